@@ -1,0 +1,46 @@
+# make && sudo make install && make installcheck; PG_CONFIG=/path/to/pg_config picks the server.
+srcdir ?= .
+EXTENSION = snowflake
+EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
+DATA = snowflake--1.0.0.sql
+
+MODULE_big = snowflake
+OBJS = \
+	src/pg/admin.o \
+	src/pg/bounds.o \
+	src/pg/clock_watch.o \
+	src/pg/decode.o \
+	src/pg/errors.o \
+	src/pg/high_water.o \
+	src/pg/members.o \
+	src/pg/mint.o \
+	src/pg/module.o \
+	src/pg/seal_check.o \
+	src/pg/sequence_page.o \
+	src/pg/session.o \
+	src/pg/settings.o \
+	src/pg/shared_state.o \
+	src/pg/text.o \
+	src/pg/views.o \
+	src/pg/wait.o
+
+PG_CONFIG ?= pg_config
+
+# The server's headers come with -isystem, first: their warnings are not ours to mend.
+# Linked by the C++ compiler, but nothing of its runtime is needed: no exceptions, no RTTI.
+CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-register
+PG_CXXFLAGS = $(CXX_DIALECT) -Wextra -Wshadow -Wno-missing-field-initializers $(WERROR)
+PG_CPPFLAGS = -I$(srcdir)/src -isystem $(shell $(PG_CONFIG) --includedir-server) \
+	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
+
+REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(srcdir)/test/snowflake.conf \
+	--inputdir=$(srcdir) --load-extension=snowflake
+REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
+TAP_TESTS = 1
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# PGXS compiles bitcode without PG_CXXFLAGS, and knows no dependencies on headers.
+BITCODE_CXXFLAGS += $(CXX_DIALECT)
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp) $(srcdir)/Makefile

@@ -1,0 +1,41 @@
+// The only system calls of the core. What the core decides takes the time as an argument, so the
+// tests' clock is a number.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace snowflake {
+
+inline int64_t read_clock_ms(clockid_t clock) noexcept {
+  timespec t;
+  clock_gettime(clock, &t);
+  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000;
+}
+
+inline int64_t read_clock_us(clockid_t clock) noexcept {
+  timespec t;
+  clock_gettime(clock, &t);
+  return int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
+}
+
+// Milliseconds since 1970. Not the coarse clock: it would cost a third, but lags by up to 4 ms.
+inline int64_t wall_clock_ms() noexcept { return read_clock_ms(CLOCK_REALTIME); }
+
+// How long something took, whatever happens to the wall clock.
+inline int64_t monotonic_us() noexcept { return read_clock_us(CLOCK_MONOTONIC); }
+
+// Wall clock less time since boot (suspension counted): constant but for steps of the wall clock,
+// for rate corrections move both clocks alike. The two cannot be read at once, so a reading that was
+// interrupted half-way is taken again.
+inline int64_t clock_offset_us() noexcept {
+  int64_t offset = 0;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const int64_t before = read_clock_us(CLOCK_BOOTTIME);
+    offset = read_clock_us(CLOCK_REALTIME) - before;
+    if (read_clock_us(CLOCK_BOOTTIME) - before < 100) break;
+  }
+  return offset;
+}
+
+}  // namespace snowflake

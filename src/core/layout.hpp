@@ -1,0 +1,237 @@
+// The id: which bits mean what.
+//
+//   63                                                              0
+//   | time: ticks since the epoch | shard: region, local | sequence |
+//
+// A *position* is an id without its shard bits (tick << sequence_bits | sequence): the state of a
+// shard, and what all bounds are compared with. Everything here is a pure function of the layout.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+namespace snowflake {
+
+struct Layout {
+  uint8_t time_bits;
+  uint8_t region_bits;
+  uint8_t local_bits;
+  uint8_t sequence_bits;
+  uint32_t tick_ms;  // length of a tick: 1, 10, 100 or 1000 ms
+  int64_t epoch_ms;  // start of tick 0, in ms since 1970-01-01 UTC
+
+  constexpr unsigned shard_bits() const noexcept { return unsigned{region_bits} + local_bits; }
+  constexpr unsigned id_bits() const noexcept { return time_bits + shard_bits() + sequence_bits; }
+  constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits(); }
+  constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
+
+  // The last tick of the time field, and the last one that is minted: where the bits add up to 64
+  // the upper half of the time range would make the bigint negative.
+  constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
+  constexpr uint64_t last_minted_tick() const noexcept {
+    return id_bits() == 64 ? last_tick() >> 1 : last_tick();
+  }
+
+  // The first position past the range that is minted.
+  constexpr uint64_t end_position() const noexcept {
+    return (last_minted_tick() + 1) << sequence_bits;
+  }
+
+  constexpr uint64_t tick_of_position(uint64_t position) const noexcept {
+    return position >> sequence_bits;
+  }
+  constexpr uint64_t first_position(uint64_t tick) const noexcept { return tick << sequence_bits; }
+  constexpr uint64_t sequence_mask() const noexcept { return ids_per_tick() - 1; }
+
+  // Ids are handled unsigned, so that foreign ids with the top bit set decode too.
+  constexpr uint64_t id(uint64_t position, uint32_t shard) const noexcept {
+    return (tick_of_position(position) << (shard_bits() + sequence_bits)) |
+           (uint64_t{shard} << sequence_bits) | (position & sequence_mask());
+  }
+  constexpr uint64_t tick_of(uint64_t id) const noexcept {
+    return id >> (shard_bits() + sequence_bits);
+  }
+  constexpr uint32_t shard_of(uint64_t id) const noexcept {
+    return static_cast<uint32_t>(id >> sequence_bits) & (shards() - 1);
+  }
+  constexpr uint32_t region_of(uint64_t id) const noexcept { return shard_of(id) >> local_bits; }
+  constexpr uint32_t sequence_of(uint64_t id) const noexcept {
+    return static_cast<uint32_t>(id & sequence_mask());
+  }
+  constexpr uint64_t position_of(uint64_t id) const noexcept {
+    return first_position(tick_of(id)) | (id & sequence_mask());
+  }
+
+  // Whether the id fits: false where it has bits above the time field.
+  constexpr bool contains(uint64_t id) const noexcept {
+    return id_bits() == 64 || (id >> id_bits()) == 0;
+  }
+
+  // Start of a tick in ms since 1970. Any tick of the time field fits, see check().
+  constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
+    return epoch_ms + static_cast<int64_t>(tick * tick_ms);
+  }
+  // The tick that a time falls into, and the first that begins at it or later; REQUIRES ms >= epoch.
+  constexpr uint64_t tick_at(int64_t ms) const noexcept {
+    const auto since = static_cast<uint64_t>(ms - epoch_ms);
+    return tick_ms == 1 ? since : since / tick_ms;
+  }
+  constexpr uint64_t tick_from(int64_t ms) const noexcept {
+    return (static_cast<uint64_t>(ms - epoch_ms) + tick_ms - 1) / tick_ms;
+  }
+
+  constexpr bool operator==(const Layout&) const noexcept = default;
+};
+
+// Bounds of what is accepted. The epoch has to fit the 41 bits that the seal gives it.
+inline constexpr unsigned kMinTimeBits = 20;
+inline constexpr unsigned kMaxTimeBits = 53;
+inline constexpr unsigned kMaxShardBits = 24;
+inline constexpr unsigned kMaxSequenceBits = 22;
+inline constexpr int64_t kEpochEnd = int64_t{1} << 41;           // 2039-09-07
+inline constexpr int64_t kDefaultEpoch = 1735689600000;          // 2025-01-01
+inline constexpr int64_t kEndOfTimestamps = 9224318016000000;    // 294277-01-01, as PostgreSQL's
+
+enum class LayoutError : uint8_t {
+  none,
+  syntax,
+  time_bits,
+  shard_bits,
+  sequence_bits,
+  total_bits,
+  tick,
+  preset_tick,
+  epoch,
+  end_of_time,
+};
+
+// What is wrong, as a full sentence for an error's detail.
+constexpr const char* describe(LayoutError error) noexcept {
+  switch (error) {
+    case LayoutError::none:
+      return "";
+    case LayoutError::syntax:
+      return "A layout is \"instagram\", \"twitter\", \"js53\" or bits as time/shard/sequence, "
+             "where shard may be region+local.";
+    case LayoutError::time_bits:
+      return "The time takes 20 to 53 bits.";
+    case LayoutError::shard_bits:
+      return "The shard takes 0 to 24 bits.";
+    case LayoutError::sequence_bits:
+      return "The sequence takes 0 to 22 bits.";
+    case LayoutError::total_bits:
+      return "The bits add up to more than 64.";
+    case LayoutError::tick:
+      return "A tick is 1, 10, 100 or 1000 milliseconds.";
+    case LayoutError::preset_tick:
+      return "The preset has a tick of its own.";
+    case LayoutError::epoch:
+      return "An epoch lies between 1970-01-01 and 2039-09-07, in whole milliseconds.";
+    case LayoutError::end_of_time:
+      return "The time field reaches beyond the year 294276.";
+  }
+  return "";
+}
+
+constexpr LayoutError check(const Layout& layout) noexcept {
+  if (layout.time_bits < kMinTimeBits || layout.time_bits > kMaxTimeBits)
+    return LayoutError::time_bits;
+  if (layout.region_bits > kMaxShardBits || layout.local_bits > kMaxShardBits ||
+      layout.shard_bits() > kMaxShardBits)
+    return LayoutError::shard_bits;
+  if (layout.sequence_bits > kMaxSequenceBits) return LayoutError::sequence_bits;
+  if (layout.id_bits() > 64) return LayoutError::total_bits;
+  if (layout.tick_ms != 1 && layout.tick_ms != 10 && layout.tick_ms != 100 &&
+      layout.tick_ms != 1000)
+    return LayoutError::tick;
+  if (layout.epoch_ms < 0 || layout.epoch_ms >= kEpochEnd) return LayoutError::epoch;
+  const auto span = static_cast<uint64_t>(kEndOfTimestamps - layout.epoch_ms) / layout.tick_ms;
+  if (layout.last_tick() >= span) return LayoutError::end_of_time;
+  return LayoutError::none;
+}
+
+struct ParsedLayout {
+  Layout layout;
+  LayoutError error;
+};
+
+namespace detail {
+
+// Takes a decimal number off the front; -1 where there is none or it is absurd.
+constexpr int take_number(std::string_view& text) noexcept {
+  int value = -1;
+  while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
+    value = (value < 0 ? 0 : value) * 10 + (text.front() - '0');
+    if (value > 999) return -1;
+    text.remove_prefix(1);
+  }
+  return value;
+}
+
+constexpr bool take(std::string_view& text, char c) noexcept {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+struct Preset {
+  std::string_view name;
+  uint8_t time, region, local, sequence;
+  uint32_t tick_ms;
+};
+
+inline constexpr Preset kPresets[] = {
+    {"instagram", 41, 0, 13, 10, 1},
+    {"twitter", 41, 5, 5, 12, 1},
+    {"js53", 38, 0, 7, 8, 10},
+};
+
+}  // namespace detail
+
+// Reads a preset's name or `time/shard/sequence`. tick_ms 0 stands for the preset's own tick, and
+// for 1 ms where bits are given.
+constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
+                                    int64_t epoch_ms) noexcept {
+  for (const auto& preset : detail::kPresets) {
+    if (text != preset.name) continue;
+    const Layout layout{preset.time,    preset.region,  preset.local,
+                        preset.sequence, preset.tick_ms, epoch_ms};
+    if (tick_ms != 0 && tick_ms != preset.tick_ms) return {layout, LayoutError::preset_tick};
+    return {layout, check(layout)};
+  }
+  const Layout nothing{};
+  const int time = detail::take_number(text);
+  if (time < 0 || !detail::take(text, '/')) return {nothing, LayoutError::syntax};
+  int region = 0;
+  int local = detail::take_number(text);
+  if (local >= 0 && detail::take(text, '+')) {
+    region = local;
+    local = detail::take_number(text);
+  }
+  if (local < 0 || !detail::take(text, '/')) return {nothing, LayoutError::syntax};
+  const int sequence = detail::take_number(text);
+  if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
+
+  // Compared before they are narrowed to the fields' eight bits.
+  if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
+  if (region > int{kMaxShardBits} || local > int{kMaxShardBits})
+    return {nothing, LayoutError::shard_bits};
+  if (sequence > int{kMaxSequenceBits}) return {nothing, LayoutError::sequence_bits};
+  const Layout layout{static_cast<uint8_t>(time),     static_cast<uint8_t>(region),
+                      static_cast<uint8_t>(local),    static_cast<uint8_t>(sequence),
+                      tick_ms == 0 ? 1u : tick_ms, epoch_ms};
+  return {layout, check(layout)};
+}
+
+static_assert(parse_layout("instagram", 0, kDefaultEpoch).error == LayoutError::none);
+static_assert(parse_layout("instagram", 0, kDefaultEpoch).layout ==
+              parse_layout("41/13/10", 0, kDefaultEpoch).layout);
+static_assert(parse_layout("js53", 0, kDefaultEpoch).layout.id_bits() == 53);
+static_assert(parse_layout("41/13/11", 0, kDefaultEpoch).error == LayoutError::total_bits);
+
+}  // namespace snowflake

@@ -1,0 +1,38 @@
+// The seal: a layout in one 64-bit number, so that a sequence's value can carry it.
+//
+//   | epoch 41 | time 6 | region 5 | local 5 | sequence 5 | tick 2 |
+//
+// 0 is "never sealed": no valid layout has time bits 0.
+#pragma once
+
+#include "core/layout.hpp"
+
+namespace snowflake {
+
+inline constexpr uint32_t kTicks[] = {1, 10, 100, 1000};
+
+constexpr int64_t seal_of(const Layout& layout) noexcept {
+  uint64_t tick = 0;
+  while (tick < 3 && kTicks[tick] != layout.tick_ms) ++tick;
+  uint64_t seal = static_cast<uint64_t>(layout.epoch_ms);
+  seal = seal << 6 | layout.time_bits;
+  seal = seal << 5 | layout.region_bits;
+  seal = seal << 5 | layout.local_bits;
+  seal = seal << 5 | layout.sequence_bits;
+  seal = seal << 2 | tick;
+  return static_cast<int64_t>(seal);
+}
+
+// The layout that a seal stands for. The seal may be any number (it is read from a table that a
+// superuser can write): use the result only where check() accepts it.
+constexpr Layout layout_of(int64_t value) noexcept {
+  const auto seal = static_cast<uint64_t>(value);
+  return {static_cast<uint8_t>(seal >> 17 & 63), static_cast<uint8_t>(seal >> 12 & 31),
+          static_cast<uint8_t>(seal >> 7 & 31),  static_cast<uint8_t>(seal >> 2 & 31),
+          kTicks[seal & 3],                      static_cast<int64_t>(seal >> 23)};
+}
+
+static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==
+              parse_layout("twitter", 0, kDefaultEpoch).layout);
+
+}  // namespace snowflake

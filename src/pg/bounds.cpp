@@ -1,0 +1,97 @@
+// From times to ids: bounds for index conditions and partitions, and ids put together by hand.
+
+#include "pg/errors.hpp"
+#include "pg/seal_check.hpp"
+#include "pg/settings.hpp"
+#include "pg/text.hpp"
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// The tick that begins at or before a time, and the tick that begins at or after it.
+struct Ticks {
+  uint64_t floor;
+  uint64_t ceiling;
+};
+
+Ticks ticks_of(TimestampTz at) {
+  if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
+  const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
+  if (since_us < 0) error_timestamp(at);
+  const auto since = static_cast<uint64_t>(since_us);
+  const uint64_t tick_us = uint64_t{layout.tick_ms} * 1000;
+  const Ticks ticks{since / tick_us, (since + tick_us - 1) / tick_us};
+  if (ticks.ceiling > layout.last_minted_tick()) error_timestamp(at);
+  return ticks;
+}
+
+int64_t first_id_of(uint64_t tick) {
+  return static_cast<int64_t>(layout.id(layout.first_position(tick), 0));
+}
+
+// The first id after a tick; an int8range's bound or max_id() where that is one too many.
+int64_t last_id_of(uint64_t tick) {
+  return static_cast<int64_t>(
+      layout.id(layout.first_position(tick) | layout.sequence_mask(), layout.shards() - 1));
+}
+
+RangeBound id_bound(RangeBound bound, bool lower) {
+  RangeBound result{};
+  result.lower = lower;
+  result.infinite = bound.infinite;
+  result.inclusive = lower;
+  if (bound.infinite) return result;
+  const Ticks ticks = ticks_of(DatumGetTimestampTz(bound.val));
+  // A lower bound takes its own instant where inclusive, an upper bound where exclusive does not.
+  const bool after = lower != bound.inclusive;
+  const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
+  if (tick > layout.last_minted_tick()) error_timestamp(DatumGetTimestampTz(bound.val));
+  result.val = Int64GetDatum(first_id_of(tick));
+  return result;
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(min_id) {
+  require_seal();
+  PG_RETURN_INT64(first_id_of(ticks_of(PG_GETARG_TIMESTAMPTZ(0)).ceiling));
+}
+
+SF_SQL_FUNCTION(max_id) {
+  require_seal();
+  PG_RETURN_INT64(last_id_of(ticks_of(PG_GETARG_TIMESTAMPTZ(0)).floor));
+}
+
+SF_SQL_FUNCTION(id_range) {
+  require_seal();
+  RangeType* const during = PG_GETARG_RANGE_P(0);
+  TypeCacheEntry* const times = range_get_typcache(fcinfo, RangeTypeGetOid(during));
+  RangeBound lower;
+  RangeBound upper;
+  bool empty = false;
+  range_deserialize(times, during, &lower, &upper, &empty);
+  if (!empty) {
+    lower = id_bound(lower, true);
+    upper = id_bound(upper, false);
+  }
+  TypeCacheEntry* const ids = lookup_type_cache(INT8RANGEOID, TYPECACHE_RANGE_INFO);
+  lower.lower = true;
+  upper.lower = false;
+  PG_RETURN_RANGE_P(make_id_range(ids, &lower, &upper, empty));
+}
+
+SF_SQL_FUNCTION(make_id) {
+  require_seal();
+  const uint64_t tick = ticks_of(PG_GETARG_TIMESTAMPTZ(0)).floor;
+  const int32 shard = PG_GETARG_INT32(1);
+  const int32 sequence = PG_GETARG_INT32(2);
+  if (static_cast<uint32_t>(shard) >= layout.shards()) error_shard_range(shard);
+  if (sequence < 0 || static_cast<uint64_t>(sequence) > layout.sequence_mask())
+    error_sequence_range(sequence);
+  const uint64_t position = layout.first_position(tick) | static_cast<uint64_t>(sequence);
+  PG_RETURN_INT64(static_cast<int64_t>(layout.id(position, static_cast<uint32_t>(shard))));
+}
+
+}  // namespace snowflake::pg

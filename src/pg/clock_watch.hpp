@@ -1,0 +1,27 @@
+// Steps of the wall clock: counted when they go back, refused when they go far ahead.
+//
+// The wall clock is compared with the time since boot, which is never stepped. The offset between
+// the two at server start is the base; it survives a crash restart, for the postmaster lives on.
+#pragma once
+
+#include <cstdint>
+
+namespace snowflake::pg {
+
+struct ClockWatch;
+
+// In the postmaster, before any shared memory: takes the base.
+void install_clock_watch();
+void start_clock_watch(ClockWatch& watch);
+
+// Counts a step back, if there was one since somebody last looked.
+void look_at_clock();
+
+// How far the wall clock has been stepped since the base; negative when it went back.
+int64_t clock_drift_us();
+// Whether that is further ahead than snowflake.max_forward_jump.
+bool clock_jumped_ahead();
+// Takes the present offset as the base.
+void accept_clock();
+
+}  // namespace snowflake::pg

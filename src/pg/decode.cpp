@@ -1,0 +1,52 @@
+// From an id to its fields.
+
+#include "pg/errors.hpp"
+#include "pg/seal_check.hpp"
+#include "pg/settings.hpp"
+#include "pg/text.hpp"
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+uint64_t checked_id(Datum datum) {
+  require_seal();
+  const auto id = static_cast<uint64_t>(DatumGetInt64(datum));
+  if (!layout.contains(id)) [[unlikely]]
+    error_foreign_id(static_cast<int64_t>(id));
+  return id;
+}
+
+TimestampTz time_of(uint64_t id) { return timestamp_of_ms(layout.ms_of_tick(layout.tick_of(id))); }
+
+}  // namespace
+
+SF_SQL_FUNCTION(time_of) { PG_RETURN_TIMESTAMPTZ(time_of(checked_id(PG_GETARG_DATUM(0)))); }
+
+SF_SQL_FUNCTION(shard_of) {
+  PG_RETURN_INT32(static_cast<int32>(layout.shard_of(checked_id(PG_GETARG_DATUM(0)))));
+}
+
+SF_SQL_FUNCTION(region_of) {
+  const uint64_t id = checked_id(PG_GETARG_DATUM(0));
+  PG_RETURN_INT32(layout.region_bits == 0 ? 0 : static_cast<int32>(layout.region_of(id)));
+}
+
+SF_SQL_FUNCTION(sequence_of) {
+  PG_RETURN_INT32(static_cast<int32>(layout.sequence_of(checked_id(PG_GETARG_DATUM(0)))));
+}
+
+SF_SQL_FUNCTION(decode) {
+  const uint64_t id = checked_id(PG_GETARG_DATUM(0));
+  TupleDesc descriptor;
+  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
+    elog(ERROR, "return type must be a row type");
+  Datum values[3] = {TimestampTzGetDatum(time_of(id)),
+                     Int32GetDatum(static_cast<int32>(layout.shard_of(id))),
+                     Int32GetDatum(static_cast<int32>(layout.sequence_of(id)))};
+  bool nulls[3] = {};
+  PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,261 @@
+#include "pg/high_water.hpp"
+
+#include "core/clock.hpp"
+#include "pg/clock_watch.hpp"
+#include "pg/errors.hpp"
+#include "pg/seal_check.hpp"
+#include "pg/sequence_page.hpp"
+#include "pg/session.hpp"
+#include "pg/settings.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+int64_t reserve_span_ms() { return static_cast<int64_t>(reserve_ticks * layout.tick_ms); }
+
+// The first position that a mark does not cover.
+uint64_t limit_of(int64_t mark_ms) {
+  return mark_ms <= layout.epoch_ms ? 0 : layout.first_position(layout.tick_at(mark_ms));
+}
+
+// The first position that is surely unused under a mark that may lie within a tick.
+uint64_t floor_of(int64_t mark_ms) {
+  return mark_ms <= layout.epoch_ms ? 0 : layout.first_position(layout.tick_from(mark_ms));
+}
+
+void raise(std::atomic<int64_t>& word, int64_t value) {
+  int64_t seen = word.load(std::memory_order_relaxed);
+  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+void lift_words(uint64_t floor) {
+  for (uint32_t i = 0; i < word_count(); ++i) shards[i].lift(floor);
+}
+
+// A mark that we neither wrote nor read before: from an earlier server life, or raised from outside.
+// Called with the page's content lock, so that nobody sees `known_ms` cover a mark before the words
+// are lifted to it.
+void hear(Slot* slot, int64_t stored) {
+  if (stored <= slot->known_ms.load(std::memory_order_relaxed)) return;
+  lift_words(floor_of(stored));
+  raise(slot->floor_ms, stored);
+  raise(slot->known_ms, stored);
+}
+
+void check_mark(Relation mark) {
+  if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
+  if (mark->rd_createSubid == InvalidSubTransactionId && storage_is_uncommitted(mark))
+    error_mark_uncommitted();
+}
+
+// A transaction that dropped the extension holds the old mark's lock; if it rolls back, the old mark
+// is in force again, and does not know of ids that the new one covered.
+void check_not_recreated(Relation mark, Oid previous) {
+  if (mark->rd_createSubid == InvalidSubTransactionId || !OidIsValid(previous) ||
+      previous == RelationGetRelid(mark))
+    return;
+  LOCKTAG tag;
+  SET_LOCKTAG_RELATION(tag, MyDatabaseId, previous);
+  if (lock_held_by_me(&tag, AccessExclusiveLock)) error_extension_recreated();
+}
+
+Relation open_mark(Oid oid, LOCKMODE mode) {
+  LockRelationOid(oid, mode);
+  Relation mark = try_relation_open(oid, NoLock);
+  if (mark == nullptr) {
+    // Dropped under us: look the members up again.
+    UnlockRelationOid(oid, mode);
+    session.members = Members{};
+    session.attached = false;
+  }
+  return mark;
+}
+
+// Half of the reserve in positions: the share that is written ahead.
+uint64_t half_reserve() { return layout.first_position(reserve_ticks / 2); }
+
+void take_limit(bool more_is_written) {
+  session.limit = session.slot->limit.load(std::memory_order_acquire);
+  session.attention =
+      more_is_written || session.limit < half_reserve() ? session.limit : session.limit - half_reserve();
+}
+
+// What the mark said, and what it says after it was raised to cover at least `wanted`, or to half a
+// reserve beyond `needed` and then a whole one.
+struct Raised {
+  int64_t before;
+  XLogRecPtr before_lsn;
+  int64_t after;
+  XLogRecPtr after_lsn;
+};
+
+Raised raise_page(Relation mark, Slot* slot, int64_t needed, int64_t least, int64_t wanted) {
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
+  Raised raised{};
+  raised.before = page.value();
+  raised.before_lsn = page.lsn();
+  hear(slot, raised.before);
+  // known_ms is at least every published limit: where the stored value is below, it was lowered.
+  raised.after = std::max(raised.before, slot->known_ms.load(std::memory_order_relaxed));
+  if (raised.after - needed < least) raised.after = std::max(raised.after, wanted);
+  raised.after_lsn = raised.before_lsn;
+  if (raised.after > raised.before) {
+    raised.after_lsn = page.write(mark, raised.after);
+    raise(slot->known_ms, raised.after);
+  }
+  page.close();
+  return raised;
+}
+
+// False where the session's hold is no longer good.
+bool still_ours(Relation mark) {
+  return session.holds_limit() && mark->rd_rel->relfilenode == session.mark_storage;
+}
+
+void publish(int64_t mark_ms) {
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  if (session.holds_limit()) {
+    const uint64_t limit = limit_of(mark_ms);
+    if (limit > session.slot->limit.load(std::memory_order_relaxed))
+      session.slot->limit.store(limit, std::memory_order_release);
+  } else {
+    session.attached = false;
+  }
+  LWLockRelease(state->lock);
+}
+
+void withdraw_limit(Slot* slot) {
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  slot->seal_checked.store(0, std::memory_order_relaxed);
+  slot->limit.store(0, std::memory_order_relaxed);
+  slot->generation.fetch_add(1, std::memory_order_release);
+  LWLockRelease(state->lock);
+  session.attached = false;
+}
+
+}  // namespace
+
+void attach() {
+  if (state == nullptr) error_not_preloaded();
+
+  // One lock at a time: DROP EXTENSION takes those of all members, in an order of its own.
+  Relation mark = nullptr;
+  while (mark == nullptr) {
+    const Members members = session_members();
+    if (check_seal(members)) mark = open_mark(members.high_water, AccessShareLock);
+  }
+  check_mark(mark);
+
+  Slot* const slot = find_or_take_slot();
+  LWLockAcquire(state->lock, LW_SHARED);
+  const Oid previous = slot->mark;
+  LWLockRelease(state->lock);
+  check_not_recreated(mark, previous);
+
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
+  const int64_t stored = page.value();
+  const int64_t known = slot->known_ms.load(std::memory_order_relaxed);
+  if (stored < layout.epoch_ms && known == 0) {
+    page.close();
+    error_mark_unset(stored);
+  }
+  hear(slot, stored);
+  page.close();
+
+  const Oid oid = RelationGetRelid(mark);
+  const Oid storage = mark->rd_rel->relfilenode;
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  if (slot->mark != oid || slot->mark_storage != storage || stored < known) {
+    slot->mark = oid;
+    slot->mark_storage = storage;
+    slot->limit.store(0, std::memory_order_relaxed);
+    slot->generation.fetch_add(1, std::memory_order_release);
+  }
+  session.slot = slot;
+  session.mark = oid;
+  session.mark_storage = storage;
+  session.generation = slot->generation.load(std::memory_order_relaxed);
+  LWLockRelease(state->lock);
+
+  slot->seal_checked.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
+  take_limit(false);
+  session.attached = true;
+  relation_close(mark, AccessShareLock);
+}
+
+void extend_limit(uint64_t position) {
+  // Somebody else may have done it.
+  if (session.holds_limit() && session.slot->limit.load(std::memory_order_acquire) > position) {
+    take_limit(false);
+    return;
+  }
+  look_at_clock();
+  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+
+  Relation mark = open_mark(session.mark, RowExclusiveLock);
+  if (mark == nullptr) return;
+  check_mark(mark);
+  if (!still_ours(mark)) {
+    session.attached = false;
+    relation_close(mark, RowExclusiveLock);
+    return;
+  }
+  const Members members = session_members();
+  if (!seal_still_holds(members)) withdraw_limit(session.slot);
+  if (session.attached) {
+    session.slot->seal_checked.store(GetCurrentTransactionStartTimestamp(),
+                                     std::memory_order_relaxed);
+    const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
+    const Raised raised = raise_page(mark, session.slot, needed, reserve_span_ms() / 2,
+                                     needed + reserve_span_ms());
+    // What was written early is flushed by now as a rule, and then nothing here touches the disk.
+    const bool early = limit_of(raised.before) > position;
+    XLogFlush(early ? raised.before_lsn : raised.after_lsn);
+    if (raised.after_lsn != raised.before_lsn && early) XLogSetAsyncXactLSN(raised.after_lsn);
+    publish(early ? raised.before : raised.after);
+    if (session.attached) take_limit(early && raised.after > raised.before);
+  }
+  // Kept until the limit is published: a DROP EXTENSION that gets the lock has seen the last of them.
+  relation_close(mark, RowExclusiveLock);
+}
+
+void extend_early(uint64_t position) {
+  session.attention = session.limit;  // one attempt; whoever reaches the limit does without it
+  look_at_clock();
+  const Oid oid = session.mark;
+  if (clock_jumped_ahead() || !ConditionalLockRelationOid(oid, RowExclusiveLock)) return;
+  Relation mark = try_relation_open(oid, NoLock);
+  if (mark != nullptr) {
+    const Members members = session.members;  // locking may run the callback that clears it
+    if (still_ours(mark) && members.complete() && seal_still_holds(members)) {
+      const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
+      const Raised raised = raise_page(mark, session.slot, needed, reserve_span_ms() / 2,
+                                       needed + reserve_span_ms());
+      if (raised.after > raised.before) XLogSetAsyncXactLSN(raised.after_lsn);
+    }
+    relation_close(mark, NoLock);
+  }
+  UnlockRelationOid(oid, RowExclusiveLock);
+}
+
+void raise_mark(int64_t ms) {
+  for (;;) {
+    if (!session.holds_limit()) attach();
+    Relation mark = open_mark(session.mark, RowExclusiveLock);
+    if (mark == nullptr) continue;
+    check_mark(mark);
+    if (!still_ours(mark)) {
+      session.attached = false;
+      relation_close(mark, RowExclusiveLock);
+      continue;
+    }
+    const Raised raised = raise_page(mark, session.slot, ms, 0, ms);
+    XLogFlush(raised.after_lsn);
+    relation_close(mark, RowExclusiveLock);
+    return;
+  }
+}
+
+}  // namespace snowflake::pg

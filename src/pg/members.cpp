@@ -1,0 +1,36 @@
+#include "pg/members.hpp"
+
+#include "pg/errors.hpp"
+
+namespace snowflake::pg {
+
+Members find_members() {
+  const Oid extension = get_extension_oid("snowflake", true);
+  if (!OidIsValid(extension)) error_not_installed();
+
+  Members members{};
+  Relation depend = table_open(DependRelationId, AccessShareLock);
+  ScanKeyData key[2];
+  ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+              ObjectIdGetDatum(ExtensionRelationId));
+  ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+              ObjectIdGetDatum(extension));
+  SysScanDesc scan = systable_beginscan(depend, DependReferenceIndexId, true, nullptr, 2, key);
+  while (HeapTuple tuple = systable_getnext(scan)) {
+    const auto entry = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
+    if (entry->deptype != DEPENDENCY_EXTENSION || entry->classid != RelationRelationId ||
+        get_rel_relkind(entry->objid) != RELKIND_SEQUENCE)
+      continue;
+    const char* name = get_rel_name(entry->objid);
+    if (name == nullptr) continue;
+    if (strcmp(name, "high_water") == 0) members.high_water = entry->objid;
+    if (strcmp(name, "seal") == 0) members.seal = entry->objid;
+    if (strcmp(name, "seal_here") == 0) members.seal_here = entry->objid;
+  }
+  systable_endscan(scan);
+  table_close(depend, AccessShareLock);
+  if (!members.complete()) error_other_extension();
+  return members;
+}
+
+}  // namespace snowflake::pg

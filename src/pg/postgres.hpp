@@ -1,0 +1,128 @@
+// The one includer of server headers, and the one place that knows server versions.
+#pragma once
+
+// The core and the standard library come first: PostgreSQL's macros (printf, Min, _) break them.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <new>
+
+#include "core/clock.hpp"
+#include "core/layout.hpp"
+#include "core/seal.hpp"
+#include "core/shard.hpp"
+#include "core/shard_set.hpp"
+
+extern "C" {
+#include "postgres.h"
+
+#include "access/generic_xlog.h"
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/parallel.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/dependency.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "commands/sequence.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "pgtime.h"
+#include "storage/bufmgr.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datetime.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rangetypes.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+#include "utils/wait_event.h"
+}
+
+#if PG_VERSION_NUM < 150000
+#error "snowflake needs PostgreSQL 15 or later"
+#endif
+
+// Everything is built hidden; what the server looks up by name is not. 15 leaves this empty.
+#if PG_VERSION_NUM < 160000
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif
+
+namespace snowflake::pg {
+
+// The transaction has given the relation new storage, which a rollback would take back.
+inline bool storage_is_uncommitted(Relation relation) {
+#if PG_VERSION_NUM >= 160000
+  return relation->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+  return relation->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
+inline bool lock_held_by_me(const LOCKTAG* tag, LOCKMODE mode) {
+#if PG_VERSION_NUM >= 170000
+  return LockHeldByMe(tag, mode, false);
+#else
+  return LockHeldByMe(tag, mode);
+#endif
+}
+
+inline int decode_date_time(char** field, int* ftype, int fields, int* dtype, pg_tm* tm,
+                            fsec_t* fsec, int* tz) {
+#if PG_VERSION_NUM >= 160000
+  DateTimeErrorExtra extra;
+  return DecodeDateTime(field, ftype, fields, dtype, tm, fsec, tz, &extra);
+#else
+  return DecodeDateTime(field, ftype, fields, dtype, tm, fsec, tz);
+#endif
+}
+
+inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBound* upper,
+                                bool empty) {
+#if PG_VERSION_NUM >= 160000
+  return make_range(type, lower, upper, empty, nullptr);
+#else
+  return make_range(type, lower, upper, empty);
+#endif
+}
+
+// What pg_stat_activity shows while a call waits for the clock.
+inline uint32 clock_wait_event() {
+#if PG_VERSION_NUM >= 170000
+  static uint32 event = 0;
+  if (event == 0) event = WaitEventExtensionNew("SnowflakeClock");
+  return event;
+#else
+  return PG_WAIT_EXTENSION;
+#endif
+}
+
+}  // namespace snowflake::pg
+
+// A function that SQL can call: `snowflake_NAME`, one of the few symbols the library exports.
+#define SF_SQL_FUNCTION(name)                              \
+  extern "C" {                                             \
+  PG_FUNCTION_INFO_V1(snowflake_##name);                   \
+  }                                                        \
+  extern "C" PGDLLEXPORT Datum snowflake_##name(PG_FUNCTION_ARGS)

@@ -1,0 +1,27 @@
+// A sequence's stored value, read and raised in place.
+//
+// Not nextval() and setval(): those take a transaction id, so that COMMIT flushes and waits for a
+// synchronous standby, keep a lock to the end of the transaction, and give no LSN. The page that is
+// left behind is one that they can go on with.
+#pragma once
+
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+// The sequence's only page, pinned and with its content lock held until close(). No destructor: an
+// error releases both, as it does everywhere in PostgreSQL.
+struct SequencePage {
+  Buffer buffer;
+
+  static SequencePage open(Relation relation, int buffer_lock_mode);
+  void close() { UnlockReleaseBuffer(buffer); }
+
+  int64_t value() const;
+  // Where the WAL has to be flushed to for the value to be durable.
+  XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
+  // REQUIRES an exclusive lock. Returns the LSN of the record.
+  XLogRecPtr write(Relation relation, int64_t value);
+};
+
+}  // namespace snowflake::pg

@@ -1,0 +1,32 @@
+// Configuration: what postgresql.conf says, checked, and in the units of the core.
+#pragma once
+
+#include "core/layout.hpp"
+#include "core/shard_set.hpp"
+
+namespace snowflake::pg {
+
+// Fixed at server start; the postmaster's copy is inherited by every backend.
+extern Layout layout;
+extern ShardSet owned_shards;
+extern const char* owned_shards_text;
+extern int max_databases;
+
+// Changed by a reload.
+extern int max_lead_ms;
+extern int max_forward_jump_s;
+extern int sequence_spread;
+
+// Changed by a session; no value of them can cause a duplicate.
+extern int default_shard;
+extern int max_wait_ms;
+
+// max_lead (rounded down) and reserve (rounded up, two at least) in ticks.
+extern uint64_t lead_ticks;
+extern uint64_t reserve_ticks;
+
+// Defines the settings and checks what the configuration says of them. Raises an error, and so
+// stops the server start, where PostgreSQL itself would fall back to the default with a warning.
+void define_settings();
+
+}  // namespace snowflake::pg

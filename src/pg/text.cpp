@@ -1,0 +1,34 @@
+#include "pg/text.hpp"
+
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+int64_t timestamp_of_ms(int64_t unix_ms) {
+  constexpr int64_t kUnixToPostgresMs =
+      (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * int64_t{86400000};
+  return (unix_ms - kUnixToPostgresMs) * 1000;
+}
+
+const char* time_text(int64_t unix_ms) {
+  const TimestampTz at = timestamp_of_ms(unix_ms);
+  return IS_VALID_TIMESTAMP(at) ? timestamptz_to_str(at) : "the far future";
+}
+
+const char* layout_bits_text(const Layout& layout) {
+  if (layout.region_bits != 0)
+    return psprintf("%d/%d+%d/%d", layout.time_bits, layout.region_bits, layout.local_bits,
+                    layout.sequence_bits);
+  return psprintf("%d/%d/%d", layout.time_bits, layout.local_bits, layout.sequence_bits);
+}
+
+const char* layout_text(const Layout& layout) {
+  pg_tm tm;
+  fsec_t fsec;
+  timestamp2tm(timestamp_of_ms(layout.epoch_ms), nullptr, &tm, &fsec, nullptr, nullptr);
+  return psprintf("%s, tick %u ms, epoch %04d-%02d-%02d %02d:%02d:%02d.%03d UTC",
+                  layout_bits_text(layout), layout.tick_ms, tm.tm_year, tm.tm_mon, tm.tm_mday,
+                  tm.tm_hour, tm.tm_min, tm.tm_sec, static_cast<int>(fsec) / 1000);
+}
+
+}  // namespace snowflake::pg
