@@ -1,0 +1,128 @@
+# Common ground of the scripts: packages, an unprivileged user, a private copy of PostgreSQL.
+# Sourced, with `set -euo pipefail`. Nothing here touches the system's PostgreSQL, but for packages
+# that are missing.
+
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "\"$*\" needs root, and sudo is not installed"
+  fi
+}
+
+# PostgreSQL refuses to run as root, so root works as the account that Debian's package makes.
+unprivileged() {
+  if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
+}
+
+# install_missing PACKAGE...: installs those that are not there. Debian's server package starts a
+# cluster of its own when it is first installed; here nobody asked for one.
+install_missing() {
+  local package missing=()
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  command -v apt-get >/dev/null || die "needs apt-get to install: ${missing[*]}"
+  say "installing: ${missing[*]}"
+  local drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf apt_log
+  apt_log=$(mktemp)
+  as_root apt-get update -qq >"$apt_log" 2>&1 || { cat "$apt_log" >&2; die "apt-get update failed"; }
+  as_root mkdir -p "${drop_in%/*}"
+  as_root sh -c "echo 'create_main_cluster = false' > $drop_in"
+  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" >"$apt_log" 2>&1; then
+    as_root rm -f "$drop_in"
+    tail -20 "$apt_log" >&2
+    die "could not install: ${missing[*]}"
+  fi
+  as_root rm -f "$drop_in"
+  as_root rmdir --ignore-fail-on-non-empty "${drop_in%/*}"
+  rm -f "$apt_log"
+}
+
+# Sets $pg_config: PG_CONFIG where it is given, else the newest server whose headers are installed,
+# else Debian's own version, installed.
+choose_postgres() {
+  if [ -n "${PG_CONFIG:-}" ]; then
+    pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
+    return
+  fi
+  pg_config=$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -V | tail -1)
+  if [ ! -x "$pg_config" ] || [ ! -x "${pg_config%pg_config}postgres" ]; then
+    [ "$(apt-cache policy postgresql | sed -n 's/ *Candidate: //p')" != "" ] ||
+      as_root apt-get update -qq
+    local version
+    version=$(apt-cache policy postgresql | sed -n 's/ *Candidate: \([0-9]*\)+.*/\1/p')
+    [ -n "$version" ] || die "Debian's package postgresql was not found"
+    install_missing "postgresql-$version" "postgresql-server-dev-$version"
+    pg_config=/usr/lib/postgresql/$version/bin/pg_config
+  fi
+}
+
+pg_major() { "$pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
+
+# What it takes to build: the compiler that PGXS will call, and make.
+install_build_tools() {
+  install_missing g++ make ca-certificates
+  choose_postgres
+  # Bitcode for the server's JIT needs the very clang that the server was built with; without it
+  # the extension is built without bitcode, which loses inlining and nothing else.
+  make_flags=()
+  local clang
+  clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$pg_config" --pgxs)")/../Makefile.global")
+  [ -x "$clang" ] || make_flags+=(with_llvm=no)
+}
+
+# stage_sources DIRECTORY: a copy of the sources, without build output, that the unprivileged user
+# owns.
+stage_sources() {
+  mkdir -p "$1"
+  if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then
+    (cd "$source_dir" && git ls-files -z --cached --others --exclude-standard |
+      while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
+      tar --null -T - -cf -) | tar -xf - -C "$1"
+  else
+    tar -C "$source_dir" --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude=tmp_check \
+      -cf - . | tar -xf - -C "$1"
+  fi
+  [ "$(id -u)" != 0 ] || chown -R postgres: "$1"
+}
+
+# private_postgres DIRECTORY: copies the server that $pg_config belongs to below DIRECTORY and points
+# $pg_config there. PostgreSQL finds its files relative to its programs, so what is installed into
+# the copy stays in the copy.
+private_postgres() {
+  local tree=$1 dir
+  for dir in $("$pg_config" --bindir) $("$pg_config" --pkglibdir) $("$pg_config" --sharedir); do
+    [ -e "$tree$dir" ] && continue
+    mkdir -p "$tree${dir%/*}"
+    cp -a "$dir" "$tree${dir%/*}/"
+  done
+  for dir in $("$pg_config" --libdir) $("$pg_config" --includedir); do
+    [ -e "$tree$dir" ] && continue
+    mkdir -p "$tree${dir%/*}"
+    ln -s "$dir" "$tree$dir"
+  done
+  pg_config=$tree$("$pg_config" --bindir)/pg_config
+  [ "$(id -u)" != 0 ] || chown -R postgres: "$tree"
+}
+
+# build_and_install SOURCES [MAKE ARGUMENT...]: into the server of $pg_config, quietly.
+build_and_install() {
+  local sources=$1 build_log
+  shift
+  build_log=$(mktemp)
+  if ! unprivileged make -C "$sources" -s -j"$(nproc)" PG_CONFIG="$pg_config" \
+    ${make_flags[@]+"${make_flags[@]}"} "$@" all install >"$build_log" 2>&1; then
+    cat "$build_log" >&2
+    die "the build failed"
+  fi
+  ! grep -q 'warning:' "$build_log" || grep 'warning:' "$build_log"
+  rm -f "$build_log"
+}

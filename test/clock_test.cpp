@@ -1,0 +1,52 @@
+// The clocks tell the time in the unit that their names say.
+#include "core/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace snowflake {
+namespace {
+
+int64_t system_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// A step of the machine's clock may fall between two readings: once is enough to be right.
+TEST(Clock, TellsTheWallTimeInMilliseconds) {
+  bool between = false;
+  for (int i = 0; i < 5 && !between; ++i) {
+    const int64_t before = system_ms();
+    const int64_t now = wall_clock_ms();
+    between = before <= now && now <= system_ms();
+  }
+  EXPECT_TRUE(between);
+}
+
+TEST(Clock, MonotonicTimeIsInMicroseconds) {
+  const auto before = std::chrono::steady_clock::now();
+  const int64_t first = monotonic_us();
+  while (monotonic_us() < first + 2000) {
+  }
+  const int64_t second = monotonic_us();
+  const auto passed = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - before);
+  EXPECT_GE(passed.count(), 2000);
+  EXPECT_GE(passed.count(), second - first);
+}
+
+// To a tenth of a second, for the two clocks are read one after the other.
+TEST(Clock, OffsetIsWallTimeLessTimeSinceBoot) {
+  bool close = false;
+  for (int i = 0; i < 5 && !close; ++i) {
+    const int64_t expected = (wall_clock_ms() - read_clock_ms(CLOCK_BOOTTIME)) * 1000;
+    const int64_t off = clock_offset_us() - expected;
+    close = -100'000 < off && off < 100'000;
+  }
+  EXPECT_TRUE(close);
+}
+
+}  // namespace
+}  // namespace snowflake

@@ -1,0 +1,55 @@
+// A layout survives its seal, and a seal that is none does no harm.
+#include "core/seal.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+namespace snowflake {
+namespace {
+
+// Sealed databases hold these numbers: they may never change.
+TEST(Seal, IsPinned) {
+  EXPECT_EQ(seal_of(layout_from("instagram")),
+            static_cast<int64_t>(uint64_t{1735689600000} << 23 | 41 << 17 | 13 << 7 | 10 << 2));
+  EXPECT_EQ(seal_of(layout_from("twitter", 0, 0)), 41 << 17 | 5 << 12 | 5 << 7 | 12 << 2);
+  EXPECT_EQ(seal_of(layout_from("js53", 0, 0)), 38 << 17 | 7 << 7 | 8 << 2 | 1);
+}
+
+// Also says that no two layouts share a seal.
+TEST(Seal, EveryLayoutRoundTrips) {
+  Random random(6);
+  for_each_division([&](Layout layout) {
+    for (const uint32_t tick : {1u, 10u, 100u, 1000u})
+      for (const int64_t epoch : {int64_t{0}, kDefaultEpoch, kEpochEnd - 1,
+                                  static_cast<int64_t>(random.below(uint64_t{kEpochEnd}))}) {
+        layout.tick_ms = tick;
+        layout.epoch_ms = epoch;
+        const int64_t seal = seal_of(layout);
+        ASSERT_EQ(layout_of(seal), layout) << testing::PrintToString(layout);
+        ASSERT_NE(seal, 0);
+      }
+  });
+}
+
+TEST(Seal, ZeroIsNoLayout) { EXPECT_NE(check(layout_of(0)), LayoutError::none); }
+
+// Any number may stand in the table. Where the layout is accepted, it is the one sealed.
+TEST(Seal, GarbageIsRefusedOrExact) {
+  Random random(7);
+  int accepted = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    const auto seal = static_cast<int64_t>(random.percent(50) ? random.any() : random.any() >> 41);
+    const Layout layout = layout_of(seal);
+    if (check(layout) != LayoutError::none) continue;
+    ++accepted;
+    ASSERT_EQ(seal_of(layout), seal);
+    ASSERT_LE(layout.ms_of_tick(layout.last_tick()), kEndOfTimestamps);
+  }
+  EXPECT_GT(accepted, 1000);
+  for (const int64_t seal : {INT64_MIN, INT64_MAX, int64_t{-1}, int64_t{1}})
+    EXPECT_NE(check(layout_of(seal)), LayoutError::none) << seal;
+}
+
+}  // namespace
+}  // namespace snowflake
