@@ -3,7 +3,22 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
--- Not IF NOT EXISTS: a schema of this name belongs to somebody else, who could plant overloads in it.
+-- A schema of this name belongs to somebody else, who could plant overloads in it; pgEdge's extension
+-- of the same name leaves one behind.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_namespace
+              WHERE nspname OPERATOR(pg_catalog.=) 'snowflake') THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'duplicate_schema',
+      MESSAGE = 'schema "snowflake" already exists',
+      DETAIL = 'The extension makes the schema itself. pgEdge''s extension of the same name leaves '
+               'a schema "snowflake" behind when it is dropped.',
+      HINT = 'Drop or rename the schema.';
+  END IF;
+END
+$$;
+
 CREATE SCHEMA snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <regex>
 
 #include "core/layout.hpp"
 #include "support.hpp"
@@ -117,13 +116,14 @@ TEST(LayoutParse, EveryErrorIsASentence) {
 // The grammar once more, as an expression: what it matches and check() likes is a layout, all else
 // is not.
 std::optional<Layout> expected(const std::string& text) {
-  static const std::regex grammar("0*(\\d{1,3})/0*(?:(\\d{1,3})\\+0*)?(\\d{1,3})/0*(\\d{1,3})");
-  std::smatch match;
-  if (!std::regex_match(text, match, grammar)) return std::nullopt;
+  static const Pattern grammar(
+      "^0*([0-9]{1,3})/(0*([0-9]{1,3})[+])?0*([0-9]{1,3})/0*([0-9]{1,3})$");
+  const auto match = grammar.match(text);
+  if (match.empty()) return std::nullopt;
   const int time = std::stoi(match[1]);
-  const int region = match[2].matched ? std::stoi(match[2]) : 0;
-  const int local = std::stoi(match[3]);
-  const int sequence = std::stoi(match[4]);
+  const int region = match[2].empty() ? 0 : std::stoi(match[3]);
+  const int local = std::stoi(match[4]);
+  const int sequence = std::stoi(match[5]);
   if (time < 20 || time > 53 || region + local > 24 || sequence > 22 ||
       time + region + local + sequence > 64)
     return std::nullopt;

@@ -34,7 +34,7 @@ class Schedule {
           lift();
           break;
         case 2:
-          limit_ = random_.percent(10) ? random_.below(above(now_)) : above(now_);
+          limit_ = random_.percent(10) ? random_.between(0, above(now_)) : above(now_);
           break;
         case 3:
           lead_ = random_.percent(30) ? 0 : random_.below(random_.percent(20) ? 60'000 : 12);
@@ -127,7 +127,8 @@ class Schedule {
     else
       ASSERT_EQ(words_[w].last(), before);
     // Callers extend the mark or wait for the clock, sooner or later.
-    if (claim.outcome == Outcome::at_limit && random_.percent(50)) limit_ = above(bounds.now) + claim.first - layout_.first_position(bounds.now);
+    if (claim.outcome == Outcome::at_limit && random_.percent(50))
+      limit_ = above(layout_.tick_of_position(claim.first));
     if (claim.outcome == Outcome::ahead_of_clock && random_.percent(30))
       now_ = layout_.tick_of_position(claim.first);
   }
@@ -171,7 +172,7 @@ class Schedule {
 TEST(ShardModel, RandomSchedules) {
   int seen[4] = {};
   size_t minted = 0;
-  for (uint64_t number = 0; number < 600; ++number) {
+  for (uint64_t number = 0; number < 250 * kEffort; ++number) {
     SCOPED_TRACE(testing::Message() << "SNOWFLAKE_TEST_SEED=" << test_seed() << ", schedule " << number);
     Schedule schedule(number);
     schedule.run();
@@ -184,7 +185,7 @@ TEST(ShardModel, RandomSchedules) {
     for (size_t i = 0; i < 4; ++i) seen[i] += schedule.seen(static_cast<Outcome>(i));
   }
   // A schedule that never gets anywhere tests nothing.
-  EXPECT_GT(minted, 100'000u);
+  EXPECT_GT(minted, 50'000u);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_GT(seen[i], 500) << testing::PrintToString(static_cast<Outcome>(i));
   std::printf("%zu ids; claims: %d claimed, %d ahead, %d at limit, %d exhausted\n", minted, seen[0],

@@ -40,6 +40,7 @@ class ShardProcesses : public testing::Test {
 
   // The child works in a mapping of its own, at another address than its parent's.
   pid_t start(size_t journal, const Plan& plan) {
+    std::fflush(stdout);  // or a sanitizer's exit prints it once more
     const pid_t pid = fork();
     if (pid != 0) return pid;
     alarm(90);  // should the parent die

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -136,15 +135,15 @@ TEST(ShardSet, EveryErrorIsASentence) {
 
 // The same language by way of an expression per entry and a set with every shard in it.
 std::optional<std::set<uint32_t>> expected(const std::string& text) {
-  static const std::regex entry("[ \t]*(\\d+)[ \t]*(?:-[ \t]*(\\d+)[ \t]*)?");
+  static const Pattern entry("^[ \t]*([0-9]+)[ \t]*(-[ \t]*([0-9]+)[ \t]*)?$");
   if (text.empty() || text.back() == ',') return std::nullopt;
   std::set<uint32_t> shards;
   std::istringstream entries(text);
   for (std::string item; std::getline(entries, item, ',');) {
-    std::smatch match;
-    if (!std::regex_match(item, match, entry)) return std::nullopt;
+    const auto match = entry.match(item);
+    if (match.empty()) return std::nullopt;
     const unsigned long first = std::stoul(match[1]);
-    const unsigned long last = match[2].matched ? std::stoul(match[2]) : first;
+    const unsigned long last = match[2].empty() ? first : std::stoul(match[3]);
     if (last < first || (!shards.empty() && first <= *shards.rbegin())) return std::nullopt;
     for (auto shard = first; shard <= last; ++shard) shards.insert(static_cast<uint32_t>(shard));
   }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kClaimers = 4;
 
-void run(const Plan& plan, uint64_t salt) {
+void run_once(const Plan& plan, uint64_t salt) {
   SCOPED_TRACE(testing::Message() << "SNOWFLAKE_TEST_SEED=" << test_seed());
   const auto stage = std::make_unique<Stage>();
   const auto journals = std::make_unique<Journal[]>(kClaimers);
@@ -36,6 +36,11 @@ void run(const Plan& plan, uint64_t salt) {
     for (const int64_t id : journals[i].ids) greatest = std::max(greatest, id);
   }
   EXPECT_EQ(last_id, static_cast<uint64_t>(greatest));
+}
+
+void run(const Plan& plan, uint64_t salt) {
+  for (uint64_t round = 0; round < kEffort && !testing::Test::HasFailure(); ++round)
+    run_once(plan, salt + 10 * round);
 }
 
 TEST(ShardThreads, ShareWordsWithoutSharingIds) { run({}, 100); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <regex.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -11,6 +12,7 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -55,6 +57,44 @@ class Random {
 
  private:
   uint64_t state_;
+};
+
+// Sanitizers slow the code down by a factor; the slack that is left without them buys repetitions.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr uint64_t kEffort = 1;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr uint64_t kEffort = 1;
+#else
+inline constexpr uint64_t kEffort = 4;
+#endif
+#else
+inline constexpr uint64_t kEffort = 4;
+#endif
+
+// A POSIX extended regular expression. Not std::regex: under -fsanitize=address g++ 12 warns of it.
+class Pattern {
+ public:
+  explicit Pattern(const char* text) {
+    if (regcomp(&compiled_, text, REG_EXTENDED) != 0) throw std::invalid_argument(text);
+  }
+  ~Pattern() { regfree(&compiled_); }
+  Pattern(const Pattern&) = delete;
+
+  // The groups, "" for those that took no part; nothing where the text as a whole does not match.
+  std::vector<std::string> match(const std::string& text) const {
+    regmatch_t groups[8];
+    std::vector<std::string> found;
+    if (regexec(&compiled_, text.c_str(), 8, groups, 0) != 0) return found;
+    for (const auto& group : groups)
+      found.push_back(group.rm_so < 0 ? ""
+                                      : text.substr(static_cast<size_t>(group.rm_so),
+                                                    static_cast<size_t>(group.rm_eo - group.rm_so)));
+    return found;
+  }
+
+ private:
+  regex_t compiled_;
 };
 
 inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,

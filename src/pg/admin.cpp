@@ -1,8 +1,7 @@
 // What the extension's script and administrators call.
 
-#include "core/clock.hpp"
-#include "core/seal.hpp"
 #include "pg/clock_watch.hpp"
+#include "pg/datum.hpp"
 #include "pg/errors.hpp"
 #include "pg/high_water.hpp"
 #include "pg/seal_check.hpp"
@@ -30,12 +29,6 @@ int64_t highest_limit_ms() {
   return highest;
 }
 
-Datum interval_of_us(int64_t us) {
-  const auto interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
-  interval->time = us;
-  return IntervalPGetDatum(interval);
-}
-
 }  // namespace
 
 // Only the extension's script calls it, and drops it.
@@ -45,13 +38,10 @@ SF_SQL_FUNCTION(initial_state) {
   if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
 
-  TupleDesc descriptor;
-  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "return type must be a row type");
   Datum values[2] = {Int64GetDatum(seal_of(layout)),
                      Int64GetDatum(std::max(clock_ms, highest_limit_ms()))};
   bool nulls[2] = {};
-  PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
 SF_SQL_FUNCTION(observe) {
@@ -83,7 +73,7 @@ SF_SQL_FUNCTION(accept_clock) {
   accept_clock();
   ereport(LOG, (errmsg("snowflake accepts a clock that moved by %lld ms",
                        static_cast<long long>(drift_us / 1000))));
-  PG_RETURN_DATUM(interval_of_us(drift_us));
+  PG_RETURN_DATUM(interval_datum(drift_us));
 }
 
 }  // namespace snowflake::pg

@@ -1,9 +1,9 @@
 // From an id to its fields.
 
+#include "pg/datum.hpp"
 #include "pg/errors.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/settings.hpp"
-#include "pg/text.hpp"
 #include "pg/postgres.hpp"
 
 namespace snowflake::pg {
@@ -39,14 +39,11 @@ SF_SQL_FUNCTION(sequence_of) {
 
 SF_SQL_FUNCTION(decode) {
   const uint64_t id = checked_id(PG_GETARG_DATUM(0));
-  TupleDesc descriptor;
-  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "return type must be a row type");
   Datum values[3] = {TimestampTzGetDatum(time_of(id)),
                      Int32GetDatum(static_cast<int32>(layout.shard_of(id))),
                      Int32GetDatum(static_cast<int32>(layout.sequence_of(id)))};
   bool nulls[3] = {};
-  PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
 }  // namespace snowflake::pg

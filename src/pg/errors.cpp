@@ -52,12 +52,15 @@ void warn_epoch_in_future(const char* epoch) {
                     errhint("Correct the clock or snowflake.epoch.")));
 }
 
-void warn_other_product(const char* node) {
-  ereport(WARNING,
-          (errmsg("snowflake.node = \"%s\" is a setting of pgEdge's extension of the same name",
-                  node),
-           errdetail("This library is another product; the two cannot be installed together."),
-           errhint("Remove the setting, or install pgEdge's library again.")));
+void error_unknown_setting(const char* name) {
+  const bool other = strcmp(name, "snowflake.node") == 0;
+  ereport(ERROR,
+          (errcode(ERRCODE_UNDEFINED_OBJECT),
+           errmsg("unrecognized configuration parameter \"%s\"", name),
+           other ? errdetail("The setting belongs to pgEdge's extension of the same name; the two "
+                             "cannot be installed together.")
+                 : errdetail("The extension has no such setting."),
+           errhint("Remove it from postgresql.conf or correct its name.")));
 }
 
 // State of the server or the database

@@ -11,7 +11,7 @@ namespace snowflake::pg {
                                        const char* detail);
 [[noreturn]] void error_owned_shards_outside_layout(const char* owned);
 void warn_epoch_in_future(const char* epoch);
-void warn_other_product(const char* node);
+[[noreturn]] void error_unknown_setting(const char* name);
 
 // State of the server or the database
 [[noreturn]] void error_not_preloaded();

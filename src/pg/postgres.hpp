@@ -49,6 +49,7 @@ extern "C" {
 #include "utils/datetime.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rangetypes.h"
@@ -96,6 +97,20 @@ inline int decode_date_time(char** field, int* ftype, int fields, int* dtype, pg
 #else
   return DecodeDateTime(field, ftype, fields, dtype, tm, fsec, tz);
 #endif
+}
+
+// Calls `visit(name)` for every setting that the configuration names and nobody has defined.
+template <class Visit>
+inline void for_each_undefined_setting(Visit visit) {
+  int count = 0;
+#if PG_VERSION_NUM >= 160000
+  config_generic** const all = get_guc_variables(&count);
+#else
+  config_generic** const all = get_guc_variables();
+  count = GetNumConfigOptions();
+#endif
+  for (int i = 0; i < count; ++i)
+    if (all[i]->flags & GUC_CUSTOM_PLACEHOLDER) visit(all[i]->name);
 }
 
 inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBound* upper,

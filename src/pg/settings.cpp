@@ -160,8 +160,6 @@ void fix_owned_shards() {
 }  // namespace
 
 void define_settings() {
-  if (const char* node = GetConfigOption("snowflake.node", true, false)) warn_other_product(node);
-
   define_string("snowflake.layout", "Sets the bits of an id: a preset or time/shard/sequence.",
                 "Presets are instagram (41/13/10), twitter (41/5+5/12) and js53 (38/7/8, tick 10 ms).",
                 &layout_text, "instagram", check_layout);
@@ -198,6 +196,11 @@ void define_settings() {
   define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.",
              "0 never waits.", &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
 
+  // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop a
+  // misspelt owned_shards with a warning and leave the server owning every shard.
+  for_each_undefined_setting([](const char* name) {
+    if (strncmp(name, "snowflake.", 10) == 0) error_unknown_setting(name);
+  });
   MarkGUCPrefixReserved("snowflake");
 }
 

@@ -1,36 +1,17 @@
 // Behind the views: layout, shard_stats, clock_status.
 
-#include <cmath>
-
-#include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
-#include "pg/errors.hpp"
+#include "pg/datum.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/session.hpp"
 #include "pg/settings.hpp"
-#include "pg/text.hpp"
 #include "pg/postgres.hpp"
 
 namespace snowflake::pg {
 
 namespace {
 
-Datum interval_of_us(int64_t us) {
-  const auto interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
-  interval->time = us;
-  return IntervalPGetDatum(interval);
-}
-
-Datum timestamp_datum(int64_t unix_ms) { return TimestampTzGetDatum(timestamp_of_ms(unix_ms)); }
-
-Datum row(FunctionCallInfo fcinfo, Datum* values, bool* nulls) {
-  TupleDesc descriptor;
-  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "return type must be a row type");
-  return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls));
-}
-
-int64_t count_datum(const std::atomic<uint64_t>& counter) {
+int64_t count_of(const std::atomic<uint64_t>& counter) {
   return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
 }
 
@@ -51,7 +32,7 @@ SF_SQL_FUNCTION(layout) {
       Int32GetDatum(layout.region_bits),
       Int32GetDatum(layout.local_bits),
       Int32GetDatum(layout.sequence_bits),
-      interval_of_us(int64_t{layout.tick_ms} * 1000),
+      interval_datum(int64_t{layout.tick_ms} * 1000),
       timestamp_datum(layout.epoch_ms),
       Int32GetDatum(static_cast<int32>(layout.shards())),
       Int32GetDatum(static_cast<int32>(layout.ids_per_tick())),
@@ -60,7 +41,7 @@ SF_SQL_FUNCTION(layout) {
       Float8GetDatum(used_percent()),
   };
   bool nulls[12] = {};
-  PG_RETURN_DATUM(row(fcinfo, values, nulls));
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
 SF_SQL_FUNCTION(shard_stats) {
@@ -70,19 +51,19 @@ SF_SQL_FUNCTION(shard_stats) {
   const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
   for (uint32_t i = 0; i < word_count(); ++i) {
     const Counters& counters = shards[i].counters;
-    const auto last_id = static_cast<uint64_t>(count_datum(counters.last_id));
-    if (last_id == 0 && count_datum(counters.refusals) == 0) continue;
+    const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
+    if (last_id == 0 && count_of(counters.refusals) == 0) continue;
     Datum values[9] = {
         // Where several shards share a word, the one that minted last speaks for them.
         Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id))),
         Int64GetDatum(static_cast<int64_t>(last_id)),
         timestamp_datum(layout.ms_of_tick(layout.tick_of(last_id))),
-        Int64GetDatum(count_datum(counters.ids)),
-        Int64GetDatum(count_datum(counters.batches)),
-        Int64GetDatum(count_datum(counters.borrowed)),
-        Int64GetDatum(count_datum(counters.waits)),
-        interval_of_us(count_datum(counters.waited_us)),
-        Int64GetDatum(count_datum(counters.refusals)),
+        Int64GetDatum(count_of(counters.ids)),
+        Int64GetDatum(count_of(counters.batches)),
+        Int64GetDatum(count_of(counters.borrowed)),
+        Int64GetDatum(count_of(counters.waits)),
+        interval_datum(count_of(counters.waited_us)),
+        Int64GetDatum(count_of(counters.refusals)),
     };
     bool nulls[9] = {};
     nulls[1] = nulls[2] = last_id == 0;
@@ -117,15 +98,15 @@ SF_SQL_FUNCTION(clock_status) {
       timestamp_datum(clock_ms),
       timestamp_datum(floor_ms),
       timestamp_datum(layout.ms_of_tick(layout.tick_of_position(limit))),
-      interval_of_us(lead_ms * 1000),
-      interval_of_us(clock_drift_us()),
-      Int64GetDatum(count_datum(watch.backward_steps)),
-      interval_of_us(watch.largest_backward_us.load(std::memory_order_relaxed)),
+      interval_datum(lead_ms * 1000),
+      interval_datum(clock_drift_us()),
+      Int64GetDatum(count_of(watch.backward_steps)),
+      interval_datum(watch.largest_backward_us.load(std::memory_order_relaxed)),
   };
   bool nulls[7] = {};
   nulls[1] = floor_ms == 0;
   nulls[2] = limit == 0;
-  PG_RETURN_DATUM(row(fcinfo, values, nulls));
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
 }  // namespace snowflake::pg

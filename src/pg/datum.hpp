@@ -1,0 +1,29 @@
+// Values and rows for SQL.
+#pragma once
+
+#include "pg/text.hpp"
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+inline Datum interval_datum(int64_t us) {
+  const auto interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
+  interval->time = us;
+  return IntervalPGetDatum(interval);
+}
+
+inline Datum timestamp_datum(int64_t unix_ms) {
+  return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
+}
+
+// The row that a function with OUT parameters returns.
+template <int columns>
+Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
+  TupleDesc descriptor;
+  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE ||
+      descriptor->natts != columns)
+    elog(ERROR, "the function's SQL definition is not that of this library");
+  return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls));
+}
+
+}  // namespace snowflake::pg
