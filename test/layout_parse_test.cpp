@@ -41,13 +41,48 @@ TEST(LayoutParse, Bits) {
 }
 
 TEST(LayoutParse, SyntaxErrors) {
-  for (const char* text :
-       {"", "x", " ", "/", "//", "41", "41/", "41/13", "41/13/", "/13/10", "41//10", "41/+3/10",
-        "41/3+/10", "41/+/10", "41/3+4+5/10", "3+4/10/10", "41/13/5+5", "41/13/10/2", "41/13/10/",
-        "41/13/10 ", " 41/13/10", "41 /13/10", "41/13/10x", "-41/13/10", "41/-13/10", "+41/13/10",
-        "41/13/1e1", "0x29/13/10", "41,13,10", "41/13/99999999999999999999", "4294967337/13/10",
-        "18446744073709551657/13/10", "41/13/4294967306", "41/4294967299+10/10", "1000/13/10",
-        "instagram ", " instagram", "Instagram", "instagra", "instagram2", "instagram/10", "js54"})
+  for (const char* text : {"",
+                           "x",
+                           " ",
+                           "/",
+                           "//",
+                           "41",
+                           "41/",
+                           "41/13",
+                           "41/13/",
+                           "/13/10",
+                           "41//10",
+                           "41/+3/10",
+                           "41/3+/10",
+                           "41/+/10",
+                           "41/3+4+5/10",
+                           "3+4/10/10",
+                           "41/13/5+5",
+                           "41/13/10/2",
+                           "41/13/10/",
+                           "41/13/10 ",
+                           " 41/13/10",
+                           "41 /13/10",
+                           "41/13/10x",
+                           "-41/13/10",
+                           "41/-13/10",
+                           "+41/13/10",
+                           "41/13/1e1",
+                           "0x29/13/10",
+                           "41,13,10",
+                           "41/13/99999999999999999999",
+                           "4294967337/13/10",
+                           "18446744073709551657/13/10",
+                           "41/13/4294967306",
+                           "41/4294967299+10/10",
+                           "1000/13/10",
+                           "instagram ",
+                           " instagram",
+                           "Instagram",
+                           "instagra",
+                           "instagram2",
+                           "instagram/10",
+                           "js54"})
     EXPECT_EQ(parse(text).error, LayoutError::syntax) << '"' << text << '"';
   EXPECT_EQ(parse(std::string_view("41/13/10\0", 9)).error, LayoutError::syntax);
   EXPECT_EQ(parse(std::string_view("instagram\0", 10)).error, LayoutError::syntax);
@@ -127,8 +162,12 @@ std::optional<Layout> expected(const std::string& text) {
   if (time < 20 || time > 53 || region + local > 24 || sequence > 22 ||
       time + region + local + sequence > 64)
     return std::nullopt;
-  return Layout{static_cast<uint8_t>(time), static_cast<uint8_t>(region),
-                static_cast<uint8_t>(local), static_cast<uint8_t>(sequence), 1, kDefaultEpoch};
+  return Layout{static_cast<uint8_t>(time),
+                static_cast<uint8_t>(region),
+                static_cast<uint8_t>(local),
+                static_cast<uint8_t>(sequence),
+                1,
+                kDefaultEpoch};
 }
 
 TEST(LayoutParse, AgreesWithTheGrammar) {
@@ -164,8 +203,8 @@ TEST(LayoutParse, SurvivesGarbage) {
   for (int i = 0; i < 20'000; ++i) {
     std::string text(random.below(24), '\0');
     for (char& c : text) c = static_cast<char>(random.any());
-    const auto parsed = parse(text, static_cast<uint32_t>(random.any()),
-                              static_cast<int64_t>(random.any()));
+    const auto parsed =
+        parse(text, static_cast<uint32_t>(random.any()), static_cast<int64_t>(random.any()));
     ASSERT_NE(parsed.error, LayoutError::none);
     ASSERT_STRNE(describe(parsed.error), "");
   }

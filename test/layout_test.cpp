@@ -56,8 +56,9 @@ TEST(Layout, EveryDivisionRoundTrips) {
     const uint64_t minted = layout.last_minted_tick();
     const uint32_t shards = layout.shards();
     const uint64_t per_tick = layout.ids_per_tick();
-    for (const uint64_t tick : {uint64_t{0}, uint64_t{1}, minted, std::min(minted + 1, layout.last_tick()),
-                                layout.last_tick(), random.between(0, layout.last_tick())})
+    for (const uint64_t tick :
+         {uint64_t{0}, uint64_t{1}, minted, std::min(minted + 1, layout.last_tick()),
+          layout.last_tick(), random.between(0, layout.last_tick())})
       for (const uint32_t shard :
            {0u, shards - 1, static_cast<uint32_t>(random.between(0, shards - 1))})
         for (const uint64_t sequence : {uint64_t{0}, per_tick - 1, random.below(per_tick)})

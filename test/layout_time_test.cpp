@@ -12,7 +12,7 @@ Layout with_tick(uint32_t tick_ms, int64_t epoch_ms) {
 }
 
 TEST(LayoutTime, TicksBeginAtTheEpoch) {
-  for (const int64_t tick : {1, 10, 100, 1000})
+  for (const int64_t tick : {int64_t{1}, int64_t{10}, int64_t{100}, int64_t{1000}})
     for (const int64_t epoch : {int64_t{0}, int64_t{1288834974657}, kDefaultEpoch, kEpochEnd - 1}) {
       const Layout layout = with_tick(static_cast<uint32_t>(tick), epoch);
       EXPECT_EQ(layout.ms_of_tick(0), epoch);
@@ -55,8 +55,8 @@ TEST(LayoutTime, EveryTickEndsWithinPostgresTimestamps) {
       for (const int64_t epoch : {int64_t{0}, kEpochEnd - 1}) {
         layout.tick_ms = tick;
         layout.epoch_ms = epoch;
-        const bool fits = (layout.last_tick() + 1) * tick <=
-                          static_cast<uint64_t>(kEndOfTimestamps - epoch);
+        const bool fits =
+            (layout.last_tick() + 1) * tick <= static_cast<uint64_t>(kEndOfTimestamps - epoch);
         ASSERT_EQ(check(layout), fits ? LayoutError::none : LayoutError::end_of_time)
             << testing::PrintToString(layout);
       }

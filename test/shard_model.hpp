@@ -57,7 +57,8 @@ class ModelShard {
   }
 
   ModelPoint next_point(const Bounds& bounds) const {
-    if (last_.tick < bounds.now && !(last_.tick + 1 == bounds.now && last_.sequence + 1 == per_tick_))
+    if (last_.tick < bounds.now &&
+        !(last_.tick + 1 == bounds.now && last_.sequence + 1 == per_tick_))
       return {bounds.now, bounds.spread == 0 ? 0 : (last_.sequence + 1) % bounds.spread};
     if (last_.sequence + 1 < per_tick_) return {last_.tick, last_.sequence + 1};
     return {last_.tick + 1, 0};
@@ -79,4 +80,4 @@ class ModelShard {
   ModelPoint last_{0, 0};
 };
 
-}  // namespace snowflake
+}  // namespace gnu::visibility("hidden")]]snowflake

@@ -19,7 +19,7 @@ class Schedule {
         floors_(words_.size(), 0),
         ids_(std::min<size_t>(layout_.shards(), random_.between(1, 6))) {
     // One in four ends with the layout.
-    now_ = random_.percent(25) ? layout_.last_minted_tick() - random_.below(100)
+    now_ = random_.percent(25)   ? layout_.last_minted_tick() - random_.below(100)
            : random_.percent(10) ? random_.below(3)
                                  : random_.below(layout_.last_minted_tick());
     limit_ = above(now_);
@@ -27,7 +27,8 @@ class Schedule {
 
   void run() {
     for (int step = 0; step < 400 && !testing::Test::HasFatalFailure(); ++step) {
-      SCOPED_TRACE(testing::Message() << "step " << step << ", " << testing::PrintToString(layout_));
+      SCOPED_TRACE(testing::Message()
+                   << "step " << step << ", " << testing::PrintToString(layout_));
       switch (random_.below(20)) {
         case 0:
         case 1:
@@ -111,7 +112,8 @@ class Schedule {
   void claim(size_t shard) {
     const size_t w = shard % words_.size();
     const Bounds bounds{now_, lead_, limit_, spread_};
-    const uint64_t wanted = random_.percent(60) ? 1 : random_.between(1, random_.percent(20) ? 2000 : 60);
+    const uint64_t wanted =
+        random_.percent(60) ? 1 : random_.between(1, random_.percent(20) ? 2000 : 60);
     const uint64_t before = words_[w].last();
     const Claim claim = words_[w].claim(layout_, bounds, wanted);
     const Claim model = models_[w].claim(bounds, wanted);
@@ -173,7 +175,8 @@ TEST(ShardModel, RandomSchedules) {
   int seen[4] = {};
   size_t minted = 0;
   for (uint64_t number = 0; number < 250 * kEffort; ++number) {
-    SCOPED_TRACE(testing::Message() << "SNOWFLAKE_TEST_SEED=" << test_seed() << ", schedule " << number);
+    SCOPED_TRACE(testing::Message()
+                 << "SNOWFLAKE_TEST_SEED=" << test_seed() << ", schedule " << number);
     Schedule schedule(number);
     schedule.run();
     const auto ids = schedule.all_ids();

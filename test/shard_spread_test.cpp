@@ -30,7 +30,7 @@ TEST(ShardSpread, BeginsOneAfterTheLastSequence) {
 }
 
 TEST(ShardSpread, ZeroAndOneBeginAtZero) {
-  for (const uint64_t spread : {0, 1}) {
+  for (const uint64_t spread : {uint64_t{0}, uint64_t{1}}) {
     Shard word{};
     for (uint64_t now = 1; now < 20; ++now)
       EXPECT_EQ(mint(word, now, spread), layout.first_position(now));
@@ -82,7 +82,8 @@ TEST(ShardSpread, NeverLeavesTheTick) {
     const uint64_t spread = random.between(1, any.ids_per_tick());
     const uint64_t now = random.between(2, any.last_minted_tick());
     Shard word{};
-    const uint64_t before = any.first_position(random.below(now - 1)) + random.below(any.ids_per_tick());
+    const uint64_t before =
+        any.first_position(random.below(now - 1)) + random.below(any.ids_per_tick());
     word.lift(before + 1);
     const Claim claim = word.claim(any, {now, 0, UINT64_MAX, spread}, 1);
     ASSERT_EQ(claim.outcome, Outcome::claimed) << testing::PrintToString(any);

@@ -157,13 +157,13 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   const auto borrowed = [&](uint64_t now, uint64_t wanted) {
     return claim({now, 100, kNoLimit, 0}, wanted).borrowed;
   };
-  EXPECT_EQ(borrowed(5, 16), 0u);  // all of tick 5
-  EXPECT_EQ(borrowed(5, 1), 1u);   // opens 6
-  EXPECT_EQ(borrowed(5, 15), 0u);  // the rest of 6
-  EXPECT_EQ(borrowed(5, 33), 3u);  // 7, 8 and the first of 9
-  EXPECT_EQ(borrowed(8, 16), 1u);  // 9, open already, and 10
-  EXPECT_EQ(borrowed(10, 20), 1u); // 10, which is the clock's now, and 11
-  EXPECT_EQ(borrowed(30, 40), 2u); // 30, 31, 32
+  EXPECT_EQ(borrowed(5, 16), 0u);   // all of tick 5
+  EXPECT_EQ(borrowed(5, 1), 1u);    // opens 6
+  EXPECT_EQ(borrowed(5, 15), 0u);   // the rest of 6
+  EXPECT_EQ(borrowed(5, 33), 3u);   // 7, 8 and the first of 9
+  EXPECT_EQ(borrowed(8, 16), 1u);   // 9, open already, and 10
+  EXPECT_EQ(borrowed(10, 20), 1u);  // 10, which is the clock's now, and 11
+  EXPECT_EQ(borrowed(30, 40), 2u);  // 30, 31, 32
   EXPECT_EQ(borrowed(40, 1), 0u);
   word.lift(at(50));
   EXPECT_EQ(borrowed(40, 1), 1u);

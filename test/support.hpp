@@ -8,11 +8,11 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <initializer_list>
+#include <functional>
 #include <ostream>
 #include <random>
-#include <string>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -87,9 +87,10 @@ class Pattern {
     std::vector<std::string> found;
     if (regexec(&compiled_, text.c_str(), 8, groups, 0) != 0) return found;
     for (const auto& group : groups)
-      found.push_back(group.rm_so < 0 ? ""
-                                      : text.substr(static_cast<size_t>(group.rm_so),
-                                                    static_cast<size_t>(group.rm_eo - group.rm_so)));
+      found.push_back(group.rm_so < 0
+                          ? ""
+                          : text.substr(static_cast<size_t>(group.rm_so),
+                                        static_cast<size_t>(group.rm_eo - group.rm_so)));
     return found;
   }
 
@@ -155,4 +156,4 @@ inline void PrintTo(Outcome outcome, std::ostream* out) {
   *out << names[static_cast<size_t>(outcome)];
 }
 
-}  // namespace snowflake
+}  // namespace gnu::visibility("hidden")]]snowflake
