@@ -20,14 +20,18 @@ inline int64_t read_clock_us(clockid_t clock) noexcept {
 }
 
 // Milliseconds since 1970. Not the coarse clock: it would cost a third, but lags by up to 4 ms.
-inline int64_t wall_clock_ms() noexcept { return read_clock_ms(CLOCK_REALTIME); }
+inline int64_t wall_clock_ms() noexcept {
+  return read_clock_ms(CLOCK_REALTIME);
+}
 
 // How long something took, whatever happens to the wall clock.
-inline int64_t monotonic_us() noexcept { return read_clock_us(CLOCK_MONOTONIC); }
+inline int64_t monotonic_us() noexcept {
+  return read_clock_us(CLOCK_MONOTONIC);
+}
 
 // Wall clock less time since boot (suspension counted): constant but for steps of the wall clock,
-// for rate corrections move both clocks alike. The two cannot be read at once, so a reading that was
-// interrupted half-way is taken again.
+// for rate corrections move both clocks alike. The two cannot be read at once, so a reading that
+// was interrupted half-way is taken again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -76,7 +76,8 @@ struct Layout {
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
-  // The tick that a time falls into, and the first that begins at it or later; REQUIRES ms >= epoch.
+  // The tick that a time falls into, and the first that begins at it or later; REQUIRES ms >=
+  // epoch.
   constexpr uint64_t tick_at(int64_t ms) const noexcept {
     const auto since = static_cast<uint64_t>(ms - epoch_ms);
     return tick_ms == 1 ? since : since / tick_ms;
@@ -93,9 +94,9 @@ inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxShardBits = 24;
 inline constexpr unsigned kMaxSequenceBits = 22;
-inline constexpr int64_t kEpochEnd = int64_t{1} << 41;           // 2039-09-07
-inline constexpr int64_t kDefaultEpoch = 1735689600000;          // 2025-01-01
-inline constexpr int64_t kEndOfTimestamps = 9224318016000000;    // 294277-01-01, as PostgreSQL's
+inline constexpr int64_t kEpochEnd = int64_t{1} << 41;         // 2039-09-07
+inline constexpr int64_t kDefaultEpoch = 1735689600000;        // 2025-01-01
+inline constexpr int64_t kEndOfTimestamps = 9224318016000000;  // 294277-01-01, as PostgreSQL's
 
 enum class LayoutError : uint8_t {
   none,
@@ -199,7 +200,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {
     if (text != preset.name) continue;
-    const Layout layout{preset.time,    preset.region,  preset.local,
+    const Layout layout{preset.time,     preset.region,  preset.local,
                         preset.sequence, preset.tick_ms, epoch_ms};
     if (tick_ms != 0 && tick_ms != preset.tick_ms) return {layout, LayoutError::preset_tick};
     return {layout, check(layout)};
@@ -222,8 +223,8 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   if (region > int{kMaxShardBits} || local > int{kMaxShardBits})
     return {nothing, LayoutError::shard_bits};
   if (sequence > int{kMaxSequenceBits}) return {nothing, LayoutError::sequence_bits};
-  const Layout layout{static_cast<uint8_t>(time),     static_cast<uint8_t>(region),
-                      static_cast<uint8_t>(local),    static_cast<uint8_t>(sequence),
+  const Layout layout{static_cast<uint8_t>(time),  static_cast<uint8_t>(region),
+                      static_cast<uint8_t>(local), static_cast<uint8_t>(sequence),
                       tick_ms == 0 ? 1u : tick_ms, epoch_ms};
   return {layout, check(layout)};
 }

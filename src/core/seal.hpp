@@ -27,9 +27,12 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
 // superuser can write): use the result only where check() accepts it.
 constexpr Layout layout_of(int64_t value) noexcept {
   const auto seal = static_cast<uint64_t>(value);
-  return {static_cast<uint8_t>(seal >> 17 & 63), static_cast<uint8_t>(seal >> 12 & 31),
-          static_cast<uint8_t>(seal >> 7 & 31),  static_cast<uint8_t>(seal >> 2 & 31),
-          kTicks[seal & 3],                      static_cast<int64_t>(seal >> 23)};
+  return {static_cast<uint8_t>(seal >> 17 & 63),
+          static_cast<uint8_t>(seal >> 12 & 31),
+          static_cast<uint8_t>(seal >> 7 & 31),
+          static_cast<uint8_t>(seal >> 2 & 31),
+          kTicks[seal & 3],
+          static_cast<int64_t>(seal >> 23)};
 }
 
 static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==

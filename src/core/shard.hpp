@@ -50,7 +50,7 @@ struct Claim {
 
 // Counters, kept in the word's own cache line. Approximate only while they are being added to.
 struct Counters {
-  std::atomic<uint64_t> last_id;   // the greatest id accounted for
+  std::atomic<uint64_t> last_id;  // the greatest id accounted for
   std::atomic<uint64_t> ids;
   std::atomic<uint64_t> batches;   // calls that asked for an array
   std::atomic<uint64_t> borrowed;  // ticks, see Claim
@@ -78,8 +78,8 @@ class alignas(64) Shard {
   // REQUIRES: wanted > 0, bounds.now <= layout.last_minted_tick().
   Claim claim(const Layout& layout, const Bounds& bounds, uint64_t wanted) noexcept {
     const uint64_t now = layout.first_position(bounds.now);
-    const uint64_t stop = std::min({layout.first_position(bounds.now + bounds.lead + 1),
-                                    layout.end_position(), bounds.limit});
+    const uint64_t stop = std::min(
+        {layout.first_position(bounds.now + bounds.lead + 1), layout.end_position(), bounds.limit});
     uint64_t last = last_.load(std::memory_order_relaxed);
     for (;;) {
       uint64_t first = last + 1;

@@ -22,8 +22,8 @@ constexpr int64_t kNoiseUs = 1000;
 }  // namespace
 
 void install_clock_watch() {
-  void* page = mmap(nullptr, sizeof(*base_us), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                    -1, 0);
+  void* page =
+      mmap(nullptr, sizeof(*base_us), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED)
     ereport(ERROR, (errcode_for_file_access(), errmsg("could not map shared memory: %m")));
   base_us = new (page) std::atomic<int64_t>(clock_offset_us());
@@ -53,8 +53,12 @@ int64_t clock_drift_us() {
   return clock_offset_us() - base_us->load(std::memory_order_relaxed);
 }
 
-bool clock_jumped_ahead() { return clock_drift_us() > int64_t{max_forward_jump_s} * 1'000'000; }
+bool clock_jumped_ahead() {
+  return clock_drift_us() > int64_t{max_forward_jump_s} * 1'000'000;
+}
 
-void accept_clock() { base_us->store(clock_offset_us(), std::memory_order_relaxed); }
+void accept_clock() {
+  base_us->store(clock_offset_us(), std::memory_order_relaxed);
+}
 
 }  // namespace snowflake::pg

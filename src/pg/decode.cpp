@@ -18,11 +18,15 @@ uint64_t checked_id(Datum datum) {
   return id;
 }
 
-TimestampTz time_of(uint64_t id) { return timestamp_of_ms(layout.ms_of_tick(layout.tick_of(id))); }
+TimestampTz time_of(uint64_t id) {
+  return timestamp_of_ms(layout.ms_of_tick(layout.tick_of(id)));
+}
 
 }  // namespace
 
-SF_SQL_FUNCTION(time_of) { PG_RETURN_TIMESTAMPTZ(time_of(checked_id(PG_GETARG_DATUM(0)))); }
+SF_SQL_FUNCTION(time_of) {
+  PG_RETURN_TIMESTAMPTZ(time_of(checked_id(PG_GETARG_DATUM(0))));
+}
 
 SF_SQL_FUNCTION(shard_of) {
   PG_RETURN_INT32(static_cast<int32>(layout.shard_of(checked_id(PG_GETARG_DATUM(0)))));

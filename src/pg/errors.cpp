@@ -20,30 +20,33 @@ const char* span_text(int64_t ms) {
 }
 
 // The text of time_text() lives in a static buffer.
-const char* kept_time_text(int64_t ms) { return pstrdup(time_text(ms)); }
+const char* kept_time_text(int64_t ms) {
+  return pstrdup(time_text(ms));
+}
 
 }  // namespace
 
 // Configuration, at server start
 
 void error_invalid_layout(const char* text, int tick_ms, const char* epoch, const char* detail) {
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-           errmsg("snowflake.layout \"%s\" with snowflake.tick %d ms and snowflake.epoch \"%s\" is "
-                  "not a layout",
-                  text, tick_ms, epoch),
-           errdetail("%s", detail),
-           errhint("Correct the settings in postgresql.conf; databases that hold ids need the layout "
-                   "they were created with.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+       errmsg("snowflake.layout \"%s\" with snowflake.tick %d ms and snowflake.epoch \"%s\" is "
+              "not a layout",
+              text, tick_ms, epoch),
+       errdetail("%s", detail),
+       errhint("Correct the settings in postgresql.conf; databases that hold ids need the layout "
+               "they were created with.")));
 }
 
 void error_owned_shards_outside_layout(const char* owned) {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                  errmsg("snowflake.owned_shards \"%s\" names shards that the layout does not have",
-                         owned),
-                  errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout),
-                            layout.shards() - 1),
-                  errhint("Correct snowflake.owned_shards in postgresql.conf.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+       errmsg("snowflake.owned_shards \"%s\" names shards that the layout does not have", owned),
+       errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout), layout.shards() - 1),
+       errhint("Correct snowflake.owned_shards in postgresql.conf.")));
 }
 
 void warn_epoch_in_future(const char* epoch) {
@@ -66,10 +69,11 @@ void error_unknown_setting(const char* name) {
 // State of the server or the database
 
 void error_not_preloaded() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("snowflake must be loaded when the server starts"),
-                  errdetail("Its shards live in shared memory, which is allocated at server start."),
-                  errhint("Add snowflake to shared_preload_libraries and restart the server.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("snowflake must be loaded when the server starts"),
+           errdetail("Its shards live in shared memory, which is allocated at server start."),
+           errhint("Add snowflake to shared_preload_libraries and restart the server.")));
 }
 
 void error_not_installed() {
@@ -97,10 +101,10 @@ void error_too_many_databases() {
 
 void error_read_only(const char* function) {
   if (RecoveryInProgress())
-    ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-                    errmsg("cannot execute %s during recovery", function),
-                    errdetail("This server is a standby."),
-                    errhint("Connect to the primary server.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+             errmsg("cannot execute %s during recovery", function),
+             errdetail("This server is a standby."), errhint("Connect to the primary server.")));
   ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
                   errmsg("cannot execute %s in a read-only transaction", function),
                   errdetail("Minting has to extend the durable high-water mark."),
@@ -147,11 +151,13 @@ void error_mark_unset(int64_t stored) {
 }
 
 void error_seal_unset() {
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("the layout of this database is not sealed"),
-           errdetail("Sequence snowflake.seal or snowflake.seal_here holds no layout."),
-           errhint("Restore the database again, or drop and create the extension if it holds no ids.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("the layout of this database is not sealed"),
+       errdetail("Sequence snowflake.seal or snowflake.seal_here holds no layout."),
+       errhint(
+           "Restore the database again, or drop and create the extension if it holds no ids.")));
 }
 
 void error_seal_restored(int64_t here, int64_t dumped) {
@@ -193,11 +199,11 @@ void error_shard_unset() {
 }
 
 void error_shard_range(int shard) {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                  errmsg("shard %d is out of range", shard),
-                  errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout),
-                            layout.shards() - 1),
-                  errhint("Pass a shard of the layout.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("shard %d is out of range", shard),
+       errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout), layout.shards() - 1),
+       errhint("Pass a shard of the layout.")));
 }
 
 void error_shard_not_owned(int shard) {
@@ -208,16 +214,15 @@ void error_shard_not_owned(int shard) {
 }
 
 void error_count(int count) {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                  errmsg("count %d is out of range", count),
-                  errdetail("A call mints 1 to 1000000 ids."),
-                  errhint("Ask for a count in that range.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("count %d is out of range", count),
+           errdetail("A call mints 1 to 1000000 ids."), errhint("Ask for a count in that range.")));
 }
 
 void error_count_null() {
-  ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("count is null"),
-                  errdetail("A call mints 1 to 1000000 ids."),
-                  errhint("Ask for a count in that range.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("count is null"),
+           errdetail("A call mints 1 to 1000000 ids."), errhint("Ask for a count in that range.")));
 }
 
 void error_sequence_range(int sequence) {
@@ -229,10 +234,10 @@ void error_sequence_range(int sequence) {
 }
 
 void error_no_last_id() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("last_id is not yet defined in this session"),
-                  errdetail("The session has not minted an id."),
-                  errhint("Call next_id() first.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("last_id is not yet defined in this session"),
+           errdetail("The session has not minted an id."), errhint("Call next_id() first.")));
 }
 
 void error_foreign_id(int64_t id) {
@@ -271,25 +276,27 @@ void error_observe_ahead(int64_t id, int64_t id_ms, int64_t clock_ms) {
 }
 
 void error_observe_exhausted(int64_t id) {
-  ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                  errmsg("id %lld lies beyond the range that is minted", static_cast<long long>(id)),
-                  errdetail("Layout %s is minted up to %s.", layout_bits_text(layout),
-                            time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))),
-                  errhint("Pass an id that was minted with this layout.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+           errmsg("id %lld lies beyond the range that is minted", static_cast<long long>(id)),
+           errdetail("Layout %s is minted up to %s.", layout_bits_text(layout),
+                     time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))),
+           errhint("Pass an id that was minted with this layout.")));
 }
 
 // The clock
 
 void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* next = kept_time_text(next_ms);
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("the clock is behind the ids of shard %u", shard),
-           errdetail("The next id is of %s, the clock says %s: with snowflake.max_lead %d ms the call "
-                     "would wait %s, more than snowflake.max_wait (%d ms).",
-                     next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms),
-           errhint("Check the time synchronization; minting resumes by itself when the clock has "
-                   "caught up.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("the clock is behind the ids of shard %u", shard),
+       errdetail("The next id is of %s, the clock says %s: with snowflake.max_lead %d ms the call "
+                 "would wait %s, more than snowflake.max_wait (%d ms).",
+                 next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms),
+       errhint("Check the time synchronization; minting resumes by itself when the clock has "
+               "caught up.")));
 }
 
 void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t waited_ms) {
@@ -297,10 +304,11 @@ void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, in
   ereport(ERROR,
           (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
            errmsg("no id of shard %u could be had in time", shard),
-           errdetail("Waited %s of snowflake.max_wait (%d ms); the next id is of %s, the clock says %s. "
-                     "A shard has %llu ids per tick of %u ms.",
-                     span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
-                     static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms),
+           errdetail(
+               "Waited %s of snowflake.max_wait (%d ms); the next id is of %s, the clock says %s. "
+               "A shard has %llu ids per tick of %u ms.",
+               span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
+               static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms),
            errhint("Spread the load over more shards, or raise snowflake.max_wait.")));
 }
 
@@ -316,17 +324,16 @@ void error_clock_jumped(int64_t jump_ms) {
 
 void error_clock_before_epoch(int64_t clock_ms) {
   const char* clock = kept_time_text(clock_ms);
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("the clock is before the epoch"),
-                  errdetail("The clock says %s, snowflake.epoch is %s.", clock,
-                            time_text(layout.epoch_ms)),
-                  errhint("Correct the clock.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the clock is before the epoch"),
+       errdetail("The clock says %s, snowflake.epoch is %s.", clock, time_text(layout.epoch_ms)),
+       errhint("Correct the clock.")));
 }
 
 void error_exhausted() {
   ereport(ERROR,
-          (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-           errmsg("the layout is exhausted"),
+          (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED), errmsg("the layout is exhausted"),
            errdetail("Layout %s ended at %s.", layout_text(layout),
                      time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))),
            errhint("Move the database to a layout with more time bits or a later epoch.")));

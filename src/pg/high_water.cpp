@@ -12,7 +12,9 @@ namespace snowflake::pg {
 
 namespace {
 
-int64_t reserve_span_ms() { return static_cast<int64_t>(reserve_ticks * layout.tick_ms); }
+int64_t reserve_span_ms() {
+  return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
+}
 
 // The first position that a mark does not cover.
 uint64_t limit_of(int64_t mark_ms) {
@@ -34,9 +36,9 @@ void lift_words(uint64_t floor) {
   for (uint32_t i = 0; i < word_count(); ++i) shards[i].lift(floor);
 }
 
-// A mark that we neither wrote nor read before: from an earlier server life, or raised from outside.
-// Called with the page's content lock, so that nobody sees `known_ms` cover a mark before the words
-// are lifted to it.
+// A mark that we neither wrote nor read before: from an earlier server life, or raised from
+// outside. Called with the page's content lock, so that nobody sees `known_ms` cover a mark before
+// the words are lifted to it.
 void hear(Slot* slot, int64_t stored) {
   if (stored <= slot->known_ms.load(std::memory_order_relaxed)) return;
   lift_words(floor_of(stored));
@@ -50,8 +52,8 @@ void check_mark(Relation mark) {
     error_mark_uncommitted();
 }
 
-// A transaction that dropped the extension holds the old mark's lock; if it rolls back, the old mark
-// is in force again, and does not know of ids that the new one covered.
+// A transaction that dropped the extension holds the old mark's lock; if it rolls back, the old
+// mark is in force again, and does not know of ids that the new one covered.
 void check_not_recreated(Relation mark, Oid previous) {
   if (mark->rd_createSubid == InvalidSubTransactionId || !OidIsValid(previous) ||
       previous == RelationGetRelid(mark))
@@ -74,12 +76,15 @@ Relation open_mark(Oid oid, LOCKMODE mode) {
 }
 
 // Half of the reserve in positions: the share that is written ahead.
-uint64_t half_reserve() { return layout.first_position(reserve_ticks / 2); }
+uint64_t half_reserve() {
+  return layout.first_position(reserve_ticks / 2);
+}
 
 void take_limit(bool more_is_written) {
   session.limit = session.slot->limit.load(std::memory_order_acquire);
-  session.attention =
-      more_is_written || session.limit < half_reserve() ? session.limit : session.limit - half_reserve();
+  session.attention = more_is_written || session.limit < half_reserve()
+                          ? session.limit
+                          : session.limit - half_reserve();
 }
 
 // What the mark said, and what it says after it was raised to cover at least `wanted`, or to half a
@@ -208,8 +213,8 @@ void extend_limit(uint64_t position) {
     session.slot->seal_checked.store(GetCurrentTransactionStartTimestamp(),
                                      std::memory_order_relaxed);
     const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
-    const Raised raised = raise_page(mark, session.slot, needed, reserve_span_ms() / 2,
-                                     needed + reserve_span_ms());
+    const Raised raised =
+        raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
     // What was written early is flushed by now as a rule, and then nothing here touches the disk.
     const bool early = limit_of(raised.before) > position;
     XLogFlush(early ? raised.before_lsn : raised.after_lsn);
@@ -217,7 +222,8 @@ void extend_limit(uint64_t position) {
     publish(early ? raised.before : raised.after);
     if (session.attached) take_limit(early && raised.after > raised.before);
   }
-  // Kept until the limit is published: a DROP EXTENSION that gets the lock has seen the last of them.
+  // Kept until the limit is published: a DROP EXTENSION that gets the lock has seen the last of
+  // them.
   relation_close(mark, RowExclusiveLock);
 }
 
@@ -231,8 +237,8 @@ void extend_early(uint64_t position) {
     const Members members = session.members;  // locking may run the callback that clears it
     if (still_ours(mark) && members.complete() && seal_still_holds(members)) {
       const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
-      const Raised raised = raise_page(mark, session.slot, needed, reserve_span_ms() / 2,
-                                       needed + reserve_span_ms());
+      const Raised raised =
+          raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
       if (raised.after > raised.before) XLogSetAsyncXactLSN(raised.after_lsn);
     }
     relation_close(mark, NoLock);

@@ -136,8 +136,8 @@ inline uint32 clock_wait_event() {
 }  // namespace snowflake::pg
 
 // A function that SQL can call: `snowflake_NAME`, one of the few symbols the library exports.
-#define SF_SQL_FUNCTION(name)                              \
-  extern "C" {                                             \
-  PG_FUNCTION_INFO_V1(snowflake_##name);                   \
-  }                                                        \
+#define SF_SQL_FUNCTION(name)            \
+  extern "C" {                           \
+  PG_FUNCTION_INFO_V1(snowflake_##name); \
+  }                                      \
   extern "C" PGDLLEXPORT Datum snowflake_##name(PG_FUNCTION_ARGS)

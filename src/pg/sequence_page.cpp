@@ -21,7 +21,9 @@ SequencePage SequencePage::open(Relation relation, int buffer_lock_mode) {
   return {buffer};
 }
 
-int64_t SequencePage::value() const { return tuple_of(BufferGetPage(buffer))->last_value; }
+int64_t SequencePage::value() const {
+  return tuple_of(BufferGetPage(buffer))->last_value;
+}
 
 XLogRecPtr SequencePage::write(Relation relation, int64_t value) {
   GenericXLogState* record = GenericXLogStart(relation);

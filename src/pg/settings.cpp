@@ -78,8 +78,9 @@ bool check_tick(int* value, void**, GucSource) {
 bool check_epoch(char** value, void**, GucSource) {
   int64_t epoch_ms = 0;
   if (!parse_epoch(*value, &epoch_ms))
-    return refuse("An epoch is a timestamp in whole milliseconds, such as \"2025-01-01 00:00:00+00\", "
-                  "or 13 digits: milliseconds since 1970.");
+    return refuse(
+        "An epoch is a timestamp in whole milliseconds, such as \"2025-01-01 00:00:00+00\", "
+        "or 13 digits: milliseconds since 1970.");
   return (epoch_ms >= 0 && epoch_ms < kEpochEnd) || refuse(describe(LayoutError::epoch));
 }
 
@@ -160,15 +161,17 @@ void fix_owned_shards() {
 }  // namespace
 
 void define_settings() {
-  define_string("snowflake.layout", "Sets the bits of an id: a preset or time/shard/sequence.",
-                "Presets are instagram (41/13/10), twitter (41/5+5/12) and js53 (38/7/8, tick 10 ms).",
-                &layout_text, "instagram", check_layout);
+  define_string(
+      "snowflake.layout", "Sets the bits of an id: a preset or time/shard/sequence.",
+      "Presets are instagram (41/13/10), twitter (41/5+5/12) and js53 (38/7/8, tick 10 ms).",
+      &layout_text, "instagram", check_layout);
   define_int("snowflake.tick", "Sets the unit of time in an id.",
              "0 stands for the preset's own tick, or 1 ms.", &tick_setting, 0, 1000, PGC_POSTMASTER,
              GUC_UNIT_MS, check_tick);
-  define_string("snowflake.epoch", "Sets the time that ids count from.",
-                "A timestamp, in UTC where it names no zone, or milliseconds since 1970 in 13 digits.",
-                &epoch_text, "2025-01-01 00:00:00+00", check_epoch);
+  define_string(
+      "snowflake.epoch", "Sets the time that ids count from.",
+      "A timestamp, in UTC where it names no zone, or milliseconds since 1970 in 13 digits.",
+      &epoch_text, "2025-01-01 00:00:00+00", check_epoch);
   fix_layout();
 
   define_string("snowflake.owned_shards", "Sets which shards this server may mint.",
@@ -188,16 +191,17 @@ void define_settings() {
              "Sets how far the clock may be stepped forward before minting stops.",
              "Confirm a step that is right with snowflake.accept_clock().", &max_forward_jump_s, 1,
              INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
-  define_int("snowflake.sequence_spread", "Sets over how many numbers a new tick's sequence starts.",
+  define_int("snowflake.sequence_spread",
+             "Sets over how many numbers a new tick's sequence starts.",
              "0 starts every tick at 0.", &sequence_spread, 0, 1 << kMaxSequenceBits, PGC_SIGHUP, 0,
              check_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
              "-1 is unset.", &default_shard, -1, static_cast<int>(kMaxShard), PGC_USERSET, 0);
-  define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.",
-             "0 never waits.", &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
+  define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.", "0 never waits.",
+             &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
 
-  // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop a
-  // misspelt owned_shards with a warning and leave the server owning every shard.
+  // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop
+  // a misspelt owned_shards with a warning and leave the server owning every shard.
   for_each_undefined_setting([](const char* name) {
     if (strncmp(name, "snowflake.", 10) == 0) error_unknown_setting(name);
   });

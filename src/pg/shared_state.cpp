@@ -20,10 +20,16 @@ constinit shmem_startup_hook_type previous_startup_hook = nullptr;
 
 constexpr char kName[] = "snowflake";
 
-Size slots_size() { return mul_size(static_cast<Size>(max_databases), sizeof(Slot)); }
-Size shards_size() { return mul_size(word_count(), sizeof(Shard)); }
+Size slots_size() {
+  return mul_size(static_cast<Size>(max_databases), sizeof(Slot));
+}
+Size shards_size() {
+  return mul_size(word_count(), sizeof(Shard));
+}
 
-Size total_size() { return add_size(sizeof(SharedState), add_size(slots_size(), shards_size())); }
+Size total_size() {
+  return add_size(sizeof(SharedState), add_size(slots_size(), shards_size()));
+}
 
 void request_shared_state() {
   if (previous_request_hook) previous_request_hook();
@@ -70,8 +76,7 @@ void free_slots_of_dropped_databases() {
     LWLockAcquire(state->lock, LW_SHARED);
     const Oid database = slots[i].database;
     LWLockRelease(state->lock);
-    if (!OidIsValid(database) ||
-        SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
+    if (!OidIsValid(database) || SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
       continue;
     LWLockAcquire(state->lock, LW_EXCLUSIVE);
     if (slots[i].database == database) {
@@ -99,7 +104,9 @@ Slot* take_slot() {
 
 }  // namespace
 
-uint32_t word_count() { return std::min(layout.shards(), kMaxWords); }
+uint32_t word_count() {
+  return std::min(layout.shards(), kMaxWords);
+}
 
 void install_shared_state() {
   previous_request_hook = shmem_request_hook;

@@ -16,13 +16,14 @@ namespace snowflake::pg {
 
 // A database that mints, and the identity of the high-water mark that its limit was taken from.
 struct alignas(64) Slot {
-  Oid database;      // InvalidOid: free
-  Oid mark;          // snowflake.high_water: relation, and its storage
+  Oid database;  // InvalidOid: free
+  Oid mark;      // snowflake.high_water: relation, and its storage
   Oid mark_storage;
   std::atomic<uint32_t> generation;  // raised whenever published limits stop being good
   std::atomic<uint64_t> limit;       // positions below it may be claimed; rises within a generation
-  std::atomic<int64_t> known_ms;     // greatest mark read or written; the words are lifted to what was read
-  std::atomic<int64_t> floor_ms;     // the mark that was found when the slot was loaded
+  std::atomic<int64_t>
+      known_ms;  // greatest mark read or written; the words are lifted to what was read
+  std::atomic<int64_t> floor_ms;      // the mark that was found when the slot was loaded
   std::atomic<int64_t> seal_checked;  // when the seal was last found good (timestamptz), or 0
 };
 
@@ -47,7 +48,9 @@ extern Shard* shards;
 inline constexpr uint32_t kMaxWords = 65536;
 uint32_t word_count();
 
-inline Shard& word_of(uint32_t shard) { return shards[shard % kMaxWords]; }
+inline Shard& word_of(uint32_t shard) {
+  return shards[shard % kMaxWords];
+}
 
 // Asks for the memory once the postmaster has read its configuration.
 void install_shared_state();

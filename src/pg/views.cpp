@@ -90,8 +90,9 @@ SF_SQL_FUNCTION(clock_status) {
   uint64_t furthest = 0;
   for (uint32_t i = 0; i < word_count(); ++i) furthest = std::max(furthest, shards[i].last());
   const int64_t lead_ms =
-      furthest == 0 ? 0
-                    : std::max<int64_t>(0, layout.ms_of_tick(layout.tick_of_position(furthest)) - clock_ms);
+      furthest == 0
+          ? 0
+          : std::max<int64_t>(0, layout.ms_of_tick(layout.tick_of_position(furthest)) - clock_ms);
 
   const ClockWatch& watch = state->clock;
   Datum values[7] = {

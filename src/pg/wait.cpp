@@ -24,7 +24,8 @@ void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lea
       std::max<int64_t>(1, next_ms - static_cast<int64_t>(lead * layout.tick_ms) - clock_ms);
 
   const int64_t start_us = monotonic_us();
-  // A millisecond of grace: both terms below are rounded, and a wait that was granted must not fail.
+  // A millisecond of grace: both terms below are rounded, and a wait that was granted must not
+  // fail.
   const int64_t waited_ms =
       patience.since_us == 0 ? 0 : std::max<int64_t>(0, (start_us - patience.since_us) / 1000 - 1);
   if (waited_ms + needed_ms > max_wait_ms) {
