@@ -33,14 +33,18 @@ PG_CXXFLAGS = $(CXX_DIALECT) -Wextra -Wshadow -Wno-missing-field-initializers $(
 PG_CPPFLAGS = -I$(srcdir)/src -isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
+# The module must be preloaded, so the tests bring servers of their own, from what is installed:
+# pg_regress a temporary one, each file below t/ what it needs (PostgreSQL built with TAP support).
 REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(srcdir)/test/snowflake.conf \
-	--inputdir=$(srcdir) --load-extension=snowflake
+	--load-extension=snowflake
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
-TAP_TESTS = 1
+ENCODING = UTF8
+NO_LOCALE = yes
+TAP_TESTS = yes
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # PGXS compiles bitcode without PG_CXXFLAGS, and knows no dependencies on headers.
-BITCODE_CXXFLAGS += $(CXX_DIALECT)
+BITCODE_CXXFLAGS += $(CXX_DIALECT) $(WERROR)
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp) $(srcdir)/Makefile

@@ -4,6 +4,11 @@
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# The output of tools is parsed, and no other server and no outer make is meant.
+export LC_ALL=C.UTF-8
+for variable in "${!PG@}"; do [ "$variable" = PG_CONFIG ] || unset "$variable"; done
+unset variable MAKEFLAGS MFLAGS MAKELEVEL
+
 say() { printf '%s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -17,6 +22,23 @@ as_root() {
 # PostgreSQL refuses to run as root, so root works as the account that Debian's package makes.
 unprivileged() {
   if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
+}
+
+# private_directory TEMPLATE: a new directory below /tmp, where the unprivileged user may enter, and
+# paths are short enough for sockets.
+private_directory() {
+  local directory
+  directory=$(mktemp -d "/tmp/$1")
+  [ "$(id -u)" != 0 ] || chown postgres: "$directory"
+  echo "$directory"
+}
+
+# Stops the servers whose data directories are below DIRECTORY, whatever state a test left them in.
+stop_servers_below() {
+  local pid_file
+  find "$1" -name postmaster.pid 2>/dev/null | while IFS= read -r pid_file; do
+    unprivileged "$("$pg_config" --bindir)/pg_ctl" stop -s -m immediate -D "${pid_file%/*}" || true
+  done >/dev/null 2>&1
 }
 
 # install_missing PACKAGE...: installs those that are not there. Debian's server package starts a
@@ -51,6 +73,7 @@ install_missing() {
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
+    pg_config=$(realpath "$pg_config")
     return
   fi
   pg_config=$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -V | tail -1)
