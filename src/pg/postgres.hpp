@@ -140,4 +140,4 @@ inline uint32 clock_wait_event() {
   extern "C" {                           \
   PG_FUNCTION_INFO_V1(snowflake_##name); \
   }                                      \
-  extern "C" PGDLLEXPORT Datum snowflake_##name(PG_FUNCTION_ARGS)
+  extern "C" PGDLLEXPORT Datum snowflake_##name([[maybe_unused]] PG_FUNCTION_ARGS)
