@@ -29,7 +29,11 @@ PG_CONFIG ?= pg_config
 # The server's headers come with -isystem, first: their warnings are not ours to mend.
 # Linked by the C++ compiler, but nothing of its runtime is needed: no exceptions, no RTTI.
 CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-register
-PG_CXXFLAGS = $(CXX_DIALECT) -Wextra -Wshadow -Wno-missing-field-initializers $(WERROR)
+# The server passes its own compiler's warning options, of which another may not know all. The place
+# of the build stays out of the result: two builds of one commit are the same library.
+PG_CXXFLAGS = $(CXX_DIALECT) -Wextra -Wshadow -Wno-missing-field-initializers \
+	-Wno-unknown-warning-option -ffile-prefix-map=$(abspath $(srcdir))=. \
+	-ffile-prefix-map=$(CURDIR)=. $(WERROR)
 PG_CPPFLAGS = -I$(srcdir)/src -isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
