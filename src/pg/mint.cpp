@@ -73,7 +73,7 @@ inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead) 
   }
 }
 
-int64_t next_id(int shard, const char* function) {
+[[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   check_may_write(function);
   check_shard(shard);
   const auto number = static_cast<uint32_t>(shard);
