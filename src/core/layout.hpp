@@ -80,7 +80,9 @@ struct Layout {
   // epoch.
   constexpr uint64_t tick_at(int64_t ms) const noexcept {
     const auto since = static_cast<uint64_t>(ms - epoch_ms);
-    return tick_ms == 1 ? since : since / tick_ms;
+    if (tick_ms == 1) [[likely]]
+      return since;
+    return since / tick_ms;
   }
   constexpr uint64_t tick_from(int64_t ms) const noexcept {
     return (static_cast<uint64_t>(ms - epoch_ms) + tick_ms - 1) / tick_ms;

@@ -34,8 +34,7 @@ void check_shard(int shard) {
     error_shard_not_owned(shard);
 }
 
-uint64_t clock_tick() {
-  const int64_t ms = wall_clock_ms();
+uint64_t tick_now(int64_t ms) {
   if (ms < layout.epoch_ms) [[unlikely]]
     error_clock_before_epoch(ms);
   const uint64_t tick = layout.tick_at(ms);
@@ -48,12 +47,15 @@ uint64_t clock_tick() {
 }
 
 // Claims between one and `wanted` ids, waiting for the clock and extending the mark as need be.
-inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead) {
+inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead, int64_t clock_ms) {
   Patience patience;
-  for (;;) {
-    if (!session.holds_limit()) [[unlikely]]
+  for (;; clock_ms = wall_clock_ms()) {
+    if (!session.holds_limit()) [[unlikely]] {
       attach();
-    const Bounds bounds{clock_tick(), lead, session.limit, static_cast<uint64_t>(sequence_spread)};
+      continue;
+    }
+    const Bounds bounds{tick_now(clock_ms), lead, session.limit,
+                        static_cast<uint64_t>(sequence_spread)};
     const Claim claim = word.claim(layout, bounds, wanted);
     if (claim.outcome == Outcome::claimed) [[likely]] {
       if (claim.last() >= session.attention) [[unlikely]]
@@ -73,12 +75,15 @@ inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead) 
   }
 }
 
-int64_t next_id(int shard, const char* function) {
+// Flattened, so that a claim is not handed around in memory. The clock is read first: the checks
+// then run while the processor still waits for it.
+[[gnu::flatten]] int64_t next_id(int shard, const char* function) {
+  const int64_t clock_ms = wall_clock_ms();
   check_may_write(function);
   check_shard(shard);
   const auto number = static_cast<uint32_t>(shard);
   Shard& word = word_of(number);
-  const Claim claimed = claim(number, word, 1, lead_ticks);
+  const Claim claimed = claim(number, word, 1, lead_ticks, clock_ms);
   const uint64_t id = layout.id(claimed.first, number);
   account(word, claimed, 0, id);
   session.minted = true;
@@ -94,7 +99,7 @@ void next_ids(int shard, int count, int64_t* out) {
   uint64_t batches = 1;
   while (left > 0) {
     CHECK_FOR_INTERRUPTS();
-    const Claim claimed = claim(number, word, left, lead_ticks / 2);
+    const Claim claimed = claim(number, word, left, lead_ticks / 2, wall_clock_ms());
     const uint64_t last_id = layout.id(claimed.last(), number);
     write_ids(layout, number, claimed.first, claimed.count, out);
     account(word, claimed, batches, last_id);
