@@ -24,11 +24,11 @@ unprivileged() {
   if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-# private_directory TEMPLATE: a new directory below /tmp, where the unprivileged user may enter, and
-# paths are short enough for sockets.
+# private_directory TEMPLATE: a new directory that the unprivileged user owns. In
+# /var/tmp: /tmp may be in memory.
 private_directory() {
   local directory
-  directory=$(mktemp -d "/tmp/$1")
+  directory=$(mktemp -d /var/tmp/"$1")
   [ "$(id -u)" != 0 ] || chown postgres: "$directory"
   echo "$directory"
 }
@@ -92,7 +92,7 @@ pg_major() { "$pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
 # What it takes to build: the compiler that PGXS will call, and make.
 install_build_tools() {
-  install_missing g++ make ca-certificates
+  install_missing g++ make
   choose_postgres
   # Bitcode for the server's JIT needs the very clang that the server was built with; without it
   # the extension is built without bitcode, which loses inlining and nothing else.
@@ -111,7 +111,7 @@ stage_sources() {
       while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
       tar --null -T - -cf -) | tar -xf - -C "$1"
   else
-    tar -C "$source_dir" --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude=tmp_check \
+    tar -C "$source_dir" --exclude=.git --exclude=build --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude=tmp_check \
       -cf - . | tar -xf - -C "$1"
   fi
   [ "$(id -u)" != 0 ] || chown -R postgres: "$1"
