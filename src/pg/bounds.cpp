@@ -22,7 +22,8 @@ Ticks ticks_of(TimestampTz at) {
   if (since_us < 0) error_timestamp(at);
   const auto since = static_cast<uint64_t>(since_us);
   const uint64_t tick_us = uint64_t{layout.tick_ms} * 1000;
-  const Ticks ticks{since / tick_us, (since + tick_us - 1) / tick_us};
+  const uint64_t tick = since / tick_us;
+  const Ticks ticks{tick, tick + (tick * tick_us != since)};  // one division, not two
   if (ticks.ceiling > layout.last_minted_tick()) error_timestamp(at);
   return ticks;
 }

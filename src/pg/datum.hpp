@@ -16,14 +16,22 @@ inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
-// The row that a function with OUT parameters returns.
+// The row that a function with OUT parameters returns. Finding out its shape costs several times what
+// forming the row does, so the shape is kept for as long as the query has the function looked up.
 template <int columns>
 Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
-  TupleDesc descriptor;
-  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE ||
-      descriptor->natts != columns)
-    elog(ERROR, "the function's SQL definition is not that of this library");
-  return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls));
+  FmgrInfo* const function = fcinfo->flinfo;
+  if (function->fn_extra == nullptr) {
+    const MemoryContext caller = MemoryContextSwitchTo(function->fn_mcxt);
+    TupleDesc descriptor;
+    if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE ||
+        descriptor->natts != columns)
+      elog(ERROR, "the function's SQL definition is not that of this library");
+    function->fn_extra = BlessTupleDesc(descriptor);
+    MemoryContextSwitchTo(caller);
+  }
+  const auto descriptor = static_cast<TupleDesc>(function->fn_extra);
+  return HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls));
 }
 
 }  // namespace snowflake::pg

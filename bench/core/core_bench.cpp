@@ -1,0 +1,127 @@
+// What the core costs, without PostgreSQL, beside what no generator of its kind can do without: a clock
+// read and a compare-and-swap.
+//
+// Every benchmark counts ids as items. Threads share one word (`_shared`) or have one each (`_own`).
+
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/layout.hpp"
+#include "core/shard.hpp"
+
+namespace {
+
+using namespace snowflake;
+
+constexpr Layout kLayout = parse_layout("instagram", 0, kDefaultEpoch).layout;
+constexpr int kThreads = 2;
+
+// Pacing is switched off: what is measured is the work, not the clock's progress.
+Bounds bounds_now() {
+  return {kLayout.tick_at(wall_clock_ms()), uint64_t{1} << 39, kLayout.end_position(), 0};
+}
+
+std::array<Shard, kThreads> words;
+
+Shard& word_of(const benchmark::State& state, bool own) {
+  return words[own ? static_cast<size_t>(state.thread_index()) : 0];
+}
+
+void clock_read(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(wall_clock_ms());
+  state.SetItemsProcessed(state.iterations());
+}
+
+template <bool own>
+void swap(benchmark::State& state) {
+  struct alignas(64) Word {
+    std::atomic<uint64_t> value;
+  };
+  static std::array<Word, kThreads> plain;
+  auto& word = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
+  for (auto _ : state) {
+    uint64_t last = word.load(std::memory_order_relaxed);
+    while (!word.compare_exchange_weak(last, last + 1, std::memory_order_relaxed)) {
+    }
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+// Clock and swap, and nothing that makes the result safe.
+template <bool own>
+void bare_id(benchmark::State& state) {
+  struct alignas(64) Word {
+    std::atomic<uint64_t> value;
+  };
+  static std::array<Word, kThreads> plain;
+  auto& word = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
+  for (auto _ : state) {
+    const auto now = static_cast<uint64_t>(wall_clock_ms() - kDefaultEpoch) << 10;
+    uint64_t last = word.load(std::memory_order_relaxed);
+    uint64_t next = std::max(last + 1, now);
+    while (!word.compare_exchange_weak(last, next, std::memory_order_relaxed))
+      next = std::max(last + 1, now);
+    benchmark::DoNotOptimize(next);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+template <bool own>
+void one_id(benchmark::State& state) {
+  Shard& word = word_of(state, own);
+  Layout layout = kLayout;
+  benchmark::DoNotOptimize(layout);  // known at run time only, as in the server
+  for (auto _ : state) {
+    const Claim claim = word.claim(layout, bounds_now(), 1);
+    benchmark::DoNotOptimize(layout.id(claim.first, 5));
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+template <bool own>
+void batch(benchmark::State& state) {
+  Shard& word = word_of(state, own);
+  Layout layout = kLayout;
+  benchmark::DoNotOptimize(layout);
+  const auto count = static_cast<uint64_t>(state.range(0));
+  std::vector<int64_t> ids(count);
+  for (auto _ : state) {
+    const Claim claim = word.claim(layout, bounds_now(), count);
+    write_ids(layout, 5, claim.first, claim.count, ids.data());
+    benchmark::DoNotOptimize(ids.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
+void decode(benchmark::State& state) {
+  Layout layout = kLayout;
+  benchmark::DoNotOptimize(layout);
+  uint64_t id = 123456789012345678;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(layout.tick_of(id));
+    benchmark::DoNotOptimize(layout.shard_of(id));
+    benchmark::DoNotOptimize(layout.sequence_of(id));
+    ++id;
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+BENCHMARK(clock_read);
+BENCHMARK(swap<true>)->Name("swap_own")->ThreadRange(1, kThreads)->UseRealTime();
+BENCHMARK(swap<false>)->Name("swap_shared")->Threads(kThreads)->UseRealTime();
+BENCHMARK(bare_id<true>)->Name("bare_id_own")->ThreadRange(1, kThreads)->UseRealTime();
+BENCHMARK(bare_id<false>)->Name("bare_id_shared")->Threads(kThreads)->UseRealTime();
+BENCHMARK(one_id<true>)->Name("id_own")->ThreadRange(1, kThreads)->UseRealTime();
+BENCHMARK(one_id<false>)->Name("id_shared")->Threads(kThreads)->UseRealTime();
+BENCHMARK(batch<true>)->Name("batch_own")->Arg(1000)->Arg(1000000)->UseRealTime();
+BENCHMARK(batch<true>)->Name("batch_own")->Arg(1000)->Threads(kThreads)->UseRealTime();
+BENCHMARK(batch<false>)->Name("batch_shared")->Arg(1000)->Threads(kThreads)->UseRealTime();
+BENCHMARK(decode);
+
+}  // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,53 @@
+/* snowflake_bench--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION snowflake_bench" to load this file. \quit
+
+-- Yardsticks
+
+CREATE FUNCTION bench.counter(slot integer) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'bench_counter' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.counter(integer) IS 'A call and nothing else: counts in the backend''s memory';
+
+CREATE FUNCTION bench.clock(slot integer) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'bench_clock' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.clock(integer) IS 'A call and a clock read';
+
+CREATE FUNCTION bench.id(slot integer) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'bench_id' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.id(integer) IS
+  'A call, a clock read and a compare-and-swap in shared memory: an id without any of the promises';
+
+CREATE FUNCTION bench.field(id bigint) RETURNS integer
+  AS 'MODULE_PATHNAME', 'bench_field' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.field(bigint) IS 'A call, a shift and a mask: the least that a decoder does';
+
+CREATE FUNCTION bench.uuidv7() RETURNS uuid
+  AS 'MODULE_PATHNAME', 'bench_uuidv7' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.uuidv7() IS
+  'UUID version 7 (RFC 9562: 48 bits of milliseconds, the rest random) for servers without their own';
+
+-- Stop-watches. They call a function of one argument (an integer, or a sequence's oid) in a C loop,
+-- with the arguments in turn, so that no executor, protocol or client is in between.
+
+CREATE FUNCTION bench.cpu_ns() RETURNS bigint
+  AS 'MODULE_PATHNAME', 'bench_cpu_ns' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.cpu_ns() IS
+  'CPU time of this backend: other load on the machine stretches the wall clock, but not this';
+
+CREATE FUNCTION bench.once(called regprocedure, argument bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'bench_once' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.once(regprocedure, bigint) IS
+  'Nanoseconds of one call, the look-up of the function included';
+
+CREATE FUNCTION bench.rate(called regprocedure, arguments bigint[], start timestamptz, seconds float8,
+                           OUT calls bigint, OUT wall_ns bigint, OUT cpu_ns bigint)
+  AS 'MODULE_PATHNAME', 'bench_rate' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.rate(regprocedure, bigint[], timestamptz, float8) IS
+  'Calls as fast as it can from a common start on, for sessions that run side by side';
+
+CREATE FUNCTION bench.latency(called regprocedure, arguments bigint[], seconds float8)
+  RETURNS TABLE (up_to_ns bigint, calls bigint)
+  AS 'MODULE_PATHNAME', 'bench_latency' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.latency(regprocedure, bigint[], float8) IS
+  'Histogram of the time that each call took, in steps of at most 1/32';

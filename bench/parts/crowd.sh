@@ -1,0 +1,53 @@
+# Sessions side by side. Pacing must not bind, as in "call".
+begin_results crowd
+start_server 'snowflake.max_lead = 60s'
+shard=0
+
+# together SUBJECT FUNCTION ARGUMENT...: as many sessions as arguments call FUNCTION in C loops that begin
+# together; calls a second of all of them.
+together() {
+  local subject=$1 function=$2 begin pids=() i=0 argument
+  shift 2
+  begin=$(sql -c "SELECT now() + '150 ms'")
+  for argument in "$@"; do
+    sql -c "SELECT calls * 1e9 / wall_ns FROM bench.rate('$function', ARRAY[$argument], '$begin', $(by_form 0.7 0.2))" \
+      >"$work/rate.$((++i))" &
+    pids+=($!)
+  done
+  wait "${pids[@]}"
+  sample "$subject" "calls/s, $# sessions" "$run" "$(cat "$work"/rate.* | awk '{sum += $1} END {printf "%.0f", sum}')"
+  rm -f "$work"/rate.*
+}
+
+for run in $(seq "$(by_form 7 1)"); do
+  one="'one'::regclass::oid" hundred="'hundred'::regclass::oid"
+  together 'C: clock and swap, one word' 'bench.id(int)' 1
+  together 'C: clock and swap, one word' 'bench.id(int)' 1 1
+  together 'C: clock and swap, own words' 'bench.id(int)' 1 2
+  together 'next_id, one shard' 'snowflake.next_id(int)' $((++shard))
+  together 'next_id, one shard' 'snowflake.next_id(int)' $((++shard)) $shard
+  together 'next_id, own shards' 'snowflake.next_id(int)' $((++shard)) $((++shard))
+  together 'nextval cache 1' 'nextval(regclass)' "$one"
+  together 'nextval cache 1' 'nextval(regclass)' "$one" "$one"
+  together 'nextval cache 100' 'nextval(regclass)' "$hundred"
+  together 'nextval cache 100' 'nextval(regclass)' "$hundred" "$hundred"
+done
+
+# Clients of pgbench whose statements mint 100 ids each.
+calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'C: clock and swap, one word', 'bench.id(1)'
+                UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard)'
+                UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard + :client_id)'
+                UNION ALL SELECT name, made_by FROM bench.key
+                           WHERE name IN ('nextval cache 1', 'nextval cache 100', 'Instagram, one expression',
+                                          'UUID v4', 'UUID v7')")
+for run in $(seq "$(by_form 3 1)"); do
+  for clients in $(by_form '1 2 16' 16); do
+    while IFS=$'\t' read -r name call; do
+      echo "SELECT count(*) FROM (SELECT $call FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
+        unprivileged tee "$work/files/crowd.sql" >/dev/null
+      sample "$name" "ids/s, $clients clients" "$run" \
+        "$(tps -c "$clients" -j 2 -T "$(by_form 2 1)" -D shard=$((shard += 20)) -f "$work/files/crowd.sql" |
+          awk '{printf "%.0f", $1 * 100}')"
+    done <<<"$calls"
+  done
+done

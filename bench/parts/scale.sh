@@ -1,0 +1,43 @@
+# What grows with the number of shards, of databases, and with the table. Pacing must not bind, as in "call".
+begin_results scale
+start_server 'snowflake.max_lead = 60s'
+
+# rate FUNCTION ARGUMENTS: CPU ns a call in one session.
+rate() {
+  sql -c "SELECT round(cpu_ns::numeric / calls, 2) FROM bench.rate('$1', $2, now(), $(by_form 0.3 0.05))"
+}
+
+sql -c "DO \$\$ BEGIN FOR i IN 1 .. 4096 LOOP EXECUTE 'CREATE SEQUENCE many_' || i; END LOOP; END \$\$"
+for run in $(seq "$(by_form 7 3)"); do
+  for n in 1 16 256 4096; do
+    sample "next_id" "CPU ns a call, $n in turn" "$run" \
+      "$(rate 'snowflake.next_id(int)' "ARRAY(SELECT (i + 100 * $run) % 8192 FROM generate_series(1, $n) AS i)::bigint[]")"
+    sample "nextval cache 1" "CPU ns a call, $n in turn" "$run" \
+      "$(rate 'nextval(regclass)' "ARRAY(SELECT ('many_' || i)::regclass::oid FROM generate_series(1, $n) AS i)::bigint[]")"
+  done
+done
+
+# A session in the first database, while others have minted too.
+sql -c 'CREATE DATABASE many_0'
+sql -d many_0 -c 'CREATE EXTENSION snowflake'
+known=0
+for n in 1 8 32; do
+  [ "$n" = 1 ] || sql -v first=$((known + 1)) -v last=$((n - 1)) -f "$bench_dir/sql/databases.sql"
+  known=$((n - 1))
+  for database in $(seq 0 "$known"); do
+    sql -d "many_$database" -c 'SELECT snowflake.next_id(8100)' >/dev/null
+  done
+  for run in $(seq "$(by_form 7 3)"); do
+    sample "next_id" "CPU ns a call, $n databases" "$run" \
+      "$(rate 'snowflake.next_id(int)' "ARRAY[7000 + $n * 10 + $run]")"
+  done
+done
+
+sample "shared memory" "bytes" 1 \
+  "$(sql -c "SELECT allocated_size FROM pg_shmem_allocations WHERE name = 'snowflake'")"
+sample "shared memory" "shards" 1 "$(sql -c 'SELECT shards FROM snowflake.layout')"
+
+sql -f "$bench_dir/sql/grow.sql"
+sql -c "CALL bench.grow($(by_form 20 4), $(by_form 250000 25000))"
+sample "grow" "rows a chunk" 1 "$(by_form 250000 25000)"
+take_samples

@@ -1,0 +1,35 @@
+# The longest waits, under default settings: 64 shards in turn, so that pacing does not bind, at full rate,
+# while the high-water mark is extended twice a second. The histograms of all slices are added up.
+begin_results stall
+printf 'subject\trun\tup_to_ns\tcalls\n' >"$out/results/stall_histogram.tsv"
+start_server
+latency() {
+  sql -c "SELECT '$1', $run, up_to_ns, calls FROM bench.latency('$2', $3, $(by_form 10 1)) ORDER BY up_to_ns" \
+    >>"$out/results/stall_histogram.tsv"
+}
+for run in $(seq 3); do
+  before=$(sql -c 'SELECT "limit" FROM snowflake.clock_status')
+  latency next_id 'snowflake.next_id(int)' 'ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[]'
+  sample next_id 'seconds that the mark moved' "$run" \
+    "$(sql -c "SELECT extract(epoch FROM \"limit\" - '$before') FROM snowflake.clock_status")"
+  latency 'nextval cache 1' 'nextval(regclass)' "ARRAY['one'::regclass::oid]::bigint[]"
+  latency 'C: clock' 'bench.clock(int)' 'ARRAY[1]::bigint[]'
+done
+sample next_id waits 1 "$(sql -c 'SELECT sum(waits) FROM snowflake.shard_stats')"
+
+# What a node mints into one session over ten shards, paced by the clock: the capacity of ten shards.
+for run in $(seq "$(by_form 3 1)"); do
+  sample 'next_ids, ten shards' 'ids/s' "$run" "$(sql -c "
+    DO \$\$
+    DECLARE ids bigint := 0; begun timestamptz := clock_timestamp(); seconds float8 := 0;
+    BEGIN
+      WHILE seconds < $(by_form 5 2) LOOP
+        FOR shard IN 1001 .. 1010 LOOP
+          PERFORM snowflake.next_ids(shard, 50000);
+        END LOOP;
+        ids := ids + 500000;
+        seconds := extract(epoch FROM clock_timestamp() - begun);
+      END LOOP;
+      PERFORM set_config('bench.result', round(ids / seconds)::text, false);
+    END \$\$" -c "SELECT current_setting('bench.result')")"
+done

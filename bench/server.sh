@@ -1,0 +1,84 @@
+# A private server for measuring, and what the parts share. Sourced by bench/run.
+
+# prepare: a private copy of PostgreSQL with the extension, as it is released, and the yardsticks in it;
+# the core's benchmark.
+prepare() {
+  private_postgres "$work/pg"
+  stage_sources "$work/source"
+  build_and_install "$work/source"
+  build_and_install "$work/source/bench/extension"
+  unprivileged make -s -C "$work/source/bench/core" BUILD="$work/source/bench/build" >/dev/null
+  bin=$("$pg_config" --bindir)
+  mkdir "$work/run" "$work/files"
+  [ "$(id -u)" != 0 ] || chown postgres: "$work/run" "$work/files"
+}
+
+# start_server [SETTING...]: a fresh cluster, for words of shards that one part drove ahead of the clock
+# would be in the way of the next.
+start_server() {
+  stop_server
+  rm -rf "$work/run/data"
+  unprivileged "$bin/initdb" -D "$work/run/data" -A trust -U bench --no-sync --locale=C.UTF-8 -E UTF8 \
+    >"$work/run/initdb.log"
+  unprivileged tee -a "$work/run/data/postgresql.conf" >/dev/null <<END
+listen_addresses = ''
+unix_socket_directories = '$work/run'
+shared_preload_libraries = 'snowflake, snowflake_bench'
+shared_buffers = 1GB
+max_wal_size = 8GB
+checkpoint_timeout = 1h
+autovacuum = off
+jit = off
+synchronous_commit = off
+$(printf '%s\n' "$@")
+END
+  unprivileged "$bin/pg_ctl" -s -D "$work/run/data" -l "$work/run/log" -w start
+  sql -f "$bench_dir/sql/setup.sql"
+}
+
+stop_server() {
+  [ -e "${work:-}/run/data/postmaster.pid" ] || return 0
+  unprivileged "$bin/pg_ctl" -s -D "$work/run/data" -m immediate -w stop || true
+}
+
+# sql ARGUMENT...: psql as the superuser of the private server. PGOPTIONS sets what the parts read.
+sql() {
+  unprivileged env PGOPTIONS="${PGOPTIONS:-}" "$bin/psql" -XqAt -F $'\t' -v ON_ERROR_STOP=1 \
+    -h "$work/run" -U bench -d postgres "$@"
+}
+
+# begin_results PART, then sample SUBJECT METRIC RUN VALUE for what the shell measures; samples in the
+# database are added by take_samples.
+begin_results() {
+  results=$out/results/$1.tsv
+  printf 'subject\tmetric\trun\tvalue\n' >"$results"
+}
+sample() { printf '%s\t%s\t%s\t%s\n' "$@" >>"$results"; }
+take_samples() {
+  sql -c 'SELECT * FROM bench.sample ORDER BY subject, metric, run' >>"$results"
+}
+
+# tps ARGUMENT...: what pgbench reports, without the time that connecting took.
+tps() {
+  unprivileged "$bin/pgbench" -h "$work/run" -U bench -n -M prepared "$@" postgres 2>/dev/null |
+    sed -n 's/^tps = \([0-9.]*\).*/\1/p'
+}
+
+describe_machine() {
+  {
+    echo "date	$(date -u '+%Y-%m-%d %H:%M UTC')"
+    echo "form	$(by_form full quick)"
+    echo "processor	$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, $(
+      if grep -q '^flags.* hypervisor' /proc/cpuinfo; then echo 'a virtual machine'; else echo 'bare metal'; fi)"
+    echo "clock source	$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null || echo unknown)"
+    echo "memory	$(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
+    echo "system	$(. /etc/os-release; echo "$PRETTY_NAME"), Linux $(uname -r)"
+    echo "load average before	$(cut -d' ' -f1-3 /proc/loadavg)"
+    echo "PostgreSQL	$("$pg_config" --version | sed 's/^PostgreSQL //')"
+    echo "compiler	$(g++ --version | head -1)"
+    echo "flags	$(unprivileged make -s -C "$work/source" -pn PG_CONFIG="$pg_config" 2>/dev/null |
+      sed -n 's/^CXXFLAGS = //p' | head -1 | tr ' ' '\n' | grep -E '^-(O|g$|march|fstack|std|fno|fwrapv)' | sort -u | tr '\n' ' ')"
+    echo "extension	$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$source_dir/snowflake.control")$(
+      git -C "$source_dir" log -1 --format=', commit %h' 2>/dev/null || true)"
+  } >"$out/results/machine.tsv"
+}

@@ -1,0 +1,90 @@
+-- What every part finds in its database: the rivals, a place for samples, and the stop-watch for calls.
+
+CREATE EXTENSION snowflake;
+CREATE SCHEMA bench;
+CREATE EXTENSION snowflake_bench;
+CREATE EXTENSION pgstattuple;
+
+-- The rivals.
+
+CREATE SEQUENCE one;
+CREATE SEQUENCE hundred CACHE 100;
+
+-- Instagram's function: the layout and the sequence modulo 1024 that were published in 2012, written
+-- afresh; first the way that is usually pasted, a statement per step, then as one expression.
+CREATE SEQUENCE instagram_sequence;
+
+CREATE FUNCTION instagram() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  epoch bigint := 1735689600000;
+  number bigint;
+  now_ms bigint;
+  shard integer := 5;
+  id bigint;
+BEGIN
+  SELECT nextval('instagram_sequence') % 1024 INTO number;
+  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) INTO now_ms;
+  id := (now_ms - epoch) << 23;
+  id := id | (shard << 10);
+  id := id | number;
+  RETURN id;
+END
+$$;
+
+CREATE FUNCTION instagram_tight() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1735689600000) << 23
+         | 5 << 10 | nextval('instagram_sequence') & 1023;
+END
+$$;
+
+-- UUID version 7: the server's own from 18 on.
+DO $$
+BEGIN
+  IF current_setting('server_version_num')::int >= 180000 THEN
+    CREATE FUNCTION bench.uuid7_name() RETURNS text LANGUAGE sql AS $sql$ SELECT 'uuidv7()' $sql$;
+  ELSE
+    CREATE FUNCTION bench.uuid7_name() RETURNS text LANGUAGE sql AS $sql$ SELECT 'bench.uuidv7()' $sql$;
+  END IF;
+END
+$$;
+
+CREATE TABLE bench.key (
+  place integer,
+  name text PRIMARY KEY,
+  type text,
+  made_by text          -- SHARD stands for a shard that no earlier run used
+);
+INSERT INTO bench.key VALUES
+  (1, 'supplied', 'bigint', NULL),
+  (2, 'next_id', 'bigint', 'snowflake.next_id(SHARD)'),
+  (3, 'nextval cache 1', 'bigint', 'nextval(''one'')'),
+  (4, 'nextval cache 100', 'bigint', 'nextval(''hundred'')'),
+  (5, 'identity', 'bigint', 'IDENTITY'),
+  (6, 'Instagram, one expression', 'bigint', 'instagram_tight()'),
+  (7, 'Instagram, as pasted', 'bigint', 'instagram()'),
+  (8, 'UUID v4', 'uuid', 'gen_random_uuid()'),
+  (9, 'UUID v7', 'uuid', bench.uuid7_name());
+
+-- Samples, and where they come from.
+
+CREATE UNLOGGED TABLE bench.sample (subject text, metric text, run integer, value float8);
+
+CREATE SEQUENCE bench.shards MINVALUE 0 MAXVALUE 8191;
+CREATE FUNCTION bench.with_shard(expression text) RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT CASE WHEN expression LIKE '%SHARD%'
+              THEN replace(expression, 'SHARD', nextval('bench.shards')::text)
+              ELSE expression END
+$$;
+
+-- CPU nanoseconds of running a query whose result nobody fetches.
+CREATE FUNCTION bench.cost(query text) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  before bigint := bench.cpu_ns();
+  line text;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || query LOOP
+  END LOOP;
+  RETURN bench.cpu_ns() - before;
+END
+$$;
