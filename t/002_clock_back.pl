@@ -95,15 +95,15 @@ is($node->safe_psql('postgres', 'SET snowflake.max_wait = 0; SELECT snowflake.ne
 	't', 'and nothing refused where the clock is right');
 
 # A batch leaves room: single calls need no patience while it paces itself.
-my $batch = $node->start_writer('SELECT unnest(snowflake.next_ids(6, 80000))');
+my $batch = $node->start_writer('SELECT count(snowflake.next_ids(6, 1000000))');
 $node->poll_query_until('postgres',
 	'SELECT waits > 0 FROM snowflake.shard_stats WHERE shard = 6');
 $ledger->record('single calls',
 	$node->ids("SET snowflake.max_wait = 0; SELECT snowflake.next_id(6) FROM generate_series(1, 200)"));
-is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'writer'"),
-	'1', 'single calls pass a batch that is being paced');
-$ledger->record('batch', @{ $node->finish_writer($batch)->{ids} });
-$ledger->check(80_200, 'a paced batch beside single calls');
+is($node->safe_psql('postgres',
+		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'writer'"),
+	't', 'single calls pass a batch that is being paced');
+like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'and a batch can be cancelled');
 
 # The strict form.
 $node->reconfigure('snowflake.max_lead' => "'0'");
@@ -197,6 +197,6 @@ $node->refuses('SELECT snowflake.next_id(7777)', { sqlstate => '55000', message 
 	'for a shard of which it knows nothing, too');
 $clock->step(+100);
 mint($_) foreach 1 .. 20, 7777;
-$ledger->check(80_220, 'the clock stepped to and fro');
+$ledger->check(220, 'the clock stepped to and fro');
 
 done_testing();
