@@ -52,7 +52,8 @@ SF_SQL_FUNCTION(shard_stats) {
   for (uint32_t i = 0; i < word_count(); ++i) {
     const Counters& counters = shards[i].counters;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
-    if (last_id == 0 && count_of(counters.refusals) == 0) continue;
+    // Waits and refusals count at once, ids at the end of the transaction.
+    if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
     Datum values[9] = {
         // Where several shards share a word, the one that minted last speaks for them.
         Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id))),

@@ -1,0 +1,126 @@
+# Ids survive the end of a server, however it ends, and a clock that is behind when it starts again.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+# A lead of a minute lets a server mint at once although its clock is behind: a mark that was lost
+# gives ids from the past then, not a pause.
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
+	restart_after_crash = on
+	autovacuum = off
+	snowflake.max_lead = 60s
+	CONF
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);
+	SQL
+
+my $ledger = Snowflake::Ledger->new;
+
+# What a session of an application does: single ids, batches, defaults, transactions that roll back.
+sub mint
+{
+	$ledger->record($ledger->anonymous, $node->ids(<<~'SQL'));
+		SELECT snowflake.next_id(7);
+		SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
+		SELECT unnest(snowflake.next_ids(7, 5000));
+		INSERT INTO photos (n) SELECT g FROM generate_series(1, 100) g RETURNING id;
+		BEGIN;
+		INSERT INTO photos (n) SELECT g FROM generate_series(1, 100) g RETURNING id;
+		SAVEPOINT s;
+		SELECT unnest(snowflake.next_ids(8191, 50));
+		ROLLBACK TO s;
+		SELECT snowflake.next_id(7);
+		ROLLBACK;
+		SELECT snowflake.next_id(7);
+		SQL
+	return;
+}
+
+# Clients that are still at it when the server ends; each has been given ids by then.
+sub start_writers
+{
+	my $script = <<~'SQL' x 10_000;
+		SELECT unnest(snowflake.next_ids(7, 20));
+		SELECT snowflake.next_id(g) FROM generate_series(1, 10) g;
+		BEGIN;
+		SELECT snowflake.next_id(7);
+		ROLLBACK;
+		SELECT pg_sleep(0.002);
+		SQL
+	my @writers = map { $node->start_writer($script) } 1 .. 3;
+	$node->wait_for_output($_, 30_000) foreach @writers;
+	return @writers;
+}
+
+sub finish_writers
+{
+	foreach my $writer (@_)
+	{
+		my $end = $node->finish_writer($writer);
+		ok(!$end->{well}, "$writer->{name} was cut off");
+		$ledger->record($writer->{name}, @{ $end->{ids} });
+	}
+	return;
+}
+
+my %ends = (
+	'a restart' => sub { $node->stop },
+	'an immediate stop' => sub { $node->stop('immediate') },
+	'SIGKILL of the whole server' => sub {
+		my @pids = $node->ids("SELECT pid FROM pg_stat_activity");
+		$node->kill9;
+		kill 9, @pids;
+		# The port and the shared memory are free once the last process is gone.
+		foreach my $pid (@pids) { select undef, undef, undef, 0.02 while kill 0, $pid; }
+	});
+
+foreach my $end (sort keys %ends)
+{
+	mint();
+	my @writers = $end eq 'a restart' ? () : start_writers();
+	$ends{$end}->();
+	finish_writers(@writers);
+	$node->clock->step(-8);
+	$ledger->new_life;
+	$node->start;
+	mint();
+	$ledger->check(12_000, "$end with the clock 8 s back");
+}
+
+# A crash restart: shared memory is laid out afresh under the same postmaster.
+my @writers = start_writers();
+my ($victim) = $node->ids(<<~'SQL');
+	SELECT pid FROM pg_stat_activity
+	 WHERE application_name = 'writer' LIMIT 1
+	SQL
+$node->clock->step(-8);
+$node->kill_backend($victim);
+finish_writers(@writers);
+$ledger->new_life;
+mint();
+$ledger->check(25_000, 'a killed backend with the clock 8 s back');
+
+# Restarts faster than the reserve, each with the clock a little further back.
+foreach my $round (1 .. 3)
+{
+	$node->stop('immediate');
+	$node->clock->step(-0.3);
+	$ledger->new_life;
+	$node->start;
+	mint();
+}
+$ledger->check(40_000, 'three immediate stops in a row');
+
+is($node->safe_psql('postgres', 'SELECT count(*) = count(DISTINCT id) FROM photos'),
+	't', 'the ids that were committed are all there');
+
+done_testing();

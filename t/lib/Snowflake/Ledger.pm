@@ -1,0 +1,96 @@
+# All ids that clients were given, and whether they keep the promise: none twice over all server
+# lives, and those of a shard only going up, within a session and from one life to the next.
+
+package Snowflake::Ledger;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Test::More;
+
+sub new
+{
+	my ($class, %bits) = @_;
+	return bless {
+		sequence_bits => $bits{sequence_bits} // 10,
+		shard_bits => $bits{shard_bits} // 13,
+		holder => {},     # id => session
+		last => {},       # session => shard => last id
+		highest => {},    # shard => highest id of this life and the earlier ones
+		floor => {},      # shard => highest id of the earlier lives
+		faults => [],
+		count => 0 }, $class;
+}
+
+sub shard_of
+{
+	my ($self, $id) = @_;
+	return ($id >> $self->{sequence_bits}) & ((1 << $self->{shard_bits}) - 1);
+}
+
+# Records what a session was given, in the order in which it was given.
+sub record
+{
+	my ($self, $session, @ids) = @_;
+	foreach my $id (@ids)
+	{
+		my $shard = $self->shard_of($id);
+		my $before = $self->{last}{$session}{$shard};
+		my $holder = $self->{holder}{$id};
+		$self->_fault("$id was given to $holder and to $session") if defined $holder;
+		$self->_fault("$session was given $id of shard $shard after $before")
+		  if defined $before && $id <= $before;
+		$self->_fault("$session was given $id of shard $shard; an earlier life gave $self->{floor}{$shard}")
+		  if defined $self->{floor}{$shard} && $id <= $self->{floor}{$shard};
+		$self->{holder}{$id} = $session;
+		$self->{last}{$session}{$shard} = $id;
+		$self->{highest}{$shard} = $id
+		  if !defined $self->{highest}{$shard} || $id > $self->{highest}{$shard};
+		$self->{count}++;
+	}
+	return;
+}
+
+# The server starts again, or another takes over: what comes must be above all that was.
+sub new_life
+{
+	my ($self) = @_;
+	$self->{floor} = { %{ $self->{highest} } };
+	return;
+}
+
+# No session is ever nameless twice: for clients that are gone.
+sub anonymous
+{
+	my ($self) = @_;
+	return 'client ' . ++$self->{clients};
+}
+
+sub count { return $_[0]{count}; }
+
+sub highest
+{
+	my ($self, $shard) = @_;
+	return $self->{highest}{$shard};
+}
+
+# One test: at least so many ids were recorded, and all keep the promise.
+sub check
+{
+	my ($self, $least, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my @faults = @{ $self->{faults} };
+	push @faults, "only $self->{count} ids, expected $least" if $self->{count} < $least;
+	ok(!@faults, "$name: no id twice, all shards ascending")
+	  or diag(join "\n", splice(@faults, 0, 10), @faults ? scalar(@faults) . ' more' : ());
+	return;
+}
+
+sub _fault
+{
+	my ($self, $fault) = @_;
+	push @{ $self->{faults} }, $fault;
+	return;
+}
+
+1;

@@ -1,0 +1,195 @@
+# A server with snowflake preloaded, whose clock the test sets.
+
+package Snowflake::Node;
+
+use strict;
+use warnings FATAL => 'all';
+
+# Without this, ports are noted down in the server's own installation, which need not be writable.
+BEGIN { $ENV{PG_TEST_PORT_DIR} //= ($ENV{TESTDATADIR} // 'tmp_check') . '/ports'; }
+
+use parent 'PostgreSQL::Test::Cluster';
+
+use Carp;
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use Snowflake::Clock;
+use Test::More;
+
+# initdb and settings; not started. %params: conf (text), and what init() takes.
+sub create
+{
+	my ($class, $name, %params) = @_;
+	my $conf = delete $params{conf} // '';
+	my $node = $class->new($name);
+	$node->init(%params);
+	$node->append_conf('postgresql.conf',
+		"shared_preload_libraries = 'snowflake'\nlog_statement = none\n$conf");
+	return $node;
+}
+
+# The same data under another server, as PostgreSQL::Test::Cluster's init_from_backup().
+sub create_from_backup
+{
+	my ($class, $name, $source, $backup, %params) = @_;
+	my $conf = delete $params{conf} // '';
+	my $node = $class->new($name);
+	$node->init_from_backup($source, $backup, %params);
+	$node->append_conf('postgresql.conf', $conf);
+	return $node;
+}
+
+sub clock
+{
+	my ($self) = @_;
+	$self->{snowflake_clock} //= Snowflake::Clock->new($self->basedir . '/clock');
+	return $self->{snowflake_clock};
+}
+
+sub start
+{
+	my ($self, %params) = @_;
+	local %ENV = (%ENV, $self->clock->environment);
+	my $started = $self->SUPER::start(%params);
+	$self->_check_clock if $started;
+	return $started;
+}
+
+sub restart
+{
+	my ($self) = @_;
+	local %ENV = (%ENV, $self->clock->environment);
+	return $self->SUPER::restart;
+}
+
+# A server that does not go by its clock would pass every test here.
+sub _check_clock
+{
+	my ($self) = @_;
+	my $off = $self->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())') - time;
+	BAIL_OUT("the server's clock is off by $off s instead of " . $self->clock->offset . ' s')
+	  if abs($off - $self->clock->offset) > 10;
+	return;
+}
+
+# Changes settings, and waits until new sessions see them.
+sub reconfigure
+{
+	my ($self, %settings) = @_;
+	foreach my $name (sort keys %settings)
+	{
+		$self->append_conf('postgresql.conf', "$name = $settings{$name}");
+	}
+	$self->reload;
+	foreach my $name (sort keys %settings)
+	{
+		(my $value = $settings{$name}) =~ s/^'(.*)'$/$1/;
+		$self->poll_query_until('postgres',
+			"SELECT current_setting('$name') = '$value'")
+		  or croak "$name did not become $value";
+	}
+	return;
+}
+
+sub create_database
+{
+	my ($self, $database) = @_;
+	$self->safe_psql('postgres', "CREATE DATABASE $database");
+	$self->safe_psql($database, 'CREATE EXTENSION snowflake');
+	return;
+}
+
+# The ids that a query returns, in order. Dies where the query fails.
+sub ids
+{
+	my ($self, $sql, $database) = @_;
+	return split /\n/, $self->safe_psql($database // 'postgres', $sql);
+}
+
+# What a session is told by a statement that must fail, with SQLSTATE, detail and hint.
+sub error_of
+{
+	my ($self, $sql, $database) = @_;
+	my ($code, $out, $err) = $self->psql($database // 'postgres', $sql,
+		extra_params => [ '-v', 'VERBOSITY=verbose' ], on_error_stop => 1);
+	return $code == 0 ? "no error; returned \"$out\"" : $err;
+}
+
+# %expected: sqlstate, and patterns for message, detail and hint.
+sub refuses
+{
+	my ($self, $sql, $expected, $name, $database) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return like($self->error_of($sql, $database), error_pattern($expected), $name);
+}
+
+sub error_pattern
+{
+	my ($expected) = @_;
+	my $pattern = "(?:ERROR|FATAL):  $expected->{sqlstate}: .*?(?:$expected->{message})";
+	$pattern .= ".*\nDETAIL:  .*?(?:$expected->{detail})" if defined $expected->{detail};
+	$pattern .= ".*\nHINT:  .*?(?:$expected->{hint})" if defined $expected->{hint};
+	return qr/$pattern/;
+}
+
+# A session in the background, whose failing statements do not end it.
+sub session
+{
+	my ($self, $database, %params) = @_;
+	return $self->background_psql($database // 'postgres', on_error_stop => 0, %params);
+}
+
+# Starts a client that runs a script of its own and keeps what it is given in a file.
+sub start_writer
+{
+	my ($self, $script, $database) = @_;
+	my $number = ++$self->{snowflake_writers};
+	my $base = $self->basedir . "/writer_$number";
+	PostgreSQL::Test::Utils::append_to_file("$base.sql", $script);
+	PostgreSQL::Test::Utils::append_to_file("$base.out", '');
+	my $run = IPC::Run::start(
+		[
+			'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', "$base.sql",
+			'-d', $self->connstr($database // 'postgres') . ' application_name=writer'
+		],
+		'<', \undef, '>', "$base.out", '2>', "$base.err");
+	return { name => $self->name . "/writer $number", run => $run, base => $base };
+}
+
+# Waits until the client has been given something.
+sub wait_for_output
+{
+	my ($self, $writer, $bytes) = @_;
+	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
+	while (-s "$writer->{base}.out" < $bytes)
+	{
+		croak "$writer->{name} was given nothing: " . slurp_file("$writer->{base}.err")
+		  if --$tries == 0;
+		select undef, undef, undef, 0.02;
+	}
+	return;
+}
+
+# Waits for the client's end; returns whether it ended well, the ids it was given, and its errors.
+sub finish_writer
+{
+	my ($self, $writer) = @_;
+	my $well = $writer->{run}->finish;
+	my @ids = grep { /^\d+$/ } split /\n/, slurp_file("$writer->{base}.out");
+	return { well => $well, ids => \@ids, errors => slurp_file("$writer->{base}.err") };
+}
+
+sub log_content { return slurp_file($_[0]->logfile); }
+
+# Kills a backend as the kernel would when memory runs out, and waits for the crash restart.
+sub kill_backend
+{
+	my ($self, $pid) = @_;
+	my $since = -s $self->logfile;
+	kill 9, $pid or croak "could not kill backend $pid";
+	$self->wait_for_log(qr/all server processes terminated; reinitializing/, $since);
+	$self->poll_query_until('postgres', 'SELECT true') or croak 'no crash restart';
+	return;
+}
+
+1;
