@@ -78,7 +78,7 @@ sub failover
 {
 	my ($w, $sync) = @_;
 	my ($behind, $lag, $hold, $back) =
-	  (pick(-3, -3, -600, -0.5, 0), 0.3 + rand 0.7, 0.7 + rand 0.8, pick('', 'rewind', 'backup'));
+	  (pick(-3, -3, -600, -0.5, 2), 0.3 + rand 0.7, 0.7 + rand 0.8, pick('', 'rewind', 'backup'));
 	my $old = $w->main;
 	my $standby = standby_of($w, $old, $behind);
 	$old->wait_for_catchup($standby->name, 'replay', $old->lsn('insert'));
@@ -103,6 +103,9 @@ sub failover
 	}
 	$w->kill_server($old) if $sync;
 	$standby->promote;
+	# A clock that is not behind makes up for everything that the standby never received.
+	$fork = undef if $behind > 0;
+	$w->{base} += $behind if $behind > 0;
 	move($w, $standby, $fork, $sync ? 'committed' : 'plain', $hold);
 	$w->set_clock($standby, $w->{base});
 	$w->settles(30);
@@ -111,7 +114,7 @@ sub failover
 	else
 	{
 		$w->discard($old);
-		planned($w, standby_of($w, $standby, $behind), $hold) if $back eq 'backup';
+		planned($w, standby_of($w, $standby, -$hold), $hold) if $back eq 'backup';
 	}
 	return ($sync ? 'synchronous' : 'asynchronous') . " failover to a clock $behind s"
 	  . ($back ? ", and back ($back)" : '');
@@ -121,21 +124,18 @@ sub fail_back
 {
 	my ($w, $old, $new, $behind) = @_;
 	$w->must($new, 'postgres', 'CHECKPOINT');
-	# pg_rewind wants a server that was shut down cleanly.
+	# A server that was killed, pg_rewind first lets recover.
 	unlink $old->data_dir . '/standby.signal';
 	$old->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 	$old->append_conf('postgresql.auto.conf', "synchronous_standby_names = ''");
 	$w->set_clock($old, $w->{base});
-	system_or_bail('postgres', '--single', '-D', $old->data_dir, '-c', 'shared_preload_libraries=', '-F',
-		'template1')
-	  if 0;
 	my ($port, $host) = ($old->port, $old->host);
 	system_or_bail('pg_rewind', '--source-server', $new->connstr('postgres'), '--target-pgdata',
 		$old->data_dir);
 	$old->append_conf('postgresql.conf', "port = $port\nunix_socket_directories = '$host'\nsynchronous_standby_names = ''");
 	$old->enable_streaming($new);
 	$w->adopt($old);
-	$w->set_clock($old, $w->{base} + $behind);
+	$w->set_clock($old, $w->{base} - abs $behind);
 	$w->start($old);
 	planned($w, $old, 1);
 	return;
@@ -304,7 +304,7 @@ sub disk_full
 	my ($step, $hold) = (pick(0, -0.5, -3), 2 + rand 1);
 	my $disk = $w->{wal_disk};
 	my $node = $w->new_server(name('full'), extra => [ '-X', "$disk/pg_wal", '--wal-segsize=1' ],
-		settings => { min_wal_size => '2MB', max_wal_size => '4MB', wal_recycle => 'off' });
+		settings => { min_wal_size => '2MB', max_wal_size => '4MB', wal_recycle => 'off', wal_keep_size => 0 });
 	$w->start($node);
 	$w->must($node, 'postgres', 'CREATE ROLE app LOGIN');
 	$w->must($node, 'postgres', 'CREATE DATABASE d');

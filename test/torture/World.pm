@@ -102,6 +102,7 @@ sub configure
 		wal_receiver_timeout           => 0,
 		wal_retrieve_retry_interval    => '100ms',
 		checkpoint_timeout             => '30s',
+		wal_keep_size                  => '256MB',
 		TimeZone                       => 'UTC',
 		log_timezone                   => 'UTC',
 		%settings);

@@ -228,7 +228,7 @@ class Client {
     for (uint64_t i = 0, n = 1 + below(3); i < n && good; ++i) {
       const bool savepoint = chance(30);
       if (savepoint) connection_.run("SAVEPOINT s");
-      good = mint(text, {getpid(), static_cast<long long>(1 + below(20))}, shard, false, 10);
+      good = mint(text, {getpid(), static_cast<long long>(1 + below(20))}, shard, false, 40);
       if (savepoint && chance(50)) good = connection_.run("ROLLBACK TO s");
     }
     finish_transaction(good);
@@ -261,7 +261,7 @@ class Client {
             see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
             take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
           });
-      end(10);
+      end(40);
     }
     finish_transaction(good);
   }
