@@ -1,0 +1,346 @@
+# Faults that leave a second copy of history: standbys, backups, dumps, templates. A copy knows what
+# came before the moment at which it was taken; the checker is told that moment.
+package Copies;
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+use Crashes;
+
+our %faults = (
+	failover_async => sub { return failover($_[0], 0) },
+	failover_sync  => sub { return failover($_[0], 1) },
+	switchover     => \&switchover,
+	pitr           => \&pitr,
+	base_backup    => \&base_backup,
+	dump_restore   => \&dump_restore,
+	template       => \&template,
+	disk_full      => \&disk_full,
+);
+
+*pick = \&Crashes::pick;
+
+my $number = 0;
+sub name { my ($kind) = @_; return $kind . ++$number; }
+
+sub standby_of
+{
+	my ($w, $primary, $offset) = @_;
+	my $name = name('standby');
+	$primary->backup($name);
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+	$standby->init_from_backup($primary, $name, has_streaming => 1);
+	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+	$w->adopt($standby);
+	$w->set_clock($standby, $w->{base} + $offset);
+	$w->start($standby);
+	return $standby;
+}
+
+# A standby must not mint, and what it is asked meanwhile must not make it believe that it has seen
+# the mark.
+sub ask_standby
+{
+	my ($w, $standby) = @_;
+	for my $group ($w->groups)
+	{
+		$w->must($standby, $group->{name}, 'SELECT * FROM snowflake.clock_status, snowflake.layout');
+		my (undef, undef, $error) =
+		  $w->query($standby, $group->{name}, "SELECT snowflake.next_id($w->{hot})");
+		like($error, qr/25006/, "the standby does not mint in $group->{name}");
+	}
+	return;
+}
+
+# The clients and the world move to another server, whose clock may be wrong for now.
+sub move
+{
+	my ($w, $to, $fork, $mode, $hold) = @_;
+	$w->stop_clients($_) for $w->groups;
+	for my $group ($w->groups)
+	{
+		$group->{line} = $w->new_line($to, parent => $group->{line}, fork => $fork, mode => $mode)
+		  if defined $fork;
+		$w->{nodes}{ $to->name }{lines}{ $group->{line} } = 1;
+		$group->{node} = $to;
+	}
+	$w->{main} = $to;
+	$w->mint($to, $_->{name}, $_->{line}) for $w->groups;
+	$w->start_clients($_) for $w->groups;
+	sleep $hold;
+	return;
+}
+
+sub failover
+{
+	my ($w, $sync) = @_;
+	my ($behind, $lag, $hold, $back) =
+	  (pick(-3, -3, -600, -0.5, 2), 0.3 + rand 0.7, 0.7 + rand 0.8, pick('', 'rewind', 'backup'));
+	my $old = $w->main;
+	my $standby = standby_of($w, $old, $behind);
+	$old->wait_for_catchup($standby->name, 'replay', $old->lsn('insert'));
+	ask_standby($w, $standby);
+	my $fork = World::now_ns();
+	$old->wait_for_catchup($standby->name, 'replay', $old->lsn('insert'));
+	if ($sync)
+	{
+		$old->safe_psql('postgres',
+			"ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()");
+		sleep $lag;
+	}
+	else
+	{
+		# Keep the standby from receiving for a while, so that there is something to lose.
+		my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+		kill 'STOP', $receiver if $receiver;
+		sleep $lag;
+		$w->kill_server($old);
+		kill 'TERM', $receiver if $receiver;
+		kill 'CONT', $receiver if $receiver;
+	}
+	$w->kill_server($old) if $sync;
+	$standby->promote;
+	# A clock that is not behind makes up for everything that the standby never received.
+	$fork = undef if $behind > 0;
+	$w->{base} += $behind if $behind > 0;
+	move($w, $standby, $fork, $sync ? 'committed' : 'plain', $hold);
+	$w->set_clock($standby, $w->{base});
+	$w->settles(30);
+
+	if ($back eq 'rewind') { fail_back($w, $old, $standby, $behind); }
+	else
+	{
+		$w->discard($old);
+		planned($w, standby_of($w, $standby, -$hold), $hold) if $back eq 'backup';
+	}
+	return ($sync ? 'synchronous' : 'asynchronous') . " failover to a clock $behind s"
+	  . ($back ? ", and back ($back)" : '');
+}
+
+sub fail_back
+{
+	my ($w, $old, $new, $behind) = @_;
+	$w->must($new, 'postgres', 'CHECKPOINT');
+	# A server that was killed, pg_rewind first lets recover.
+	unlink $old->data_dir . '/standby.signal';
+	$old->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+	$old->append_conf('postgresql.auto.conf', "synchronous_standby_names = ''");
+	$w->set_clock($old, $w->{base});
+	my ($port, $host) = ($old->port, $old->host);
+	system_or_bail('pg_rewind', '--source-server', $new->connstr('postgres'), '--target-pgdata',
+		$old->data_dir);
+	$old->append_conf('postgresql.conf', "port = $port\nunix_socket_directories = '$host'\nsynchronous_standby_names = ''");
+	$old->enable_streaming($new);
+	$w->adopt($old);
+	$w->set_clock($old, $w->{base} - abs $behind);
+	$w->start($old);
+	planned($w, $old, 1);
+	return;
+}
+
+# A planned switch-over loses nothing: history goes on without a fork.
+sub planned
+{
+	my ($w, $standby, $hold) = @_;
+	my $old = $w->main;
+	ask_standby($w, $standby);
+	$w->stop($old, 'fast');
+	$standby->promote;
+	move($w, $standby, undef, undef, $hold);
+	$w->set_clock($standby, $w->{base});
+	$w->settles(30);
+	$w->discard($old);
+	return;
+}
+
+sub switchover
+{
+	my ($w) = @_;
+	my ($behind, $hold) = (pick(-3, -600, -0.5), 0.5 + rand 0.5);
+	planned($w, standby_of($w, $w->main, $behind), $hold);
+	return "planned switch-over to a clock $behind s";
+}
+
+# A copy beside the original, which goes on meanwhile: history forks, and each branch is checked.
+sub branch
+{
+	my ($w, $node, $fork, $offset, $hold) = @_;
+	my @branches;
+	for my $group ($w->groups)
+	{
+		my $line = $w->new_line($node, parent => $group->{line}, fork => $fork);
+		push @branches, { %$group, node => $node, line => $line, clients => [] };
+	}
+	$w->mint($node, $_->{name}, $_->{line}) for @branches;
+	$w->start_clients($_, 1) for @branches;
+	sleep $hold;
+	$w->set_clock($node, $w->{base});
+	ok($w->settles(30, @branches), 'the copy mints when its clock is right');
+	$w->stop_clients($_) for @branches;
+	$w->discard($node);
+	return;
+}
+
+sub pitr
+{
+	my ($w) = @_;
+	my ($behind, $before, $hold) = (pick(-3, -600, -86400, -0.5), 0.2 + rand 0.5, 0.5 + rand 0.7);
+	my $name = name('pitr');
+	my $main = $w->main;
+	$main->enable_archiving;
+	$main->append_conf('postgresql.conf', 'archive_mode = on');
+	if ($w->must($main, 'postgres', 'SHOW archive_mode') ne 'on')
+	{
+		$w->stop($main, 'fast');
+		$w->start($main);
+	}
+	$w->must($main, 'postgres', 'SELECT pg_reload_conf()');
+	$main->backup($name);
+	sleep $before;
+	my $fork = World::now_ns();
+	$w->must($main, 'postgres', "SELECT pg_create_restore_point('$name')");
+	sleep $before;
+	my $segment = $w->must($main, 'postgres', 'SELECT pg_walfile_name(pg_switch_wal())');
+	$main->poll_query_until('postgres',
+		"SELECT coalesce(last_archived_wal >= '$segment', false) FROM pg_stat_archiver")
+	  or die 'the archiver did not get there';
+
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init_from_backup($main, $name, has_restoring => 1, standby => 0);
+	$node->append_conf('postgresql.conf',
+		"recovery_target_name = '$name'\nrecovery_target_action = 'promote'\narchive_mode = off");
+	$w->adopt($node);
+	$w->set_clock($node, $w->{base} + $behind);
+	$w->start($node);
+	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+	branch($w, $node, $fork, $behind, $hold);
+	rmtree_backup($main, $name);
+	return "point-in-time recovery under a clock $behind s";
+}
+
+sub base_backup
+{
+	my ($w) = @_;
+	my ($behind, $hold) = (pick(-3, -600, -86400, -0.5), 0.5 + rand 0.7);
+	my $name = name('backup');
+	my $fork = World::now_ns();
+	$w->main->backup($name);
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init_from_backup($w->main, $name);
+	$node->append_conf('postgresql.conf', "archive_mode = off\nsynchronous_standby_names = ''");
+	rmtree_backup($w->main, $name);
+	$w->adopt($node);
+	$w->set_clock($node, $w->{base} + $behind);
+	$w->start($node);
+	branch($w, $node, $fork, $behind, $hold);
+	return "base backup restored under a clock $behind s";
+}
+
+sub rmtree_backup
+{
+	my ($node, $name) = @_;
+	File::Path::rmtree($node->backup_dir . "/$name");
+	return;
+}
+
+sub dump_restore
+{
+	my ($w) = @_;
+	my ($behind, $hold) = (pick(-3, -600, -0.5), 0.5 + rand 0.7);
+	my $node = $w->new_server(name('restored'));
+	$w->set_clock($node, $w->{base} + $behind);
+	$w->start($node);
+	$w->must($node, 'postgres', 'CREATE ROLE app LOGIN');
+	my $fork = World::now_ns();
+	for my $group ($w->groups)
+	{
+		$w->must($node, 'postgres', "CREATE DATABASE $group->{name}");
+		my $from = '-h ' . $w->main->host . ' -p ' . $w->main->port;
+		my $to   = '-h ' . $node->host . ' -p ' . $node->port;
+		system_or_bail('bash', '-o', 'pipefail', '-c',
+			"pg_dump $from $group->{name} | psql -Xq -v ON_ERROR_STOP=1 $to $group->{name} >/dev/null");
+	}
+	branch($w, $node, $fork, $behind, $hold);
+	return "pg_dump restored into a new server, clock $behind s";
+}
+
+# A copy within the server: its ids go on above the original's, whose shards' words it shares; over a
+# restart its own copy of the mark has to do.
+sub template
+{
+	my ($w) = @_;
+	my ($how, $step, $hold) = (pick('immediate', 'kill'), pick(-3, -0.5, -600), 0.4 + rand 0.5);
+	my $group = $w->{groups}[0];
+	my $node  = $w->main;
+	$w->stop_clients($group);
+	my $fork = World::now_ns();
+	$w->must($node, 'postgres',
+		"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '$group->{name}'");
+	$w->must($node, 'postgres', "CREATE DATABASE copy TEMPLATE $group->{name}");
+	my $line = $w->new_line($node, parent => $group->{line}, fork => $fork);
+	my $copy = { %$group, name => 'copy', line => $line, clients => [] };
+	push @{ $w->{groups} }, $copy;
+	$w->start_clients($group);
+	$w->start_clients($copy, 2);
+	sleep $hold;
+	Crashes::between_lives($w, $how, $step, $hold);
+	ok($w->settles(30), 'original and copy mint');
+	$w->stop_clients(pop @{ $w->{groups} });
+	$w->life_ends($node);
+	delete $w->{nodes}{ $node->name }{lines}{$line};
+	$w->life_begins($node);
+	$w->must($node, 'postgres', 'DROP DATABASE copy WITH (FORCE)');
+	return "CREATE DATABASE ... TEMPLATE, then $how, clock $step s";
+}
+
+# The WAL on a file system that fills up. PostgreSQL panics when it cannot write WAL; what matters is
+# that nothing minted before is minted again, and that all goes on when there is room.
+sub disk_full
+{
+	my ($w) = @_;
+	my ($step, $hold) = (pick(0, -0.5, -3), 2 + rand 1);
+	my $disk = $w->{wal_disk};
+	my $node = $w->new_server(name('full'), extra => [ '-X', "$disk/pg_wal", '--wal-segsize=1' ],
+		settings => { min_wal_size => '2MB', max_wal_size => '4MB', wal_recycle => 'off', wal_keep_size => 0 });
+	$w->start($node);
+	$w->must($node, 'postgres', 'CREATE ROLE app LOGIN');
+	$w->must($node, 'postgres', 'CREATE DATABASE d');
+	$w->must($node, 'd', 'CREATE EXTENSION snowflake;' . $w->schema);
+	my $group = { node => $node, name => 'd', line => $w->new_line($node), clients => [] };
+	$w->start_clients($group, 2);
+	ok($w->settles(30, $group), 'mints beside the small disk');
+	sleep 0.5;
+	open my $filler, '>', "$disk/filler" or die "$disk/filler: $!";
+	1 while syswrite $filler, "\0" x 65536;
+	1 while syswrite $filler, "\0" x 512;
+	my $full = $!{ENOSPC};
+	close $filler;
+	ok($full, 'the disk of the WAL is full');
+	my $noticed = 0;
+	for (1 .. 200)
+	{
+		sleep 0.1;
+		$noticed = slurp_file($node->logfile) =~ /No space left on device/ and last;
+	}
+	ok($noticed, 'PostgreSQL notices');
+	sleep $hold;
+	$w->life_ends($node);
+	$node->stop('immediate', fail_ok => 1);
+	unlink "$disk/filler";
+	unlink $node->data_dir . '/postmaster.pid' unless defined $node->{_pid};
+	$w->set_clock($node, $w->{base} + $step);
+	$w->start($node);
+	$w->mint($node, 'd', $group->{line});
+	sleep 0.5;
+	$w->set_clock($node, $w->{base});
+	ok($w->settles(30, $group), 'minting resumes when there is room again');
+	$w->stop_clients($group);
+	$w->discard($node);
+	File::Path::rmtree("$disk/pg_wal");
+	return "the disk of the WAL full, clock $step s afterwards";
+}
+
+1;

@@ -1,0 +1,172 @@
+# Faults that end a server's life, and clocks that step, while it runs and between two lives.
+#
+# Every fault draws its parameters first, so that the seed alone decides them; says what it does; and
+# leaves a server that runs with its clock right. A wrong clock is on purpose wrong for a while
+# after the fault: that is when an id could come back.
+package Crashes;
+
+use strict;
+use warnings;
+use Time::HiRes qw(sleep);
+
+our %faults = (
+	backend_kill  => \&backend_kill,
+	immediate     => \&immediate,
+	server_kill   => \&server_kill,
+	restart_loop  => \&restart_loop,
+	clock_back    => \&clock_back,
+	clock_forward => \&clock_forward,
+	clock_jitter  => \&clock_jitter,
+	clock_slow    => \&clock_slow,
+	clock_frozen  => \&clock_frozen,
+);
+
+my @back    = (-0.001, -0.05, -0.09, -0.5, -3, -600, -86400);
+my @forward = (2, 3599);
+
+sub pick { my @choices = @_; return $choices[ rand @choices ]; }
+
+sub backend_kill
+{
+	my ($w) = @_;
+	my ($kills, $step) = (1 + int rand 3, pick(0, @back[ 0 .. 4 ]));
+	my $which = rand;
+	for (1 .. $kills)
+	{
+		my @pids = $w->victims or next;
+		$w->life_ends($w->main);
+		$w->set_clock($w->main, $w->{base} + $step);
+		kill 9, $pids[ $which * @pids ];
+		sleep 0.1;
+		$w->settles(30);
+		$w->life_begins($w->main);
+	}
+	$w->set_clock($w->main, $w->{base});
+	return "SIGKILL of $kills backends, the clock stepping by $step s";
+}
+
+# Between two lives: stop somehow, move the clock, start, let the clients try, correct the clock.
+sub between_lives
+{
+	my ($w, $how, $step, $hold) = @_;
+	my $node = $w->main;
+	if ($how eq 'kill') { $w->kill_server($node); }
+	else { $w->stop($node, $how); }
+	$w->set_clock($node, $w->{base} + $step);
+	$w->start($node);
+	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
+	sleep $hold;
+	$w->{base} += $step if $step > 0;    # the world has moved on
+	$w->set_clock($node, $w->{base});
+	return;
+}
+
+# A year or ten ahead is for good, so it happens seldom.
+sub draw_step
+{
+	my ($w) = @_;
+	my ($step, $years) = (pick(0, @back, @back, @forward), rand);
+	if ($years < 0.05 && $w->{base} < 86400 * 3650) { $step = 86400 * 3652; }
+	return $step;
+}
+
+sub immediate
+{
+	my ($w) = @_;
+	my ($step, $hold) = (draw_step($w), 0.3 + rand 0.7);
+	between_lives($w, 'immediate', $step, $hold);
+	return "immediate shutdown, $step s between the lives";
+}
+
+sub server_kill
+{
+	my ($w) = @_;
+	my ($step, $hold) = (draw_step($w), 0.3 + rand 0.7);
+	between_lives($w, 'kill', $step, $hold);
+	return "SIGKILL of the whole server, $step s between the lives";
+}
+
+sub restart_loop
+{
+	my ($w) = @_;
+	my @loop = map { [ pick('fast', 'immediate', 'kill'), pick(@back[ 0 .. 4 ]), rand 0.2 ] } 1 .. 3;
+	between_lives($w, @$_) for @loop;
+	return 'restart loop: ' . join ', ', map { "$_->[0] $_->[1] s" } @loop;
+}
+
+sub clock_back
+{
+	my ($w) = @_;
+	my ($step, $hold) = (pick(@back), 0.3 + rand 1.2);
+	$w->set_clock($w->main, $w->{base} + $step);
+	sleep $hold;
+	$w->set_clock($w->main, $w->{base});
+	return "clock $step s for $hold s";
+}
+
+# Up to max_forward_jump (an hour) the clock is believed, and what was minted then is ahead of it for
+# good; beyond, minting stops until the clock is corrected or confirmed.
+sub clock_forward
+{
+	my ($w) = @_;
+	my ($step, $hold, $confirm) =
+	  (pick(2, 2, 3599, 3601, 86400 * 3652, 86400 * 3652), 0.3 + rand 0.7, rand);
+	$confirm = $confirm < 0.2 && $step != 2 && ($step < 86400 || $w->{base} < 86400 * 3650);
+	$w->set_clock($w->main, $w->{base} + $step);
+	$w->must($w->main, $w->{groups}[0]{name}, 'SELECT snowflake.accept_clock()') if $confirm;
+	sleep $hold;
+	if ($confirm || $step == 3599)
+	{
+		$w->{base} += $step;
+		$w->must($w->main, $w->{groups}[0]{name}, 'SELECT snowflake.accept_clock()');
+	}
+	$w->set_clock($w->main, $w->{base});
+	return "clock +$step s for $hold s" . ($confirm ? ', confirmed' : '');
+}
+
+sub clock_jitter
+{
+	my ($w) = @_;
+	my ($amplitude, $until) = (pick(0.002, 0.05, 0.2, 1.5), 1 + rand 1);
+	for (my $t = 0; $t < $until; $t += 0.03)
+	{
+		$w->set_clock($w->main, $w->{base} + $amplitude * (2 * rand() - 1));
+		sleep 0.03;
+	}
+	$w->set_clock($w->main, $w->{base});
+	return "clock jitter of $amplitude s";
+}
+
+sub clock_slow
+{
+	my ($w) = @_;
+	my ($rate, $until) = (pick(0.1, 0.5, 0.9), 1 + rand 1);
+	for (my $t = 0; $t < $until; $t += 0.02)
+	{
+		$w->set_clock($w->main, $w->{base} - $t * (1 - $rate));
+		sleep 0.02;
+	}
+	$w->set_clock($w->main, $w->{base});
+	return "clock at $rate of its rate for $until s";
+}
+
+sub clock_frozen
+{
+	my ($w) = @_;
+	my $hold = 0.5 + rand 1.5;
+	my $kill = pick(0, 1);
+	my @now = gmtime(int(time + $w->{base}));
+	$w->write_clock($w->main, sprintf '%04d-%02d-%02d %02d:%02d:%02d', $now[5] + 1900, $now[4] + 1,
+		@now[ 3, 2, 1, 0 ]);
+	sleep $hold;
+	if ($kill)
+	{
+		$w->kill_server($w->main);
+		$w->start($w->main);
+		sleep 0.3;
+	}
+	$w->set_clock($w->main, $w->{base});
+	return "clock frozen for $hold s" . ($kill ? ', killed and started under it' : '');
+}
+
+1;

@@ -1,0 +1,229 @@
+# Faults made through SQL: locks, cancels, limits, and administrators who do what they should not.
+package Sessions;
+
+use strict;
+use warnings;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep);
+use Crashes;
+
+our %faults = (
+	drop_create   => \&drop_create,
+	drop_rollback => \&drop_rollback,
+	alter_mark    => \&alter_mark,
+	long_lock     => \&long_lock,
+	cancel        => \&cancel,
+	connections   => \&connections,
+	max_databases => \&max_databases,
+	observe       => \&observe,
+	fuzz          => \&fuzz,
+);
+
+*pick = \&Crashes::pick;
+
+sub first { my ($w) = @_; return $w->{groups}[0]; }
+
+# psql in the background, one -c for each statement: a transaction that is held open for a while.
+sub background
+{
+	my ($w, $group, @statements) = @_;
+	my $pid = fork() // die "fork: $!";
+	return $pid if $pid;
+	open STDOUT, '>>', "$w->{dir}/background.log";
+	open STDERR, '>&', \*STDOUT;
+	exec 'psql', '-XAtq', '-h', $w->main->host, '-p', $w->main->port, '-d', $group->{name},
+	  map { ('-c', $_) } @statements
+	  or POSIX::_exit(127);
+}
+
+# In one life of the server: the new mark has to begin above all that the old one covered. The tables
+# stay, their defaults go with the extension.
+my $drop_create = <<'SQL';
+DROP EXTENSION snowflake CASCADE;
+CREATE EXTENSION snowflake;
+SQL
+
+sub defaults
+{
+	my ($w) = @_;
+	return "ALTER TABLE app.hot ALTER id SET DEFAULT snowflake.next_id($w->{hot});"
+	  . "ALTER TABLE app.cold ALTER id SET DEFAULT snowflake.next_id($w->{cold});";
+}
+
+sub drop_create
+{
+	my ($w) = @_;
+	my ($together, $step, $crash) = (pick(0, 1), pick(0, -0.05, -0.5, -3), pick(0, 1, 1));
+	my $group = first($w);
+	$w->set_clock($w->main, $w->{base} + $step);
+	my $sql = $drop_create . defaults($w);
+	$sql = "BEGIN;$sql COMMIT;" if $together;
+	$w->must($w->main, $group->{name}, "SET lock_timeout = '20s'; $sql");
+	$w->mint($w->main, $group->{name}, $group->{line});
+	sleep 0.2;
+	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
+	$w->set_clock($w->main, $w->{base});
+	return 'DROP and CREATE EXTENSION' . ($together ? ' in one transaction' : '') . ", clock $step s"
+	  . ($crash ? ', then SIGKILL of the server' : '');
+}
+
+sub drop_rollback
+{
+	my ($w) = @_;
+	my ($mint, $hold, $step, $crash) = (pick(0, 1), pick(0.1, 0.7), pick(0, -0.5, -3), pick(0, 1));
+	my $group = first($w);
+	my @mint = $mint ? 'DO $$ BEGIN PERFORM snowflake.next_id(5); EXCEPTION WHEN OTHERS THEN NULL; END $$' : ();
+	my $pid = background($w, $group, 'BEGIN', 'DROP EXTENSION snowflake CASCADE', 'CREATE EXTENSION snowflake',
+		@mint, "SELECT pg_sleep($hold)", 'ROLLBACK');
+	waitpid $pid, 0;
+	if ($crash) { Crashes::between_lives($w, 'kill', $step, 0.3); }
+	return 'DROP and CREATE EXTENSION rolled back' . ($mint ? ', minting in between' : '')
+	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
+}
+
+# Whoever raises the mark is heard; whoever lowers it is corrected when it is next extended. A crash
+# in between is his own doing, so that much is waited for.
+sub alter_mark
+{
+	my ($w) = @_;
+	my ($how, $crash, $step) = (int rand 5, pick(0, 1), pick(0, -0.5, -3));
+	my $group = first($w);
+	my @sql = (
+		'ALTER SEQUENCE snowflake.high_water RESTART',
+		"SELECT setval('snowflake.high_water', last_value - 100000) FROM snowflake.high_water",
+		"SELECT setval('snowflake.high_water', last_value + 400) FROM snowflake.high_water",
+		'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT pg_sleep(0.3); ROLLBACK',
+		'ALTER SEQUENCE snowflake.high_water CACHE 7');
+	my $stored = "SELECT last_value FROM snowflake.high_water";
+	my $before = $w->must($w->main, $group->{name}, $stored);
+	$w->must($w->main, $group->{name}, $sql[$how]);
+	my $corrected = 0;
+	for (1 .. 100)
+	{
+		$w->mint($w->main, $group->{name}, $group->{line});
+		$corrected = $w->must($w->main, $group->{name}, $stored) >= $before and last;
+		sleep 0.1;
+	}
+	ok($corrected, "the mark is not left below $before");
+	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash && $corrected;
+	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
+}
+
+sub long_lock
+{
+	my ($w) = @_;
+	my ($what, $hold) = (int rand 3, 1 + rand 2);
+	my @sql = (
+		'ALTER SEQUENCE snowflake.high_water OWNED BY NONE',
+		'DROP EXTENSION snowflake CASCADE',
+		'ALTER TABLE app.hot ALTER n SET DEFAULT 0');
+	my $pid = background($w, first($w), 'BEGIN', $sql[$what], "SELECT pg_sleep($hold)", 'ROLLBACK');
+	sleep $hold / 2;
+	$w->query($w->main, 'postgres',
+		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'torture' AND wait_event_type = 'Lock'");
+	waitpid $pid, 0;
+	return "$sql[$what] held for $hold s";
+}
+
+sub cancel
+{
+	my ($w) = @_;
+	my ($step, $rounds, $terminate) = (pick(0, -0.3, -1.5), 8 + int rand 8, pick(0, 1));
+	my $function = $terminate ? 'pg_terminate_backend' : 'pg_cancel_backend';
+	$w->set_clock($w->main, $w->{base} + $step);
+	for (1 .. $rounds)
+	{
+		$w->query($w->main, 'postgres',
+			"SELECT $function(pid) FROM pg_stat_activity WHERE application_name = 'torture'");
+		sleep 0.05;
+	}
+	$w->set_clock($w->main, $w->{base});
+	return "$function of all clients, $rounds times, clock $step s";
+}
+
+# As many connections as the server takes, held while the clients are thrown out and want back in.
+sub connections
+{
+	my ($w) = @_;
+	my $hold = 0.5 + rand 1;
+	my $host = $w->main->host;
+	my @held;
+	for (1 .. 40)
+	{
+		my $pid = fork() // die "fork: $!";
+		if ($pid == 0)
+		{
+			open STDOUT, '>', '/dev/null';
+			open STDERR, '>&', \*STDOUT;
+			exec 'psql', '-XAtq', '-h', $host, '-p', $w->main->port, '-U', 'app', '-d', first($w)->{name}, '-c',
+			  "SELECT snowflake.next_id($w->{hot} + 1); SELECT pg_sleep($hold)"
+			  or POSIX::_exit(127);
+		}
+		push @held, $pid;
+	}
+	sleep $hold / 2;
+	$w->query($w->main, 'postgres',
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'torture'");
+	waitpid $_, 0 for @held;
+	return "out of connections for $hold s";
+}
+
+sub max_databases
+{
+	my ($w) = @_;
+	my $node = $w->main;
+	$w->must($node, 'postgres', 'CREATE DATABASE blank');
+	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
+	my ($refused, @made) = ('');
+	for my $i (1 .. 7)
+	{
+		push @made, "extra$i";
+		$w->must($node, 'postgres', "CREATE DATABASE extra$i TEMPLATE blank");
+		(undef, undef, $refused) = $w->query($node, "extra$i", 'SELECT snowflake.next_id(5)');
+		last if $refused ne '';
+	}
+	like($refused, qr/53400.*too many databases/s, 'a database too many is refused');
+	$w->must($node, 'postgres', "DROP DATABASE $_") for @made[ 0 .. $#made - 1 ];
+	my ($code) = $w->query($node, $made[-1], 'SELECT snowflake.next_id(5)');
+	is($code, 0, 'and has its place when the others are dropped');
+	$w->must($node, 'postgres', "DROP DATABASE $_") for $made[-1], 'blank';
+	return 'max_databases exceeded';
+}
+
+# A stranger's id, just within the lead, has to be passed by all later ones, even over a crash.
+sub observe
+{
+	my ($w) = @_;
+	my ($crash, $step) = (pick(0, 1), pick(0, -0.5));
+	my $group = first($w);
+	my $observed = $w->must($w->main, $group->{name},
+		"SELECT id FROM (SELECT snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3) AS id) s, snowflake.observe(id)");
+	Crashes::between_lives($w, 'kill', $step, 0.1) if $crash;
+	$w->settles(30);
+	$w->mint($w->main, $group->{name}, $group->{line});
+	cmp_ok($w->{last_id}, '>', $observed, 'an observed id is passed');
+	return 'observe()' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
+}
+
+sub fuzz
+{
+	my ($w) = @_;
+	my ($seed, $seconds) = (int rand 1e9, $w->{short} ? 3 : 6);
+	my $node = $w->main;
+	$w->must($node, 'postgres', 'CREATE DATABASE fuzz');
+	$w->must($node, 'fuzz', 'CREATE EXTENSION snowflake; CREATE TABLE fuzz (id bigint DEFAULT snowflake.next_id(7), '
+		  . 'at timestamptz, n int, shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED);'
+		  . 'DROP ROLE IF EXISTS fuzz; CREATE ROLE fuzz LOGIN; ALTER TABLE fuzz OWNER TO fuzz; '
+		  . 'GRANT CREATE ON SCHEMA public TO fuzz');
+	for my $user ('fuzz', scalar getpwuid $<)
+	{
+		my $out = `$w->{programs}/fuzz 'conninfo=host=${\$node->host} port=${\$node->port} dbname=fuzz user=$user' seed=$seed seconds=$seconds 2>&1`;
+		is($?, 0, "fuzzed as $user: " . ($out =~ /# (\d+ statements.*)/ ? $1 : 'no summary')) or diag($out);
+		print $out;
+	}
+	$w->must($node, 'postgres', $_) for 'DROP DATABASE fuzz', 'DROP ROLE fuzz';
+	return "grammar fuzzer, seed $seed, $seconds s as a plain user and as superuser";
+}
+
+1;

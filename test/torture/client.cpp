@@ -1,0 +1,393 @@
+// A client that mints in every way there is, and writes down every id as soon as it was returned.
+//
+//   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
+//
+// Runs until SIGTERM. Errors are expected (faults are being made) and counted; what no fault
+// excuses - an internal error, a unique violation, a server that does not answer - goes to
+// FILE.violations and is a failure of the run.
+
+#include <endian.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "connection.hpp"
+
+namespace torture {
+
+namespace {
+
+constexpr int64_t kPostgresEpochUs = 946684800'000'000;  // 2000-01-01, in us since 1970
+
+[[noreturn]] void die(const char* what) {
+  std::perror(what);
+  std::exit(2);
+}
+
+template <class T>
+T big_endian(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  if constexpr (sizeof value == 8)
+    return static_cast<T>(be64toh(static_cast<uint64_t>(value)));
+  else
+    return static_cast<T>(be32toh(static_cast<uint32_t>(value)));
+}
+
+struct Options {
+  std::string conninfo, log, only;
+  std::vector<int> shards;  // the first is the hot one: the default of table hot; then table cold's
+  uint32_t line = 0;
+  uint64_t seed = 1;
+  double rate = 1e6;
+};
+
+class Client {
+ public:
+  explicit Client(Options options)
+      : options_(std::move(options)), random_(options_.seed), connection_(options_.conninfo) {
+    log_ = open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log_ < 0) die(options_.log.c_str());
+    begun_ns_ = monotonic_ns();
+  }
+
+  void run() {
+    while (!stopping) {
+      if (!connection_.is_open() && !connect()) {
+        usleep(20'000);
+        continue;
+      }
+      step();
+      pace();
+    }
+    report();
+  }
+
+ private:
+  struct Way {
+    const char* name;
+    void (Client::*run)();
+    unsigned weight;
+  };
+
+  uint64_t below(uint64_t n) { return random_() % n; }
+  bool chance(unsigned percent) { return below(100) < percent; }
+  int some_shard() {
+    return options_.shards[chance(50) ? 0 : below(options_.shards.size())];
+  }
+
+  bool connect() {
+    if (!connection_.open()) return false;
+    ++session_;
+    transaction_ = 0;
+    prepared_ = false;
+    // No setting that a plain user may change can cause a duplicate.
+    static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "SELECT set_config('snowflake.max_wait', '%d', false), "
+                  "set_config('snowflake.default_shard', '%d', false), "
+                  "set_config('statement_timeout', '%d', false)",
+                  kWaits[below(5)], options_.shards[0], chance(20) ? 300 : 15000);
+    return connection_.run(text);
+  }
+
+  // One answer of the server, in the making.
+  void begin(int shard) {
+    record_ = Record{};
+    record_.magic = kMagic;
+    record_.kind = kIds;
+    record_.line = options_.line;
+    record_.session = session_;
+    record_.transaction = transaction_;
+    record_.shard = shard;
+    record_.sent_ns = monotonic_ns();
+    ids_.clear();
+  }
+  void take(int64_t id) { ids_.push_back(id); }
+  void see_clock(const char* before, const char* after) {
+    int64_t low = big_endian<int64_t>(before) + kPostgresEpochUs;
+    int64_t high = big_endian<int64_t>(after) + kPostgresEpochUs;
+    if (low > high) std::swap(low, high);
+    record_.clock_low_us = record_.clock_low_us == 0 ? low : std::min(record_.clock_low_us, low);
+    record_.clock_high_us = std::max(record_.clock_high_us, high);
+  }
+  void append(const void* data, size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+      const ssize_t n = write(log_, at, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) die(options_.log.c_str());
+      at += n;
+      size -= static_cast<size_t>(n);
+    }
+  }
+  void end(double cost = 1) {
+    if (ids_.empty()) return;
+    record_.received_ns = monotonic_ns();
+    record_.count = static_cast<uint32_t>(ids_.size());
+    buffer_.assign(reinterpret_cast<const char*>(&record_), sizeof record_);
+    buffer_.append(reinterpret_cast<const char*>(ids_.data()), ids_.size() * sizeof ids_[0]);
+    append(buffer_.data(), buffer_.size());
+    spent_ += cost * static_cast<double>(buffer_.size());
+    minted_ += ids_.size();
+    ids_.clear();
+  }
+  void committed() {
+    Record mark{};
+    mark.magic = kMagic;
+    mark.kind = kCommitted;
+    mark.line = options_.line;
+    mark.session = session_;
+    mark.transaction = transaction_;
+    mark.received_ns = monotonic_ns();
+    append(&mark, sizeof mark);
+  }
+
+  // Rows of (clock, id, clock): the bounds of the id's time. A long answer is written in pieces, for
+  // the server may die in the middle of it.
+  bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
+            bool prepared = false, double cost = 1) {
+    begin(shard);
+    const int64_t sent = record_.sent_ns;
+    const bool good = connection_.run(text, parameters, [&](PGresult* row) {
+      see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
+      take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
+      if (ids_.size() < 200) return;
+      end(cost);
+      begin(shard);
+      record_.sent_ns = sent;
+    }, prepared);
+    end(cost);
+    return good;
+  }
+
+  void single() {
+    const int shard = some_shard();
+    if (shard == options_.shards[0] && chance(30))
+      mint("SELECT clock_timestamp(), snowflake.next_id(), clock_timestamp()", {}, shard);
+    else
+      mint("SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp()", {shard}, shard);
+  }
+
+  void prepared() {
+    if (!prepared_) {
+      PGresult* result = PQprepare(
+          connection_.raw(), "mint",
+          "SELECT clock_timestamp(), snowflake.next_id($1), clock_timestamp()", 0, nullptr);
+      prepared_ = PQresultStatus(result) == PGRES_COMMAND_OK;
+      PQclear(result);
+      if (!prepared_) return;
+    }
+    const int shard = some_shard();
+    for (int i = 0; i < 20 && connection_.is_open(); ++i) mint("mint", {shard}, shard, true);
+  }
+
+  void batch() {
+    const int shard = some_shard();
+    const auto count = static_cast<long long>(chance(10) ? 1 + below(30000) : 1 + below(2000));
+    begin(shard);
+    connection_.run(
+        "SELECT clock_timestamp(), snowflake.next_ids($1::int, $2::int), clock_timestamp()",
+        {shard, count}, [&](PGresult* row) {
+          see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
+          // Binary array: dimensions, nulls, type, length, lower bound; then length, value.
+          const char* array = PQgetvalue(row, 0, 1);
+          const auto length = big_endian<int32_t>(array + 12);
+          for (int32_t i = 0; i < length; ++i)
+            take(big_endian<int64_t>(array + 20 + 12 * i + 4));
+        });
+    end();
+  }
+
+  void stream() {
+    const int shard = some_shard();
+    mint("SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp() "
+         "FROM generate_series(1, $2::int)",
+         {shard, static_cast<long long>(1 + below(3000))}, shard);
+  }
+
+  // A table's default, in transactions that end in every way. The answers were given, whatever becomes
+  // of the transaction.
+  void insert() {
+    ++transaction_;
+    const bool hot = chance(60);
+    const int shard = options_.shards[hot ? 0 : 1];
+    const char* text =
+        hot ? "INSERT INTO app.hot (client, n) SELECT $1::int, g FROM generate_series(1, $2::int) g "
+              "RETURNING before, id, after"
+            : "INSERT INTO app.cold (client, n) SELECT $1::int, g FROM generate_series(1, $2::int) g "
+              "RETURNING before, id, after";
+    if (!connection_.run("BEGIN")) return;
+    bool good = true;
+    for (uint64_t i = 0, n = 1 + below(3); i < n && good; ++i) {
+      const bool savepoint = chance(30);
+      if (savepoint) connection_.run("SAVEPOINT s");
+      good = mint(text, {getpid(), static_cast<long long>(1 + below(20))}, shard, false, 40);
+      if (savepoint && chance(50)) good = connection_.run("ROLLBACK TO s");
+    }
+    finish_transaction(good);
+  }
+
+  void copy() {
+    ++transaction_;
+    const bool hot = chance(60);
+    const int shard = options_.shards[hot ? 0 : 1];
+    std::string lines;
+    const uint64_t rows = 1 + below(200);
+    const int64_t tag = ++copies_;
+    for (uint64_t n = 0; n < rows; ++n)
+      lines += std::to_string(getpid()) + "\t" + std::to_string(n) + "\t" + std::to_string(tag) + "\n";
+    if (!connection_.run("BEGIN")) return;
+    begin(shard);
+    const int64_t sent = record_.sent_ns;
+    bool good = connection_.copy(hot ? "COPY app.hot (client, n, copy) FROM STDIN"
+                                     : "COPY app.cold (client, n, copy) FROM STDIN",
+                                 lines);
+    if (good) {
+      begin(shard);
+      record_.sent_ns = sent;
+      good = connection_.run(
+          hot ? "SELECT before, id, after FROM app.hot WHERE client = $1::int AND copy = $2::bigint "
+                "ORDER BY n"
+              : "SELECT before, id, after FROM app.cold WHERE client = $1::int AND copy = $2::bigint "
+                "ORDER BY n",
+          {getpid(), tag}, [&](PGresult* row) {
+            see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
+            take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
+          });
+      end(40);
+    }
+    finish_transaction(good);
+  }
+
+  void block() {
+    const int shard = some_shard();
+    mint("SELECT before, id, after FROM app.block($1::int, $2::int)",
+         {shard, static_cast<long long>(1 + below(20))}, shard);
+  }
+
+  void finish_transaction(bool good) {
+    if (!connection_.is_open()) return;
+    if (!good || chance(20)) {
+      connection_.run("ROLLBACK");
+    } else if (chance(5)) {
+      connection_.close();  // never ended at all
+    } else if (connection_.run("COMMIT") && !connection_.warned()) {
+      committed();
+    }
+  }
+
+  void step() {
+    static constexpr Way kWays[] = {
+        {"single", &Client::single, 8}, {"prepared", &Client::prepared, 3},
+        {"batch", &Client::batch, 3},   {"stream", &Client::stream, 2},
+        {"insert", &Client::insert, 4}, {"copy", &Client::copy, 2},
+        {"block", &Client::block, 1},
+    };
+    unsigned total = 0;
+    for (const Way& way : kWays)
+      if (wanted(way)) total += way.weight;
+    if (total == 0) die("only=");
+    uint64_t pick = below(total);
+    for (const Way& way : kWays) {
+      if (!wanted(way)) continue;
+      if (pick < way.weight) return (this->*way.run)();
+      pick -= way.weight;
+    }
+  }
+  bool wanted(const Way& way) const {
+    return options_.only.empty() || ("," + options_.only + ",").find(std::string(",") + way.name + ",") !=
+                                        std::string::npos;
+  }
+
+  // Keeps the size of the log, and the load, within bounds.
+  void pace() {
+    usleep(static_cast<useconds_t>(200 + below(2000)));
+    while (!stopping && spent_ > 200e3 + options_.rate * 1e-9 *
+                                             static_cast<double>(monotonic_ns() - begun_ns_))
+      usleep(10'000);
+  }
+
+  // A concurrent DROP of the extension makes PostgreSQL itself raise some internal errors.
+  static bool excused(const std::string& message) {
+    for (const char* text : {"cache lookup failed for", "could not open relation with OID",
+                             "could not find tuple for", "tuple concurrently"})
+      if (message.find(text) != std::string::npos) return true;
+    return false;
+  }
+
+  void report() {
+    const auto write_to = [&](const char* suffix, const std::string& text) {
+      if (FILE* f = std::fopen((options_.log + suffix).c_str(), "w")) {
+        std::fputs(text.c_str(), f);
+        std::fclose(f);
+      }
+    };
+    std::string stats = "ids " + std::to_string(minted_) + " sessions " + std::to_string(session_) + "\n";
+    std::string violations;
+    for (const auto& [state, c] : connection_.complaints) {
+      std::string line = state + " " + std::to_string(c.count) + " " + c.sample;
+      std::replace(line.begin(), line.end(), '\n', ' ');
+      stats += line + "\n";
+      if ((state.starts_with("XX") && !excused(c.sample)) || state == "23505" || state == "stuck")
+        violations += line + "\n";
+    }
+    write_to(".stats", stats);
+    write_to(".violations", violations);
+  }
+
+  Options options_;
+  std::mt19937_64 random_;
+  Connection connection_;
+  int log_ = -1;
+  uint32_t session_ = 0;
+  uint32_t transaction_ = 0;
+  int64_t copies_ = 0;
+  bool prepared_ = false;
+  Record record_{};
+  std::vector<int64_t> ids_;
+  std::string buffer_;
+  uint64_t minted_ = 0;
+  double spent_ = 0;
+  int64_t begun_ns_ = 0;
+};
+
+}  // namespace
+
+}  // namespace torture
+
+int main(int argc, char** argv) {
+  using namespace torture;
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t split = argument.find('=');
+    const std::string name = argument.substr(0, split);
+    const std::string value = split == std::string::npos ? "" : argument.substr(split + 1);
+    if (name == "conninfo") options.conninfo = value;
+    else if (name == "log") options.log = value;
+    else if (name == "only") options.only = value;
+    else if (name == "line") options.line = static_cast<uint32_t>(std::stoul(value));
+    else if (name == "seed") options.seed = std::stoull(value);
+    else if (name == "rate") options.rate = std::stod(value);
+    else if (name == "shards")
+      for (size_t at = 0; at < value.size(); at = value.find(',', at) == std::string::npos
+                                                      ? value.size()
+                                                      : value.find(',', at) + 1)
+        options.shards.push_back(std::atoi(value.c_str() + at));
+    else return std::fprintf(stderr, "unknown argument %s\n", argv[i]), 2;
+  }
+  if (options.conninfo.empty() || options.log.empty() || options.shards.size() < 2)
+    return std::fprintf(stderr, "conninfo, log and two shards are needed\n"), 2;
+  struct sigaction stop {};
+  stop.sa_handler = [](int) { stopping = 1; };
+  sigaction(SIGTERM, &stop, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  Client(options).run();
+}
