@@ -16,6 +16,13 @@ struct Ticks {
   uint64_t ceiling;
 };
 
+// Refuses a tick past the range that is minted.
+uint64_t minted(uint64_t tick, TimestampTz at) {
+  if (tick > layout.last_minted_tick()) error_timestamp(at);
+  return tick;
+}
+
+// Of the two, `floor` is in range; `ceiling` may be the first one past it.
 Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
@@ -23,16 +30,13 @@ Ticks ticks_of(TimestampTz at) {
   const auto since = static_cast<uint64_t>(since_us);
   const uint64_t tick_us = uint64_t{layout.tick_ms} * 1000;
   const uint64_t tick = since / tick_us;
-  const Ticks ticks{tick, tick + (tick * tick_us != since)};  // one division, not two
-  if (ticks.ceiling > layout.last_minted_tick()) error_timestamp(at);
-  return ticks;
+  return {minted(tick, at), tick + (tick * tick_us != since)};  // one division, not two
 }
 
 int64_t first_id_of(uint64_t tick) {
   return static_cast<int64_t>(layout.id(layout.first_position(tick), 0));
 }
 
-// The first id after a tick; an int8range's bound or max_id() where that is one too many.
 int64_t last_id_of(uint64_t tick) {
   return static_cast<int64_t>(
       layout.id(layout.first_position(tick) | layout.sequence_mask(), layout.shards() - 1));
@@ -44,12 +48,12 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   result.infinite = bound.infinite;
   result.inclusive = lower;
   if (bound.infinite) return result;
-  const Ticks ticks = ticks_of(DatumGetTimestampTz(bound.val));
+  const TimestampTz at = DatumGetTimestampTz(bound.val);
+  const Ticks ticks = ticks_of(at);
   // A lower bound takes its own instant where inclusive, an upper bound where exclusive does not.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
-  if (tick > layout.last_minted_tick()) error_timestamp(DatumGetTimestampTz(bound.val));
-  result.val = Int64GetDatum(first_id_of(tick));
+  result.val = Int64GetDatum(first_id_of(minted(tick, at)));
   return result;
 }
 
@@ -57,7 +61,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
 
 SF_SQL_FUNCTION(min_id) {
   require_seal();
-  PG_RETURN_INT64(first_id_of(ticks_of(PG_GETARG_TIMESTAMPTZ(0)).ceiling));
+  const TimestampTz at = PG_GETARG_TIMESTAMPTZ(0);
+  PG_RETURN_INT64(first_id_of(minted(ticks_of(at).ceiling, at)));
 }
 
 SF_SQL_FUNCTION(max_id) {

@@ -107,14 +107,14 @@ void error_read_only(const char* function) {
              errdetail("This server is a standby."), errhint("Connect to the primary server.")));
   ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
                   errmsg("cannot execute %s in a read-only transaction", function),
-                  errdetail("Minting has to extend the durable high-water mark."),
+                  errdetail("It may have to write the durable high-water mark."),
                   errhint("Use a read-write transaction.")));
 }
 
 void error_parallel(const char* function) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
                   errmsg("cannot execute %s during a parallel operation", function),
-                  errdetail("Minting has to extend the durable high-water mark."),
+                  errdetail("It may have to write the durable high-water mark."),
                   errhint("Label functions that mint PARALLEL UNSAFE.")));
 }
 
@@ -156,8 +156,7 @@ void error_seal_unset() {
       (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
        errmsg("the layout of this database is not sealed"),
        errdetail("Sequence snowflake.seal or snowflake.seal_here holds no layout."),
-       errhint(
-           "Restore the database again, or drop and create the extension if it holds no ids.")));
+       errhint("Restore the database again; if it holds no ids, drop and create the extension.")));
 }
 
 void error_seal_restored(int64_t here, int64_t dumped) {
@@ -301,15 +300,16 @@ void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64
 
 void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t waited_ms) {
   const char* next = kept_time_text(next_ms);
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("no id of shard %u could be had in time", shard),
-           errdetail(
-               "Waited %s of snowflake.max_wait (%d ms); the next id is of %s, the clock says %s. "
-               "A shard has %llu ids per tick of %u ms.",
-               span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
-               static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms),
-           errhint("Spread the load over more shards, or raise snowflake.max_wait.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("no id of shard %u could be had in time", shard),
+       errdetail(
+           "Waited %s, and snowflake.max_wait is %d ms. The shard's ids are taken up to %s, the "
+           "clock says %s, and a shard has %llu ids per tick of %u ms.",
+           span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
+           static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms),
+       errhint("Spread the load over more shards, or raise snowflake.max_wait.")));
 }
 
 void error_clock_jumped(int64_t jump_ms) {

@@ -43,6 +43,14 @@ bool parse_epoch(const char* text, int64_t* epoch_ms) {
   if (ParseDateTime(text, buffer, sizeof(buffer), field, ftype, MAXDATEFIELDS, &fields) != 0)
     return false;
 
+  // An epoch that depends on when it is read is none.
+  for (int i = 0; i < fields; ++i) {
+    int value = 0;
+    if (ftype[i] == DTK_STRING && DecodeSpecial(i, field[i], &value) == RESERV &&
+        (value == DTK_NOW || value == DTK_TODAY || value == DTK_TOMORROW || value == DTK_YESTERDAY))
+      return false;
+  }
+
   pg_tm tm;
   fsec_t fsec;
   int dtype = 0;

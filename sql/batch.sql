@@ -1,0 +1,75 @@
+-- next_ids() and last_id().
+
+-- What is to be said of a batch: as many as asked for, ascending (and so distinct), one shard.
+CREATE FUNCTION verdict(ids bigint[], OUT ids bigint, OUT ascending bool, OUT shards int[], OUT ticks bigint)
+LANGUAGE sql AS $$
+  SELECT count(*), coalesce(bool_and(id > previous), true), array_agg(DISTINCT snowflake.shard_of(id)),
+         count(DISTINCT snowflake.time_of(id))
+    FROM (SELECT id, lag(id) OVER (ORDER BY n) AS previous
+            FROM unnest($1) WITH ORDINALITY AS u (id, n)) s
+$$;
+
+-- A fresh session has no last id
+SELECT snowflake.last_id();
+\echo SQLSTATE :SQLSTATE
+
+-- One, a few, a tick's worth
+SELECT ids, ascending, shards, ticks FROM verdict(snowflake.next_ids(200, 1));
+SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 7));
+SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 1024));
+
+-- A tick has 1,024 ids of a shard: 3,000 take three at least
+SELECT ids, ascending, shards, ticks >= 3 AS crosses_ticks FROM verdict(snowflake.next_ids(200, 3000));
+
+-- A million: far more than may be borrowed from the clock at once, so the call paces itself
+CREATE TABLE batches (n int GENERATED ALWAYS AS IDENTITY, ids bigint[]);
+INSERT INTO batches (ids) VALUES (snowflake.next_ids(201, 1000000));
+SELECT v.ids, v.ascending, v.shards, v.ticks >= 977 AS crosses_ticks
+  FROM batches, LATERAL verdict(batches.ids) v;
+SELECT snowflake.last_id() = ids[1000000] AS last_is_last,
+       snowflake.time_of(ids[1000000]) <= clock_timestamp() + interval '100 ms' AS within_the_lead
+  FROM batches;
+
+-- Single ids and batches of a shard, one after the other
+INSERT INTO batches (ids) VALUES (snowflake.next_ids(202, 10)), (ARRAY[snowflake.next_id(202)]),
+  (snowflake.next_ids(202, 2000)), (ARRAY[snowflake.next_id(202)]), (snowflake.next_ids(202, 1));
+INSERT INTO batches (ids) SELECT snowflake.next_ids(202, 1 + g % 50) FROM generate_series(1, 500) g;
+SELECT count(*) AS ids, count(*) - count(DISTINCT id) AS duplicates, bool_and(id > previous) AS ascending
+  FROM (SELECT id, lag(id) OVER (ORDER BY n, i) AS previous
+          FROM batches, unnest(ids) WITH ORDINALITY AS u (id, i) WHERE n > 1) s;
+
+-- The result is an ordinary array
+SELECT array_ndims(ids), array_lower(ids, 1), array_upper(ids, 1), cardinality(ids), pg_typeof(ids),
+       array_position(ids, NULL) IS NULL AS no_nulls
+  FROM (SELECT snowflake.next_ids(203, 5) AS ids OFFSET 0) s;
+SELECT ids = ids::text::bigint[] AS text_round_trip, ids = array_agg(id) AS unnest_round_trip,
+       ids[2:3] = ARRAY[ids[2], ids[3]] AS slice, ids || 0::bigint = array_append(ids, 0) AS append
+  FROM (SELECT snowflake.next_ids(203, 5) AS ids OFFSET 0) s, unnest(ids) AS id GROUP BY ids;
+CREATE TABLE rows_of_batch (id bigint PRIMARY KEY);
+INSERT INTO rows_of_batch SELECT unnest(snowflake.next_ids(203, 5000));
+SELECT count(*) FROM rows_of_batch;
+
+-- last_id() is of the session, whatever became of the transaction
+BEGIN;
+SELECT snowflake.next_id(204) AS lost \gset
+ROLLBACK;
+SELECT snowflake.last_id() = :lost AS after_rollback;
+BEGIN;
+SAVEPOINT s;
+SELECT (snowflake.next_ids(204, 20))[20] AS lost \gset
+ROLLBACK TO s;
+SELECT snowflake.last_id() = :lost AS after_rollback_to;
+COMMIT;
+SELECT snowflake.next_id(8192);
+SELECT snowflake.next_ids(204, 0);
+SELECT snowflake.last_id() = :lost AS after_errors;
+SELECT snowflake.next_id(205) = snowflake.last_id() AS same_statement;
+
+-- Another session has its own
+\c -
+SELECT snowflake.last_id();
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id(204) > :lost AS above_what_was_lost;
+SELECT snowflake.last_id() > :lost AS defined_now;
+DISCARD ALL;
+SELECT snowflake.last_id() > :lost AS after_discard_all;

@@ -1,0 +1,95 @@
+-- From times to ids: min_id(), max_id(), id_range(), created_within(). All bounds are half-open.
+SET timezone = 'UTC';
+SET datestyle = ISO;
+
+-- Around the start of a tick, which is at a whole millisecond
+SELECT to_char(at, 'SS.US') AS at, snowflake.decode(snowflake.min_id(at)) AS min_id,
+       snowflake.decode(snowflake.max_id(at)) AS max_id
+  FROM unnest(ARRAY['2026-03-01 12:00:00.123', '2026-03-01 12:00:00.123001', '2026-03-01 12:00:00.123999',
+                    '2026-03-01 12:00:00.124']::timestamptz[]) AS at;
+
+-- min_id(t): the smallest id whose time is t or later; max_id(t): the greatest whose time is t or
+-- earlier. Neighbours of the bounds fall on the other side.
+CREATE VIEW times AS
+  SELECT timestamptz '2026-03-01 12:00:00.100' + ms * interval '1 ms' + us * interval '1 us' AS at
+    FROM generate_series(0, 3) ms, unnest(ARRAY[0, 1, 500, 999]) us;
+SELECT count(*) AS times,
+       bool_and(snowflake.time_of(snowflake.min_id(at)) >= at) AS min_is_in,
+       bool_and(snowflake.time_of(snowflake.min_id(at) - 1) < at) AS the_id_before_is_out,
+       bool_and(snowflake.time_of(snowflake.max_id(at)) <= at) AS max_is_in,
+       bool_and(snowflake.time_of(snowflake.max_id(at) + 1) > at) AS the_id_after_is_out
+  FROM times;
+
+-- Ids of the ticks around, first and last shard, against every pair of times: created_within() and
+-- id_range() say of an id exactly what a comparison of its time says
+CREATE VIEW ids AS
+  SELECT snowflake.make_id(at, shard, sequence) AS id
+    FROM generate_series(timestamptz '2026-03-01 12:00:00.099', '2026-03-01 12:00:00.105', '1 ms') at,
+         unnest(ARRAY[0, 17, 8191]) shard, unnest(ARRAY[0, 1023]) sequence;
+SELECT count(*) AS cases, count(*) FILTER (WHERE within) AS within,
+       count(*) FILTER (WHERE within <> (snowflake.time_of(id) >= a AND snowflake.time_of(id) < b)) AS wrong
+  FROM (SELECT id, a.at AS a, b.at AS b, snowflake.created_within(id, a.at, b.at) AS within
+          FROM ids, times a, times b) c;
+SELECT kind, count(*) AS cases, count(*) FILTER (WHERE inside) AS inside,
+       count(*) FILTER (WHERE inside <> (during @> snowflake.time_of(id))) AS wrong
+  FROM (SELECT id, kind, during, snowflake.id_range(during) @> id AS inside
+          FROM ids, times a, times b, unnest(ARRAY['[)', '[]', '(]', '()']) kind,
+               LATERAL (SELECT tstzrange(a.at, b.at, kind)) r (during)
+         WHERE a.at <= b.at) c
+ GROUP BY kind ORDER BY kind;
+
+-- Ranges: the bounds themselves, open ends, nothing, everything, NULL
+SELECT snowflake.id_range(during), snowflake.id_range(during) = int8range(snowflake.min_id(lower(during)),
+                                                                          snowflake.min_id(upper(during))) AS same
+  FROM (VALUES (tstzrange '[2026-01-01, 2026-01-02)')) v (during);
+SELECT snowflake.id_range('[2026-01-01, 2026-01-01]') = int8range(snowflake.min_id('2026-01-01'),
+                                                                  snowflake.max_id('2026-01-01'), '[]') AS one_tick;
+SELECT snowflake.id_range('[2026-01-01,)') AS since, snowflake.id_range('(,2026-01-01)') AS until,
+       snowflake.id_range('(,)') AS all_ids, snowflake.id_range('empty') AS none,
+       snowflake.id_range(NULL) IS NULL AS null_range;
+-- Times between two ticks are nobody's
+SELECT snowflake.id_range('(2026-01-01 00:00:00.0001, 2026-01-01 00:00:00.0009)') AS nobody;
+-- Through a domain over tstzrange, and as a column
+CREATE DOMAIN period AS tstzrange;
+SELECT snowflake.id_range(period '[2026-01-01, 2026-01-02)') = snowflake.id_range(tstzrange '[2026-01-01, 2026-01-02)') AS same;
+
+-- created_within() with a NULL bound is neither true nor, where the other decides, unknown
+SELECT snowflake.created_within(snowflake.min_id('2026-01-01'), NULL, '2026-01-02') IS NULL AS unknown,
+       snowflake.created_within(snowflake.min_id('2026-01-01'), NULL, '2025-01-02') AS outside,
+       snowflake.created_within(NULL, '2026-01-01', '2026-01-02') IS NULL AS no_id,
+       snowflake.created_within(5, '2026-01-02', '2026-01-01') AS backwards;
+
+-- What is minted now was created within the last minute, and not before it
+SELECT snowflake.created_within(id, now() - interval '1 minute', clock_timestamp() + interval '1 minute') AS now,
+       snowflake.created_within(id, now() - interval '1 hour', now() - interval '1 minute') AS before
+  FROM (SELECT snowflake.next_id(300) AS id OFFSET 0) s;
+
+-- The ends of the layout
+SELECT snowflake.min_id('2025-01-01') AS first_id, snowflake.max_id('2025-01-01') AS last_of_first_tick;
+SELECT snowflake.min_id('2059-11-04 19:53:47.775+00') AS first_of_last_tick,
+       snowflake.max_id('2059-11-04 19:53:47.775+00') AS last_id;
+SELECT snowflake.min_id('2024-12-31 23:59:59.999999+00');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.max_id('2024-12-31 23:59:59.999999+00');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.min_id('2059-11-04 19:53:47.776+00');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.min_id('infinity');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.min_id('2059-11-04 19:53:47.775001+00');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.max_id('2059-11-04 19:53:47.775001+00') AS last_id;
+SELECT snowflake.max_id('-infinity');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.min_id('4713-01-01 BC');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.min_id('294276-12-31 23:59:59.999999+00');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.id_range('[2026-01-01, infinity)');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.id_range('[2026-01-01, 2059-11-04 19:53:47.775]');
+\echo SQLSTATE :SQLSTATE
+\set SHOW_CONTEXT never
+SELECT snowflake.created_within(1, '2024-01-01', '2026-01-01');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id(300) > 0 AS minting_goes_on;

@@ -1,0 +1,154 @@
+-- What CREATE EXTENSION makes, and how it comes and goes.
+SET client_min_messages = warning;
+
+-- The members
+SELECT member
+  FROM pg_depend, pg_describe_object(classid, objid, 0) AS member
+ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+   AND classid <> 'pg_type'::regclass
+ ORDER BY member COLLATE "C";
+SELECT extversion, extrelocatable, extconfig::regclass[] AS dumped, nspname
+  FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake';
+SELECT version, superuser, trusted, relocatable, schema, comment FROM pg_available_extension_versions
+ WHERE name = 'snowflake' AND installed;
+
+-- Labels: only the functions that mint or look at the clock are volatile; what mints is unsafe in
+-- parallel workers; a NULL shard is an error and so reaches the function
+SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS parallel, proisstrict AS strict,
+       prosecdef AS definer, proconfig IS NOT NULL AS config, proretset AS set, l.lanname AS language
+  FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+ WHERE pronamespace = 'snowflake'::regnamespace ORDER BY p.oid::regprocedure::text COLLATE "C";
+
+-- Every object has a comment
+SELECT pg_describe_object(classid, objid, 0) AS uncommented
+  FROM pg_depend
+ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+   AND classid <> 'pg_type'::regclass
+   AND coalesce(obj_description(objid, classid::regclass::name), '') = '';
+SELECT count(*) AS arguments_without_a_name FROM pg_proc
+ WHERE pronamespace = 'snowflake'::regnamespace AND pronargs > 0 AND proargnames IS NULL;
+
+SELECT current_database() AS home \gset
+CREATE DATABASE regress_snowflake;
+\c regress_snowflake
+SET client_min_messages = warning;
+
+-- A schema of that name belongs to somebody else
+\set SHOW_CONTEXT never
+CREATE SCHEMA snowflake;
+CREATE EXTENSION snowflake;
+\echo SQLSTATE :SQLSTATE
+CREATE EXTENSION snowflake SCHEMA public;
+\echo SQLSTATE :SQLSTATE
+DROP SCHEMA snowflake;
+-- The state is the server's: the owner of a database may not create it
+CREATE ROLE regress_snowflake_owner;
+ALTER DATABASE regress_snowflake OWNER TO regress_snowflake_owner;
+SET SESSION AUTHORIZATION regress_snowflake_owner;
+CREATE EXTENSION snowflake;
+\echo SQLSTATE :SQLSTATE
+RESET SESSION AUTHORIZATION;
+
+-- Created and used in one transaction, in a database that has never minted
+BEGIN;
+CREATE EXTENSION snowflake;
+CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(900));
+INSERT INTO t SELECT FROM generate_series(1, 3000);
+SELECT count(*), bool_and(snowflake.shard_of(id) = 900) AS shard FROM t;
+COMMIT;
+INSERT INTO t SELECT FROM generate_series(1, 1000);
+SELECT count(*), count(DISTINCT id) AS ids FROM t;
+
+-- ... and rolled back: the next extension mints above what the first one had returned
+DROP EXTENSION snowflake CASCADE;
+BEGIN;
+CREATE EXTENSION snowflake;
+SELECT max(id) AS lost FROM unnest(snowflake.next_ids(900, 1000)) id \gset
+ROLLBACK;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(900) > :lost AND :lost > max(id) AS above FROM t;
+
+-- Dropped and created again: ids stay above the old ones, for every shard
+SELECT snowflake.next_id(900) AS a, (snowflake.next_ids(901, 100))[100] AS b \gset
+DROP EXTENSION snowflake;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(900) > :a AS a, snowflake.next_id(901) > :b AS b;
+-- ... with the new mark above all that was minted under the old one
+SELECT last_value > extract(epoch FROM snowflake.time_of(:b)) * 1000 AS mark FROM snowflake.high_water;
+
+-- Dropped and created in one transaction: should it roll back, the old mark would be in force again
+-- without knowing of these ids
+BEGIN;
+DROP EXTENSION snowflake;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(900);
+\echo SQLSTATE :SQLSTATE
+ROLLBACK;
+SELECT snowflake.next_id(900) > :a AS after_rollback;
+BEGIN;
+DROP EXTENSION snowflake;
+CREATE EXTENSION snowflake;
+SELECT snowflake.shard_of(:a) AS decoding_works;
+COMMIT;
+SELECT snowflake.next_id(900) > :a AS after_commit;
+-- ... also behind a savepoint
+BEGIN;
+SAVEPOINT s;
+DROP EXTENSION snowflake;
+ROLLBACK TO s;
+SELECT snowflake.next_id(900) > :a AS after_rollback_to;
+COMMIT;
+
+-- Without it, and in the transaction that drops it, there is nothing to call; a function that
+-- outlives it says so
+CREATE FUNCTION left_over(integer) RETURNS bigint AS '$libdir/snowflake', 'snowflake_next_id' LANGUAGE C;
+SELECT left_over(900) > :a AS works_as_well;
+DROP EXTENSION snowflake;
+SELECT left_over(900);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id(900);
+\echo SQLSTATE :SQLSTATE
+CREATE EXTENSION snowflake;
+SELECT left_over(900) > :a AS works_again;
+
+-- An extension of that name that has other members is another product
+ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
+\c -
+SELECT snowflake.next_id(900);
+\echo SQLSTATE :SQLSTATE
+ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
+SELECT snowflake.next_id(900) > :a AS works_again;
+-- The mark is found as a member, whatever else is called so, and whatever search_path says
+CREATE SCHEMA evil;
+CREATE SEQUENCE evil.high_water MINVALUE 0 START 0;
+CREATE SEQUENCE public.high_water MINVALUE 0 START 0;
+SET search_path = evil, public;
+SELECT snowflake.next_id(900) > :a AS minted;
+SELECT e.last_value AS evil, p.last_value AS public FROM evil.high_water e, public.high_water p;
+RESET search_path;
+
+-- Not to be moved, and not to be lost with CASCADE unasked
+ALTER EXTENSION snowflake SET SCHEMA public;
+\echo SQLSTATE :SQLSTATE
+ALTER TABLE t ALTER id SET DEFAULT snowflake.next_id(900);
+DROP EXTENSION snowflake;
+\echo SQLSTATE :SQLSTATE
+DROP FUNCTION snowflake.next_id(integer);
+\echo SQLSTATE :SQLSTATE
+DROP SEQUENCE snowflake.seal;
+\echo SQLSTATE :SQLSTATE
+INSERT INTO t DEFAULT VALUES;
+SELECT count(*), count(DISTINCT id) AS ids FROM t;
+
+-- A copy of a database mints above what its template held
+\c :home
+CREATE DATABASE regress_snowflake_copy TEMPLATE regress_snowflake;
+\c regress_snowflake_copy
+INSERT INTO t DEFAULT VALUES RETURNING id > :a AS above_the_template;
+SELECT count(*), count(DISTINCT id) AS ids FROM t;
+\c :home
+DROP DATABASE regress_snowflake_copy;
+DROP DATABASE regress_snowflake;
+DROP ROLE regress_snowflake_owner;

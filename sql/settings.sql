@@ -1,0 +1,179 @@
+-- Settings: defaults, who may change them when, and what is refused.
+SELECT name, setting, unit, context, vartype FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name COLLATE "C";
+SELECT count(*) AS undescribed FROM pg_settings WHERE name LIKE 'snowflake.%' AND (short_desc IS NULL OR short_desc NOT LIKE '%.');
+
+-- Those of a session, in range and out of it
+SET snowflake.default_shard = 16777216;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.default_shard = -2;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.default_shard = 'x';
+\echo SQLSTATE :SQLSTATE
+\set VERBOSITY sqlstate
+SET snowflake.max_wait = -1;
+\set VERBOSITY default
+SET snowflake.max_wait = '3 apples';
+\echo SQLSTATE :SQLSTATE
+SET snowflake.max_wait = '1min';
+SHOW snowflake.max_wait;
+RESET snowflake.max_wait;
+SHOW snowflake.default_shard;
+
+-- Those that are not a session's to change
+SET snowflake.max_lead = 0;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.reserve = 0;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.max_forward_jump = '1d';
+\echo SQLSTATE :SQLSTATE
+SET snowflake.sequence_spread = 8;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.owned_shards = 'all';
+\echo SQLSTATE :SQLSTATE
+SET snowflake.layout = 'twitter';
+\echo SQLSTATE :SQLSTATE
+SET snowflake.tick = 10;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.epoch = '2020-01-01';
+\echo SQLSTATE :SQLSTATE
+SET snowflake.max_databases = 1;
+\echo SQLSTATE :SQLSTATE
+-- ... and a mistyped one
+SET snowflake.defualt_shard = 5;
+\echo SQLSTATE :SQLSTATE
+
+-- The list of owned shards
+ALTER SYSTEM SET snowflake.owned_shards = '5-2';
+\echo SQLSTATE :SQLSTATE
+ALTER SYSTEM SET snowflake.owned_shards = '1,,2';
+ALTER SYSTEM SET snowflake.owned_shards = 'x';
+ALTER SYSTEM SET snowflake.owned_shards = '';
+ALTER SYSTEM SET snowflake.owned_shards = '-1';
+ALTER SYSTEM SET snowflake.owned_shards = '1-';
+ALTER SYSTEM SET snowflake.owned_shards = '1-2-3';
+ALTER SYSTEM SET snowflake.owned_shards = '1,';
+ALTER SYSTEM SET snowflake.owned_shards = '1,1';
+ALTER SYSTEM SET snowflake.owned_shards = '0-10,5';
+ALTER SYSTEM SET snowflake.owned_shards = '7,3';
+ALTER SYSTEM SET snowflake.owned_shards = 'ALL';
+ALTER SYSTEM SET snowflake.owned_shards = '1;2';
+ALTER SYSTEM SET snowflake.owned_shards = '99999999999999999999';
+\echo SQLSTATE :SQLSTATE
+
+-- The layout
+ALTER SYSTEM SET snowflake.layout = '41/13/11';
+\echo SQLSTATE :SQLSTATE
+ALTER SYSTEM SET snowflake.layout = '0/0/0';
+ALTER SYSTEM SET snowflake.layout = '41/13';
+ALTER SYSTEM SET snowflake.layout = '41/13/10/1';
+ALTER SYSTEM SET snowflake.layout = '41/25/0';
+ALTER SYSTEM SET snowflake.layout = '20/0/23';
+ALTER SYSTEM SET snowflake.layout = '54/0/0';
+ALTER SYSTEM SET snowflake.layout = '41/+13/10';
+ALTER SYSTEM SET snowflake.layout = '41/3+10+2/10';
+ALTER SYSTEM SET snowflake.layout = '-41/13/10';
+ALTER SYSTEM SET snowflake.layout = '41/13/10 ';
+ALTER SYSTEM SET snowflake.layout = '99999999999999999999/13/10';
+ALTER SYSTEM SET snowflake.layout = 'Instagram';
+ALTER SYSTEM SET snowflake.layout = '';
+\echo SQLSTATE :SQLSTATE
+
+-- The tick
+ALTER SYSTEM SET snowflake.tick = 5;
+\echo SQLSTATE :SQLSTATE
+-- (PostgreSQL's own message for a number out of range differs between versions)
+\set VERBOSITY sqlstate
+ALTER SYSTEM SET snowflake.tick = '2s';
+ALTER SYSTEM SET snowflake.tick = -1;
+\set VERBOSITY default
+
+-- The epoch: a fixed time, so nothing that depends on when it is read
+ALTER SYSTEM SET snowflake.epoch = '2040-01-01';
+\echo SQLSTATE :SQLSTATE
+ALTER SYSTEM SET snowflake.epoch = '1969-12-31 23:59:59';
+ALTER SYSTEM SET snowflake.epoch = 'x';
+ALTER SYSTEM SET snowflake.epoch = '';
+ALTER SYSTEM SET snowflake.epoch = '2025-02-30';
+ALTER SYSTEM SET snowflake.epoch = '12:00';
+ALTER SYSTEM SET snowflake.epoch = '2025-01-01 00:00:00.0001';
+ALTER SYSTEM SET snowflake.epoch = 'infinity';
+ALTER SYSTEM SET snowflake.epoch = 'now';
+ALTER SYSTEM SET snowflake.epoch = 'today';
+ALTER SYSTEM SET snowflake.epoch = 'yesterday 12:00';
+ALTER SYSTEM SET snowflake.epoch = '12:00 tomorrow';
+ALTER SYSTEM SET snowflake.epoch = '9999999999999';
+ALTER SYSTEM SET snowflake.epoch = '1735689600';
+\echo SQLSTATE :SQLSTATE
+
+-- Numbers
+\set VERBOSITY sqlstate
+ALTER SYSTEM SET snowflake.reserve = 1;
+ALTER SYSTEM SET snowflake.max_lead = '61s';
+ALTER SYSTEM SET snowflake.max_forward_jump = 0;
+\set VERBOSITY default
+ALTER SYSTEM SET snowflake.sequence_spread = 1025;
+ALTER SYSTEM SET snowflake.max_databases = 0;
+
+-- What is accepted (and taken back: it would count from the next start on)
+ALTER SYSTEM SET snowflake.owned_shards = ' 0-1023, 2048 ,4096 - 8191 ';
+ALTER SYSTEM SET snowflake.layout = '41/3+10/10';
+ALTER SYSTEM SET snowflake.layout = 'js53';
+ALTER SYSTEM SET snowflake.tick = '1s';
+ALTER SYSTEM SET snowflake.epoch = '1288834974657';
+ALTER SYSTEM SET snowflake.epoch = '2020-02-29T12:00:00.123+02';
+ALTER SYSTEM SET snowflake.epoch = '2020-02-29 12:00 Europe/Berlin';
+ALTER SYSTEM RESET snowflake.owned_shards;
+ALTER SYSTEM RESET snowflake.layout;
+ALTER SYSTEM RESET snowflake.tick;
+ALTER SYSTEM RESET snowflake.epoch;
+
+-- A setting of a database and of a role
+CREATE ROLE regress_snowflake_shard;
+ALTER ROLE regress_snowflake_shard SET snowflake.default_shard = 700;
+SELECT current_database() AS home \gset
+ALTER DATABASE :"home" SET snowflake.default_shard = 701;
+\c -
+SELECT snowflake.shard_of(snowflake.next_id());
+ALTER DATABASE :"home" RESET snowflake.default_shard;
+DROP ROLE regress_snowflake_shard;
+ALTER DATABASE :"home" SET snowflake.max_lead = 0;
+\echo SQLSTATE :SQLSTATE
+
+-- sequence_spread takes effect on reload: ids that come one per tick end in different numbers, where
+-- they all ended in 0 before
+\c -
+CREATE FUNCTION slowly(shard int, ids int) RETURNS int[] LANGUAGE plpgsql AS $$
+DECLARE
+  result int[] := '{}';
+BEGIN
+  FOR i IN 1..ids LOOP
+    result := result || snowflake.sequence_of(snowflake.next_id(shard));
+    PERFORM pg_sleep(0.003);
+  END LOOP;
+  RETURN result;
+END $$;
+-- (the pause lets the clock pass whatever other tests minted ahead of it)
+SELECT snowflake.next_id(702) > 0 AS minted, pg_sleep(0.2);
+SELECT slowly(702, 6);
+ALTER SYSTEM SET snowflake.sequence_spread = 4;
+SELECT pg_reload_conf();
+\c -
+SELECT slowly(702, 8);
+SELECT count(DISTINCT id) AS ids FROM unnest(snowflake.next_ids(702, 5000)) id;
+ALTER SYSTEM RESET snowflake.sequence_spread;
+SELECT pg_reload_conf();
+\c -
+SELECT (slowly(702, 6))[2:];
+
+-- max_lead = 0, the strict form: no id is ahead of the clock, not even in a burst
+ALTER SYSTEM SET snowflake.max_lead = 0;
+SELECT pg_reload_conf();
+\c -
+SELECT count(*) AS ids, bool_and(snowflake.time_of(id) <= clock_timestamp()) AS none_ahead
+  FROM unnest(snowflake.next_ids(703, 20000)) id;
+SELECT count(*) FILTER (WHERE snowflake.time_of(id) > clock_timestamp()) AS ahead
+  FROM (SELECT snowflake.next_id(703) AS id FROM generate_series(1, 20000)) s;
+ALTER SYSTEM RESET snowflake.max_lead;
+SELECT pg_reload_conf();
+\c -
+SHOW snowflake.max_lead;

@@ -1,0 +1,77 @@
+-- A clock that is behind the ids. The real clock cannot be stepped here; instead ids are pushed 30
+-- seconds ahead of it under the greatest lead, and the lead is taken away.
+--
+-- Has to be the last one: an extension that is created within the next half a minute begins above
+-- these ids, and everything else would wait for it.
+SET timezone = 'UTC';
+
+-- What a call is refused with, the times masked
+CREATE FUNCTION refusal(command text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+  message text; detail text; hint text;
+BEGIN
+  EXECUTE command;
+  RETURN NEXT 'not refused';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  RETURN QUERY VALUES (SQLSTATE), (message),
+    (regexp_replace(regexp_replace(detail, '\d{4}-\d\d-\d\d [\d:.]+\+00', '<time>', 'g'), '(wait|Waited) [\d.]+ m?s', '\1 <span>')),
+    (hint);
+END $$;
+
+-- A shard that is asked for more than it has, and may not wait
+SET snowflake.max_wait = 0;
+SELECT * FROM refusal('SELECT snowflake.next_ids(950, 1000000)');
+RESET snowflake.max_wait;
+-- ... waits and gets it
+SELECT cardinality(snowflake.next_ids(950, 200000));
+
+ALTER SYSTEM SET snowflake.max_lead = '60s';
+SELECT pg_reload_conf();
+\c -
+SET timezone = 'UTC';
+-- A batch may use half of the lead
+CREATE TABLE pushed AS SELECT sum(cardinality(snowflake.next_ids(951, 1000000))) AS ids FROM generate_series(1, 29);
+SELECT ids FROM pushed;
+SELECT snowflake.last_id() AS last \gset
+SELECT snowflake.time_of(:last) > clock_timestamp() + interval '20 seconds' AS far_ahead,
+       snowflake.time_of(:last) < clock_timestamp() + interval '30 seconds' AS half_the_lead
+  FROM snowflake.clock_status;
+SELECT lead > interval '20 seconds' AS lead FROM snowflake.clock_status;
+-- The mark is above them
+SELECT last_value > extract(epoch FROM snowflake.time_of(:last)) * 1000 AS covered FROM snowflake.high_water;
+
+-- The lead is taken away
+ALTER SYSTEM SET snowflake.max_lead = 0;
+SELECT pg_reload_conf();
+\c -
+SET timezone = 'UTC';
+SELECT last_value AS mark FROM snowflake.high_water \gset
+SELECT refusals AS before FROM snowflake.shard_stats WHERE shard = 951 \gset
+SELECT * FROM refusal('SELECT snowflake.next_id(951)');
+SELECT * FROM refusal('SELECT snowflake.next_ids(951, 10)');
+-- Refused calls write nothing, and are counted
+SELECT last_value = :mark AS mark_same FROM snowflake.high_water;
+SELECT refusals - :before AS refusals FROM snowflake.shard_stats WHERE shard = 951;
+-- Other shards are not behind
+SELECT snowflake.next_id(952) > 0 AS another_shard;
+
+-- A call that is willing to wait can be interrupted
+SET snowflake.max_wait = '1h';
+SET statement_timeout = '100ms';
+SELECT snowflake.next_id(951);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_ids(951, 1000000);
+\echo SQLSTATE :SQLSTATE
+RESET statement_timeout;
+SELECT waits >= 2 AS waits, wait_time >= interval '100 ms' AS wait_time FROM snowflake.shard_stats WHERE shard = 951;
+
+-- With room again, minting goes on above everything before
+ALTER SYSTEM SET snowflake.max_lead = '60s';
+SELECT pg_reload_conf();
+\c -
+SELECT snowflake.next_id(951) > :last AS above;
+ALTER SYSTEM RESET snowflake.max_lead;
+SELECT pg_reload_conf();
+\c -
+SHOW snowflake.max_lead;
