@@ -52,20 +52,24 @@ install_missing() {
   [ ${#missing[@]} = 0 ] && return
   command -v apt-get >/dev/null || die "needs apt-get to install: ${missing[*]}"
   say "installing: ${missing[*]}"
-  local drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf apt_log
+  local apt_log
   apt_log=$(mktemp)
-  as_root apt-get update -qq >"$apt_log" 2>&1 || { cat "$apt_log" >&2; die "apt-get update failed"; }
-  as_root mkdir -p "${drop_in%/*}"
-  as_root sh -c "echo 'create_main_cluster = false' > $drop_in"
-  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    "${missing[@]}" >"$apt_log" 2>&1; then
-    as_root rm -f "$drop_in"
+  if ! (apt_install "${missing[@]}") >"$apt_log" 2>&1; then
     tail -20 "$apt_log" >&2
     die "could not install: ${missing[*]}"
   fi
-  as_root rm -f "$drop_in"
-  as_root rmdir --ignore-fail-on-non-empty "${drop_in%/*}"
   rm -f "$apt_log"
+}
+
+# For a subshell: the drop-in that keeps the server package from making a cluster goes with it.
+apt_install() {
+  drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
+  as_root apt-get update -qq || return
+  trap 'as_root rm -f "$drop_in"; as_root rmdir --ignore-fail-on-non-empty "${drop_in%/*}"' EXIT
+  as_root mkdir -p "${drop_in%/*}"
+  as_root sh -c "echo 'create_main_cluster = false' > $drop_in"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o DPkg::Lock::Timeout=300 "$@"
 }
 
 # Sets $pg_config: PG_CONFIG where it is given, else the newest server whose headers are installed,
@@ -73,7 +77,9 @@ install_missing() {
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
-    pg_config=$(realpath "$pg_config")
+    pg_config=$(realpath -s "$pg_config")
+    [ -x "$("$pg_config" --bindir)/initdb" ] && [ -e "$("$pg_config" --pgxs)" ] ||
+      die "PG_CONFIG=$PG_CONFIG: no server, or not its development files, in $("$pg_config" --bindir)"
     return
   fi
   pg_config=$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -V | tail -1)
