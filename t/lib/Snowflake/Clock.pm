@@ -2,6 +2,9 @@
 #
 # Only CLOCK_REALTIME is faked. Time since boot and the monotonic clock stay true, as they do when
 # an administrator or NTP steps the clock of a real machine.
+#
+# A signal handler that interrupts select() or epoll_wait() sees the true time: libfaketime's doing.
+# So statement_timeout fires late where a clock is ahead of the true time; use it where it is behind.
 
 package Snowflake::Clock;
 

@@ -1,0 +1,185 @@
+# The mark in the WAL: there before an id that needs it, and at a cost that nobody notices.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+# A WAL writer that sleeps: what nobody flushes is lost in an immediate stop.
+my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
+	autovacuum = off
+	wal_writer_delay = 10s
+	max_prepared_transactions = 2
+	snowflake.max_lead = 60s
+	CONF
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+my $ledger = Snowflake::Ledger->new;
+
+sub mint
+{
+	my ($database) = @_;
+	$ledger->record($ledger->anonymous,
+		$node->ids('SELECT snowflake.next_id(g % 50) FROM generate_series(1, 500) g', $database));
+	return;
+}
+
+sub mark
+{
+	my ($database) = @_;
+	return $node->safe_psql($database // 'postgres', 'SELECT last_value FROM snowflake.high_water');
+}
+
+sub time_of
+{
+	my ($id) = @_;
+	return $node->safe_psql('postgres',
+		"SELECT (extract(epoch FROM snowflake.time_of($id)) * 1000)::bigint");
+}
+
+# Several extensions of the mark, then the end, then a look before anything is minted.
+sub is_durable
+{
+	my ($name) = @_;
+	foreach my $round (1 .. 2)
+	{
+		my ($id) = reverse my @ids = $node->ids(<<~'SQL');
+			SET synchronous_commit = off;
+			SELECT snowflake.next_id(7), pg_sleep(0.02) FROM generate_series(1, 40);
+			SELECT snowflake.next_id(7);
+			SQL
+		$_ =~ s/\|// foreach @ids;
+		$node->stop('immediate');
+		$ledger->record($ledger->anonymous, @ids);
+		$node->clock->step(-3);
+		$ledger->new_life;
+		$node->start;
+		cmp_ok(mark(), '>', time_of($id), "$name: the mark is above the last id, round $round");
+		mint();
+	}
+	$ledger->check(500, $name);
+	return;
+}
+
+$node->safe_psql('postgres', "ALTER SYSTEM SET snowflake.reserve = '200ms'");
+$node->restart;
+is_durable('an immediate stop while the WAL writer sleeps');
+
+# A call that writes the mark leaves nothing in its transaction. The first after a start writes.
+sub first_call
+{
+	my ($sql) = @_;
+	$node->restart;
+	my $before = mark();
+	my ($id, $rest) = split /\n/, $node->safe_psql('postgres', "SELECT snowflake.next_id(1);\n$sql"), 2;
+	$ledger->record($ledger->anonymous, $id);
+	cmp_ok(mark(), '>', $before, 'a call that writes the mark');
+	return $rest;
+}
+$ledger->new_life;
+my $locks = <<~'SQL';
+	SELECT count(*) FROM pg_locks
+	 WHERE pid = pg_backend_pid() AND locktype <> 'virtualxid' AND relation <> 'pg_locks'::regclass
+	SQL
+is( first_call("SELECT pg_current_xact_id_if_assigned() IS NULL"), 't', 'has no transaction id');
+is( $node->safe_psql('postgres', <<~"SQL"), "0\nt", 'nor holds a lock, nor has an id later in its transaction');
+	BEGIN;
+	DO 'BEGIN PERFORM snowflake.next_id(1), pg_sleep(0.01) FROM generate_series(1, 60); END';
+	$locks;
+	SELECT pg_current_xact_id_if_assigned() IS NULL;
+	SQL
+
+my $idle = $node->session;
+$idle->query_safe('BEGIN; SELECT snowflake.next_id(1)');
+$node->safe_psql('postgres', <<~'SQL');
+	BEGIN;
+	SELECT snowflake.next_id(1);
+	PREPARE TRANSACTION 'minted';
+	SQL
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_locks WHERE pid IS NULL AND relation IS NOT NULL'),
+	'0', 'nor does it once prepared');
+is($node->safe_psql('postgres', "SET lock_timeout = '5s'; BEGIN; DROP EXTENSION snowflake; ROLLBACK; SELECT 'done'"),
+	'done', 'so that neither stands in the way of DROP EXTENSION');
+$idle->quit;
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'minted'");
+
+# Nobody waits for a standby that is not there.
+$node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+$node->restart;
+my $timed_out = 0;
+$node->psql('postgres', 'SELECT snowflake.next_id(1), pg_sleep(0.01) FROM generate_series(1, 50)',
+	timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \$timed_out);
+ok(!$timed_out, 'a missing synchronous standby holds nobody up');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
+
+# The price: a record each half reserve, however many ids.
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.reserve');
+$node->restart;
+my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
+my $seconds = $node->safe_psql('postgres', <<~'SQL');
+	DO 'DECLARE began timestamptz := clock_timestamp();
+	    BEGIN
+	      WHILE clock_timestamp() < began + interval ''2 s'' LOOP
+	        PERFORM snowflake.next_id(g) FROM generate_series(0, 99) g;
+	      END LOOP;
+	      CREATE TABLE took AS SELECT extract(epoch FROM clock_timestamp() - began) AS seconds;
+	    END';
+	SELECT seconds FROM took;
+	SQL
+my $to = $node->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-r', 'Generic', '-s', $from, '-e', $to ]);
+my $count = () = $records =~ /rmgr: Generic/g;
+cmp_ok($count, '>=', 1, 'minting writes the mark');
+cmp_ok($count, '<=', 2 * $seconds + 4, 'about twice a second at full rate');
+
+# What core's own functions make of the page.
+mint();
+my $next = mark() + 1;
+is($node->safe_psql('postgres', "SELECT nextval('snowflake.high_water')"), $next, 'nextval() works on the mark');
+mint();
+my $raised = mark() + 5000;
+$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
+is(mark(), $raised, 'and setval()');
+$node->stop('immediate');
+$ledger->new_life;
+$node->start;
+mint();
+is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.shard_stats WHERE last_time < to_timestamp($raised / 1000.0)"),
+	'0', 'what it says is heard after an immediate stop');
+
+# The leanest WAL there is.
+$node->stop;
+$node->append_conf('postgresql.conf', <<~'CONF');
+	wal_level = minimal
+	max_wal_senders = 0
+	full_page_writes = off
+	snowflake.reserve = 200ms
+	CONF
+$ledger->new_life;
+$node->start;
+is_durable('wal_level = minimal, full_page_writes = off');
+
+# Created and minted from in one transaction: wal_level = minimal writes no WAL of the new mark.
+$node->safe_psql('postgres', 'CREATE DATABASE fresh');
+$ledger->record('creator', $node->ids(<<~'SQL', 'fresh'));
+	BEGIN;
+	CREATE EXTENSION snowflake;
+	SELECT snowflake.next_id(3) FROM generate_series(1, 100);
+	SELECT unnest(snowflake.next_ids(4, 100));
+	COMMIT;
+	SELECT snowflake.next_id(3) FROM generate_series(1, 100);
+	SQL
+$node->stop('immediate');
+$node->clock->step(-3);
+$ledger->new_life;
+$node->start;
+$ledger->record('heir', $node->ids('SELECT snowflake.next_id(g) FROM generate_series(3, 4) g', 'fresh'));
+$ledger->check(3_000, 'created and minted from in one transaction');
+
+done_testing();

@@ -1,0 +1,184 @@
+# What others do to the mark: raise it, lower it, lock it, replace it.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
+	autovacuum = off
+	snowflake.max_lead = 60s
+	CONF
+# Behind the true time, for statement_timeout's sake: see Snowflake::Clock.
+$node->clock->set(-3600);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE visitor');
+
+my $ledger = Snowflake::Ledger->new;
+
+# A session that was there before, and keeps what it knows as long as it may.
+my $old = $node->session;
+
+sub mint
+{
+	my ($name) = @_;
+	my $new = $node->safe_psql('postgres', 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
+	$ledger->record($ledger->anonymous, split /\n/, $new);
+	$ledger->record('old', split /\n/, $old->query_safe('SELECT snowflake.next_id(g) FROM generate_series(0, 3) g'));
+	return;
+}
+
+sub mark { return $node->safe_psql('postgres', 'SELECT last_value FROM snowflake.high_water'); }
+
+# The mark is above all ids of the ledger.
+sub covered
+{
+	my ($name) = @_;
+	my $highest = $ledger->highest(0);
+	is($node->safe_psql('postgres',
+			"SELECT extract(epoch FROM snowflake.time_of($highest)) * 1000 < last_value FROM snowflake.high_water"),
+		't', $name);
+	return;
+}
+
+# Raised: heard by who comes, and by who was there once its limit is used up.
+mint();
+my $raised = mark() + 20_000;
+$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
+my $is_raised = "snowflake.time_of(snowflake.next_id(0)) >= to_timestamp($raised / 1000.0)";
+is($node->safe_psql('postgres', "SELECT $is_raised"), 't', 'a new session hears of a raised mark');
+is($old->query_safe("SELECT $is_raised"), 't', 'and then an old one');
+$raised = mark() + 20_000;
+$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
+$node->clock->step(+25);
+is($old->query_safe("SELECT $is_raised"), 't', 'an old session hears of it by itself');
+mint();
+cmp_ok(mark(), '>=', $raised, 'and nobody lowers it');
+covered('a raised mark');
+
+# Lowered: written again.
+foreach my $lowered (12345, mark() - 86_400_000)
+{
+	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
+	$node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
+	covered("a mark lowered to $lowered is repaired by the first call of a session");
+	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
+	$node->clock->step(+60);
+	$ledger->record('old', split /\n/, $old->query_safe('SELECT snowflake.next_id(0)'));
+	covered('or by the next extension');
+}
+mint();
+
+# Restarted, and taken back.
+like($old->query('BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)') . $old->{stderr},
+	qr/the high-water mark has been altered in this transaction/, 'no ids under a mark that may be taken back');
+$old->{stderr} = '';
+$old->query_safe('ROLLBACK');
+mint();
+covered('a restart of the sequence that was rolled back');
+$node->refuses(
+	'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)',
+	{
+		sqlstate => '55000',
+		message => 'the high-water mark has been altered in this transaction',
+		detail => 'would lose their protection',
+		hint => 'Commit the transaction first'
+	},
+	'for the same reason, with all that is to be said');
+$node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; COMMIT');
+mint();
+covered('a restart of the sequence that was committed');
+
+# A transaction that holds the mark holds up extensions, not cancels, and not for longer.
+foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
+{
+	my $holder = $node->session;
+	$holder->query_safe("BEGIN; $statement");
+	$node->clock->step(+60);
+	$old->query("SET statement_timeout = '300ms'; SELECT snowflake.next_id(0)");
+	like($old->{stderr}, qr/canceling statement due to statement timeout/,
+		"$statement in an open transaction: a call that needs the mark can be cancelled");
+	$old->{stderr} = '';
+	$old->query_safe('RESET statement_timeout');
+	my $waiter = $node->start_writer('SELECT snowflake.next_id(0)');
+	$node->poll_query_until('postgres',
+		"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE application_name = 'writer'")
+	  or BAIL_OUT('nobody waits');
+	$holder->query_safe('ROLLBACK');
+	$holder->quit;
+	my $end = $node->finish_writer($waiter);
+	is(scalar(@{ $end->{ids} }), 1, 'and one that waits gets its id at the end of the transaction');
+	$ledger->record($waiter->{name}, @{ $end->{ids} });
+	mint();
+}
+
+# Not for everybody.
+foreach my $sql (
+	"SELECT setval('snowflake.high_water', 1)", "SELECT nextval('snowflake.high_water')",
+	'ALTER SEQUENCE snowflake.high_water RESTART')
+{
+	$node->refuses("SET ROLE visitor; $sql", { sqlstate => '42501', message => '(?:permission denied|must be owner)' },
+		"a plain user may not: $sql");
+}
+
+# A mark that a crash would empty.
+$node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
+$node->refuses(
+	'SELECT snowflake.next_id(0)',
+	{
+		sqlstate => '55000',
+		message => 'the high-water mark would not survive a crash',
+		detail => 'Sequence snowflake.high_water is not a permanent relation',
+		hint => 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
+	},
+	'an unlogged mark is refused');
+$old->query('SELECT snowflake.next_id(0)');
+like($old->{stderr}, qr/would not survive a crash/, 'by old sessions as well');
+$old->{stderr} = '';
+$node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
+mint();
+covered('a mark that is logged again');
+
+# observe() is as durable as an id.
+my $seen = $node->safe_psql('postgres', "SELECT snowflake.make_id(clock_timestamp() + interval '50 s', 0, 1023)");
+$node->refuses("SET ROLE visitor; SELECT snowflake.observe($seen)",
+	{ sqlstate => '42501', message => 'permission denied for function observe' }, 'nor may a plain user observe()');
+$node->safe_psql('postgres', "SELECT snowflake.observe($seen)");
+$old->quit;
+$node->stop('immediate');
+$node->clock->step(-2);
+$ledger->new_life;
+$node->start;
+$old = $node->session;
+is($node->safe_psql('postgres',
+		"SELECT bool_and(snowflake.next_id(g) > $seen) FROM (VALUES (0), (1), (8191)) v(g)"),
+	't', 'after an immediate stop every shard is above an observed id');
+mint();
+
+# Lost: said, not guessed.
+$node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water RESTART');
+$old->quit;
+$node->stop('immediate');
+$ledger->new_life;
+$node->start;
+$node->refuses(
+	'SELECT snowflake.next_id(0)',
+	{
+		sqlstate => '55000',
+		message => 'the high-water mark of this database is lost',
+		detail => 'Sequence snowflake.high_water says 0, which lies before the epoch \(1735689600000\)',
+		hint => 'Set it, with setval\(\), to a time in milliseconds since 1970'
+	},
+	'a mark that is lost is not guessed');
+$node->safe_psql('postgres', 'SELECT setval(\'snowflake.high_water\', (extract(epoch FROM snowflake.time_of('
+	  . $ledger->highest(0) . ')) * 1000)::bigint + 1)');
+$old = $node->session;
+mint();
+$old->quit;
+$ledger->check(70, 'a mark that others alter');
+
+done_testing();

@@ -1,0 +1,151 @@
+# Extensions and databases that come and go while ids are minted.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
+	autovacuum = off
+	snowflake.max_lead = 60s
+	snowflake.reserve = 100ms
+	snowflake.max_databases = 4
+	CONF
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+my $ledger = Snowflake::Ledger->new;
+
+sub mint
+{
+	my ($database) = @_;
+	$ledger->record($ledger->anonymous,
+		$node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g', $database));
+	return;
+}
+
+sub crash
+{
+	$node->stop('immediate');
+	$node->clock->step(-3);
+	$ledger->new_life;
+	$node->start;
+	return;
+}
+
+# Mid-traffic. One statement runs on over the change: it holds the old function, and must go by the
+# new mark. Others run into the gap, where the extension is not there, and fail.
+foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
+	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
+{
+	my $long = $node->start_writer(
+		'SELECT id FROM (SELECT snowflake.next_id(3) AS id, pg_sleep(0.001) FROM generate_series(1, 1500)) s');
+	my @short = map { $node->start_writer("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 20) g;\n" x 2000) } 1, 2;
+	$node->wait_for_output($_, 4096) foreach @short;
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'PgSleep'");
+	foreach my $round (1 .. 3)
+	{
+		$node->safe_psql('postgres', $recreate);
+		mint();
+	}
+	foreach my $writer ($long, @short)
+	{
+		my $end = $node->finish_writer($writer);
+		unlike($end->{errors}, qr/XX000|cache lookup|could not open/, "$writer->{name}: no internal error");
+		$ledger->record($writer->{name}, @{ $end->{ids} });
+	}
+	mint();
+	$ledger->check(1_000, $recreate);
+}
+crash();
+mint();
+$ledger->check(2_000, 'a new extension, an immediate stop and a clock that is behind');
+
+# In one transaction: what may be taken back protects nothing.
+$node->refuses(
+	'BEGIN; SELECT snowflake.next_id(1); DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)',
+	{
+		sqlstate => '55000',
+		message => 'extension "snowflake" has been dropped and created again in this transaction',
+		detail => 'would lose their protection',
+		hint => 'Commit the transaction first'
+	},
+	'no ids between DROP and CREATE EXTENSION and their commit');
+mint();
+$node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; ROLLBACK');
+mint();
+crash();
+mint();
+$ledger->check(2_500, 'an extension that was not recreated after all');
+
+# Created, minted from, and taken back: again and again, without using up places.
+$node->safe_psql('postgres', 'CREATE DATABASE fickle');
+foreach my $round (1 .. 6)
+{
+	$ledger->record($ledger->anonymous, $node->ids(<<~'SQL', 'fickle'));
+		BEGIN;
+		CREATE EXTENSION snowflake;
+		SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g;
+		ROLLBACK;
+		SQL
+}
+$node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
+mint('fickle');
+crash();
+mint('fickle');
+mint();
+$ledger->check(3_000, 'an extension whose creation was rolled back');
+
+# A copy of a database begins above what it has a copy of.
+$node->safe_psql('fickle', 'CREATE TABLE t AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 100)');
+$node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE fickle');
+crash();
+mint('copy');
+is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy begins above its rows');
+mint('fickle');
+
+# Places: three are taken.
+$node->safe_psql('postgres', 'CREATE DATABASE fourth; CREATE DATABASE fifth');
+$node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(fourth fifth);
+mint();
+mint('fourth');
+my %full = (
+	sqlstate => '53400',
+	message => 'too many databases use snowflake',
+	detail => 'snowflake.max_databases is 4, and as many databases hold a place',
+	hint => 'Raise snowflake.max_databases and restart the server');
+$node->refuses('SELECT snowflake.next_id(1)', \%full, 'a database too many', 'fifth');
+$node->refuses('SELECT snowflake.next_ids(1, 5)', \%full, 'again', 'fifth');
+is($node->safe_psql('fifth', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'may decode');
+mint($_) foreach qw(postgres fickle copy fourth);
+pass('the others mint on');
+$node->safe_psql('postgres', 'DROP DATABASE copy');
+mint('fifth');
+pass('the place of a dropped database is used again');
+$node->refuses('SELECT snowflake.next_id(1)', \%full, 'once', 'sixth')
+  if $node->safe_psql('postgres', 'CREATE DATABASE sixth TEMPLATE fickle') eq '';
+
+# The oid of a database that was dropped, the relations of its template: a place that looks the same.
+$node->safe_psql('postgres', 'DROP DATABASE sixth; DROP DATABASE fourth; DROP DATABASE fifth');
+$node->create_database('model');
+$node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
+mint('twin');
+$node->clock->step(+1);
+mint('twin');
+$node->safe_psql('postgres', 'DROP DATABASE twin; CREATE DATABASE twin TEMPLATE model OID = 90001');
+mint('twin');
+is( $node->safe_psql('twin', <<~"SQL"), 't', 'a database with the oid of another does not live on its limit');
+	SELECT extract(epoch FROM snowflake.time_of(${\ $ledger->highest(1)})) * 1000 < last_value
+	  FROM snowflake.high_water
+	SQL
+crash();
+mint('twin');
+mint();
+$ledger->check(5_000, 'databases that come and go');
+
+done_testing();

@@ -1,0 +1,135 @@
+# A streaming standby: what it may do, and its promotion with a clock that is behind.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+# wal_consistency_checking: a standby that replays the mark to another page than the primary's stops.
+my $primary = Snowflake::Node->create('primary', allows_streaming => 1,
+	extra => ['--data-checksums'], conf => <<~'CONF');
+	autovacuum = off
+	wal_consistency_checking = all
+	wal_keep_size = 64MB
+	snowflake.max_lead = 60s
+	snowflake.reserve = 200ms
+	CONF
+$primary->start;
+$primary->safe_psql('postgres', <<~'SQL');
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);
+	SQL
+my $ledger = Snowflake::Ledger->new;
+
+sub mint
+{
+	my ($node) = @_;
+	$ledger->record($ledger->anonymous, $node->ids(<<~'SQL'));
+		SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
+		SELECT unnest(snowflake.next_ids(7, 2000));
+		INSERT INTO photos (n) SELECT g FROM generate_series(1, 100) g RETURNING id;
+		BEGIN;
+		INSERT INTO photos (n) SELECT g FROM generate_series(1, 100) g RETURNING id;
+		ROLLBACK;
+		SQL
+	return;
+}
+
+sub add_standby
+{
+	my ($name, $source) = @_;
+	$source->backup("for_$name");
+	my $standby = Snowflake::Node->create_from_backup($name, $source, "for_$name", has_streaming => 1);
+	$standby->clock->set($source->clock->offset);
+	$standby->start;
+	return $standby;
+}
+
+mint($primary);
+my $standby = add_standby('standby', $primary);
+my $cascade = add_standby('cascade', $standby);
+mint($primary);
+$primary->wait_for_catchup($standby, 'replay');
+
+# Reading, on a standby.
+my $session = $standby->session;
+my ($id) = $standby->ids('SELECT max(id) FROM photos');
+my %recovering = (
+	sqlstate => '25006',
+	message => 'cannot execute \S+\(\) during recovery',
+	detail => 'This server is a standby',
+	hint => 'Connect to the primary server');
+$standby->refuses($_, \%recovering, "a standby refuses $_")
+  foreach 'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', "SELECT snowflake.observe($id)";
+is($standby->safe_psql('postgres', "SELECT shard FROM snowflake.decode($id)"), '5', 'a standby decodes');
+is($standby->safe_psql('postgres', "SELECT count(*) FROM photos WHERE snowflake.created_within(id, now() - interval '1 hour', now() + interval '1 hour')"),
+	'200', 'and finds rows by time');
+is($session->query_safe('SELECT layout FROM snowflake.layout'), '41/13/10', 'the view layout works');
+is($session->query_safe('SELECT count(*) FROM snowflake.shard_stats'), '0', 'shard_stats, too');
+is($session->query_safe('SELECT clock IS NOT NULL AND floor IS NULL AND "limit" IS NULL FROM snowflake.clock_status'),
+	't', 'clock_status shows a clock and no limit');
+my $reading = $standby->session;
+$reading->query_safe('BEGIN; SELECT 1');
+
+# The primary goes on after the standby has looked: the mark that counts is the one at promotion.
+$primary->clock->step($_) foreach +2;
+$standby->clock->step(+2);
+mint($primary);
+my @last = $primary->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g');
+$ledger->record('last', @last);
+$primary->safe_psql('postgres', 'INSERT INTO photos (id, n) VALUES (' . $last[-1] . ', 0)');
+$primary->wait_for_catchup($standby, 'replay');
+$primary->stop('immediate');
+
+# Promotion, ten seconds back.
+$standby->clock->step(-10);
+$standby->promote;
+$standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+$ledger->new_life;
+$ledger->record('lived through', split /\n/, $session->query_safe('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 100) g'));
+mint($standby);
+$ledger->check(4_000, 'promotion with the clock 10 s back, in a session that lived through it and in new ones');
+$reading->query('SELECT snowflake.next_id(5)');
+like($reading->{stderr}, qr/read-only transaction|during recovery/, 'a transaction begun on the standby stays read-only');
+$reading->{stderr} = '';
+$reading->query_safe('ROLLBACK');
+$ledger->record('reader', split /\n/, $reading->query_safe('SELECT snowflake.next_id(5)'));
+$_->quit foreach $session, $reading;
+
+# A second failover, to the standby's standby, with a clock that is further behind.
+mint($standby);
+$standby->wait_for_catchup($cascade, 'replay');
+$standby->stop('immediate');
+$cascade->clock->set($standby->clock->offset - 10);
+$cascade->promote;
+$ledger->new_life;
+mint($cascade);
+$ledger->check(8_000, 'a second failover');
+
+# And a fresh standby of the new primary, taken while it mints, promoted beside it.
+mint($cascade);
+my $writer = $cascade->start_writer("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 20) g; SELECT pg_sleep(0.005);\n" x 300);
+my $third = add_standby('third', $cascade);
+my $end = $cascade->finish_writer($writer);
+is($end->{errors}, '', 'a base backup does not disturb who mints');
+$ledger->record($writer->{name}, @{ $end->{ids} });
+$cascade->wait_for_catchup($third, 'replay');
+$cascade->stop;
+$third->clock->step(-10);
+$third->promote;
+$ledger->new_life;
+mint($third);
+$ledger->check(14_000, 'a third failover');
+is($third->safe_psql('postgres', 'SELECT count(*) = count(DISTINCT id) FROM photos'), 't', 'the rows are all there');
+
+foreach my $node ($standby, $cascade, $third)
+{
+	unlike($node->log_content, qr/inconsistent page|PANIC|TRAP/, $node->name . ' replayed the mark faithfully');
+}
+
+done_testing();
