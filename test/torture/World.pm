@@ -88,6 +88,7 @@ sub configure
 		'snowflake.max_lead'           => "$self->{max_lead}ms",
 		'snowflake.reserve'            => "$self->{reserve}ms",
 		'snowflake.max_databases'      => 6,
+		wal_writer_delay               => "$self->{delay}ms",
 		max_connections                => 40,
 		superuser_reserved_connections => 8,
 		shared_buffers                 => '16MB',
@@ -322,7 +323,7 @@ sub start_clients
 			  'conninfo=' . "host=" . $node->host . " port=" . $node->port
 			  . " dbname=$group->{name} user=app application_name=torture connect_timeout=5",
 			  "log=$log", "line=$group->{line}", 'seed=' . ($self->{seed} * 1000 + $id),
-			  'shards=' . join(',', @shards), "rate=$self->{rate}"
+			  'shards=' . join(',', @shards), "rate=$self->{rate}", "only=$self->{ways}"
 			  or POSIX::_exit(127);
 		}
 		push @{ $group->{clients} }, $pid;

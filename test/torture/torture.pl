@@ -18,7 +18,7 @@ use Copies;
 my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
-	'list') or exit 2;
+	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i') or exit 2;
 if ($options{list})
 {
 	print "$_\n" for sort keys %faults;    # goes to the log; scripts/torture prints it
@@ -44,10 +44,15 @@ sub draw { srand $options{seed} * 65537 + $_[0]; return; }
 
 draw(0);
 my $layout   = (qw(instagram instagram twitter js53))[ rand 4 ];
-my $max_lead = (100, 100, 100, 0, 1000)[ rand 5 ];
+my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
-$layout = $options{layout} if $options{layout};
-note("seed $options{seed}, $options{seconds} s: layout $layout, max_lead $max_lead ms, reserve $reserve ms");
+my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: who else flushes the mark?
+$layout   = $options{layout}             if $options{layout};
+$max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
+$reserve  = $options{reserve}            if $options{reserve};
+$delay    = $options{'wal-writer-delay'} if $options{'wal-writer-delay'};
+note("seed $options{seed}, $options{seconds} s: layout $layout, max_lead $max_lead ms, reserve $reserve ms, "
+	  . "wal_writer_delay $delay ms");
 
 my $w = World->new(
 	dir      => PostgreSQL::Test::Utils::tempdir('torture'),
@@ -60,7 +65,9 @@ my $w = World->new(
 	rate     => $options{megabytes} * 1e6 / (2 * $options{clients} * ($options{seconds} + 60)),
 	layout   => $layout,
 	max_lead => $max_lead,
-	reserve  => $reserve);
+	reserve  => $reserve,
+	delay    => $delay,
+	ways     => $options{ways} // '');
 
 my $main = $w->{main} = $w->new_server('main');
 $w->start($main);
