@@ -5,6 +5,7 @@
 prepare() {
   private_postgres "$work/pg"
   stage_sources "$work/source"
+  make_flags=(with_llvm=no)  # JIT is off
   build_and_install "$work/source"
   build_and_install "$work/source/bench/extension"
   unprivileged make -s -C "$work/source/bench/core" BUILD="$work/source/bench/build" >/dev/null
@@ -53,15 +54,26 @@ begin_results() {
   results=$out/results/$1.tsv
   printf 'subject\tmetric\trun\tvalue\n' >"$results"
 }
-sample() { printf '%s\t%s\t%s\t%s\n' "$@" >>"$results"; }
+sample() {
+  [ -n "$4" ] || die "nothing was measured for \"$1\", $2"
+  printf '%s\t%s\t%s\t%s\n' "$@" >>"$results"
+}
 take_samples() {
   sql -c 'SELECT * FROM bench.sample ORDER BY subject, metric, run' >>"$results"
 }
 
-# tps ARGUMENT...: what pgbench reports, without the time that connecting took.
+# tps ARGUMENT...: what pgbench reports, without the time that connecting took; "duplicate" where a client
+# was stopped by a duplicate key.
 tps() {
-  unprivileged "$bin/pgbench" -h "$work/run" -U bench -n -M prepared "$@" postgres 2>/dev/null |
-    sed -n 's/^tps = \([0-9.]*\).*/\1/p'
+  if unprivileged "$bin/pgbench" -h "$work/run" -U bench -n -M prepared "$@" postgres \
+    >"$work/pgbench.out" 2>"$work/pgbench.err"; then
+    sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$work/pgbench.out"
+  elif grep -q 'duplicate key' "$work/pgbench.err"; then
+    echo duplicate
+  else
+    cat "$work/pgbench.err" >&2
+    return 1
+  fi
 }
 
 describe_machine() {
@@ -76,8 +88,8 @@ describe_machine() {
     echo "load average before	$(cut -d' ' -f1-3 /proc/loadavg)"
     echo "PostgreSQL	$("$pg_config" --version | sed 's/^PostgreSQL //')"
     echo "compiler	$(g++ --version | head -1)"
-    echo "flags	$(unprivileged make -s -C "$work/source" -pn PG_CONFIG="$pg_config" 2>/dev/null |
-      sed -n 's/^CXXFLAGS = //p' | head -1 | tr ' ' '\n' | grep -E '^-(O|g$|march|fstack|std|fno|fwrapv)' | sort -u | tr '\n' ' ')"
+    echo "flags	$(unprivileged make -C "$work/source" -nB PG_CONFIG="$pg_config" src/pg/mint.o |
+      grep -oE ' -(O[^ ]*|std=[^ ]*|m[^ ]*|f(stack|no-omit|lto|no-plt)[^ ]*)' | sort -u | tr -d '\n')"
     echo "extension	$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$source_dir/snowflake.control")$(
       git -C "$source_dir" log -1 --format=', commit %h' 2>/dev/null || true)"
   } >"$out/results/machine.tsv"

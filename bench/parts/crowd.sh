@@ -10,7 +10,7 @@ together() {
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
-    sql -c "SELECT calls * 1e9 / wall_ns FROM bench.rate('$function', ARRAY[$argument], '$begin', $(by_form 0.7 0.2))" \
+    sql -c "SELECT calls * 1e9 / wall_ns FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.7 0.2))" \
       >"$work/rate.$((++i))" &
     pids+=($!)
   done
@@ -35,8 +35,8 @@ done
 
 # Clients of pgbench whose statements mint 100 ids each.
 calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'C: clock and swap, one word', 'bench.id(1)'
-                UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard)'
-                UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard + :client_id)'
+                UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard::int)'
+                UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard::int + :client_id::int)'
                 UNION ALL SELECT name, made_by FROM bench.key
                            WHERE name IN ('nextval cache 1', 'nextval cache 100', 'Instagram, one expression',
                                           'UUID v4', 'UUID v7')")

@@ -3,7 +3,7 @@ begin_results first
 start_server
 for run in $(seq "$(by_form 100 20)"); do
   while IFS=$'\t' read -r name function argument call; do
-    sample "$name" 'call, us' "$run" "$(sql -c "SELECT bench.once('$function', $argument) / 1000.0")"
+    sample "$name" 'call, us' "$run" "$(sql -c "SELECT bench.once('$function', ($argument)::bigint) / 1000.0")"
     sample "$name" 'statement, us' "$run" \
       "$(printf '\\timing on\nSELECT %s;\n' "$call" | sql 2>&1 | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' |
         awk '{print $1 * 1000}')"

@@ -19,7 +19,8 @@ for run in $(seq "$(by_form 3 1)"); do
   for clients in 1 2 16; do
     while IFS=$'\t' read -r place name _; do
       rows=$(tps -c "$clients" -j 2 -T "$(by_form 3 1)" -D n=$(((run * 20 + clients) * 1000000)) -f "$work/files/single_$place.sql")
-      sample "$name" "rows/s, $clients clients" "$run" "$rows"
+      if [ "$rows" = duplicate ]; then sample "$name" "duplicate key, $clients clients" "$run" 1
+      else sample "$name" "rows/s, $clients clients" "$run" "$rows"; fi
     done <<<"$keys"
   done
 done

@@ -3,6 +3,7 @@
 begin_results stall
 printf 'subject\trun\tup_to_ns\tcalls\n' >"$out/results/stall_histogram.tsv"
 start_server
+sql -c 'SELECT snowflake.next_id(0)' >/dev/null
 latency() {
   sql -c "SELECT '$1', $run, up_to_ns, calls FROM bench.latency('$2', $3, $(by_form 10 1)) ORDER BY up_to_ns" \
     >>"$out/results/stall_histogram.tsv"

@@ -33,8 +33,8 @@ $$;
 
 CREATE FUNCTION instagram_tight() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-  RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1735689600000) << 23
-         | 5 << 10 | nextval('instagram_sequence') & 1023;
+  RETURN (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1735689600000) << 23)
+         | (5 << 10) | (nextval('instagram_sequence') & 1023);
 END
 $$;
 
