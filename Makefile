@@ -31,9 +31,9 @@ PG_CONFIG ?= pg_config
 CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-register
 # The server passes its own compiler's warning options, of which another may not know all. The place
 # of the build stays out of the result: two builds of one commit are the same library.
-PG_CXXFLAGS = $(CXX_DIALECT) -Wextra -Wshadow -Wno-missing-field-initializers \
-	-Wno-unknown-warning-option -ffile-prefix-map=$(abspath $(srcdir))=. \
-	-ffile-prefix-map=$(CURDIR)=. $(WERROR)
+NO_PLACE = -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.
+PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-initializers \
+	-Wno-unknown-warning-option $(WERROR)
 PG_CPPFLAGS = -I$(srcdir)/src -isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
@@ -50,5 +50,8 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # PGXS compiles bitcode without PG_CXXFLAGS, and knows no dependencies on headers.
-BITCODE_CXXFLAGS += $(CXX_DIALECT) $(WERROR)
+BITCODE_CXXFLAGS += $(CXX_DIALECT) $(NO_PLACE) $(WERROR)
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp) $(srcdir)/Makefile
+
+# A build outside the source tree, as Debian's packages do it, has no such directory yet.
+$(shell mkdir -p $(sort $(dir $(OBJS))))

@@ -1,0 +1,88 @@
+# Debian roots to build and test in: what scripts/matrix and scripts/package have in common.
+# Sourced after lib.sh. A pristine minimal root per suite is made once and never changed; the work
+# root beside it is a copy that collects packages and is used again.
+
+roots=${SNOWFLAKE_ROOTS:-/var/cache/snowflake/roots}
+versions_of_debian=(15 17 18)
+
+# Chroots, mounts and packages need root.
+become_root() {
+  [ "$(id -u)" = 0 ] || exec sudo env ${SNOWFLAKE_ROOTS:+"SNOWFLAKE_ROOTS=$SNOWFLAKE_ROOTS"} "$0" "$@"
+}
+
+# Sets $suite to the Debian suite that carries a version of PostgreSQL.
+choose_suite() {
+  case $1 in
+    15) suite=bookworm ;;
+    17) suite=trixie ;;
+    18) suite=sid ;;
+    *) die "no Debian suite carries PostgreSQL $1; there are: ${versions_of_debian[*]}" ;;
+  esac
+}
+
+# Sets $pristine to the minimal root of $suite. Moved into place when complete, so that one that was
+# interrupted is not taken for it.
+choose_pristine() {
+  pristine=$roots/$suite
+  [ ! -d "$pristine" ] || return 0
+  install_missing debootstrap debian-archive-keyring
+  mkdir -p "$roots"
+  rm -rf "$pristine.part"
+  say "$suite: debootstrap into $pristine"
+  debootstrap --variant=minbase "$suite" "$pristine.part" >"$pristine.log" 2>&1 ||
+    { tail -5 "$pristine.log" >&2; die "debootstrap $suite failed: $pristine.log"; }
+  mv "$pristine.part" "$pristine"
+}
+
+# copy_root NAME: sets $root to a copy of the pristine root in which nothing starts by itself, and
+# a mirror of the unstable suite may lag: signatures are checked, the age of the lists is not.
+copy_root() {
+  root=$roots/$suite-$1
+  [ -d "$root" ] && return
+  rm -rf "$root.part"
+  cp -a "$pristine" "$root.part"
+  echo 'Acquire::Check-Valid-Until "false";' >"$root.part/etc/apt/apt.conf.d/50snowflake"
+  printf '#!/bin/sh\nexit 101\n' >"$root.part/usr/sbin/policy-rc.d"
+  chmod +x "$root.part/usr/sbin/policy-rc.d"
+  mv "$root.part" "$root"
+}
+
+# in_root COMMAND...: in $root. Mounts and processes belong to namespaces of their own, which end
+# with the command: nothing stays mounted and nothing stays running, however it ends.
+in_root() {
+  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+  unshare --mount --propagation private --pid --fork --kill-child --ipc sh -euc '
+    root=$1
+    shift
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
+    mount --rbind /dev "$root/dev"
+    mount -t tmpfs tmpfs "$root/dev/shm"
+    chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+      DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" "$@"
+}
+
+# in_root_install PACKAGE...: from the suite, quietly.
+in_root_install() {
+  local log=$root.apt.log
+  if ! { in_root apt-get update -qq &&
+    in_root apt-get install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
+    tail -20 "$log" >&2
+    die "could not install in $root: $*"
+  fi
+}
+
+# copy_sources DIRECTORY: the working tree as it is, on top of a clone, from which `make dist` works.
+copy_sources() {
+  rm -rf "$1"
+  if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then
+    git clone -q --no-checkout --no-hardlinks "$source_dir" "$1"
+    git -C "$1" reset -q
+    (cd "$source_dir" && git ls-files -z --cached --others --exclude-standard |
+      while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
+      tar --null -T - -cf -) | tar -xf - --no-same-owner -C "$1"
+  else
+    mkdir -p "$1"
+    tar -C "$source_dir" -cf - . | tar -xf - --no-same-owner -C "$1"
+  fi
+}
