@@ -61,6 +61,16 @@ COMMIT;
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
 
+-- ... also created twice in one transaction: nothing outside of it knows the first
+DROP EXTENSION snowflake CASCADE;
+BEGIN;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(900) > 0 AS minted;
+DROP EXTENSION snowflake;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(900) > max(id) AS above FROM t;
+COMMIT;
+
 -- ... and rolled back: the next extension mints above what the first one had returned
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
@@ -70,13 +80,14 @@ ROLLBACK;
 CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(900) > :lost AND :lost > max(id) AS above FROM t;
 
--- Dropped and created again: ids stay above the old ones, for every shard
+-- Dropped and created again: the new mark is above all that could be minted under the old one, and
+-- ids stay above the old ones, for every shard
 SELECT snowflake.next_id(900) AS a, (snowflake.next_ids(901, 100))[100] AS b \gset
+SELECT extract(epoch FROM "limit") * 1000 AS "limit" FROM snowflake.clock_status \gset
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
+SELECT last_value >= :limit AS mark FROM snowflake.high_water;
 SELECT snowflake.next_id(900) > :a AS a, snowflake.next_id(901) > :b AS b;
--- ... with the new mark above all that was minted under the old one
-SELECT last_value > extract(epoch FROM snowflake.time_of(:b)) * 1000 AS mark FROM snowflake.high_water;
 
 -- Dropped and created in one transaction: should it roll back, the old mark would be in force again
 -- without knowing of these ids
@@ -146,6 +157,21 @@ SELECT count(*), count(DISTINCT id) AS ids FROM t;
 \c :home
 CREATE DATABASE regress_snowflake_copy TEMPLATE regress_snowflake;
 \c regress_snowflake_copy
+SET client_min_messages = warning;
+-- (nothing has been minted in it yet, and still a transaction may not recreate the extension and mint)
+BEGIN;
+DROP EXTENSION snowflake CASCADE;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(900);
+\echo SQLSTATE :SQLSTATE
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+DROP EXTENSION snowflake CASCADE;
+CREATE EXTENSION snowflake;
+ROLLBACK TO s;
+INSERT INTO t DEFAULT VALUES RETURNING id > :a AS above_the_template;
+ROLLBACK;
 INSERT INTO t DEFAULT VALUES RETURNING id > :a AS above_the_template;
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
 \c :home

@@ -50,17 +50,10 @@ void check_mark(Relation mark) {
   if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
   if (mark->rd_createSubid == InvalidSubTransactionId && storage_is_uncommitted(mark))
     error_mark_uncommitted();
-}
-
-// A transaction that dropped the extension holds the old mark's lock; if it rolls back, the old
-// mark is in force again, and does not know of ids that the new one covered.
-void check_not_recreated(Relation mark, Oid previous) {
-  if (mark->rd_createSubid == InvalidSubTransactionId || !OidIsValid(previous) ||
-      previous == RelationGetRelid(mark))
-    return;
-  LOCKTAG tag;
-  SET_LOCKTAG_RELATION(tag, MyDatabaseId, previous);
-  if (lock_held_by_me(&tag, AccessExclusiveLock)) error_extension_recreated();
+  // After a rollback the old mark would be in force again, and not know of ids that this one
+  // covers.
+  if (mark->rd_createSubid != InvalidSubTransactionId && dropped_in_this_transaction())
+    error_extension_recreated();
 }
 
 Relation open_mark(Oid oid, LOCKMODE mode) {
@@ -155,11 +148,6 @@ void attach() {
   check_mark(mark);
 
   Slot* const slot = find_or_take_slot();
-  LWLockAcquire(state->lock, LW_SHARED);
-  const Oid previous = slot->mark;
-  LWLockRelease(state->lock);
-  check_not_recreated(mark, previous);
-
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
   const int64_t stored = page.value();
   const int64_t known = slot->known_ms.load(std::memory_order_relaxed);

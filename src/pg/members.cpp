@@ -4,6 +4,16 @@
 
 namespace snowflake::pg {
 
+namespace {
+
+bool dropped_here(HeapTupleHeader row) {
+  return !(row->t_infomask & HEAP_XMAX_INVALID) && !HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask) &&
+         TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(row)) &&
+         !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row));
+}
+
+}  // namespace
+
 Members find_members() {
   const Oid extension = get_extension_oid("snowflake", true);
   if (!OidIsValid(extension)) error_not_installed();
@@ -31,6 +41,21 @@ Members find_members() {
   table_close(depend, AccessShareLock);
   if (!members.complete()) error_other_extension();
   return members;
+}
+
+// Looks at dead rows too: the catalogue as it would be after a rollback.
+bool dropped_in_this_transaction() {
+  Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
+  ScanKeyData key;
+  ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
+              CStringGetDatum("snowflake"));
+  SysScanDesc scan =
+      systable_beginscan(extensions, ExtensionNameIndexId, true, SnapshotAny, 1, &key);
+  bool dropped = false;
+  while (HeapTuple tuple = systable_getnext(scan)) dropped |= dropped_here(tuple->t_data);
+  systable_endscan(scan);
+  table_close(extensions, AccessShareLock);
+  return dropped;
 }
 
 }  // namespace snowflake::pg

@@ -19,4 +19,7 @@ struct Members {
 // or one of them, is missing.
 Members find_members();
 
+// Whether this transaction has dropped an extension that others may still come to see again.
+bool dropped_in_this_transaction();
+
 }  // namespace snowflake::pg

@@ -54,6 +54,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 #include "utils/rangetypes.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
@@ -78,14 +79,6 @@ inline bool storage_is_uncommitted(Relation relation) {
   return relation->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
 #else
   return relation->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
-#endif
-}
-
-inline bool lock_held_by_me(const LOCKTAG* tag, LOCKMODE mode) {
-#if PG_VERSION_NUM >= 170000
-  return LockHeldByMe(tag, mode, false);
-#else
-  return LockHeldByMe(tag, mode);
 #endif
 }
 
