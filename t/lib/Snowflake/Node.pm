@@ -6,13 +6,18 @@ use strict;
 use warnings FATAL => 'all';
 
 # Without this, ports are noted down in the server's own installation, which need not be writable.
-BEGIN { $ENV{PG_TEST_PORT_DIR} //= ($ENV{TESTDATADIR} // 'tmp_check') . '/ports'; }
+BEGIN
+{
+	my $work = $ENV{TESTDATADIR} // (defined $ENV{TESTDIR} ? "$ENV{TESTDIR}/tmp_check" : 'tmp_check');
+	$ENV{PG_TEST_PORT_DIR} //= "$work/ports";
+}
 
 use parent 'PostgreSQL::Test::Cluster';
 
 use Carp;
 use IPC::Run;
-use PostgreSQL::Test::Utils;
+# By name: all that it exports would hide the methods of the same names.
+use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Test::More;
 
@@ -145,8 +150,8 @@ sub start_writer
 	my ($self, $script, $database) = @_;
 	my $number = ++$self->{snowflake_writers};
 	my $base = $self->basedir . "/writer_$number";
-	PostgreSQL::Test::Utils::append_to_file("$base.sql", $script);
-	PostgreSQL::Test::Utils::append_to_file("$base.out", '');
+	append_to_file("$base.sql", $script);
+	append_to_file("$base.out", '');
 	my $run = IPC::Run::start(
 		[
 			'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', "$base.sql",

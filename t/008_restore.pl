@@ -1,0 +1,174 @@
+# Data that moves to another server: dumps, base backups, recovery to a point in time; and a server
+# whose settings are not those of the data.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $conf = "autovacuum = off\nsnowflake.max_lead = 60s\n";
+my $source = Snowflake::Node->create('source', allows_streaming => 1, has_archiving => 1, conf => $conf);
+$source->start;
+
+# An application's own role owns the database and the table, and is nobody special.
+$source->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app');
+$source->safe_psql('app', 'CREATE EXTENSION snowflake');
+$source->safe_psql('app', <<~'SQL');
+	SET ROLE app;
+	CREATE SCHEMA app;
+	CREATE TABLE app.photos (
+	    id bigint PRIMARY KEY DEFAULT snowflake.next_id(5),
+	    shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED,
+	    n int);
+	CREATE INDEX ON app.photos (snowflake.time_of(id));
+	SQL
+
+sub insert
+{
+	my ($node, $n) = @_;
+	return $node->ids("INSERT INTO app.photos (n) SELECT $n FROM generate_series(1, 200) RETURNING id", 'app');
+}
+
+# What is restored, and above it what is minted then.
+sub continues
+{
+	my ($node, $rows, $name) = @_;
+	my $ledger = Snowflake::Ledger->new;
+	$ledger->record('restored', $node->ids('SELECT id FROM app.photos ORDER BY id', 'app'));
+	$ledger->new_life;
+	$ledger->record('new', insert($node, 99), $node->ids('SELECT snowflake.next_id(5)', 'app'));
+	$ledger->check($rows + 201, $name);
+	is($node->safe_psql('app', 'SELECT count(*) = 0 FROM app.photos WHERE shard <> snowflake.shard_of(id)'),
+		't', "$name: the rows mean what they meant");
+	return;
+}
+
+my $dump = $source->basedir . '/app.sql';
+
+sub dump_app
+{
+	$source->command_ok([ 'pg_dump', '-U', 'app', '-d', $source->connstr('app'), '-f', $dump ], 'a table owner may dump');
+	return;
+}
+
+sub restore
+{
+	my ($node) = @_;
+	$node->command_ok(
+		[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('app') ],
+		'the dump is restored on ' . $node->name);
+	return;
+}
+
+insert($source, 1);
+dump_app();
+$source->backup('base');
+$source->safe_psql('app', 'SELECT pg_create_restore_point(\'middle\')');
+my @after = insert($source, 2);
+$source->safe_psql('app', 'SELECT pg_switch_wal()');
+$source->stop;
+
+# pg_dump, psql, and a clock behind that of the source.
+my $target = Snowflake::Node->create('target', conf => $conf);
+$target->clock->set(-40);
+$target->start;
+$target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app');
+restore($target);
+continues($target, 200, 'a dump restored under a clock 40 s behind');
+
+# Restored under another layout: refused for good, by sessions that were there before as well.
+$target->stop;
+$target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
+$target->start;
+$target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
+$target->safe_psql('app', 'CREATE EXTENSION snowflake');
+my $pooled = $target->session('app');
+my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
+is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'a pooled session, before the restore');
+restore($target);
+$target->clock->step(+2);
+my @functions = (
+	'next_id(5)', 'next_ids(5, 10)', "decode($id)", "time_of($id)", "shard_of($id)", "region_of($id)",
+	"sequence_of($id)", 'min_id(now())', 'max_id(now())', "id_range('[now,infinity)')",
+	"created_within($id, now(), now())", 'make_id(now(), 5, 5)', "observe($id)", 'layout()',
+	'shard_stats()', 'clock_status()');
+my %restored = (
+	sqlstate => '55000',
+	message => 'this database was restored under another layout than its ids have',
+	detail => 'The server had layout 41/5\+5/12, tick 1 ms, .*; the dump.s ids have layout 41/13/10, tick 1 ms, '
+	  . '.*Generated columns, indexes and partitions may be wrong',
+	hint => 'Set the dump.s layout, tick and epoch in postgresql.conf, restart, and restore into a new database');
+
+sub all_refuse
+{
+	my ($error, $name) = @_;
+	my $pattern = Snowflake::Node::error_pattern($error);
+	my @others = grep { $target->error_of("SELECT snowflake.$_", 'app') !~ $pattern } @functions;
+	is("@others", '', $name);
+	return;
+}
+foreach my $function (@functions)
+{
+	$pooled->query("SELECT snowflake.$function");
+	like($pooled->{stderr}, qr/restored under another layout/, "refused in a pooled session: $function");
+	$pooled->{stderr} = '';
+}
+$pooled->quit;
+all_refuse(\%restored, 'every function refuses, and says what to do');
+
+# Changing the setting afterwards is not what the hint says: what was computed stays wrong.
+$target->append_conf('postgresql.conf', "snowflake.layout = 'instagram'");
+$target->restart;
+all_refuse(\%restored, 'also when the setting is changed afterwards');
+$target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
+restore($target);
+continues($target, 200, 'restored into a new database, as the hint says');
+
+# The settings contradict the data.
+my $sealed = '41/13/10, tick 1 ms, epoch 2025-01-01 00:00:00';
+foreach (
+	[ "snowflake.layout = 'twitter'", '41/5\+5/12, tick 1 ms, epoch 2025-01-01 00:00:00' ],
+	[ "snowflake.layout = '41/13/10'\nsnowflake.tick = 10", '41/13/10, tick 10 ms, epoch 2025-01-01 00:00:00' ],
+	[ "snowflake.tick = 1\nsnowflake.epoch = '2024-06-01'", '41/13/10, tick 1 ms, epoch 2024-06-01 00:00:00' ])
+{
+	my ($settings, $layout) = @$_;
+	$target->append_conf('postgresql.conf', $settings);
+	$target->restart;
+	all_refuse(
+		{
+			sqlstate => '55000',
+			message => 'the settings contradict the layout that this database is sealed with',
+			detail => "The server has layout $layout.*; this database has layout $sealed",
+			hint => 'Set snowflake.layout, snowflake.tick and snowflake.epoch to the database.s layout'
+		},
+		'every function refuses, and names both: ' . $settings =~ s/\n/, /r);
+}
+$target->append_conf('postgresql.conf', "snowflake.epoch = '2025-01-01 02:00:00+02'");
+$target->restart;
+continues($target, 400, 'the same epoch, written otherwise');
+$target->stop;
+
+# Base backups, under a clock behind that of the original.
+my $recovered = Snowflake::Node->create_from_backup('recovered', $source, 'base', has_restoring => 1, standby => 0);
+$recovered->clock->set(-40);
+$recovered->start;
+$recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+is($recovered->safe_psql('app', 'SELECT count(*) FROM app.photos WHERE id = ' . $after[-1]),
+	'1', 'recovered to the end of the archive');
+continues($recovered, 400, 'a base backup and its archive');
+$recovered->stop;
+
+my $middle = Snowflake::Node->create_from_backup('middle', $source, 'base', has_restoring => 1, standby => 0,
+	conf => "recovery_target_name = 'middle'\nrecovery_target_action = 'promote'\n");
+$middle->clock->set(-40);
+$middle->start;
+$middle->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+is($middle->safe_psql('app', 'SELECT count(*) FROM app.photos'), '200', 'recovered to a point in the middle');
+continues($middle, 200, 'a point in time');
+
+done_testing();
