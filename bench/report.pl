@@ -51,19 +51,21 @@ sub subjects {
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
 }
 
-my %machine;
 my @facts;
 if (open my $in, '<', "$out/results/machine.tsv") {
   while (<$in>) { chomp; my ($name, $value) = split /\t/, $_, 2; push @facts, [$name, $value // ''] }
 }
-my %fact = map { @$_ } @facts;
-my $quick = ($fact{form} // '') eq 'quick';
+my @when;
+if (open my $in, '<', "$out/results/when.tsv") {
+  while (<$in>) { chomp; push @when, [split /\t/] }
+}
+my $quick = grep { $_->[1] eq 'quick' } @when;
 
 text("# Results\n");
 text("Written by `bench/run`; how it measures and where the nanoseconds go is in [README.md](README.md). Values are");
 text("medians, with the least and the greatest run in parentheses. Ratios are taken run by run, so that what disturbed a");
 text("whole run cancels out. \"C:\" are functions of the benchmark's own that promise nothing: the physical floor.\n");
-text("**These are results of the quick form: few and short runs.**\n") if $quick;
+text("**Some or all of this is from the quick form: few and short runs.**\n") if $quick;
 table(['', 'measured on'], map { [ucfirst $_->[0], $_->[1]] } @facts);
 
 # ---- ratios first
@@ -165,8 +167,11 @@ if ($samples->has('core')) {
   my @order = ('clock_read', 'swap_own/threads:1', 'swap_own/threads:2', 'swap_shared/threads:2', 'bare_id_own/threads:1',
     'bare_id_own/threads:2', 'bare_id_shared/threads:2', 'id_own/threads:1', 'id_own/threads:2', 'id_shared/threads:2',
     'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode');
-  table(['', 'CPU ns an item', 'items a second, all threads'],
-    map { ["`$_`", spread($samples->of('core', $_, 'CPU ns an item')), spread($samples->of('core', $_, 'items/s'))] }
+  table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all threads'],
+    map { my $name = $_; my $floor = $name =~ s/^id_/bare_id_/r;
+      ["`$name`", spread($samples->of('core', $name, 'CPU ns an item')),
+       $name =~ /^id_/ ? spread($samples->ratio('core', [$name, 'CPU ns an item'], [$floor, 'CPU ns an item'])) : '',
+       spread($samples->of('core', $name, 'items/s'))] }
       subjects('core', 'items/s', @order));
 }
 
@@ -327,5 +332,10 @@ if ($samples->has('first')) {
   table(['', 'call, CPU µs', 'statement, µs'],
     map { my $subject = $_; [$subject, map { spread($samples->of('first', $subject, $_)) } 'call, us', 'statement, us'] }
       'next_id', 'nextval cache 1');
+}
+if (@when) {
+  text("## When\n");
+  text("With the load average before and after: what is above the work of the part itself was others'.\n");
+  table(['part', 'form', 'date', 'load before', 'after'], @when);
 }
 close $md;
