@@ -5,7 +5,7 @@ use warnings;
 
 our $directory;
 my %colour = (ours => 0x2f7d5b, floor => 0x8a8f98, other => 0xc0793a);
-my @palette = ('#2f7d5b', '#c0793a', '#5b6fb5', '#b5495b', '#8a8f98', '#7b5aa6');
+my @palette = ('#c0793a', '#5b6fb5', '#b5495b', '#7b5aa6');
 
 sub gnuplot {
   my ($name, $height, $commands) = @_;
@@ -64,11 +64,12 @@ END
 sub lines {
   my ($name, $title, $x, $y, $settings, @lines) = @_;
   return unless @lines;
-  my ($data, @plots) = ('');
+  my ($data, $others, @plots) = ('', 0);
   for my $i (0 .. $#lines) {
     my ($label, @points) = @{ $lines[$i] };
     $data .= "\$line$i << EOD\n" . join('', map {"$_->[0] $_->[1]\n"} @points) . "EOD\n";
-    push @plots, "\$line$i using 1:2 with linespoints pt 7 ps 0.4 lw 2 lc rgb \"$palette[$i % @palette]\" title "
+    my $colour = $label =~ /^next_id/ ? '#2f7d5b' : $label =~ /^C:/ ? '#8a8f98' : $palette[$others++ % @palette];
+    push @plots, "\$line$i using 1:2 with linespoints pt 7 ps 0.4 lw 2 lc rgb \"$colour\" title "
       . quoted($label);
   }
   gnuplot($name, 420, <<"END");
@@ -76,6 +77,7 @@ $data
 set label 1 @{[quoted($title)]} at screen 0.02, screen 1 offset 0, -1.2 font ",15" textcolor rgb "#111111"
 set xlabel @{[quoted($x)]}
 set ylabel @{[quoted($y)]}
+set key outside right top Left reverse
 $settings
 plot @{[join(', ', @plots)]}
 END

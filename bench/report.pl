@@ -51,19 +51,21 @@ sub subjects {
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
 }
 
-my %machine;
 my @facts;
 if (open my $in, '<', "$out/results/machine.tsv") {
   while (<$in>) { chomp; my ($name, $value) = split /\t/, $_, 2; push @facts, [$name, $value // ''] }
 }
-my %fact = map { @$_ } @facts;
-my $quick = ($fact{form} // '') eq 'quick';
+my @when;
+if (open my $in, '<', "$out/results/when.tsv") {
+  while (<$in>) { chomp; push @when, [split /\t/] }
+}
+my $quick = grep { $_->[1] eq 'quick' } @when;
 
 text("# Results\n");
 text("Written by `bench/run`; how it measures and where the nanoseconds go is in [README.md](README.md). Values are");
 text("medians, with the least and the greatest run in parentheses. Ratios are taken run by run, so that what disturbed a");
 text("whole run cancels out. \"C:\" are functions of the benchmark's own that promise nothing: the physical floor.\n");
-text("**These are results of the quick form: few and short runs.**\n") if $quick;
+text("**Some or all of this is from the quick form: few and short runs.**\n") if $quick;
 table(['', 'measured on'], map { [ucfirst $_->[0], $_->[1]] } @facts);
 
 # ---- ratios first
@@ -165,8 +167,11 @@ if ($samples->has('core')) {
   my @order = ('clock_read', 'swap_own/threads:1', 'swap_own/threads:2', 'swap_shared/threads:2', 'bare_id_own/threads:1',
     'bare_id_own/threads:2', 'bare_id_shared/threads:2', 'id_own/threads:1', 'id_own/threads:2', 'id_shared/threads:2',
     'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode');
-  table(['', 'CPU ns an item', 'items a second, all threads'],
-    map { ["`$_`", spread($samples->of('core', $_, 'CPU ns an item')), spread($samples->of('core', $_, 'items/s'))] }
+  table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all threads'],
+    map { my $name = $_; my $floor = $name =~ s/^id_/bare_id_/r;
+      ["`$name`", spread($samples->of('core', $name, 'CPU ns an item')),
+       $name =~ /^id_/ ? spread($samples->ratio('core', [$name, 'CPU ns an item'], [$floor, 'CPU ns an item'])) : '',
+       spread($samples->of('core', $name, 'items/s'))] }
       subjects('core', 'items/s', @order));
 }
 
@@ -220,16 +225,16 @@ if ($samples->has('single')) {
 # ---- reads
 
 if ($samples->has('read')) {
-  my %m = map { $_ => $samples->median('read', @$_) } ();
   my $rows = $samples->median('read', 'rows', 'rows');
   my $saved = $samples->median('read', "created_at's index", 'index bytes');
   my $tables = $samples->median('read', 'key and created_at', 'table bytes') - $samples->median('read', 'key alone', 'table bytes');
   text("## A day out of thirty\n");
   text("The rows of a day out of ", number($rows), ", found through the primary key, and through a `created_at` column with an");
   text("index of its own.\n");
-  table(['', 'ms'], map { [$_, spread($samples->of('read', $_, 'ms'))] } 'a day by created_within(id)', 'a day by created_at');
-  text("Ratio of the times: ", spread($samples->ratio('read', ['a day by created_within(id)', 'ms'], ['a day by created_at', 'ms'])),
-    ". The key alone saves the index, ", sprintf('%.1f', $saved / $rows), " bytes a row (", sprintf('%.1f', $saved / 1048576),
+  table(['', 'ms', 'CPU ms, with planning'],
+    map { my $way = $_; [$way, map { spread($samples->of('read', $way, $_)) } 'ms', 'CPU ms'] } 'a day by created_within(id)', 'a day by created_at');
+  text("By the key, of `created_at`: ", spread($samples->ratio('read', ['a day by created_within(id)', 'CPU ms'], ['a day by created_at', 'CPU ms'])),
+    " in CPU time. The key alone saves the index, ", sprintf('%.1f', $saved / $rows), " bytes a row (", sprintf('%.1f', $saved / 1048576),
     " MiB), and the column, ", sprintf('%.1f', $tables / $rows), " bytes a row.\n");
 }
 
@@ -246,9 +251,11 @@ if ($samples->has('crowd')) {
         'next_id, own shards', 'nextval cache 100', 'nextval cache 1'));
   my @order = subjects('crowd', 'ids/s, 16 clients', 'no generator', 'C: clock and swap, one word', 'next_id, one shard',
     'next_id, own shards', 'nextval cache 100', 'nextval cache 1', 'UUID v4', 'UUID v7', 'Instagram, one expression');
-  Chart::bars('crowd', '16 clients on 2 CPUs, 100 ids a statement: millions of ids a second', 'millions of ids a second', 0,
+  Chart::bars('crowd', '16 clients, 1,000 ids a statement', 'millions of ids a second', 0,
     map { [$_, kind($_), map { $_ / 1e6 } $samples->of('crowd', $_, 'ids/s, 16 clients')] } @order);
-  text("Clients of pgbench, each statement minting 100 ids; ids a second of all clients:\n");
+  text("Clients of pgbench, each statement minting 1,000 ids, ten a row; ids a second of all clients:\n");
+  my $waited = $samples->median('crowd', 'next_id', 'waits');
+  text("Pacing was in the way: ", number($waited), " calls waited for the clock.\n") if $waited;
   picture('crowd', 'Ids a second of 16 clients, by generator');
   my @counts = grep { my $n = $_; subjects('crowd', "ids/s, $n clients", @order) } 1, 2, 16;
   table(['', (map {"$_ client" . ($_ > 1 ? 's' : '')} @counts), 'of `nextval` cache 1 at 16'],
@@ -322,8 +329,13 @@ if (open my $in, '<', "$out/results/stall_histogram.tsv") {
 if ($samples->has('first')) {
   text("## First call of a session\n");
   text("A new connection each time. \"Call\" is the function with its look-up, \"statement\" what the client waits for.\n");
-  table(['', 'call, µs', 'statement, µs'],
+  table(['', 'call, CPU µs', 'statement, µs'],
     map { my $subject = $_; [$subject, map { spread($samples->of('first', $subject, $_)) } 'call, us', 'statement, us'] }
       'next_id', 'nextval cache 1');
+}
+if (@when) {
+  text("## When\n");
+  text("With the load average before and after: what is above the work of the part itself was others'.\n");
+  table(['part', 'form', 'date', 'load before', 'after'], @when);
 }
 close $md;

@@ -76,16 +76,23 @@ tps() {
   fi
 }
 
+# note_when PART LOAD: parts can be measured apart, so each has its own date, form, and load average before
+# and after.
+note_when() {
+  local when=$out/results/when.tsv
+  touch "$when"
+  { grep -v "^$1	" "$when" || true; printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$(by_form full quick)" \
+    "$(date -u '+%Y-%m-%d %H:%M UTC')" "$2" "$(cut -d' ' -f1 /proc/loadavg)"; } >"$when.new"
+  mv "$when.new" "$when"
+}
+
 describe_machine() {
   {
-    echo "date	$(date -u '+%Y-%m-%d %H:%M UTC')"
-    echo "form	$(by_form full quick)"
     echo "processor	$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, $(
       if grep -q '^flags.* hypervisor' /proc/cpuinfo; then echo 'a virtual machine'; else echo 'bare metal'; fi)"
     echo "clock source	$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null || echo unknown)"
     echo "memory	$(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
     echo "system	$(. /etc/os-release; echo "$PRETTY_NAME"), Linux $(uname -r)"
-    echo "load average before	$(cut -d' ' -f1-3 /proc/loadavg)"
     echo "PostgreSQL	$("$pg_config" --version | sed 's/^PostgreSQL //')"
     echo "compiler	$(g++ --version | head -1)"
     echo "flags	$(unprivileged make -C "$work/source" -nB PG_CONFIG="$pg_config" src/pg/mint.o |

@@ -38,7 +38,7 @@ COMMENT ON FUNCTION bench.cpu_ns() IS
 CREATE FUNCTION bench.once(called regprocedure, argument bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_once' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.once(regprocedure, bigint) IS
-  'Nanoseconds of one call, the look-up of the function included';
+  'CPU nanoseconds of one call, the look-up of the function included';
 
 CREATE FUNCTION bench.rate(called regprocedure, arguments bigint[], start timestamptz, seconds float8,
                            OUT calls bigint, OUT wall_ns bigint, OUT cpu_ns bigint)

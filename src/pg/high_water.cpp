@@ -140,9 +140,8 @@ void attach() {
 
   // One lock at a time: DROP EXTENSION takes those of all members, in an order of its own.
   Relation mark = nullptr;
-  Members members{};
   while (mark == nullptr) {
-    members = session_members();
+    const Members members = session_members();
     if (check_seal(members)) mark = open_mark(members.high_water, AccessShareLock);
   }
   check_mark(mark);
@@ -167,8 +166,6 @@ void attach() {
     slot->limit.store(0, std::memory_order_relaxed);
     slot->generation.fetch_add(1, std::memory_order_release);
   }
-  slot->seal = members.seal;
-  slot->seal_here = members.seal_here;
   session.slot = slot;
   session.mark = oid;
   session.mark_storage = storage;

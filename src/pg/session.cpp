@@ -32,21 +32,6 @@ void on_relation_change(Datum, Oid relation) {
   session.members = Members{};
 }
 
-// What an earlier session found by membership. A sequence that still exists is still a member: only
-// dropping the extension could change that, and drops the sequence too. Spares a session's first call
-// the catalogue of dependencies, which costs it more than everything else together.
-Members remembered_members() {
-  Members known{};
-  if (const Slot* const slot = find_slot()) {
-    LWLockAcquire(state->lock, LW_SHARED);
-    if (slot->database == MyDatabaseId) known = {slot->mark, slot->seal, slot->seal_here};
-    LWLockRelease(state->lock);
-  }
-  for (const Oid oid : {known.high_water, known.seal, known.seal_here})
-    if (!OidIsValid(oid) || get_rel_relkind(oid) != RELKIND_SEQUENCE) return Members{};
-  return known;
-}
-
 }  // namespace
 
 void watch_session() {
@@ -60,8 +45,7 @@ void watch_session() {
 const Members& session_members() {
   watch_session();
   if (!session.members.complete()) {
-    Members found = remembered_members();  // either may run the callback above
-    if (!found.complete()) found = find_members();
+    const Members found = find_members();  // may run the callback above
     session.members = found;
   }
   return session.members;

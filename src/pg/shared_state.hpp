@@ -19,8 +19,6 @@ struct alignas(64) Slot {
   Oid database;  // InvalidOid: free
   Oid mark;      // snowflake.high_water: relation, and its storage
   Oid mark_storage;
-  Oid seal;          // the other members, for sessions to come
-  Oid seal_here;
   std::atomic<uint32_t> generation;  // raised whenever published limits stop being good
   std::atomic<uint64_t> limit;       // positions below it may be claimed; rises within a generation
   std::atomic<int64_t>
