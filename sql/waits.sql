@@ -30,13 +30,16 @@ ALTER SYSTEM SET snowflake.max_lead = '60s';
 SELECT pg_reload_conf();
 \c -
 SET timezone = 'UTC';
--- A batch may use half of the lead
-CREATE TABLE pushed AS SELECT sum(cardinality(snowflake.next_ids(951, 1000000))) AS ids FROM generate_series(1, 29);
-SELECT ids FROM pushed;
+-- 29 million ids are 28 seconds of a shard. A batch may use half of the lead, 30 seconds, and no more ...
+SET snowflake.max_wait = 0;
+SELECT sum(cardinality(snowflake.next_ids(951, 1000000))) AS ids FROM generate_series(1, 29);
+SELECT * FROM refusal('SELECT snowflake.next_ids(951, 1000000) FROM generate_series(1, 30)');
+-- ... so that single calls find room beside it
+SELECT count(snowflake.next_id(951)) FROM generate_series(1, 10000);
+RESET snowflake.max_wait;
 SELECT snowflake.last_id() AS last \gset
 SELECT snowflake.time_of(:last) > clock_timestamp() + interval '20 seconds' AS far_ahead,
-       snowflake.time_of(:last) < clock_timestamp() + interval '30 seconds' AS half_the_lead
-  FROM snowflake.clock_status;
+       snowflake.time_of(:last) < clock_timestamp() + interval '30.1 seconds' AS half_the_lead;
 SELECT lead > interval '20 seconds' AS lead FROM snowflake.clock_status;
 -- The mark is above them
 SELECT last_value > extract(epoch FROM snowflake.time_of(:last)) * 1000 AS covered FROM snowflake.high_water;
