@@ -50,7 +50,9 @@ struct Journal {
   int64_t ids[kJournalSize];
 };
 
-inline size_t word_of(uint32_t shard) { return shard % kWords; }
+inline size_t word_of(uint32_t shard) {
+  return shard % kWords;
+}
 
 inline void lift(Word& word, uint64_t floor) {
   word.shard.lift(floor);
@@ -186,4 +188,4 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
   std::printf("%zu ids, %zu changes of claimer, %zu limits\n", all.size(), turns, gaps.size());
 }
 
-}  // namespace gnu::visibility("hidden")]]snowflake
+}  // namespace snowflake

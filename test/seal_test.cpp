@@ -32,7 +32,9 @@ TEST(Seal, EveryLayoutRoundTrips) {
   });
 }
 
-TEST(Seal, ZeroIsNoLayout) { EXPECT_NE(check(layout_of(0)), LayoutError::none); }
+TEST(Seal, ZeroIsNoLayout) {
+  EXPECT_NE(check(layout_of(0)), LayoutError::none);
+}
 
 // Any number may stand in the table. Where the layout is accepted, it is the one sealed.
 TEST(Seal, GarbageIsRefusedOrExact) {

@@ -80,4 +80,4 @@ class ModelShard {
   ModelPoint last_{0, 0};
 };
 
-}  // namespace gnu::visibility("hidden")]]snowflake
+}  // namespace snowflake

@@ -50,6 +50,9 @@ TEST(ShardSpread, ABurstCarriesToSequenceZero) {
   mint(word, 100, 8, layout.ids_per_tick() - 1);  // sequences 1 to 1023
   EXPECT_EQ(mint(word, 100, 8), layout.first_position(101));
   EXPECT_EQ(mint(word, 101, 8), layout.first_position(101) + 1);
+
+  mint(word, 101, 7, layout.ids_per_tick() - 2);  // sequences 2 to 1023, and the clock follows
+  EXPECT_EQ(mint(word, 102, 7), layout.first_position(102));
 }
 
 TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {

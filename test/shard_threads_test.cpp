@@ -43,7 +43,9 @@ void run(const Plan& plan, uint64_t salt) {
     run_once(plan, salt + 10 * round);
 }
 
-TEST(ShardThreads, ShareWordsWithoutSharingIds) { run({}, 100); }
+TEST(ShardThreads, ShareWordsWithoutSharingIds) {
+  run({}, 100);
+}
 
 TEST(ShardThreads, WithoutLead) {
   Plan plan;

@@ -149,11 +149,13 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
        << +layout.sequence_bits << " tick " << layout.tick_ms << " epoch " << layout.epoch_ms;
 }
 
-inline void PrintTo(LayoutError error, std::ostream* out) { *out << describe(error); }
+inline void PrintTo(LayoutError error, std::ostream* out) {
+  *out << describe(error);
+}
 
 inline void PrintTo(Outcome outcome, std::ostream* out) {
   constexpr const char* names[] = {"claimed", "ahead_of_clock", "at_limit", "exhausted"};
   *out << names[static_cast<size_t>(outcome)];
 }
 
-}  // namespace gnu::visibility("hidden")]]snowflake
+}  // namespace snowflake
