@@ -19,7 +19,7 @@ int64_t highest_limit_ms() {
   int64_t highest = 0;
   LWLockAcquire(state->lock, LW_SHARED);
   for (int i = 0; i < max_databases; ++i) {
-    const uint64_t limit = slots[i].limit.load(std::memory_order_relaxed);
+    const uint64_t limit = slots[i].limit.read();
     if (limit != 0) highest = std::max(highest, layout.ms_of_tick(layout.tick_of_position(limit)));
     if (slots[i].database == MyDatabaseId)
       highest = std::max(highest, slots[i].known_ms.load(std::memory_order_relaxed));

@@ -74,7 +74,7 @@ uint64_t half_reserve() {
 }
 
 void take_limit(bool more_is_written) {
-  session.limit = session.slot->limit.load(std::memory_order_acquire);
+  session.limit = session.slot->limit.read();
   session.attention = more_is_written || session.limit < half_reserve()
                           ? session.limit
                           : session.limit - half_reserve();
@@ -115,9 +115,7 @@ bool still_ours(Relation mark) {
 void publish(int64_t mark_ms) {
   LWLockAcquire(state->lock, LW_EXCLUSIVE);
   if (session.holds_limit()) {
-    const uint64_t limit = limit_of(mark_ms);
-    if (limit > session.slot->limit.load(std::memory_order_relaxed))
-      session.slot->limit.store(limit, std::memory_order_release);
+    session.slot->limit.publish(limit_of(mark_ms));
   } else {
     session.attached = false;
   }
@@ -127,7 +125,7 @@ void publish(int64_t mark_ms) {
 void withdraw_limit(Slot* slot) {
   LWLockAcquire(state->lock, LW_EXCLUSIVE);
   slot->seal_checked.store(0, std::memory_order_relaxed);
-  slot->limit.store(0, std::memory_order_relaxed);
+  slot->limit.withdraw();
   slot->generation.fetch_add(1, std::memory_order_release);
   LWLockRelease(state->lock);
   session.attached = false;
@@ -163,7 +161,7 @@ void attach() {
   if (slot->mark != oid || slot->mark_storage != storage || stored < known) {
     slot->mark = oid;
     slot->mark_storage = storage;
-    slot->limit.store(0, std::memory_order_relaxed);
+    slot->limit.withdraw();
     slot->generation.fetch_add(1, std::memory_order_release);
   }
   session.slot = slot;
@@ -180,7 +178,7 @@ void attach() {
 
 void extend_limit(uint64_t position) {
   // Somebody else may have done it.
-  if (session.holds_limit() && session.slot->limit.load(std::memory_order_acquire) > position) {
+  if (session.holds_limit() && session.slot->limit.read() > position) {
     take_limit(false);
     return;
   }

@@ -9,6 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/layout.hpp"
+#include "core/limit.hpp"
 #include "core/seal.hpp"
 #include "core/shard.hpp"
 #include "core/shard_set.hpp"

@@ -81,7 +81,7 @@ void free_slots_of_dropped_databases() {
     LWLockAcquire(state->lock, LW_EXCLUSIVE);
     if (slots[i].database == database) {
       slots[i].database = slots[i].mark = slots[i].mark_storage = InvalidOid;
-      slots[i].limit.store(0, std::memory_order_relaxed);
+      slots[i].limit.withdraw();
       slots[i].known_ms.store(0, std::memory_order_relaxed);
       slots[i].floor_ms.store(0, std::memory_order_relaxed);
       slots[i].seal_checked.store(0, std::memory_order_relaxed);

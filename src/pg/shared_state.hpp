@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/limit.hpp"
 #include "core/shard.hpp"
 #include "pg/postgres.hpp"
 
@@ -20,7 +21,7 @@ struct alignas(64) Slot {
   Oid mark;      // snowflake.high_water: relation, and its storage
   Oid mark_storage;
   std::atomic<uint32_t> generation;  // raised whenever published limits stop being good
-  std::atomic<uint64_t> limit;       // positions below it may be claimed; rises within a generation
+  Limit limit;                       // positions below it may be claimed; rises within a generation
   std::atomic<int64_t>
       known_ms;  // greatest mark read or written; the words are lifted to what was read
   std::atomic<int64_t> floor_ms;      // the mark that was found when the slot was loaded

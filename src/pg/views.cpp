@@ -84,7 +84,7 @@ SF_SQL_FUNCTION(clock_status) {
   for (int i = 0; i < max_databases; ++i) {
     if (slots[i].database != MyDatabaseId) continue;
     floor_ms = slots[i].floor_ms.load(std::memory_order_relaxed);
-    limit = slots[i].limit.load(std::memory_order_relaxed);
+    limit = slots[i].limit.read();
   }
   LWLockRelease(state->lock);
 

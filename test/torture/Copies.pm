@@ -147,6 +147,7 @@ sub planned
 	my ($w, $standby, $hold) = @_;
 	my $old = $w->main;
 	ask_standby($w, $standby);
+	sleep 1;    # what was read then is out of date by now
 	$w->stop($old, 'fast');
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
@@ -177,7 +178,7 @@ sub branch
 	$w->mint($node, $_->{name}, $_->{line}) for @branches;
 	$w->start_clients($_, 1) for @branches;
 	sleep $hold;
-	$w->set_clock($node, $w->{base});
+	$w->correct_clock($node, $offset, $branches[0]{name});
 	ok($w->settles(30, @branches), 'the copy mints when its clock is right');
 	$w->stop_clients($_) for @branches;
 	$w->discard($node);

@@ -57,7 +57,7 @@ sub between_lives
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
 	$w->{base} += $step if $step > 0;    # the world has moved on
-	$w->set_clock($node, $w->{base});
+	$w->correct_clock($node, $step, $w->{groups}[0]{name});
 	return;
 }
 

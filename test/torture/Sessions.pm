@@ -12,6 +12,7 @@ our %faults = (
 	drop_create   => \&drop_create,
 	drop_rollback => \&drop_rollback,
 	alter_mark    => \&alter_mark,
+	raise_mark    => \&raise_mark,
 	long_lock     => \&long_lock,
 	cancel        => \&cancel,
 	connections   => \&connections,
@@ -55,18 +56,22 @@ sub defaults
 sub drop_create
 {
 	my ($w) = @_;
-	my ($together, $step, $crash) = (pick(0, 1), pick(0, -0.05, -0.5, -3), pick(0, 1, 1));
+	my ($together, $step, $crash, $idle) =
+	  (pick(0, 1), pick(0, -0.05, -0.5, -3, -3), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
+	# Where nobody mints before the crash, what CREATE EXTENSION wrote is all there is.
+	$w->stop_clients($group) if $idle;
 	$w->set_clock($w->main, $w->{base} + $step);
 	my $sql = $drop_create . defaults($w);
 	$sql = "BEGIN;$sql COMMIT;" if $together;
 	$w->must($w->main, $group->{name}, "SET lock_timeout = '20s'; $sql");
-	$w->mint($w->main, $group->{name}, $group->{line});
+	$w->mint($w->main, $group->{name}, $group->{line}) if !$idle;
 	sleep 0.2;
-	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
+	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash || $idle;
+	$w->start_clients($group) if $idle;
 	$w->set_clock($w->main, $w->{base});
 	return 'DROP and CREATE EXTENSION' . ($together ? ' in one transaction' : '') . ", clock $step s"
-	  . ($crash ? ', then SIGKILL of the server' : '');
+	  . ($crash || $idle ? ', then SIGKILL of the server' : '') . ($idle ? ' before the first id' : '');
 }
 
 sub drop_rollback
@@ -83,23 +88,21 @@ sub drop_rollback
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Whoever raises the mark is heard; whoever lowers it is corrected when it is next extended. A crash
-# in between is his own doing, so that much is waited for.
+# Whoever lowers the mark is corrected when it is next extended. A crash in between is his own doing,
+# so that much is waited for.
 sub alter_mark
 {
 	my ($w) = @_;
-	my ($how, $crash, $step) = (int rand 5, pick(0, 1), pick(0, -0.5, -3));
+	my ($how, $crash, $step) = (int rand 4, pick(0, 1), pick(0, -0.5, -3));
 	my $group = first($w);
 	my @sql = (
 		'ALTER SEQUENCE snowflake.high_water RESTART',
 		"SELECT setval('snowflake.high_water', last_value - 100000) FROM snowflake.high_water",
-		"SELECT setval('snowflake.high_water', last_value + 3000) FROM snowflake.high_water",
 		'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT pg_sleep(0.3); ROLLBACK',
 		'ALTER SEQUENCE snowflake.high_water CACHE 7');
 	my $stored = "SELECT last_value FROM snowflake.high_water";
 	my $before = $w->must($w->main, $group->{name}, $stored);
-	my $answer = $w->must($w->main, $group->{name}, $sql[$how]);
-	$before = $answer if $how == 2;    # a raise stands as well
+	$w->must($w->main, $group->{name}, $sql[$how]);
 	my $corrected = 0;
 	for (1 .. 100)
 	{
@@ -110,6 +113,32 @@ sub alter_mark
 	ok($corrected, "the mark is not left below $before");
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash && $corrected;
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
+}
+
+# Whoever raises the mark, as a restored dump does, is heard: it is never lowered again, and the ids
+# below it are not minted once the next extension has seen it.
+sub raise_mark
+{
+	my ($w) = @_;
+	my ($crash, $step) = (pick(0, 1), pick(0, -0.5, -3));
+	my $group = first($w);
+	my $raised = $w->must($w->main, $group->{name},
+		"SELECT setval('snowflake.high_water', last_value + 3000) FROM snowflake.high_water");
+	my $lowest = $raised;
+	for (1 .. 15)
+	{
+		sleep 0.1;
+		my $stored = $w->must($w->main, $group->{name}, 'SELECT last_value FROM snowflake.high_water');
+		$lowest = $stored if $stored < $lowest;
+	}
+	cmp_ok($lowest, '>=', $raised, 'a raised mark is not lowered');
+	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
+	$w->settles(30);
+	$w->mint($w->main, $group->{name}, $group->{line});
+	cmp_ok($w->must($w->main, $group->{name},
+		"SELECT (extract(epoch FROM snowflake.time_of($w->{last_id})) * 1000)::bigint"), '>=', $raised,
+		'and ids are above it');
+	return 'mark raised by 3 s' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
 sub long_lock
@@ -218,7 +247,7 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line($node), clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	sleep 6;
+	sleep 3 + $w->{reserve} / 1000;    # so that its mark, the template of theirs, is in the past
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
 	my $first = $new->();

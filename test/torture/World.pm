@@ -75,6 +75,20 @@ sub write_clock
 	return;
 }
 
+# Sets a server's clock right. Where it had started under one that was far behind, that is a jump
+# ahead like any other, and an administrator has to confirm it.
+sub correct_clock
+{
+	my ($self, $node, $step, $database) = @_;
+	$self->set_clock($node, $self->{base});
+	return if $step >= -3600;
+	my (undef, undef, $error) = $self->query($node, $database,
+		'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
+	like($error, qr/55000.*the clock jumped ahead/s, 'a clock that jumps ahead is not believed');
+	$self->must($node, $database, 'SELECT snowflake.accept_clock()');
+	return;
+}
+
 sub clock_file { my ($self, $node) = @_; return "$self->{dir}/clock." . $node->name; }
 
 # Servers

@@ -18,7 +18,7 @@ use Copies;
 my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
-	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i') or exit 2;
+	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i') or exit 2;
 if ($options{list})
 {
 	print "$_\n" for sort keys %faults;    # goes to the log; scripts/torture prints it
@@ -51,7 +51,7 @@ $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
 $reserve  = $options{reserve}            if $options{reserve};
 $delay    = $options{'wal-writer-delay'} if $options{'wal-writer-delay'};
-note("seed $options{seed}, $options{seconds} s: layout $layout, max_lead $max_lead ms, reserve $reserve ms, "
+note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "$options{seconds} s") . ": layout $layout, max_lead $max_lead ms, reserve $reserve ms, "
 	  . "wal_writer_delay $delay ms");
 
 my $w = World->new(
@@ -85,7 +85,7 @@ ok($w->settles(30), 'mints before the first fault');
 # Every fault has its turn before any has its second.
 my $end = clock_gettime(CLOCK_MONOTONIC) + $options{seconds};
 my ($step, @turn) = (0);
-while (clock_gettime(CLOCK_MONOTONIC) < $end)
+while ($options{rounds} ? $step < $options{rounds} * @names : clock_gettime(CLOCK_MONOTONIC) < $end)
 {
 	draw(++$step);
 	if (!@turn)
