@@ -124,13 +124,6 @@ SELECT snowflake.next_id(900);
 CREATE EXTENSION snowflake;
 SELECT left_over(900) > :a AS works_again;
 
--- An extension of that name that has other members is another product
-ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
-\c -
-SELECT snowflake.next_id(900);
-\echo SQLSTATE :SQLSTATE
-ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
-SELECT snowflake.next_id(900) > :a AS works_again;
 -- The mark is found as a member, whatever else is called so, and whatever search_path says
 CREATE SCHEMA evil;
 CREATE SEQUENCE evil.high_water MINVALUE 0 START 0;
@@ -158,7 +151,12 @@ SELECT count(*), count(DISTINCT id) AS ids FROM t;
 CREATE DATABASE regress_snowflake_copy TEMPLATE regress_snowflake;
 \c regress_snowflake_copy
 SET client_min_messages = warning;
--- (nothing has been minted in it yet, and still a transaction may not recreate the extension and mint)
+-- An extension of that name that has other members is another product
+ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
+SELECT snowflake.next_id(900);
+\echo SQLSTATE :SQLSTATE
+ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
+-- Nothing has been minted in it yet, and still a transaction may not recreate the extension and mint
 BEGIN;
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;

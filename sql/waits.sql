@@ -67,6 +67,7 @@ SELECT snowflake.next_id(951);
 SELECT snowflake.next_ids(951, 1000000);
 \echo SQLSTATE :SQLSTATE
 RESET statement_timeout;
+SELECT snowflake.time_of(:last) > clock_timestamp() + interval '5 seconds' AS long_before_it_could_be_had;
 SELECT waits >= 2 AS waits, wait_time >= interval '100 ms' AS wait_time FROM snowflake.shard_stats WHERE shard = 951;
 
 -- With room again, minting goes on above everything before
@@ -78,3 +79,14 @@ ALTER SYSTEM RESET snowflake.max_lead;
 SELECT pg_reload_conf();
 \c -
 SHOW snowflake.max_lead;
+
+-- A mark that is far ahead, as after a start with the clock set back: refused, and each attempt leaves
+-- the mark where it is, or a restart loop would drive it away from the clock for good
+SET timezone = 'UTC';
+SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 100000) AS raised \gset
+\c -
+SET timezone = 'UTC';
+SELECT * FROM refusal('SELECT snowflake.next_id(952)');
+SELECT * FROM refusal('SELECT snowflake.next_id(953)');
+SELECT last_value = :raised AS mark_same FROM snowflake.high_water;
+SELECT floor >= to_timestamp(:raised / 1000.0) AS floor FROM snowflake.clock_status;
