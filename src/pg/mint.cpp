@@ -114,8 +114,10 @@ void next_ids(int shard, int count, int64_t* out) {
 }  // namespace
 
 SF_SQL_FUNCTION(next_id) {
-  if (PG_ARGISNULL(0)) [[unlikely]]
+  if (PG_ARGISNULL(0)) [[unlikely]] {
+    if (state == nullptr) error_not_preloaded();
     error_shard_null();
+  }
   PG_RETURN_INT64(next_id(PG_GETARG_INT32(0), "next_id()"));
 }
 
@@ -126,6 +128,7 @@ SF_SQL_FUNCTION(next_id_default) {
 }
 
 SF_SQL_FUNCTION(next_ids) {
+  if (state == nullptr) error_not_preloaded();
   if (PG_ARGISNULL(0)) error_shard_null();
   if (PG_ARGISNULL(1)) error_count_null();
   const int shard = PG_GETARG_INT32(0);

@@ -132,8 +132,8 @@ sub error_pattern
 {
 	my ($expected) = @_;
 	my $pattern = "(?:ERROR|FATAL):  $expected->{sqlstate}: .*?(?:$expected->{message})";
-	$pattern .= ".*\nDETAIL:  .*?(?:$expected->{detail})" if defined $expected->{detail};
-	$pattern .= ".*\nHINT:  .*?(?:$expected->{hint})" if defined $expected->{hint};
+	$pattern .= "(?s:.*)\nDETAIL:  .*?(?:$expected->{detail})" if defined $expected->{detail};
+	$pattern .= "(?s:.*)\nHINT:  .*?(?:$expected->{hint})" if defined $expected->{hint};
 	return qr/$pattern/;
 }
 

@@ -1,0 +1,171 @@
+# Layouts other than the default, end to end; and the settings that steer shards and sequences.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
+	autovacuum = off
+	include = 'tested.conf'
+	CONF
+
+# Another layout in a database of its own; the clock a little further back each time, so that what
+# the databases share has to hold as well.
+sub start_with
+{
+	my ($settings, $database) = @_;
+	my $file = $node->data_dir . '/tested.conf';
+	open my $handle, '>', $file or die "$file: $!";
+	print $handle "snowflake.max_lead = '60s'\n$settings\n";
+	close $handle;
+	$node->stop('immediate');
+	$node->start;
+	$node->create_database($database)
+	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_database WHERE datname = '$database'") eq '0';
+	return;
+}
+
+# Each id's fields, by decode() and worked out here.
+sub decodes
+{
+	my ($database, $layout, @ids) = @_;
+	my ($bits, $tick, $region_bits) = @$layout{qw(bits tick region_bits)};
+	my ($time_bits, $shard_bits, $sequence_bits) = @$bits;
+	my @wrong;
+	my @rows = $node->ids(<<~"SQL", $database);
+		SELECT id, (extract(epoch FROM d.created_at) * 1000)::bigint, d.shard, d.sequence,
+		       snowflake.region_of(id), abs(extract(epoch FROM now() - d.created_at)) < 120,
+		       id = snowflake.make_id(d.created_at, d.shard, d.sequence)
+		  FROM unnest(ARRAY[${\ join ',', @ids}]) AS id, snowflake.decode(id) AS d
+		SQL
+	foreach (@rows)
+	{
+		my ($id, @fields) = split /\|/;
+		my $shard = $id >> $sequence_bits & (1 << $shard_bits) - 1;
+		my @expected = (
+			1735689600000 + ($id >> $shard_bits + $sequence_bits) * $tick,
+			$shard, $id & (1 << $sequence_bits) - 1,
+			$region_bits ? $shard >> $shard_bits - $region_bits : 0, 't', 't');
+		push @wrong, "$id: @fields instead of @expected" if "@fields" ne "@expected";
+	}
+	push @wrong, 'no ids' if !@rows;
+	is("@wrong", '', "$database: ids decode to what their bits say");
+	return;
+}
+
+my %layouts = (
+	twitter => { settings => "snowflake.layout = 'twitter'", bits => [ 41, 10, 12 ], tick => 1, region_bits => 5 },
+	js53 => { settings => "snowflake.layout = 'js53'", bits => [ 38, 7, 8 ], tick => 10, region_bits => 0 },
+	regions => { settings => "snowflake.layout = '41/3+10/10'", bits => [ 41, 13, 10 ], tick => 1, region_bits => 3 },
+	seconds => {
+		settings => "snowflake.layout = '28/22/13'\nsnowflake.tick = '1s'",
+		bits => [ 28, 22, 13 ],
+		tick => 1000,
+		region_bits => 0 });
+
+foreach my $database (sort keys %layouts)
+{
+	my $layout = $layouts{$database};
+	my ($time_bits, $shard_bits, $sequence_bits) = @{ $layout->{bits} };
+	my $last = (1 << $shard_bits) - 1;
+	my $ledger = Snowflake::Ledger->new(sequence_bits => $sequence_bits, shard_bits => $shard_bits);
+
+	start_with($layout->{settings}, $database);
+	my $mint = <<~"SQL";
+		SELECT snowflake.next_id($last) FROM generate_series(1, 300);
+		SELECT snowflake.next_id(g * 7 % $last) FROM generate_series(1, 300) g;
+		SELECT unnest(snowflake.next_ids(1, 2000));
+		SQL
+	my @ids = $node->ids($mint, $database);
+	decodes($database, $layout, @ids[ 0 .. 3, 298 .. 305, 596 .. 602, 2599 ]);
+	$ledger->record('first', @ids);
+	$node->refuses(
+		"SELECT snowflake.next_id(${\ ($last + 1)})",
+		{
+			sqlstate => '22023',
+			message => 'shard ' . ($last + 1) . ' is out of range',
+			detail => "has shards 0 to $last",
+			hint => 'Pass a shard of the layout'
+		},
+		"$database: the shard after the last", $database);
+	is($node->safe_psql($database, 'SELECT time_bits, region_bits + local_bits, sequence_bits, tick = '
+		  . "interval '$layout->{tick} ms', shards FROM snowflake.layout"),
+		join('|', @{ $layout->{bits} }, 't', $last + 1), "$database: the view layout says so");
+
+	my @writers = map { $node->start_writer($mint x 3, $database) } 1 .. 2;
+	foreach my $writer (@writers)
+	{
+		my $end = $node->finish_writer($writer);
+		is($end->{errors}, '', "$database: $writer->{name} minted on");
+		$ledger->record($writer->{name}, @{ $end->{ids} });
+	}
+	$node->clock->step(-5);
+	start_with($layout->{settings}, $database);
+	$ledger->new_life;
+	$ledger->record('second', $node->ids($mint, $database));
+	$ledger->check(20_000, "$database, two lives");
+	cmp_ok($ledger->highest($last), '<', 2**53, 'js53: ids are exact in JavaScript') if $database eq 'js53';
+}
+
+# Shards that share a word: 4 million shards, 65,536 words.
+{
+	my $ledger = Snowflake::Ledger->new(sequence_bits => 13, shard_bits => 22);
+	start_with($layouts{seconds}{settings}, 'seconds');
+	my $mint = <<~'SQL' x 20;
+		SELECT snowflake.next_id(5 + 65536 * (g % 64)) FROM generate_series(1, 200) g;
+		SELECT unnest(snowflake.next_ids(5 + 65536, 100));
+		SELECT unnest(snowflake.next_ids(5, 100));
+		SQL
+	my @writers = map { $node->start_writer($mint, 'seconds') } 1 .. 3;
+	foreach my $writer (@writers)
+	{
+		my $end = $node->finish_writer($writer);
+		is($end->{errors}, '', "$writer->{name} minted on");
+		$ledger->record($writer->{name}, @{ $end->{ids} });
+	}
+	$ledger->check(24_000, '64 shards on one word');
+	is($node->safe_psql('seconds', 'SELECT sum(ids) FROM snowflake.shard_stats WHERE shard % 65536 = 5'),
+		'24000', 'which counts them all');
+}
+
+# Ownership. The clock catches up first: what follows is about the present.
+$node->clock->set(0);
+start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 4096'", 'regions');
+is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 4096]) s'), '3', 'own shards are minted');
+foreach my $shard (10, 4095, 4097, 8191)
+{
+	my %expected = (
+		sqlstate => '55000',
+		message => "shard $shard is not owned by this server",
+		detail => 'snowflake.owned_shards is "0-9, 4096"',
+		hint => 'Insert on the server that owns the shard');
+	$node->refuses("SELECT snowflake.next_id($shard)", \%expected, "shard $shard is not", 'regions');
+	$node->refuses("SELECT snowflake.next_ids($shard, 2)", \%expected, 'nor in batches', 'regions');
+}
+is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 4097, 0))'), '4097', 'but decoded');
+
+# A shard by default.
+$node->refuses('SELECT snowflake.next_id()',
+	{ sqlstate => '55000', message => 'snowflake.default_shard is not set', detail => 'without an argument', hint => 'Set snowflake.default_shard' },
+	'no shard, and none by default', 'regions');
+is($node->safe_psql('regions', 'SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())'), '7', 'default_shard');
+$node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
+	{ sqlstate => '55000', message => 'shard 10 is not owned' }, 'which gives nobody a shard of another server', 'regions');
+$node->refuses('SET snowflake.default_shard = 8192; SELECT snowflake.next_id()',
+	{ sqlstate => '22023', message => 'shard 8192 is out of range' }, 'or one that there is not', 'regions');
+
+# Sequence numbers at a low rate: one id a tick.
+my @slowly = (
+	"SELECT snowflake.next_id(3) FROM (SELECT pg_sleep(0.003) FROM generate_series(1, 60) OFFSET 0) s", 'regions');
+is(scalar(grep { $_ & 1023 } $node->ids(@slowly)), 0, 'ids of ticks of their own end in 0');
+$node->reconfigure('snowflake.sequence_spread' => 8);
+my ($before, @spread) = map { $_ & 1023 } $node->ids(@slowly);
+my @unexpected = grep { my $is_next = $_ == ($before + 1) % 8; $before = $_; !$is_next } @spread;
+is("@unexpected", '', 'with sequence_spread = 8, in 0 to 7 in turn');
+
+done_testing();

@@ -1,0 +1,119 @@
+# Servers that are not as they should be: the library not preloaded, loaded twice, in single-user
+# mode, or with an extension that has lost its members.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => "autovacuum = off\nsnowflake.max_lead = 60s\n");
+my $clock = $node->clock;
+my $ledger = Snowflake::Ledger->new;
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE DATABASE other');
+$ledger->record('first', $node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g'));
+
+# LOAD of what is there already.
+is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'LOAD of a preloaded library is harmless');
+
+# Not preloaded.
+my $id = $ledger->highest(1);
+$node->stop;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->start;
+my %missing = (
+	sqlstate => '55000',
+	message => 'snowflake must be loaded when the server starts',
+	detail => 'Its shards live in shared memory',
+	hint => 'Add snowflake to shared_preload_libraries and restart the server');
+my @calls = (
+	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', 'last_id()', "decode($id)", "time_of($id)",
+	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
+	"id_range('[now,infinity)')", "created_within($id, now(), now())", 'make_id(now(), 5, 5)',
+	"observe($id)", 'observe(NULL)', 'accept_clock()', 'layout()', 'shard_stats()', 'clock_status()');
+my $session = $node->session;
+foreach my $call (@calls)
+{
+	$node->refuses("SELECT snowflake.$call", \%missing, "not preloaded: $call");
+	$session->query("SELECT snowflake.$call");
+	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, 'in one session with the others');
+	$session->{stderr} = '';
+}
+$session->query_safe("LOAD 'snowflake'");
+is($session->query_safe('SELECT 42'), '42', 'LOAD is harmless, and the session lives on');
+$session->quit;
+$node->refuses('CREATE EXTENSION snowflake', \%missing, 'not preloaded: CREATE EXTENSION', 'other');
+is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'which leaves nothing behind');
+$node->safe_psql('postgres', 'SET snowflake.max_wait = 5; SET snowflake.default_shard = 3');
+pass('settings may be set');
+$node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE EXTENSION .*snowflake.*setval\('snowflake.high_water'/s,
+	'pg_dump works');
+$node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
+$node->stop;
+
+# Single-user mode: no WAL writer, no postmaster; the mark is as durable.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
+sub single_user
+{
+	my ($sql) = @_;
+	local %ENV = (%ENV, $clock->environment);
+	my $output = '';
+	IPC::Run::run([ 'postgres', '--single', '-F', '-D', $node->data_dir, 'postgres' ],
+		'<', \$sql, '>&', \$output, IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	$ledger->record($ledger->anonymous, $output =~ /next_id = "(\d+)"/g);
+	return $output;
+}
+$clock->step(-8);
+$ledger->new_life;
+my $before = $ledger->count;
+my $output = single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\nSELECT snowflake.shard_of($id)\n");
+is($ledger->count - $before, 50, 'single-user mode mints');
+like($output, qr/shard_of = "1"/, 'and decodes');
+$clock->step(-8);
+$ledger->new_life;
+single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\n");
+$clock->step(-8);
+$ledger->new_life;
+$node->start;
+$ledger->record('last', $node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g'));
+$ledger->check(300, 'single-user mode between servers, the clock back each time');
+
+# An extension of this name that is another's, or has lost a member.
+$node->safe_psql('other', 'CREATE EXTENSION snowflake; ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
+foreach my $call ('next_id(5)', "decode($id)")
+{
+	$node->refuses(
+		"SELECT snowflake.$call",
+		{
+			sqlstate => '55000',
+			message => 'extension "snowflake" in this database is another product',
+			detail => 'It has no sequences high_water, seal and seal_here',
+			hint => 'CREATE EXTENSION snowflake'
+		},
+		"without a mark: $call", 'other');
+}
+$node->safe_psql('other', 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water');
+$ledger->record('other', $node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g', 'other'));
+$ledger->check(400, 'all');
+
+# Functions that outlive their extension.
+$node->safe_psql('other', <<~'SQL');
+	CREATE FUNCTION orphan(int) RETURNS bigint AS '$libdir/snowflake', 'snowflake_next_id' LANGUAGE C;
+	DROP EXTENSION snowflake;
+	SQL
+$node->refuses(
+	'SELECT orphan(5)',
+	{
+		sqlstate => '55000',
+		message => 'extension "snowflake" is not installed in this database',
+		hint => 'Run CREATE EXTENSION snowflake'
+	},
+	'without an extension there is no minting', 'other');
+
+done_testing();
