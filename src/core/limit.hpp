@@ -1,9 +1,9 @@
 // The published limit of a database, and the memory order that it depends on.
 //
-// Whoever publishes has lifted the words to the mark before; whoever reads a limit claims from words
-// that he finds lifted. That is a promise between publish() and read(), so they are all there is:
-// release and acquire. In a class of its own because ThreadSanitizer can check it here, and no test
-// on x86 could see it broken.
+// Whoever publishes has lifted the words to the mark before; whoever reads a limit claims from
+// words that he finds lifted. That is a promise between publish() and read(), so they are all there
+// is: release and acquire. In a class of its own because ThreadSanitizer can check it here, and no
+// test on x86 could see it broken.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -59,8 +59,9 @@ sub drop_create
 	my ($together, $step, $crash, $idle) =
 	  (pick(0, 1), pick(0, -0.05, -0.5, -3, -3), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
-	# Where nobody mints before the crash, what CREATE EXTENSION wrote is all there is.
-	$w->stop_clients($group) if $idle;
+	# Where nobody mints before the crash, what CREATE EXTENSION wrote is all there is. Nor must
+	# another database: it would lift the words to a mark of its own.
+	if ($idle) { $w->stop_clients($_) for $w->groups; }
 	$w->set_clock($w->main, $w->{base} + $step);
 	my $sql = $drop_create . defaults($w);
 	$sql = "BEGIN;$sql COMMIT;" if $together;
@@ -68,7 +69,7 @@ sub drop_create
 	$w->mint($w->main, $group->{name}, $group->{line}) if !$idle;
 	sleep 0.2;
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash || $idle;
-	$w->start_clients($group) if $idle;
+	if ($idle) { $w->start_clients($_) for $w->groups; }
 	$w->set_clock($w->main, $w->{base});
 	return 'DROP and CREATE EXTENSION' . ($together ? ' in one transaction' : '') . ", clock $step s"
 	  . ($crash || $idle ? ', then SIGKILL of the server' : '') . ($idle ? ' before the first id' : '');
@@ -226,11 +227,13 @@ sub max_databases
 sub observe
 {
 	my ($w) = @_;
-	my ($crash, $step) = (pick(0, 1), pick(0, -0.5));
+	my ($crash, $step) = (pick(0, 1, 1), pick(-0.5, -3, -3));
 	my $group = first($w);
+	my $sent = World::now_ns();
 	my $observed = $w->must($w->main, $group->{name},
 		"SELECT id FROM (SELECT snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3) AS id) s, snowflake.observe(id)");
-	Crashes::between_lives($w, 'kill', $step, 0.1) if $crash;
+	$w->record($group->{line}, $sent, $observed);    # from now on as good as an answer
+	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
 	$w->settles(30);
 	$w->mint($w->main, $group->{name}, $group->{line});
 	cmp_ok($w->{last_id}, '>', $observed, 'an observed id is passed');
@@ -255,10 +258,13 @@ sub oid_reuse
 	$w->must($node, 'postgres', $_) for 'DROP DATABASE reuse', $create;
 	my $second = $new->();
 	ok($w->settles(30, $second), 'the second mints');
-	push @{ $w->{groups} }, $second;
+	# The first to mint after the crash, or another database's mark would lift the words.
+	$w->stop_clients($_) for $w->groups;
+	unshift @{ $w->{groups} }, $second;
 	Crashes::between_lives($w, $how, $step, 0.1);
 	ok($w->settles(30), 'and again after a crash');
-	pop @{ $w->{groups} };
+	shift @{ $w->{groups} };
+	$w->start_clients($_) for $w->groups;
 	$w->must($node, 'postgres', $_) for 'DROP DATABASE reuse', 'DROP DATABASE blank';
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }

@@ -268,11 +268,17 @@ sub mint
 	my ($code, $out, $err) =
 	  $self->query($node, $database, "SELECT snowflake.next_id($self->{hot})");
 	return $err || 'no answer' unless $code eq '0' && $out =~ /^\d+$/;
-	print { $self->{own_log} } pack('L<5 l< L<2 q<5',
-		0x534e4f57, 1, $line, ++$self->{own_sessions}, 0, $self->{hot}, 1, 0, $sent, now_ns(), 0, 0,
-		$out);
+	$self->record($line, $sent, $out);
 	$self->{last_id} = $out;
 	return '';
+}
+
+sub record
+{
+	my ($self, $line, $sent, $id) = @_;
+	print { $self->{own_log} } pack('L<5 l< L<2 q<5',
+		0x534e4f57, 1, $line, ++$self->{own_sessions}, 0, $self->{hot}, 1, 0, $sent, now_ns(), 0, 0, $id);
+	return;
 }
 
 # Lines of history, see check.cpp

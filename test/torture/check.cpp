@@ -94,9 +94,10 @@ std::string describe(const Request& r) {
   char text[300];
   std::snprintf(text, sizeof text,
                 "%s session %u shard %d line %u sent %.3f received %.3f clock %.3f..%.3f%s",
-                clients[r.client].c_str(), r.session, r.shard, r.line, 1e-9 * static_cast<double>(r.sent),
-                1e-9 * static_cast<double>(r.received), 1e-6 * static_cast<double>(r.clock_low),
-                1e-6 * static_cast<double>(r.clock_high), r.committed ? " committed" : "");
+                clients[r.client].c_str(), r.session, r.shard, r.line,
+                1e-9 * static_cast<double>(r.sent), 1e-9 * static_cast<double>(r.received),
+                1e-6 * static_cast<double>(r.clock_low), 1e-6 * static_cast<double>(r.clock_high),
+                r.committed ? " committed" : "");
   return text;
 }
 
@@ -106,8 +107,8 @@ class Verdict {
   explicit Verdict(std::string name) : name_(std::move(name)) {}
   void broken(int64_t id, const Request& by, const std::string& how) {
     if (broken_++ < 5)
-      shown_ += "#   id " + std::to_string(id) + " (tick " + std::to_string(format.tick_of(id)) + ") " +
-                how + "\n#     " + describe(by) + "\n";
+      shown_ += "#   id " + std::to_string(id) + " (tick " + std::to_string(format.tick_of(id)) +
+                ") " + how + "\n#     " + describe(by) + "\n";
   }
   void give(const std::string& over) {
     (broken_ == 0 ? passed : failed) += 1;
@@ -193,8 +194,9 @@ void read_log(const char* path) {
     ids.resize(first + got);
     if (got == 0) break;
     if (r.transaction != 0) transactions[transaction].push_back(requests.size());
-    requests.push_back({r.line, client, r.session, r.transaction, r.shard, static_cast<uint32_t>(got),
-                        first, r.sent_ns, r.received_ns, r.clock_low_us, r.clock_high_us});
+    requests.push_back({r.line, client, r.session, r.transaction, r.shard,
+                        static_cast<uint32_t>(got), first, r.sent_ns, r.received_ns, r.clock_low_us,
+                        r.clock_high_us});
   }
   std::fclose(f);
 }
@@ -254,8 +256,10 @@ void find_duplicates(const std::vector<uint32_t>& members, Verdict& verdict) {
   for (const uint32_t r : members) total += requests[r].count;
   entries.reserve(total);
   for (const uint32_t r : members)
-    for (size_t i = 0; i < requests[r].count; ++i) entries.push_back({ids[requests[r].first + i], r});
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
+    for (size_t i = 0; i < requests[r].count; ++i)
+      entries.push_back({ids[requests[r].first + i], r});
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.id < b.id; });
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].id == entries[i - 1].id)
       verdict.broken(entries[i].id, requests[entries[i].request],
@@ -288,8 +292,9 @@ void find_disorder(const std::vector<uint32_t>& members, Verdict& verdict) {
     const Greatest& g = greatest[request.shard];
     const int64_t id = *std::min_element(&ids[request.first], &ids[request.first] + request.count);
     if (id <= g.id)
-      verdict.broken(id, request, "is not above " + std::to_string(g.id) + ", which had arrived at\n#     " +
-                                      describe(requests[g.request]) + "\n#   when it was asked for by");
+      verdict.broken(id, request,
+                     "is not above " + std::to_string(g.id) + ", which had arrived at\n#     " +
+                         describe(requests[g.request]) + "\n#   when it was asked for by");
   }
 }
 
@@ -300,7 +305,8 @@ void check_lines() {
     const auto members = history(number, own);
     size_t total = 0;
     for (const uint32_t r : members) total += requests[r].count;
-    const std::string over = "line " + std::to_string(number) + ", " + std::to_string(total) + " ids";
+    const std::string over =
+        "line " + std::to_string(number) + ", " + std::to_string(total) + " ids";
     Verdict duplicates("no duplicate");
     find_duplicates(members, duplicates);
     duplicates.give(over);

@@ -6,8 +6,6 @@
 // excuses - an internal error, a unique violation, a server that does not answer - goes to
 // FILE.violations and is a failure of the run.
 
-#include <endian.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,27 +15,11 @@
 #include <random>
 
 #include "connection.hpp"
+#include "journal.hpp"
 
 namespace torture {
 
 namespace {
-
-constexpr int64_t kPostgresEpochUs = 946684800'000'000;  // 2000-01-01, in us since 1970
-
-[[noreturn]] void die(const char* what) {
-  std::perror(what);
-  std::exit(2);
-}
-
-template <class T>
-T big_endian(const char* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  if constexpr (sizeof value == 8)
-    return static_cast<T>(be64toh(static_cast<uint64_t>(value)));
-  else
-    return static_cast<T>(be32toh(static_cast<uint32_t>(value)));
-}
 
 struct Options {
   std::string conninfo, log, only;
@@ -50,9 +32,10 @@ struct Options {
 class Client {
  public:
   explicit Client(Options options)
-      : options_(std::move(options)), random_(options_.seed), connection_(options_.conninfo) {
-    log_ = open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log_ < 0) die(options_.log.c_str());
+      : options_(std::move(options)),
+        random_(options_.seed),
+        connection_(options_.conninfo),
+        journal_(options_.log, options_.line) {
     begun_ns_ = monotonic_ns();
   }
 
@@ -77,9 +60,7 @@ class Client {
 
   uint64_t below(uint64_t n) { return random_() % n; }
   bool chance(unsigned percent) { return below(100) < percent; }
-  int some_shard() {
-    return options_.shards[chance(50) ? 0 : below(options_.shards.size())];
-  }
+  int some_shard() { return options_.shards[chance(50) ? 0 : below(options_.shards.size())]; }
 
   bool connect() {
     if (!connection_.open()) return false;
@@ -97,73 +78,23 @@ class Client {
     return connection_.run(text);
   }
 
-  // One answer of the server, in the making.
-  void begin(int shard) {
-    record_ = Record{};
-    record_.magic = kMagic;
-    record_.kind = kIds;
-    record_.line = options_.line;
-    record_.session = session_;
-    record_.transaction = transaction_;
-    record_.shard = shard;
-    record_.sent_ns = monotonic_ns();
-    ids_.clear();
-  }
-  void take(int64_t id) { ids_.push_back(id); }
-  void see_clock(const char* before, const char* after) {
-    int64_t low = big_endian<int64_t>(before) + kPostgresEpochUs;
-    int64_t high = big_endian<int64_t>(after) + kPostgresEpochUs;
-    if (low > high) std::swap(low, high);
-    record_.clock_low_us = record_.clock_low_us == 0 ? low : std::min(record_.clock_low_us, low);
-    record_.clock_high_us = std::max(record_.clock_high_us, high);
-  }
-  void append(const void* data, size_t size) {
-    const char* at = static_cast<const char*>(data);
-    while (size > 0) {
-      const ssize_t n = write(log_, at, size);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) die(options_.log.c_str());
-      at += n;
-      size -= static_cast<size_t>(n);
-    }
-  }
-  void end(double cost = 1) {
-    if (ids_.empty()) return;
-    record_.received_ns = monotonic_ns();
-    record_.count = static_cast<uint32_t>(ids_.size());
-    buffer_.assign(reinterpret_cast<const char*>(&record_), sizeof record_);
-    buffer_.append(reinterpret_cast<const char*>(ids_.data()), ids_.size() * sizeof ids_[0]);
-    append(buffer_.data(), buffer_.size());
-    spent_ += cost * static_cast<double>(buffer_.size());
-    minted_ += ids_.size();
-    ids_.clear();
-  }
-  void committed() {
-    Record mark{};
-    mark.magic = kMagic;
-    mark.kind = kCommitted;
-    mark.line = options_.line;
-    mark.session = session_;
-    mark.transaction = transaction_;
-    mark.received_ns = monotonic_ns();
-    append(&mark, sizeof mark);
-  }
-
-  // Rows of (clock, id, clock): the bounds of the id's time. A long answer is written in pieces, for
-  // the server may die in the middle of it.
+  // Rows of (clock, id, clock): the bounds of the id's time. A long answer is written in pieces,
+  // for the server may die in the middle of it.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
-    begin(shard);
-    const int64_t sent = record_.sent_ns;
-    const bool good = connection_.run(text, parameters, [&](PGresult* row) {
-      see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-      take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
-      if (ids_.size() < 200) return;
-      end(cost);
-      begin(shard);
-      record_.sent_ns = sent;
-    }, prepared);
-    end(cost);
+    journal_.begin(session_, transaction_, shard);
+    const int64_t sent = monotonic_ns();
+    const bool good = connection_.run(
+        text, parameters,
+        [&](PGresult* row) {
+          journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
+          journal_.take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
+          if (journal_.pending() < 200) return;
+          journal_.end(cost);
+          journal_.begin(session_, transaction_, shard, sent);
+        },
+        prepared);
+    journal_.end(cost);
     return good;
   }
 
@@ -172,7 +103,8 @@ class Client {
     if (shard == options_.shards[0] && chance(30))
       mint("SELECT clock_timestamp(), snowflake.next_id(), clock_timestamp()", {}, shard);
     else
-      mint("SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp()", {shard}, shard);
+      mint("SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp()", {shard},
+           shard);
   }
 
   void prepared() {
@@ -191,38 +123,40 @@ class Client {
   void batch() {
     const int shard = some_shard();
     const auto count = static_cast<long long>(chance(10) ? 1 + below(30000) : 1 + below(2000));
-    begin(shard);
+    journal_.begin(session_, transaction_, shard);
     connection_.run(
         "SELECT clock_timestamp(), snowflake.next_ids($1::int, $2::int), clock_timestamp()",
         {shard, count}, [&](PGresult* row) {
-          see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
+          journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
           // Binary array: dimensions, nulls, type, length, lower bound; then length, value.
           const char* array = PQgetvalue(row, 0, 1);
           const auto length = big_endian<int32_t>(array + 12);
           for (int32_t i = 0; i < length; ++i)
-            take(big_endian<int64_t>(array + 20 + 12 * i + 4));
+            journal_.take(big_endian<int64_t>(array + 20 + 12 * i + 4));
         });
-    end();
+    journal_.end();
   }
 
   void stream() {
     const int shard = some_shard();
-    mint("SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp() "
-         "FROM generate_series(1, $2::int)",
-         {shard, static_cast<long long>(1 + below(3000))}, shard);
+    mint(
+        "SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp() "
+        "FROM generate_series(1, $2::int)",
+        {shard, static_cast<long long>(1 + below(3000))}, shard);
   }
 
-  // A table's default, in transactions that end in every way. The answers were given, whatever becomes
-  // of the transaction.
+  // A table's default, in transactions that end in every way. The answers were given, whatever
+  // becomes of the transaction.
   void insert() {
     ++transaction_;
     const bool hot = chance(60);
     const int shard = options_.shards[hot ? 0 : 1];
-    const char* text =
-        hot ? "INSERT INTO app.hot (client, n) SELECT $1::int, g FROM generate_series(1, $2::int) g "
-              "RETURNING before, id, after"
-            : "INSERT INTO app.cold (client, n) SELECT $1::int, g FROM generate_series(1, $2::int) g "
-              "RETURNING before, id, after";
+    const char* text = hot ? "INSERT INTO app.hot (client, n) SELECT $1::int, g FROM "
+                             "generate_series(1, $2::int) g "
+                             "RETURNING before, id, after"
+                           : "INSERT INTO app.cold (client, n) SELECT $1::int, g FROM "
+                             "generate_series(1, $2::int) g "
+                             "RETURNING before, id, after";
     if (!connection_.run("BEGIN")) return;
     bool good = true;
     for (uint64_t i = 0, n = 1 + below(3); i < n && good; ++i) {
@@ -242,26 +176,27 @@ class Client {
     const uint64_t rows = 1 + below(200);
     const int64_t tag = ++copies_;
     for (uint64_t n = 0; n < rows; ++n)
-      lines += std::to_string(getpid()) + "\t" + std::to_string(n) + "\t" + std::to_string(tag) + "\n";
+      lines +=
+          std::to_string(getpid()) + "\t" + std::to_string(n) + "\t" + std::to_string(tag) + "\n";
     if (!connection_.run("BEGIN")) return;
-    begin(shard);
-    const int64_t sent = record_.sent_ns;
+    journal_.begin(session_, transaction_, shard);
+    const int64_t sent = monotonic_ns();
     bool good = connection_.copy(hot ? "COPY app.hot (client, n, copy) FROM STDIN"
                                      : "COPY app.cold (client, n, copy) FROM STDIN",
                                  lines);
     if (good) {
-      begin(shard);
-      record_.sent_ns = sent;
-      good = connection_.run(
-          hot ? "SELECT before, id, after FROM app.hot WHERE client = $1::int AND copy = $2::bigint "
-                "ORDER BY n"
-              : "SELECT before, id, after FROM app.cold WHERE client = $1::int AND copy = $2::bigint "
-                "ORDER BY n",
-          {getpid(), tag}, [&](PGresult* row) {
-            see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-            take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
-          });
-      end(40);
+      journal_.begin(session_, transaction_, shard, sent);
+      good = connection_.run(hot ? "SELECT before, id, after FROM app.hot WHERE client = $1::int "
+                                   "AND copy = $2::bigint "
+                                   "ORDER BY n"
+                                 : "SELECT before, id, after FROM app.cold WHERE client = $1::int "
+                                   "AND copy = $2::bigint "
+                                   "ORDER BY n",
+                             {getpid(), tag}, [&](PGresult* row) {
+                               journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
+                               journal_.take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
+                             });
+      journal_.end(40);
     }
     finish_transaction(good);
   }
@@ -279,7 +214,7 @@ class Client {
     } else if (chance(5)) {
       connection_.close();  // never ended at all
     } else if (connection_.run("COMMIT") && !connection_.warned()) {
-      committed();
+      journal_.committed(session_, transaction_);
     }
   }
 
@@ -302,15 +237,16 @@ class Client {
     }
   }
   bool wanted(const Way& way) const {
-    return options_.only.empty() || ("," + options_.only + ",").find(std::string(",") + way.name + ",") !=
-                                        std::string::npos;
+    return options_.only.empty() ||
+           ("," + options_.only + ",").find(std::string(",") + way.name + ",") != std::string::npos;
   }
 
   // Keeps the size of the log, and the load, within bounds.
   void pace() {
     usleep(static_cast<useconds_t>(200 + below(2000)));
-    while (!stopping && spent_ > 200e3 + options_.rate * 1e-9 *
-                                             static_cast<double>(monotonic_ns() - begun_ns_))
+    while (!stopping &&
+           journal_.spent() >
+               200e3 + options_.rate * 1e-9 * static_cast<double>(monotonic_ns() - begun_ns_))
       usleep(10'000);
   }
 
@@ -329,7 +265,8 @@ class Client {
         std::fclose(f);
       }
     };
-    std::string stats = "ids " + std::to_string(minted_) + " sessions " + std::to_string(session_) + "\n";
+    std::string stats =
+        "ids " + std::to_string(journal_.minted()) + " sessions " + std::to_string(session_) + "\n";
     std::string violations;
     for (const auto& [state, c] : connection_.complaints) {
       std::string line = state + " " + std::to_string(c.count) + " " + c.sample;
@@ -345,16 +282,11 @@ class Client {
   Options options_;
   std::mt19937_64 random_;
   Connection connection_;
-  int log_ = -1;
+  Journal journal_;
   uint32_t session_ = 0;
   uint32_t transaction_ = 0;
   int64_t copies_ = 0;
   bool prepared_ = false;
-  Record record_{};
-  std::vector<int64_t> ids_;
-  std::string buffer_;
-  uint64_t minted_ = 0;
-  double spent_ = 0;
   int64_t begun_ns_ = 0;
 };
 
@@ -370,18 +302,24 @@ int main(int argc, char** argv) {
     const size_t split = argument.find('=');
     const std::string name = argument.substr(0, split);
     const std::string value = split == std::string::npos ? "" : argument.substr(split + 1);
-    if (name == "conninfo") options.conninfo = value;
-    else if (name == "log") options.log = value;
-    else if (name == "only") options.only = value;
-    else if (name == "line") options.line = static_cast<uint32_t>(std::stoul(value));
-    else if (name == "seed") options.seed = std::stoull(value);
-    else if (name == "rate") options.rate = std::stod(value);
+    if (name == "conninfo")
+      options.conninfo = value;
+    else if (name == "log")
+      options.log = value;
+    else if (name == "only")
+      options.only = value;
+    else if (name == "line")
+      options.line = static_cast<uint32_t>(std::stoul(value));
+    else if (name == "seed")
+      options.seed = std::stoull(value);
+    else if (name == "rate")
+      options.rate = std::stod(value);
     else if (name == "shards")
-      for (size_t at = 0; at < value.size(); at = value.find(',', at) == std::string::npos
-                                                      ? value.size()
-                                                      : value.find(',', at) + 1)
+      for (size_t at = 0; at < value.size();
+           at = value.find(',', at) == std::string::npos ? value.size() : value.find(',', at) + 1)
         options.shards.push_back(std::atoi(value.c_str() + at));
-    else return std::fprintf(stderr, "unknown argument %s\n", argv[i]), 2;
+    else
+      return std::fprintf(stderr, "unknown argument %s\n", argv[i]), 2;
   }
   if (options.conninfo.empty() || options.log.empty() || options.shards.size() < 2)
     return std::fprintf(stderr, "conninfo, log and two shards are needed\n"), 2;

@@ -56,8 +56,8 @@ class Connection {
   PGconn* raw() const { return conn_; }
   const std::string& state() const { return state_; }
 
-  // Runs one statement and calls `row` for each row as it arrives, with binary values. False where it
-  // failed; rows that arrived before the failure have been seen.
+  // Runs one statement and calls `row` for each row as it arrives, with binary values. False where
+  // it failed; rows that arrived before the failure have been seen.
   bool run(const char* text, const std::vector<Parameter>& parameters,
            const std::function<void(PGresult*)>& row, bool prepared = false) {
     if (conn_ == nullptr) return false;
@@ -88,9 +88,8 @@ class Connection {
     const bool begun = PQresultStatus(first) == PGRES_COPY_IN;
     if (!begun) note(first);
     PQclear(first);
-    if (begun &&
-        (PQputCopyData(conn_, lines.data(), static_cast<int>(lines.size())) != 1 ||
-         PQputCopyEnd(conn_, nullptr) != 1))
+    if (begun && (PQputCopyData(conn_, lines.data(), static_cast<int>(lines.size())) != 1 ||
+                  PQputCopyEnd(conn_, nullptr) != 1))
       return lost();
     return finish([](PGresult*) {}) && begun;
   }

@@ -3,7 +3,8 @@
 //   fuzz conninfo=... seed=N seconds=S
 //
 // Statements may fail, with an SQLSTATE that says why. What must not happen: an internal error
-// (XX...), a lost connection, a statement that never ends. Prints each such statement, then a summary.
+// (XX...), a lost connection, a statement that never ends. Prints each such statement, then a
+// summary.
 
 #include <unistd.h>
 
@@ -26,43 +27,81 @@ class Grammar {
 
   std::string statement() {
     switch (below(16)) {
-      case 0: return "BEGIN " + pick({"", "READ ONLY", "ISOLATION LEVEL SERIALIZABLE", "READ WRITE"});
-      case 1: return pick({"COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "ABORT"});
-      case 2: return setting();
-      case 3: return "EXPLAIN (ANALYZE, COSTS OFF) SELECT " + any() + source();
-      case 4: return definition();
-      case 5: return "INSERT INTO fuzz (at, n) SELECT " + time(1) + ", " + number(1) + source() +
-                     " RETURNING id, snowflake.decode(id)";
-      case 6: return "DO $$ BEGIN FOR i IN 1.." + std::to_string(1 + below(5)) + " LOOP BEGIN PERFORM " +
-                     any() + "; " + pick({"", "RAISE EXCEPTION 'x';", "PERFORM 1/0;"}) +
-                     " EXCEPTION WHEN OTHERS THEN NULL; END; " + pick({"", "COMMIT;", "ROLLBACK;"}) +
-                     " END LOOP; END $$";
-      case 7: return "SELECT count(*) FROM fuzz WHERE " + condition();
-      case 8: return "SELECT * FROM snowflake." + pick({"layout", "shard_stats", "clock_status",
-                     "high_water", "seal", "seal_here", "layout()", "shard_stats()", "clock_status()"}) +
-                     pick({"", " LIMIT 1", ", generate_series(1, 3)"});
-      case 9: return "WITH x AS (SELECT " + id(2) + " AS id" + source() + ") SELECT id, " +
-                     "snowflake.decode(id), snowflake.make_id(snowflake.time_of(id), "
-                     "snowflake.shard_of(id), snowflake.sequence_of(id)) = id FROM x";
-      case 10: return "SELECT (snowflake.decode(" + id(2) + "))." + pick({"created_at", "shard",
-                      "sequence", "*", "nothing"});
-      case 11: return "SELECT min(x), max(x), count(DISTINCT x) FROM (SELECT unnest(" + ids() + ") x) s";
-      case 12: return mischief();
-      default: return "SELECT " + any() + source();
+      case 0:
+        return "BEGIN " + pick({"", "READ ONLY", "ISOLATION LEVEL SERIALIZABLE", "READ WRITE"});
+      case 1:
+        return pick({"COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "ABORT"});
+      case 2:
+        return setting();
+      case 3:
+        return "EXPLAIN (ANALYZE, COSTS OFF) SELECT " + any() + source();
+      case 4:
+        return definition();
+      case 5:
+        return "INSERT INTO fuzz (at, n) SELECT " + time(1) + ", " + number(1) + source() +
+               " RETURNING id, snowflake.decode(id)";
+      case 6:
+        return "DO $$ BEGIN FOR i IN 1.." + std::to_string(1 + below(5)) + " LOOP BEGIN PERFORM " +
+               any() + "; " + pick({"", "RAISE EXCEPTION 'x';", "PERFORM 1/0;"}) +
+               " EXCEPTION WHEN OTHERS THEN NULL; END; " + pick({"", "COMMIT;", "ROLLBACK;"}) +
+               " END LOOP; END $$";
+      case 7:
+        return "SELECT count(*) FROM fuzz WHERE " + condition();
+      case 8:
+        return "SELECT * FROM snowflake." +
+               pick({"layout", "shard_stats", "clock_status", "high_water", "seal", "seal_here",
+                     "layout()", "shard_stats()", "clock_status()"}) +
+               pick({"", " LIMIT 1", ", generate_series(1, 3)"});
+      case 9:
+        return "WITH x AS (SELECT " + id(2) + " AS id" + source() + ") SELECT id, " +
+               "snowflake.decode(id), snowflake.make_id(snowflake.time_of(id), "
+               "snowflake.shard_of(id), snowflake.sequence_of(id)) = id FROM x";
+      case 10:
+        return "SELECT (snowflake.decode(" + id(2) + "))." +
+               pick({"created_at", "shard", "sequence", "*", "nothing"});
+      case 11:
+        return "SELECT min(x), max(x), count(DISTINCT x) FROM (SELECT unnest(" + ids() + ") x) s";
+      case 12:
+        return mischief();
+      default:
+        return "SELECT " + any() + source();
     }
   }
 
  private:
   uint64_t below(uint64_t n) { return random_() % n; }
-  std::string pick(const std::vector<std::string>& choices) { return choices[below(choices.size())]; }
+  std::string pick(const std::vector<std::string>& choices) {
+    return choices[below(choices.size())];
+  }
 
   std::string number(int depth) {
     if (depth > 0 && below(4) == 0)
-      return pick({"snowflake.shard_of(" + id(depth - 1) + ")", "snowflake.sequence_of(" + id(depth - 1) +
-                   ")", "snowflake.region_of(" + id(depth - 1) + ")", "(" + number(depth - 1) + " + " +
-                   number(depth - 1) + ")", "length(" + id(depth - 1) + "::text)"});
-    return pick({"0", "1", "5", "-1", "127", "128", "1023", "1024", "8191", "8192", "65536", "1000000",
-                 "1000001", "2147483647", "(-2147483648)", "NULL", "'7'", "''", "'x'", "1.5", "1e9",
+      return pick({"snowflake.shard_of(" + id(depth - 1) + ")",
+                   "snowflake.sequence_of(" + id(depth - 1) + ")",
+                   "snowflake.region_of(" + id(depth - 1) + ")",
+                   "(" + number(depth - 1) + " + " + number(depth - 1) + ")",
+                   "length(" + id(depth - 1) + "::text)"});
+    return pick({"0",
+                 "1",
+                 "5",
+                 "-1",
+                 "127",
+                 "128",
+                 "1023",
+                 "1024",
+                 "8191",
+                 "8192",
+                 "65536",
+                 "1000000",
+                 "1000001",
+                 "2147483647",
+                 "(-2147483648)",
+                 "NULL",
+                 "'7'",
+                 "''",
+                 "'x'",
+                 "1.5",
+                 "1e9",
                  std::to_string(below(8192))});
   }
 
@@ -72,25 +111,28 @@ class Grammar {
                    "snowflake.last_id()", "snowflake.min_id(" + time(depth - 1) + ")",
                    "snowflake.max_id(" + time(depth - 1) + ")",
                    "snowflake.make_id(" + time(depth - 1) + ", " + number(depth - 1) + ", " +
-                   number(depth - 1) + ")", "(" + ids() + ")[" + number(depth - 1) + "]",
+                       number(depth - 1) + ")",
+                   "(" + ids() + ")[" + number(depth - 1) + "]",
                    "(" + id(depth - 1) + " # " + id(depth - 1) + ")", "(" + id(depth - 1) + " - 1)",
                    "lower(snowflake.id_range(" + range(depth - 1) + "))"});
-    return pick({"0", "1", "-1", "9223372036854775807", "(-9223372036854775808)", "9007199254740991",
-                 "9007199254740992", "4611686018427387904", "NULL", "'x'", "9223372036854775808", "1.5",
-                 std::to_string(static_cast<int64_t>(random_())),
+    return pick({"0", "1", "-1", "9223372036854775807", "(-9223372036854775808)",
+                 "9007199254740991", "9007199254740992", "4611686018427387904", "NULL", "'x'",
+                 "9223372036854775808", "1.5", std::to_string(static_cast<int64_t>(random_())),
                  std::to_string(static_cast<int64_t>(random_() >> below(64)))});
   }
 
   std::string time(int depth) {
     if (depth > 0 && below(3) == 0)
-      return pick({"snowflake.time_of(" + id(depth - 1) + ")", "(" + time(depth - 1) + " + interval '1 ms')",
+      return pick({"snowflake.time_of(" + id(depth - 1) + ")",
+                   "(" + time(depth - 1) + " + interval '1 ms')",
                    "(" + time(depth - 1) + " - interval '100 years')", "now()", "clock_timestamp()",
                    "to_timestamp(" + number(depth - 1) + ")"});
-    return pick({"'infinity'::timestamptz", "'-infinity'::timestamptz", "NULL", "'2025-01-01 00:00:00+00'",
-                 "'2024-12-31 23:59:59.999999+00'", "'2025-01-01 00:00:00.000001+00'",
-                 "'2059-09-06 15:47:35.551+00'", "'2059-09-06 15:47:35.552+00'",
-                 "'4714-11-24 00:00:00+00 BC'::timestamptz", "'294276-12-31 23:59:59.999999+00'",
-                 "'2094-05-15+00'", "'epoch'", "'today'", "'2030-02-30'", "'2026-06-01 12:00:00.0005+00'"});
+    return pick({"'infinity'::timestamptz", "'-infinity'::timestamptz", "NULL",
+                 "'2025-01-01 00:00:00+00'", "'2024-12-31 23:59:59.999999+00'",
+                 "'2025-01-01 00:00:00.000001+00'", "'2059-09-06 15:47:35.551+00'",
+                 "'2059-09-06 15:47:35.552+00'", "'4714-11-24 00:00:00+00 BC'::timestamptz",
+                 "'294276-12-31 23:59:59.999999+00'", "'2094-05-15+00'", "'epoch'", "'today'",
+                 "'2030-02-30'", "'2026-06-01 12:00:00.0005+00'"});
   }
 
   std::string range(int depth) {
@@ -107,20 +149,33 @@ class Grammar {
 
   std::string any() {
     switch (below(16)) {
-      case 0: return "snowflake.decode(" + id(2) + ")";
-      case 1: return "snowflake.id_range(" + range(1) + ")";
-      case 2: return "snowflake.created_within(" + id(2) + ", " + time(2) + ", " + time(2) + ")";
-      case 3: return "cardinality(" + ids() + ")";
-      case 4: return "snowflake.observe(" + id(2) + ")";
-      case 5: return below(8) == 0 ? "snowflake.accept_clock()" : id(2);
-      case 6: return time(2);
-      case 7: return number(3);
-      case 8: return "snowflake." + pick({"next_id", "next_ids", "decode", "observe", "min_id", "id_range",
-                     "make_id", "last_id", "created_within", "accept_clock"}) +
-                     "(" + pick({"", number(1), id(1), time(1), "NULL, NULL", "ARRAY[1]", "*"}) + ")";
-      case 9: return "(SELECT array_agg(" + id(2) + ") FROM generate_series(1, 3))";
-      case 10: return "CASE WHEN random() < 0.5 THEN " + id(2) + " ELSE " + id(2) + " END";
-      default: return id(3);
+      case 0:
+        return "snowflake.decode(" + id(2) + ")";
+      case 1:
+        return "snowflake.id_range(" + range(1) + ")";
+      case 2:
+        return "snowflake.created_within(" + id(2) + ", " + time(2) + ", " + time(2) + ")";
+      case 3:
+        return "cardinality(" + ids() + ")";
+      case 4:
+        return "snowflake.observe(" + id(2) + ")";
+      case 5:
+        return below(8) == 0 ? "snowflake.accept_clock()" : id(2);
+      case 6:
+        return time(2);
+      case 7:
+        return number(3);
+      case 8:
+        return "snowflake." +
+               pick({"next_id", "next_ids", "decode", "observe", "min_id", "id_range", "make_id",
+                     "last_id", "created_within", "accept_clock"}) +
+               "(" + pick({"", number(1), id(1), time(1), "NULL, NULL", "ARRAY[1]", "*"}) + ")";
+      case 9:
+        return "(SELECT array_agg(" + id(2) + ") FROM generate_series(1, 3))";
+      case 10:
+        return "CASE WHEN random() < 0.5 THEN " + id(2) + " ELSE " + id(2) + " END";
+      default:
+        return id(3);
     }
   }
 
@@ -138,32 +193,45 @@ class Grammar {
 
   std::string setting() {
     return pick({"SET ", "SET LOCAL ", "ALTER ROLE fuzz SET "}) + "snowflake." +
-           pick({"max_wait", "default_shard", "max_lead", "reserve", "layout", "owned_shards", "nothing",
-                 "sequence_spread", "epoch"}) +
-           " = " + pick({"0", "-1", "5", "20", "2147483647", "'10ms'", "'1d'", "DEFAULT", "''", "'x'",
-                         "9999999999"});
+           pick({"max_wait", "default_shard", "max_lead", "reserve", "layout", "owned_shards",
+                 "nothing", "sequence_spread", "epoch"}) +
+           " = " +
+           pick({"0", "-1", "5", "20", "2147483647", "'10ms'", "'1d'", "DEFAULT", "''", "'x'",
+                 "9999999999"});
   }
 
   std::string definition() {
     switch (below(8)) {
-      case 0: return "CREATE TEMP TABLE t (id bigint DEFAULT " + id(2) + ", at timestamptz GENERATED ALWAYS "
-                     "AS (snowflake.time_of(id)) STORED); INSERT INTO t VALUES (DEFAULT), (" + id(1) + ")";
-      case 1: return "DROP TABLE IF EXISTS t";
-      case 2: return "CREATE INDEX ON fuzz ((snowflake.shard_of(id)))";
-      case 3: return "CREATE TEMP TABLE p (id bigint) PARTITION BY RANGE (id); CREATE TEMP TABLE p1 PARTITION "
-                     "OF p FOR VALUES FROM (snowflake.min_id(" + time(1) + ")) TO (snowflake.min_id(" +
-                     time(1) + ")); DROP TABLE p";
-      case 4: return "PREPARE q AS SELECT " + any() + "; EXECUTE q; EXECUTE q; DEALLOCATE q";
-      case 5: return "DECLARE c CURSOR FOR SELECT " + any() + source() + "; FETCH ALL c; CLOSE c";
-      case 6: return "SET LOCAL force_parallel_mode = on; SELECT " + any() + source();
-      default: return "DROP INDEX IF EXISTS fuzz_shard_of_idx; TRUNCATE fuzz";
+      case 0:
+        return "CREATE TEMP TABLE t (id bigint DEFAULT " + id(2) +
+               ", at timestamptz GENERATED ALWAYS "
+               "AS (snowflake.time_of(id)) STORED); INSERT INTO t VALUES (DEFAULT), (" +
+               id(1) + ")";
+      case 1:
+        return "DROP TABLE IF EXISTS t";
+      case 2:
+        return "CREATE INDEX ON fuzz ((snowflake.shard_of(id)))";
+      case 3:
+        return "CREATE TEMP TABLE p (id bigint) PARTITION BY RANGE (id); CREATE TEMP TABLE p1 "
+               "PARTITION "
+               "OF p FOR VALUES FROM (snowflake.min_id(" +
+               time(1) + ")) TO (snowflake.min_id(" + time(1) + ")); DROP TABLE p";
+      case 4:
+        return "PREPARE q AS SELECT " + any() + "; EXECUTE q; EXECUTE q; DEALLOCATE q";
+      case 5:
+        return "DECLARE c CURSOR FOR SELECT " + any() + source() + "; FETCH ALL c; CLOSE c";
+      case 6:
+        return "SET LOCAL force_parallel_mode = on; SELECT " + any() + source();
+      default:
+        return "DROP INDEX IF EXISTS fuzz_shard_of_idx; TRUNCATE fuzz";
     }
   }
 
   // What a plain user must not be able to do, or does in vain.
   std::string mischief() {
-    return pick({"SELECT setval('snowflake.high_water', 1)", "SELECT nextval('snowflake.high_water')",
-                 "SELECT setval('snowflake.seal', 0)", "ALTER SEQUENCE snowflake.high_water RESTART",
+    return pick({"SELECT setval('snowflake.high_water', 1)",
+                 "SELECT nextval('snowflake.high_water')", "SELECT setval('snowflake.seal', 0)",
+                 "ALTER SEQUENCE snowflake.high_water RESTART",
                  "ALTER SEQUENCE snowflake.high_water SET UNLOGGED", "DROP EXTENSION snowflake",
                  "DROP SEQUENCE snowflake.seal", "CREATE EXTENSION snowflake", "LOCK TABLE fuzz",
                  "SELECT pg_advisory_lock(16384)", "DELETE FROM snowflake.high_water",
@@ -185,7 +253,8 @@ int run(const std::string& conninfo, uint64_t seed, int64_t seconds) {
   while (!stopping && monotonic_ns() < until) {
     if (!connection.is_open()) {
       if (!connection.open()) return std::fprintf(stderr, "cannot connect\n"), 2;
-      PQsetNoticeReceiver(connection.raw(), [](void*, const PGresult*) {}, nullptr);
+      PQsetNoticeReceiver(
+          connection.raw(), [](void*, const PGresult*) {}, nullptr);
       if (!connection.run("SET statement_timeout = 400") ||
           !connection.run("SELECT set_config('snowflake.max_wait', '50', false)"))
         return std::fprintf(stderr, "cannot prepare the session\n"), 2;
@@ -205,7 +274,8 @@ int run(const std::string& conninfo, uint64_t seed, int64_t seconds) {
     if (++states[state] == 1) std::printf("# %s first by: %s\n", state.c_str(), text.c_str());
     if (state.starts_with("XX") || state == "lost") {
       ++bad;
-      std::printf("# BAD %s: %s\n#   %s\n", state.c_str(), text.c_str(), PQresultErrorMessage(result));
+      std::printf("# BAD %s: %s\n#   %s\n", state.c_str(), text.c_str(),
+                  PQresultErrorMessage(result));
     }
     PQclear(result);
   }
@@ -224,10 +294,14 @@ int main(int argc, char** argv) {
   int64_t seconds = 10;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument.starts_with("conninfo=")) conninfo = argument.substr(9);
-    else if (argument.starts_with("seed=")) seed = std::stoull(argument.substr(5));
-    else if (argument.starts_with("seconds=")) seconds = std::stoll(argument.substr(8));
-    else return std::fprintf(stderr, "unknown argument %s\n", argv[i]), 2;
+    if (argument.starts_with("conninfo="))
+      conninfo = argument.substr(9);
+    else if (argument.starts_with("seed="))
+      seed = std::stoull(argument.substr(5));
+    else if (argument.starts_with("seconds="))
+      seconds = std::stoll(argument.substr(8));
+    else
+      return std::fprintf(stderr, "unknown argument %s\n", argv[i]), 2;
   }
   signal(SIGPIPE, SIG_IGN);
   return torture::run(conninfo, seed, seconds);

@@ -23,9 +23,9 @@ struct Record {
   int32_t shard;         // that was asked for
   uint32_t count;
   uint32_t reserved;
-  int64_t sent_ns;       // this host's monotonic clock, which no fault touches
+  int64_t sent_ns;  // this host's monotonic clock, which no fault touches
   int64_t received_ns;
-  int64_t clock_low_us;  // the server's own clock just before and after, in us since 1970;
+  int64_t clock_low_us;   // the server's own clock just before and after, in us since 1970;
   int64_t clock_high_us;  // 0 where it is not known
 };
 static_assert(sizeof(Record) == 64);
