@@ -1,14 +1,12 @@
 #!/usr/bin/perl
-# report.pl BENCH OUT: from OUT/results to OUT/RESULTS.md and OUT/charts. A part that was not measured is
+# perl -I bench report.pl OUT: from OUT/results to OUT/RESULTS.md and OUT/charts. A part that was not measured is
 # left out; a value that is missing shows as such.
 use strict;
 use warnings;
-use FindBin;
-use lib $FindBin::Bin;
 use Samples;
 use Chart;
 
-my ($bench, $out) = @ARGV;
+my ($out) = @ARGV;
 my $samples = Samples->read_all("$out/results");
 $Chart::directory = "$out/charts";
 open my $md, '>', "$out/RESULTS.md" or die "$out/RESULTS.md: $!\n";

@@ -34,7 +34,7 @@ synchronous_commit = off
 $(printf '%s\n' "$@")
 END
   unprivileged "$bin/pg_ctl" -s -D "$work/run/data" -l "$work/run/log" -w start
-  sql -f "$bench_dir/sql/setup.sql"
+  sql -f "$work/source/bench/sql/setup.sql"
 }
 
 stop_server() {

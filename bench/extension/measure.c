@@ -5,7 +5,6 @@
 
 #include <time.h>
 
-#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"

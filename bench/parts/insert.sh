@@ -1,7 +1,7 @@
 # Loads: INSERT ... SELECT and COPY, each key in turn.
 begin_results insert
 start_server 'snowflake.max_lead = 60s'
-sql -f "$bench_dir/sql/load.sql"
+sql -f "$work/source/bench/sql/load.sql"
 rows=$(by_form 2000000 100000)
 sql -c "COPY (SELECT i FROM generate_series(1, $rows) AS i) TO '$work/files/plain'" \
   -c "COPY (SELECT i, i FROM generate_series(1, $rows) AS i) TO '$work/files/with_id'"

@@ -1,5 +1,5 @@
 # A day's rows through the primary key, against a created_at column with an index.
 begin_results read
 start_server
-PGOPTIONS="-c bench.runs=$(by_form 15 5)" sql -v rows="$(by_form 3000000 300000)" -f "$bench_dir/sql/read.sql"
+PGOPTIONS="-c bench.runs=$(by_form 15 5)" sql -v rows="$(by_form 3000000 300000)" -f "$work/source/bench/sql/read.sql"
 take_samples

@@ -22,7 +22,7 @@ sql -c 'CREATE DATABASE many_0'
 sql -d many_0 -c 'CREATE EXTENSION snowflake'
 known=0
 for n in 1 8 32; do
-  [ "$n" = 1 ] || sql -v first=$((known + 1)) -v last=$((n - 1)) -f "$bench_dir/sql/databases.sql"
+  [ "$n" = 1 ] || sql -v first=$((known + 1)) -v last=$((n - 1)) -f "$work/source/bench/sql/databases.sql"
   known=$((n - 1))
   for database in $(seq 0 "$known"); do
     sql -d "many_$database" -c 'SELECT snowflake.next_id(8100)' >/dev/null
@@ -37,7 +37,7 @@ sample "shared memory" "bytes" 1 \
   "$(sql -c "SELECT allocated_size FROM pg_shmem_allocations WHERE name = 'snowflake'")"
 sample "shared memory" "shards" 1 "$(sql -c 'SELECT shards FROM snowflake.layout')"
 
-sql -f "$bench_dir/sql/grow.sql"
+sql -f "$work/source/bench/sql/grow.sql"
 sql -c "CALL bench.grow($(by_form 20 4), $(by_form 250000 25000))"
 sample "grow" "rows a chunk" 1 "$(by_form 250000 25000)"
 take_samples

@@ -16,7 +16,7 @@ CREATE FUNCTION bench.execution_ms(query text) RETURNS float8 LANGUAGE plpgsql V
 DECLARE
   plan json;
 BEGIN
-  EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+  EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
   RETURN (plan->0->>'Execution Time')::float8;
 END
 $$;

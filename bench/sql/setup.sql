@@ -83,7 +83,7 @@ DECLARE
   before bigint := bench.cpu_ns();
   line text;
 BEGIN
-  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || query LOOP
+  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) ' || query LOOP
   END LOOP;
   RETURN bench.cpu_ns() - before;
 END

@@ -27,10 +27,9 @@ Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
   if (since_us < 0) error_timestamp(at);
-  const auto since = static_cast<uint64_t>(since_us);
-  const uint64_t tick_us = uint64_t{layout.tick_ms} * 1000;
-  const uint64_t tick = since / tick_us;
-  return {minted(tick, at), tick + (tick * tick_us != since)};  // one division, not two
+  const uint64_t tick = minted(layout.tick_at(layout.epoch_ms + since_us / 1000), at);
+  const bool begins_then = timestamp_of_ms(layout.ms_of_tick(tick)) == at;
+  return {tick, begins_then ? tick : tick + 1};
 }
 
 int64_t first_id_of(uint64_t tick) {

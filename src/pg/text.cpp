@@ -4,11 +4,7 @@
 
 namespace snowflake::pg {
 
-int64_t timestamp_of_ms(int64_t unix_ms) {
-  constexpr int64_t kUnixToPostgresMs =
-      (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * int64_t{86400000};
-  return (unix_ms - kUnixToPostgresMs) * 1000;
-}
+static_assert(kPostgresEpochMs == (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * int64_t{86400000});
 
 const char* time_text(int64_t unix_ms) {
   const TimestampTz at = timestamp_of_ms(unix_ms);

@@ -7,7 +7,10 @@ namespace snowflake::pg {
 
 // Milliseconds since 1970 as a timestamptz value (microseconds since 2000), and as text in the
 // session's time zone.
-int64_t timestamp_of_ms(int64_t unix_ms);
+inline constexpr int64_t kPostgresEpochMs = 946684800000;
+constexpr int64_t timestamp_of_ms(int64_t unix_ms) {
+  return (unix_ms - kPostgresEpochMs) * 1000;
+}
 const char* time_text(int64_t unix_ms);
 
 // "41/13/10, tick 1 ms, epoch 2025-01-01 00:00:00+00"
