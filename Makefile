@@ -55,3 +55,11 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp) $(srcdir)/Makefile
 
 # A build outside the source tree, as Debian's packages do it, has no such directory yet.
 $(shell mkdir -p $(sort $(dir $(OBJS))))
+
+# The archive of the commit that is checked out, for PGXN.
+dist_dir = dist
+dist:
+	mkdir -p $(dist_dir)
+	git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION)/ \
+		-o $(abspath $(dist_dir))/$(EXTENSION)-$(EXTVERSION).zip HEAD
+.PHONY: dist

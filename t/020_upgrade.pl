@@ -1,0 +1,131 @@
+# ALTER EXTENSION snowflake UPDATE: whoever installed the oldest version and took every step has, in
+# the end, what a fresh installation has, and the ids and the mark of before.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Catalogue;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => 'snowflake.max_lead = 60s');
+$node->start;
+
+sub query { return $node->safe_psql($_[0], $_[1]) }
+sub snapshot { return Snowflake::Catalogue::snapshot($node, $_[0]) }
+sub differences { return Snowflake::Catalogue::differences(snapshot($_[0]), $_[1]) }
+
+my $by_version = "string_to_array(version, '.')::int[]";
+my @versions = split /\n/, query('postgres',
+	"SELECT version FROM pg_available_extension_versions WHERE name = 'snowflake' ORDER BY $by_version");
+my $newest = query('postgres',
+	"SELECT default_version FROM pg_available_extensions WHERE name = 'snowflake'");
+is($versions[-1], $newest, 'the default version is the newest one');
+
+# What is in the repository is what was installed: a script that the Makefile does not know of would
+# leave its users behind.
+my ($share) = run_command([ 'pg_config', '--sharedir' ]);
+my %scripts;
+foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
+{
+	$scripts{$directory} = join ' ', sort map { m{([^/]*)$} } glob "$directory/snowflake--*.sql";
+}
+my ($wanted, $installed) = map { $scripts{$_} } "$FindBin::RealBin/..", "$share/extension";
+is($installed, $wanted, 'every script of the repository is installed, and no other');
+
+# Every version that has a script of its own is a place to come from.
+my @fresh = map { /^snowflake--([\d.]+)\.sql$/ ? $1 : () } split / /, $installed;
+foreach my $from (grep { $_ ne $newest } @fresh)
+{
+	isnt(query('postgres',
+			"SELECT path FROM pg_extension_update_paths('snowflake')
+			  WHERE source = '$from' AND target = '$newest'"),
+		'', "$from can be updated to $newest");
+}
+
+# The longest way: from the oldest version, one step at a time.
+my $oldest = $versions[0];
+my @steps = split /--/, query('postgres',
+	"SELECT path FROM pg_extension_update_paths('snowflake')
+	  WHERE source = '$oldest' AND target = '$newest'");
+@steps = ($oldest) unless @steps;
+note 'steps: ' . join ' -> ', @steps;
+
+my $state = "SELECT (SELECT last_value FROM snowflake.seal), (SELECT last_value FROM snowflake.seal_here)";
+my $mark = 'SELECT last_value FROM snowflake.high_water';
+query('postgres', 'CREATE DATABASE walked');
+query('walked', <<~"SQL");
+	CREATE EXTENSION snowflake VERSION '$oldest';
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int,
+	                     shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED);
+	CREATE VIEW recent AS
+	  SELECT * FROM photos WHERE snowflake.created_within(id, now() - interval '1 day', now());
+	INSERT INTO photos (n) SELECT generate_series(1, 1000);
+	SQL
+my $rows = query('walked', 'SELECT id, shard FROM photos ORDER BY id');
+my $seals = query('walked', $state);
+my $mark_before = query('walked', $mark);
+
+shift @steps;
+foreach my $step (@steps)
+{
+	query('walked', "ALTER EXTENSION snowflake UPDATE TO '$step'");
+	is(query('walked', "SELECT extversion FROM pg_extension WHERE extname = 'snowflake'"),
+		$step, "updated to $step");
+	query('walked', 'INSERT INTO photos (n) SELECT generate_series(1, 100)');
+	next unless grep { $_ eq $step } @fresh;
+	(my $database = "fresh_$step") =~ s/\W/_/g;
+	query('postgres', "CREATE DATABASE $database");
+	query($database, "CREATE EXTENSION snowflake VERSION '$step'");
+	is(differences('walked', snapshot($database)), '', "the catalogue is that of a fresh $step");
+}
+
+query('postgres', 'CREATE DATABASE fresh');
+query('fresh', 'CREATE EXTENSION snowflake');
+my $fresh = snapshot('fresh');
+like($fresh, qr/^$_/m, "the snapshot knows of every kind: $_")
+  foreach 'extension', 'dumped', 'schema', 'function', 'relation', 'column', 'sequence', 'view';
+is(differences('walked', $fresh), '', "from $oldest by every step: the catalogue of a fresh $newest");
+
+is(query('walked', 'SELECT id, shard FROM photos ORDER BY id LIMIT 1000'), $rows, 'ids mean the same');
+is(query('walked', $state), $seals, 'the seal is the same');
+cmp_ok(query('walked', $mark), '>=', $mark_before, 'the mark did not go back');
+query('walked', 'INSERT INTO photos (n) SELECT generate_series(1, 1000)');
+is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
+	(SELECT id, id > lag(id, 1, 0::bigint) OVER (ORDER BY n_th) AS up
+	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
+	'0|t', 'no id came twice, and all went up');
+
+# A snapshot that overlooks a difference would pass everything above. Each of these is a mistake that
+# an update script could make.
+my @mistakes = (
+	'COMMENT ON FUNCTION snowflake.next_id(int) IS NULL',
+	'ALTER FUNCTION snowflake.next_id(int) PARALLEL SAFE',
+	'ALTER FUNCTION snowflake.time_of(bigint) VOLATILE',
+	'ALTER FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) STRICT',
+	'ALTER FUNCTION snowflake.shard_stats() ROWS 7',
+	'GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO PUBLIC',
+	'REVOKE SELECT ON SEQUENCE snowflake.high_water FROM PUBLIC',
+	'REVOKE USAGE ON SCHEMA snowflake FROM PUBLIC',
+	'ALTER SEQUENCE snowflake.seal CYCLE',
+	'ALTER VIEW snowflake.layout SET (security_barrier)',
+	'CREATE OR REPLACE VIEW snowflake.layout AS SELECT *, 1 AS more FROM snowflake.layout()',
+	"UPDATE pg_extension SET extconfig = extconfig[1:1], extcondition = extcondition[1:1]
+	  WHERE extname = 'snowflake'",
+	"CREATE FUNCTION snowflake.more() RETURNS int LANGUAGE sql RETURN 1;
+	 ALTER EXTENSION snowflake ADD FUNCTION snowflake.more()",
+	'ALTER EXTENSION snowflake DROP FUNCTION snowflake.last_id()',
+	"UPDATE pg_extension SET extversion = '0' WHERE extname = 'snowflake'");
+foreach my $mistake (@mistakes)
+{
+	query('postgres', 'CREATE DATABASE wrong TEMPLATE fresh');
+	query('wrong', $mistake);
+	isnt(differences('wrong', $fresh), '', 'the comparison notices: ' . join ' ', split /\s+/, $mistake);
+	query('postgres', 'DROP DATABASE wrong');
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,146 @@
+# pg_upgrade carries the mark and the seal: all ids of the old server mean the same in the new one, and
+# those of the new one are greater, also with a clock that is behind.
+#
+# The old server is that of the environment variable oldinstall, an installation directory with bin/
+# below; without it the same version stands for the old one, which takes the same way.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Catalogue;
+use Snowflake::Node;
+use Test::More;
+
+my $conf = <<~'CONF';
+	shared_preload_libraries = 'snowflake'
+	snowflake.layout = '40/3+10/10'
+	snowflake.tick = 10
+	snowflake.epoch = '2020-05-17 01:00+02'
+	snowflake.max_lead = 60s
+	CONF
+
+my $old = Snowflake::Node->new('old',
+	$ENV{oldinstall} ? (install_path => $ENV{oldinstall}) : ());
+my $new = Snowflake::Node->new('new');
+foreach my $node ($old, $new)
+{
+	# One locale and page format, whatever the version's defaults are.
+	$node->init(extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
+	$node->append_conf('postgresql.conf', $conf);
+}
+
+$old->start;
+note 'from ' . $old->safe_psql('postgres', 'SHOW server_version');
+
+# Whatever calls the extension while the catalogue is rebuilt: generated columns, constraints,
+# expression and partial indexes, partitions and their attachment, views, routines, defaults.
+$old->safe_psql('postgres', <<~'SQL');
+	CREATE EXTENSION snowflake;
+	CREATE TABLE photos (
+	  id bigint PRIMARY KEY DEFAULT snowflake.next_id(8191),
+	  shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED,
+	  n int, CHECK (snowflake.region_of(id) = 7), CHECK (id >= snowflake.min_id('2026-01-01+00')));
+	CREATE INDEX ON photos (snowflake.time_of(id));
+	CREATE INDEX ON photos (n) WHERE id >= snowflake.min_id('2026-01-01+00');
+	CREATE TABLE likes (id bigint DEFAULT snowflake.next_id(8190), n int) PARTITION BY RANGE (id);
+	CREATE TABLE likes_now PARTITION OF likes
+	  FOR VALUES FROM (snowflake.min_id('2026-01-01+00')) TO (MAXVALUE);
+	CREATE TABLE likes_then (id bigint CHECK (id < snowflake.min_id('2026-01-01+00')), n int);
+	ALTER TABLE likes ATTACH PARTITION likes_then
+	  FOR VALUES FROM (MINVALUE) TO (snowflake.min_id('2026-01-01+00'));
+	CREATE TABLE routed (id bigint) PARTITION BY LIST (snowflake.shard_of(id));
+	CREATE TABLE routed_5 PARTITION OF routed FOR VALUES IN (5);
+	CREATE VIEW recent AS
+	  SELECT * FROM photos WHERE snowflake.created_within(id, now() - interval '1 day', now());
+	CREATE MATERIALIZED VIEW per_shard AS SELECT snowflake.shard_of(id), count(*) FROM photos GROUP BY 1;
+	CREATE FUNCTION mint() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT snowflake.next_id(3); END;
+	INSERT INTO photos (n) SELECT generate_series(1, 2000);
+	INSERT INTO likes (n) SELECT generate_series(1, 2000);
+	REFRESH MATERIALIZED VIEW per_shard;
+	CREATE DATABASE other;
+	SQL
+$old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)');
+# Ids from another server, ten seconds ahead, and the last one of this server, above them all.
+$old->safe_psql('postgres',
+	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
+my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(8191)');
+cmp_ok($highest, '>', $old->safe_psql('postgres', "SELECT max(id) FROM $_"), "the last id is above those of $_")
+  foreach 'photos', 'likes';
+
+my @carried = (
+	[ 'the mark' => 'SELECT last_value, is_called FROM snowflake.high_water' ],
+	[ 'the seal' => 'SELECT last_value, is_called FROM snowflake.seal' ],
+	[ 'the seal made here' => 'SELECT last_value, is_called FROM snowflake.seal_here' ],
+	[ 'the ids and what they mean' => <<~'SQL' ],
+		SELECT md5(string_agg(p::text || snowflake.decode(id)::text, ',' ORDER BY id))
+		  FROM (SELECT id, shard, n FROM photos UNION ALL SELECT id, 0, n FROM likes) p
+		SQL
+	[ 'the privileges' => "SELECT has_function_privilege('public', 'snowflake.observe(bigint)', 'EXECUTE'),
+		has_function_privilege('public', 'snowflake.next_id(int)', 'EXECUTE')" ]);
+my @before = map { $old->safe_psql('postgres', $_->[1]) } @carried;
+my $mark_of_other = $old->safe_psql('other', 'SELECT last_value FROM snowflake.high_water');
+$old->stop;
+
+# The new machine's clock is behind, also during the upgrade.
+$new->clock->set(-10);
+{
+	local %ENV = (%ENV, $new->clock->environment);
+	chdir $new->basedir or die $!;
+	my @upgrade = (
+		'pg_upgrade', '--no-sync',
+		'--old-datadir' => $old->data_dir, '--new-datadir' => $new->data_dir,
+		'--old-bindir' => $old->config_data('--bindir'), '--new-bindir' => $new->config_data('--bindir'),
+		'--old-port' => $old->port, '--new-port' => $new->port,
+		'--socketdir' => $new->host);
+	# Before PostgreSQL 15 had --no-sync for pg_upgrade, nothing needed it.
+	@upgrade = grep { $_ ne '--no-sync' } @upgrade if $new->pg_version < 15;
+	command_ok(\@upgrade, 'pg_upgrade');
+}
+$new->start;
+note 'to ' . $new->safe_psql('postgres', 'SHOW server_version');
+
+foreach my $i (0 .. $#carried)
+{
+	is($new->safe_psql('postgres', $carried[$i][1]), $before[$i], "$carried[$i][0] came over");
+}
+is($new->safe_psql('other', 'SELECT last_value FROM snowflake.high_water'),
+	$mark_of_other, 'the mark of the other database came over');
+
+$new->safe_psql('postgres', 'CREATE DATABASE fresh');
+$new->safe_psql('fresh', 'CREATE EXTENSION snowflake');
+is(Snowflake::Catalogue::differences(
+		Snowflake::Catalogue::snapshot($new, 'postgres'),
+		Snowflake::Catalogue::snapshot($new, 'fresh')),
+	'', 'the catalogue is that of a fresh installation');
+
+# Ids sort by time first, so those of any shard are above the highest one of before.
+my @ids = $new->ids(<<~'SQL');
+	SELECT snowflake.next_id(g % 8192) FROM generate_series(1, 100) g;
+	INSERT INTO photos (n) SELECT generate_series(1, 100) RETURNING id;
+	INSERT INTO likes (n) SELECT generate_series(1, 100) RETURNING id;
+	SELECT mint();
+	SELECT unnest(snowflake.next_ids(0, 100));
+	SQL
+is(scalar(grep { $_ <= $highest } @ids), 0, 'every new id is above every old one, with the clock behind');
+is(scalar(@ids), 401, 'all of them were minted');
+my %seen;
+is(scalar(grep { $seen{$_}++ } @ids), 0, 'none of them twice');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 8191'), 2100, 'the constraints hold');
+is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table');
+	SET enable_seqscan = off;
+	SELECT (SELECT count(*) FROM photos WHERE snowflake.time_of(id) > '2026-01-01+00') = count(*) FROM photos
+	SQL
+$new->stop;
+
+# The seal is not only there, it is in force.
+$new->append_conf('postgresql.conf', "snowflake.layout = '41/13/10'\nsnowflake.tick = 1\n");
+$new->start;
+$new->refuses('SELECT snowflake.next_id(1)',
+	{ sqlstate => 55000, message => '.' }, 'settings that contradict the seal are refused');
+$new->refuses("SELECT snowflake.time_of($highest)",
+	{ sqlstate => 55000, message => '.' }, 'for decoding, too');
+$new->stop;
+done_testing();
