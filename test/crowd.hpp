@@ -14,7 +14,7 @@
 #include "core/shard.hpp"
 #include "support.hpp"
 
-namespace [[gnu::visibility("hidden")]] snowflake {
+namespace snowflake {
 
 inline constexpr size_t kWords = 2;
 inline constexpr size_t kJournalSize = 1 << 17;

@@ -133,10 +133,10 @@ class Interleaving {
     floor_ = std::max(floor_, floor);
   }
 
-  // Runs `victim` with up to five disturbances among its steps.
+  // Runs `victim` with up to four disturbances among its steps.
   template <class Victim>
   void disturb(Choices& choices, Victim victim) {
-    int left = 5;
+    int left = 4;
     interleaving::before_step = [&] {
       const size_t choice = left == 0 ? 0 : choices.choose(7);
       if (choice == 0) return false;

@@ -7,7 +7,7 @@
 
 #include "core/shard.hpp"
 
-namespace [[gnu::visibility("hidden")]] snowflake {
+namespace snowflake {
 
 struct ModelPoint {
   uint64_t tick;

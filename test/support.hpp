@@ -19,7 +19,7 @@
 #include "core/layout.hpp"
 #include "core/shard.hpp"
 
-namespace [[gnu::visibility("hidden")]] snowflake {
+namespace snowflake {
 
 // New in every run, unless SNOWFLAKE_TEST_SEED repeats one. Printed when first used.
 inline uint64_t test_seed() {

@@ -2,6 +2,10 @@
 // tests' clock is a number.
 #pragma once
 
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
 #include <cstdint>
 #include <ctime>
 

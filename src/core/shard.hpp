@@ -75,7 +75,8 @@ struct Counters {
 class alignas(64) Shard {
  public:
   // Claims at least one and at most `wanted` positions, as many as the bounds have room for.
-  // REQUIRES: wanted > 0, bounds.now <= layout.last_minted_tick().
+  // REQUIRES: wanted > 0, bounds.now <= layout.last_minted_tick(), bounds.spread <=
+  // layout.ids_per_tick().
   Claim claim(const Layout& layout, const Bounds& bounds, uint64_t wanted) noexcept {
     const uint64_t now = layout.first_position(bounds.now);
     const uint64_t stop = std::min(
