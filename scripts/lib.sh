@@ -127,16 +127,19 @@ stage_sources() {
 # $pg_config there. PostgreSQL finds its files relative to its programs, so what is installed into
 # the copy stays in the copy.
 private_postgres() {
-  local tree=$1 dir
+  local tree=$1 dir entry
   for dir in $("$pg_config" --bindir) $("$pg_config" --pkglibdir) $("$pg_config" --sharedir); do
     [ -e "$tree$dir" ] && continue
     mkdir -p "$tree${dir%/*}"
     cp -a "$dir" "$tree${dir%/*}/"
   done
+  # The rest is only read. A server built from source has its pkglibdir inside of its libdir.
   for dir in $("$pg_config" --libdir) $("$pg_config" --includedir); do
-    [ -e "$tree$dir" ] && continue
     mkdir -p "$tree${dir%/*}"
-    ln -s "$dir" "$tree$dir"
+    [ -e "$tree$dir" ] || { ln -s "$dir" "$tree$dir"; continue; }
+    for entry in "$dir"/*; do
+      [ -e "$tree$entry" ] || ln -s "$entry" "$tree$entry"
+    done
   done
   pg_config=$tree$("$pg_config" --bindir)/pg_config
   [ "$(id -u)" != 0 ] || chown -R postgres: "$tree"
