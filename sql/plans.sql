@@ -7,7 +7,7 @@ SET datestyle = ISO;
 CREATE TABLE pictures (id bigint PRIMARY KEY, taken timestamptz NOT NULL, note text);
 INSERT INTO pictures
   SELECT snowflake.make_id(at, 1 + n % 16, n % 1024), at, 'photo'
-    FROM (SELECT timestamptz '2026-03-02' + m * interval '1 minute', m
+    FROM (SELECT timestamptz '2025-03-02' + m * interval '1 minute', m
             FROM generate_series(0, 7 * 24 * 60 - 1) m) s (at, n);
 VACUUM ANALYZE pictures;
 SET enable_seqscan = off;
@@ -15,9 +15,9 @@ SET enable_bitmapscan = off;
 
 -- created_within() becomes a condition on the primary key: constants ...
 EXPLAIN (COSTS OFF)
-SELECT note FROM pictures WHERE snowflake.created_within(id, '2026-03-03', '2026-03-04');
+SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
 SELECT count(*), min(taken), max(taken) FROM pictures
- WHERE snowflake.created_within(id, '2026-03-03', '2026-03-04');
+ WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
 -- ... now() ...
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, now() - interval '1 day', now());
@@ -25,12 +25,12 @@ SELECT note FROM pictures WHERE snowflake.created_within(id, now() - interval '1
 SET plan_cache_mode = force_generic_plan;
 PREPARE of_day(timestamptz, timestamptz) AS
   SELECT count(*), min(taken), max(taken) FROM pictures WHERE snowflake.created_within(id, $1, $2);
-EXPLAIN (COSTS OFF) EXECUTE of_day('2026-03-05', '2026-03-06');
-EXECUTE of_day('2026-03-05', '2026-03-06');
+EXPLAIN (COSTS OFF) EXECUTE of_day('2025-03-05', '2025-03-06');
+EXECUTE of_day('2025-03-05', '2025-03-06');
 RESET plan_cache_mode;
 -- ... another table's column
 CREATE TABLE days (day timestamptz);
-INSERT INTO days VALUES ('2026-03-02'), ('2026-03-08'), ('2026-03-09');
+INSERT INTO days VALUES ('2025-03-02'), ('2025-03-08'), ('2025-03-09');
 ANALYZE days;
 RESET enable_seqscan;
 SET enable_hashjoin = off;
@@ -47,14 +47,14 @@ RESET enable_material;
 
 -- The same with the bounds written out, and with a range
 EXPLAIN (COSTS OFF)
-SELECT note FROM pictures WHERE id >= snowflake.min_id('2026-03-03') AND id <= snowflake.max_id('2026-03-04');
+SELECT note FROM pictures WHERE id >= snowflake.min_id('2025-03-03') AND id <= snowflake.max_id('2025-03-04');
 EXPLAIN (COSTS OFF)
-SELECT note FROM pictures WHERE id BETWEEN lower(snowflake.id_range('[2026-03-03,2026-03-04)'))
-                                     AND upper(snowflake.id_range('[2026-03-03,2026-03-04)')) - 1;
+SELECT note FROM pictures WHERE id BETWEEN lower(snowflake.id_range('[2025-03-03,2025-03-04)'))
+                                     AND upper(snowflake.id_range('[2025-03-03,2025-03-04)')) - 1;
 
 -- The latest pictures, newest first, come from the index in order
 EXPLAIN (COSTS OFF)
-SELECT note FROM pictures WHERE snowflake.created_within(id, '2026-03-03', '2026-03-04') ORDER BY id DESC LIMIT 5;
+SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04') ORDER BY id DESC LIMIT 5;
 
 -- A search_path that puts somebody else's functions and operators first changes nothing
 CREATE SCHEMA evil;
@@ -65,41 +65,41 @@ CREATE FUNCTION evil.min_id(timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE A
 SET search_path = evil, pg_catalog, public;
 SELECT 1::bigint >= 2::bigint AS evil_works;
 EXPLAIN (COSTS OFF)
-SELECT note FROM pictures WHERE snowflake.created_within(id, '2026-03-03', '2026-03-04');
-SELECT count(*) FROM pictures WHERE snowflake.created_within(id, '2026-03-03', '2026-03-04');
+SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
+SELECT count(*) FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
 SET search_path = '';
-SELECT count(*) FROM public.pictures WHERE snowflake.created_within(id, '2026-03-03', '2026-03-04');
+SELECT count(*) FROM public.pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
 RESET search_path;
 
 -- Partitions by time, with bounds that are written as times
 RESET enable_seqscan;
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake.next_id(400), what text) PARTITION BY RANGE (id);
-CREATE TABLE events_2026_01 PARTITION OF events
-  FOR VALUES FROM (snowflake.min_id('2026-01-01')) TO (snowflake.min_id('2026-02-01'));
-CREATE TABLE events_2026_02 PARTITION OF events
-  FOR VALUES FROM (snowflake.min_id('2026-02-01')) TO (snowflake.min_id('2026-03-01'));
-CREATE TABLE events_2026_03 PARTITION OF events
-  FOR VALUES FROM (snowflake.min_id('2026-03-01')) TO (snowflake.min_id('2026-04-01'));
+CREATE TABLE events_2025_01 PARTITION OF events
+  FOR VALUES FROM (snowflake.min_id('2025-01-01')) TO (snowflake.min_id('2025-02-01'));
+CREATE TABLE events_2025_02 PARTITION OF events
+  FOR VALUES FROM (snowflake.min_id('2025-02-01')) TO (snowflake.min_id('2025-03-01'));
+CREATE TABLE events_2025_03 PARTITION OF events
+  FOR VALUES FROM (snowflake.min_id('2025-03-01')) TO (snowflake.min_id('2025-04-01'));
 CREATE TABLE events_rest PARTITION OF events DEFAULT;
 INSERT INTO events SELECT snowflake.make_id(day, 400, 0), to_char(day, 'YYYY-MM-DD')
-  FROM generate_series(timestamptz '2026-01-01', '2026-03-31', '1 day') day;
-INSERT INTO events VALUES (snowflake.make_id('2026-01-31 23:59:59.999', 8191, 1023), 'last of January'),
-  (snowflake.make_id('2026-02-01', 0, 0), 'first of February');
+  FROM generate_series(timestamptz '2025-01-01', '2025-03-31', '1 day') day;
+INSERT INTO events VALUES (snowflake.make_id('2025-01-31 23:59:59.999', 8191, 1023), 'last of January'),
+  (snowflake.make_id('2025-02-01', 0, 0), 'first of February');
 INSERT INTO events (what) VALUES ('now');
 SELECT tableoid::regclass, count(*) FROM events GROUP BY 1 ORDER BY 1;
 SELECT tableoid::regclass, what FROM events WHERE what LIKE '%of%' ORDER BY what;
 EXPLAIN (COSTS OFF)
-SELECT what FROM events WHERE snowflake.created_within(id, '2026-02-10', '2026-02-11');
+SELECT what FROM events WHERE snowflake.created_within(id, '2025-02-10', '2025-02-11');
 EXPLAIN (COSTS OFF)
-SELECT what FROM events WHERE id = snowflake.make_id('2026-01-05', 400, 0);
+SELECT what FROM events WHERE id = snowflake.make_id('2025-01-05', 400, 0);
 -- A bound of the month is no part of the next one
 EXPLAIN (COSTS OFF)
-SELECT what FROM events WHERE snowflake.created_within(id, '2026-01-10', '2026-02-01');
+SELECT what FROM events WHERE snowflake.created_within(id, '2025-01-10', '2025-02-01');
 SET plan_cache_mode = force_generic_plan;
 PREPARE what_of(timestamptz, timestamptz) AS
   SELECT what FROM events WHERE snowflake.created_within(id, $1, $2) ORDER BY what LIMIT 1;
-EXPLAIN (COSTS OFF) EXECUTE what_of('2026-03-10', '2026-03-11');
-EXECUTE what_of('2026-03-10', '2026-03-11');
+EXPLAIN (COSTS OFF) EXECUTE what_of('2025-03-10', '2025-03-11');
+EXECUTE what_of('2025-03-10', '2025-03-11');
 RESET plan_cache_mode;
 
 -- Generated columns see the id that the default made
@@ -113,7 +113,7 @@ CREATE TABLE pins (
 INSERT INTO pins (note) SELECT 'pin' FROM generate_series(1, 300);
 INSERT INTO pins (id) SELECT snowflake.next_id(402 + g % 2) FROM generate_series(1, 200) g;
 SELECT shard, count(*), bool_and(created_at = snowflake.time_of(id)) AS time_fits FROM pins GROUP BY 1 ORDER BY 1;
-INSERT INTO pins (id) VALUES (snowflake.make_id('2026-01-01', 404, 0));
+INSERT INTO pins (id) VALUES (snowflake.make_id('2025-01-01', 404, 0));
 \echo SQLSTATE :SQLSTATE
 
 -- Indexes over the fields
@@ -126,12 +126,12 @@ EXPLAIN (COSTS OFF)
 SELECT note FROM pins WHERE snowflake.shard_of(id) = 402;
 SELECT count(*) FROM pins WHERE snowflake.shard_of(id) = 402;
 EXPLAIN (COSTS OFF)
-SELECT note FROM pins WHERE snowflake.time_of(id) = '2026-03-01' AND snowflake.shard_of(id) = 401;
+SELECT note FROM pins WHERE snowflake.time_of(id) = '2025-03-01' AND snowflake.shard_of(id) = 401;
 DROP INDEX pins_by_shard;
 EXPLAIN (COSTS OFF)
-SELECT id FROM pins WHERE snowflake.shard_of(id) = 403 AND snowflake.created_within(id, '2026-01-01', '2050-01-01');
-SELECT count(*) FROM pins WHERE snowflake.shard_of(id) = 403 AND snowflake.created_within(id, '2026-01-01', '2050-01-01');
+SELECT id FROM pins WHERE snowflake.shard_of(id) = 403 AND snowflake.created_within(id, '2025-01-01', '2050-01-01');
+SELECT count(*) FROM pins WHERE snowflake.shard_of(id) = 403 AND snowflake.created_within(id, '2025-01-01', '2050-01-01');
 -- An id of another shard with the same time and sequence is another id
-INSERT INTO pins (id) VALUES (snowflake.make_id('2026-01-01', 401, 9)), (snowflake.make_id('2026-01-01', 402, 9));
+INSERT INTO pins (id) VALUES (snowflake.make_id('2025-01-01', 401, 9)), (snowflake.make_id('2025-01-01', 402, 9));
 REINDEX TABLE pins;
-SELECT count(*) FROM pins WHERE snowflake.time_of(id) = '2026-01-01';
+SELECT count(*) FROM pins WHERE snowflake.time_of(id) = '2025-01-01';
