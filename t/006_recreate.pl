@@ -64,6 +64,10 @@ foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 }
 crash();
 mint();
+# What a new extension knows of the old one's ids must not wait for its first call.
+$node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
+crash();
+mint();
 $ledger->check(2_000, 'a new extension, an immediate stop and a clock that is behind');
 
 # In one transaction: what may be taken back protects nothing.
