@@ -21,7 +21,7 @@ our %faults = (
 	clock_frozen  => \&clock_frozen,
 );
 
-my @back    = (-0.001, -0.05, -0.09, -0.5, -3, -600, -86400);
+my @back    = (-0.001, -0.05, -0.09, -0.5, -3, -30, -600, -86400);
 my @forward = (2, 3599);
 
 sub pick { my @choices = @_; return $choices[ rand @choices ]; }
