@@ -180,8 +180,8 @@ my @keys = ('supplied', 'next_id', 'nextval cache 100', 'nextval cache 1', 'iden
 if ($samples->has('insert')) {
   my $rows = number($samples->median('insert', 'rows', 'rows'));
   my @loads = subjects('insert', 'rows/s', (map {"INSERT: $_"} @keys), 'INSERT: next_id, default max_lead');
-  my @copies = subjects('insert', 'rows/s', (map {"COPY: $_"} @keys), 'staged: next_id');
-  sub name_of { my ($subject) = @_; return $subject =~ s/^staged: (.*)/$1, by staging/r =~ s/^\w+: //r }
+  my @copies = subjects('insert', 'rows/s', (map {"COPY: $_"} @keys), 'staged: next_id', 'fetched: next_id');
+  sub name_of { my ($subject) = @_; return $subject =~ s/^staged: (.*)/$1, by staging/r =~ s/^fetched: next_id/next_ids first/r =~ s/^\w+: //r }
   Chart::bars('insert', "INSERT ... SELECT of $rows rows", 'CPU ns a row', 0,
     map { [name_of($_), kind(name_of($_)), $samples->of('insert', $_, 'CPU ns a row')] } @loads);
   Chart::bars('copy', "COPY of $rows rows", 'CPU ns a row', 0,
@@ -202,8 +202,9 @@ if ($samples->has('insert')) {
   text("INSERT … SELECT:\n");
   $columns->('INSERT: supplied', @loads);
   picture('copy', 'COPY, by kind of key');
-  text("COPY. PostgreSQL inserts row by row where a default is volatile and not core `nextval`; \"by staging\" is the way");
-  text("around that the project's README gives, all its statements included:\n");
+  text("COPY. PostgreSQL inserts row by row where a default is volatile and not core `nextval`. \"By staging\" copies into an");
+  text("unlogged table without an id and inserts from there, all statements included; \"next_ids first\" fetches the ids in two");
+  text("batches and copies rows that bring them along, what the client does with them not included:\n");
   $columns->('COPY: supplied', @copies);
   my @duplicates = grep { my %runs = $samples->runs('insert', $_, 'duplicate key'); %runs } map { ("INSERT: $_", "COPY: $_") } @keys;
   text("Ended in a duplicate key in at least one run: ", join('; ', @duplicates), ".\n") if @duplicates;

@@ -26,6 +26,7 @@ listen_addresses = ''
 unix_socket_directories = '$work/run'
 shared_preload_libraries = 'snowflake, snowflake_bench'
 shared_buffers = 1GB
+min_wal_size = 2GB
 max_wal_size = 8GB
 checkpoint_timeout = 1h
 autovacuum = off

@@ -3,12 +3,12 @@
 begin_results stall
 printf 'subject\trun\tup_to_ns\tcalls\n' >"$out/results/stall_histogram.tsv"
 start_server
-sql -c 'SELECT snowflake.next_id(0)' >/dev/null
 latency() {
   sql -c "SELECT '$1', $run, up_to_ns, calls FROM bench.latency('$2', $3, $(by_form 10 1)) ORDER BY up_to_ns" \
     >>"$out/results/stall_histogram.tsv"
 }
 for run in $(seq 3); do
+  sql -c 'SELECT snowflake.next_id(0)' >/dev/null
   before=$(sql -c 'SELECT "limit" FROM snowflake.clock_status')
   latency next_id 'snowflake.next_id(int)' 'ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[]'
   sample next_id 'seconds that the mark moved' "$run" \

@@ -1,4 +1,5 @@
--- Loads of many rows into a fresh table: INSERT ... SELECT, COPY, and COPY by way of a staging table.
+-- Loads of many rows into a fresh table: INSERT ... SELECT, COPY, COPY by way of a staging table, and COPY
+-- of rows that bring ids along which the client fetched before in two batches.
 
 CREATE PROCEDURE bench.load(how text, key_name text, suffix text, n integer, run integer, files text)
 LANGUAGE plpgsql AS $$
@@ -24,7 +25,11 @@ BEGIN
     WHEN 'COPY' THEN ARRAY[format(
       CASE WHEN maker IS NULL THEN 'COPY target (id, v) FROM %L' ELSE 'COPY target (v) FROM %L' END,
       files || CASE WHEN maker IS NULL THEN '/with_id' ELSE '/plain' END)]
-    ELSE ARRAY[
+    WHEN 'fetched' THEN ARRAY[
+      format('SELECT snowflake.next_ids(%s, %s)', nextval('bench.shards'), n / 2),
+      format('SELECT snowflake.next_ids(%s, %s)', nextval('bench.shards'), n / 2),
+      format('COPY target (id, v) FROM %L', files || '/with_fetched_id')]
+    WHEN 'staged' THEN ARRAY[
       'CREATE UNLOGGED TABLE staging (LIKE target)',
       'ALTER TABLE staging DROP COLUMN id',
       format('COPY staging FROM %L', files || '/plain'),
@@ -59,15 +64,17 @@ BEGIN
 END
 $$;
 
+-- All of them, beginning with another one in every run.
 CREATE PROCEDURE bench.load_all(n integer, run integer, files text) LANGUAGE plpgsql AS $$
 DECLARE
   key_name text;
 BEGIN
-  FOR key_name IN SELECT name FROM bench.key ORDER BY place LOOP
+  FOR key_name IN SELECT name FROM bench.key ORDER BY (place + 4 * run) % 9 LOOP
     CALL bench.load('INSERT', key_name, '', n, run, files);
     CALL bench.load('COPY', key_name, '', n, run, files);
     IF key_name = 'next_id' THEN
       CALL bench.load('staged', key_name, '', n, run, files);
+      CALL bench.load('fetched', key_name, '', n, run, files);
     END IF;
   END LOOP;
 END
