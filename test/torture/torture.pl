@@ -20,7 +20,7 @@ my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
 	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
-	'calm=f') or exit 2;
+	'calm=f', 'step=f') or exit 2;
 if ($options{list})
 {
 	print "$_\n" for sort keys %faults;    # goes to the log; scripts/torture prints it
@@ -70,6 +70,7 @@ my $w = World->new(
 	max_lead => $max_lead,
 	reserve  => $reserve,
 	delay    => $delay,
+	step     => $options{step},
 	ways     => $options{ways} // '');
 
 my $main = $w->{main} = $w->new_server('main');
