@@ -78,7 +78,7 @@ sub failover
 {
 	my ($w, $sync) = @_;
 	my ($behind, $lag, $hold, $back) =
-	  (pick(-3, -30, -600, -0.5, 2), 0.3 + rand 0.7, 0.7 + rand 0.8, pick('', 'rewind', 'backup'));
+	  (Crashes::step($w, -3, -30, -600, -0.5, 2), 0.3 + rand 0.7, 0.7 + rand 0.8, pick('', 'rewind', 'backup'));
 	my $old = $w->main;
 	my $standby = standby_of($w, $old, $behind);
 	$old->wait_for_catchup($standby->name, 'replay', $old->lsn('insert'));
@@ -160,7 +160,7 @@ sub planned
 sub switchover
 {
 	my ($w) = @_;
-	my ($behind, $hold) = (pick(-30, -600, -0.5), 0.5 + rand 0.5);
+	my ($behind, $hold) = (Crashes::step($w, -30, -600, -0.5), 0.5 + rand 0.5);
 	planned($w, standby_of($w, $w->main, $behind), $hold);
 	return "planned switch-over to a clock $behind s";
 }
@@ -188,7 +188,7 @@ sub branch
 sub pitr
 {
 	my ($w) = @_;
-	my ($behind, $before, $hold) = (pick(-30, -600, -86400, -0.5), 0.2 + rand 0.5, 0.5 + rand 0.7);
+	my ($behind, $before, $hold) = (Crashes::step($w, -30, -600, -86400, -0.5), 0.2 + rand 0.5, 0.5 + rand 0.7);
 	my $name = name('pitr');
 	my $main = $w->main;
 	$main->enable_archiving;
@@ -225,7 +225,7 @@ sub pitr
 sub base_backup
 {
 	my ($w) = @_;
-	my ($behind, $hold) = (pick(-30, -600, -86400, -0.5), 0.5 + rand 0.7);
+	my ($behind, $hold) = (Crashes::step($w, -30, -600, -86400, -0.5), 0.5 + rand 0.7);
 	my $name = name('backup');
 	my $fork = World::now_ns();
 	$w->main->backup($name);
@@ -250,7 +250,7 @@ sub rmtree_backup
 sub dump_restore
 {
 	my ($w) = @_;
-	my ($behind, $hold) = (pick(-30, -600, -0.5), 0.5 + rand 0.7);
+	my ($behind, $hold) = (Crashes::step($w, -30, -600, -0.5), 0.5 + rand 0.7);
 	my $node = $w->new_server(name('restored'));
 	$w->set_clock($node, $w->{base} + $behind);
 	$w->start($node);
@@ -273,7 +273,7 @@ sub dump_restore
 sub template
 {
 	my ($w) = @_;
-	my ($how, $step, $hold) = (pick('immediate', 'kill'), pick(-30, -0.5, -600), 0.4 + rand 0.5);
+	my ($how, $step, $hold) = (pick('immediate', 'kill'), Crashes::step($w, -30, -0.5, -600), 0.4 + rand 0.5);
 	my $group = $w->{groups}[0];
 	my $node  = $w->main;
 	$w->stop_clients($group);

@@ -26,6 +26,14 @@ my @forward = (2, 3599);
 
 sub pick { my @choices = @_; return $choices[ rand @choices ]; }
 
+# A step of the clock: drawn, or what --step says.
+sub step
+{
+	my ($w, @choices) = @_;
+	my $drawn = pick(@choices);
+	return $w->{step} // $drawn;
+}
+
 sub backend_kill
 {
 	my ($w) = @_;
@@ -65,8 +73,8 @@ sub between_lives
 sub draw_step
 {
 	my ($w) = @_;
-	my ($step, $years) = (pick(0, @back, @back, @forward), rand);
-	if ($years < 0.05 && $w->{base} < 86400 * 3650) { $step = 86400 * 3652; }
+	my ($step, $years) = (step($w, 0, @back, @back, @forward), rand);
+	if ($years < 0.05 && !defined $w->{step} && $w->{base} < 86400 * 3650) { $step = 86400 * 3652; }
 	return $step;
 }
 
@@ -97,7 +105,7 @@ sub restart_loop
 sub clock_back
 {
 	my ($w) = @_;
-	my ($step, $hold) = (pick(@back), 0.3 + rand 1.2);
+	my ($step, $hold) = (step($w, @back), 0.3 + rand 1.2);
 	$w->set_clock($w->main, $w->{base} + $step);
 	sleep $hold;
 	$w->set_clock($w->main, $w->{base});

@@ -57,7 +57,7 @@ sub drop_create
 {
 	my ($w) = @_;
 	my ($together, $step, $crash, $idle) =
-	  (pick(0, 1), pick(0, -0.05, -0.5, -3, -30), pick(0, 1, 1), pick(0, 1));
+	  (pick(0, 1), Crashes::step($w, 0, -0.05, -0.5, -3, -30), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
 	# Where nobody mints before the crash, what CREATE EXTENSION wrote is all there is. Nor must
 	# another database: it would lift the words to a mark of its own.
@@ -78,7 +78,7 @@ sub drop_create
 sub drop_rollback
 {
 	my ($w) = @_;
-	my ($mint, $hold, $step, $crash) = (pick(0, 1), pick(0.1, 0.7), pick(0, -0.5, -30), pick(0, 1));
+	my ($mint, $hold, $step, $crash) = (pick(0, 1), pick(0.1, 0.7), Crashes::step($w, 0, -0.5, -30), pick(0, 1));
 	my $group = first($w);
 	my @mint = $mint ? 'DO $$ BEGIN PERFORM snowflake.next_id(5); EXCEPTION WHEN OTHERS THEN NULL; END $$' : ();
 	my $pid = background($w, $group, 'BEGIN', 'DROP EXTENSION snowflake CASCADE', 'CREATE EXTENSION snowflake',
@@ -94,7 +94,7 @@ sub drop_rollback
 sub alter_mark
 {
 	my ($w) = @_;
-	my ($how, $crash, $step) = (int rand 4, pick(0, 1), pick(0, -0.5, -30));
+	my ($how, $crash, $step) = (int rand 4, pick(0, 1), Crashes::step($w, 0, -0.5, -30));
 	my $group = first($w);
 	my @sql = (
 		'ALTER SEQUENCE snowflake.high_water RESTART',
@@ -121,7 +121,7 @@ sub alter_mark
 sub raise_mark
 {
 	my ($w) = @_;
-	my ($crash, $step) = (pick(0, 1), pick(0, -0.5, -30));
+	my ($crash, $step) = (pick(0, 1), Crashes::step($w, 0, -0.5, -30));
 	my $group = first($w);
 	my $raised = $w->must($w->main, $group->{name},
 		"SELECT setval('snowflake.high_water', last_value + 3000) FROM snowflake.high_water");
@@ -227,7 +227,7 @@ sub max_databases
 sub observe
 {
 	my ($w) = @_;
-	my ($crash, $step) = (pick(0, 1, 1), pick(-0.5, -30, -30));
+	my ($crash, $step) = (pick(0, 1, 1), Crashes::step($w, -0.5, -30, -30));
 	my $group = first($w);
 	my $sent = World::now_ns();
 	my $observed = $w->must($w->main, $group->{name},
@@ -245,7 +245,7 @@ sub observe
 sub oid_reuse
 {
 	my ($w) = @_;
-	my ($oid, $how, $step) = (90000 + int rand 5, pick('immediate', 'kill'), pick(-3, -30));
+	my ($oid, $how, $step) = (90000 + int rand 5, pick('immediate', 'kill'), Crashes::step($w, -3, -30));
 	my $node = $w->main;
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line($node), clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');

@@ -19,7 +19,8 @@ use Copies;
 my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
-	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i') or exit 2;
+	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
+	'calm=f', 'step=f') or exit 2;
 if ($options{list})
 {
 	print "$_\n" for sort keys %faults;    # goes to the log; scripts/torture prints it
@@ -69,6 +70,7 @@ my $w = World->new(
 	max_lead => $max_lead,
 	reserve  => $reserve,
 	delay    => $delay,
+	step     => $options{step},
 	ways     => $options{ways} // '');
 
 my $main = $w->{main} = $w->new_server('main');
@@ -95,9 +97,10 @@ while ($options{rounds} ? $step < $options{rounds} * @names : clock_gettime(CLOC
 		@turn = @names;
 		for (my $i = @turn; --$i > 0;) { my $j = int rand($i + 1); @turn[ $i, $j ] = @turn[ $j, $i ]; }
 	}
-	my $name  = shift @turn;
+	my $name = shift @turn;
+	my $calm = 0.1 + rand 0.5;
+	sleep($options{calm} // $calm);
 	my $begun = clock_gettime(CLOCK_MONOTONIC);
-	my $calm  = 0.1 + rand 0.5;
 	my $what  = eval { $faults{$name}->($w) };
 	if (!defined $what)
 	{
@@ -106,7 +109,6 @@ while ($options{rounds} ? $step < $options{rounds} * @names : clock_gettime(CLOC
 	}
 	ok($w->settles(30), sprintf '%d %s: %s (%.1f s)', $step, $name, $what,
 		clock_gettime(CLOCK_MONOTONIC) - $begun);
-	sleep $calm;
 }
 
 ok($w->settles(30), 'mints after the last fault');
