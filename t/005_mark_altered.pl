@@ -179,6 +179,22 @@ $node->safe_psql('postgres', 'SELECT setval(\'snowflake.high_water\', (extract(e
 $old = $node->session;
 mint();
 $old->quit;
+
+# Absurd: past everything that the layout can say. 2^54 ms would be 50 ms after the epoch if the
+# shift to a position dropped bits.
+foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
+{
+	my $good = mark();
+	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $absurd)");
+	$node->refuses("SET statement_timeout = '60s'; SELECT snowflake.next_id(0), pg_sleep(1.5), snowflake.next_id(0)",
+		{ sqlstate => '2200H', message => 'the layout is exhausted' }, "a mark of $absurd lets nothing be minted");
+	is($node->safe_psql('postgres', "SELECT floor = (SELECT ends_at FROM snowflake.layout) FROM snowflake.clock_status"),
+		't', 'as clock_status shows');
+	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $good)");
+	$node->restart;
+	$ledger->new_life;
+	$ledger->record($ledger->anonymous, $node->ids('SELECT snowflake.next_id(g) FROM generate_series(0, 3) g'));
+}
 $ledger->check(70, 'a mark that others alter');
 
 done_testing();

@@ -16,14 +16,19 @@ int64_t reserve_span_ms() {
   return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
 }
 
+// A mark can be any number, for a superuser can write it: past the layout's end it is the end.
+uint64_t first_position(uint64_t tick) {
+  return layout.first_position(std::min(tick, layout.last_minted_tick() + 1));
+}
+
 // The first position that a mark does not cover.
 uint64_t limit_of(int64_t mark_ms) {
-  return mark_ms <= layout.epoch_ms ? 0 : layout.first_position(layout.tick_at(mark_ms));
+  return mark_ms <= layout.epoch_ms ? 0 : first_position(layout.tick_at(mark_ms));
 }
 
 // The first position that is surely unused under a mark that may lie within a tick.
 uint64_t floor_of(int64_t mark_ms) {
-  return mark_ms <= layout.epoch_ms ? 0 : layout.first_position(layout.tick_from(mark_ms));
+  return mark_ms <= layout.epoch_ms ? 0 : first_position(layout.tick_from(mark_ms));
 }
 
 void raise(std::atomic<int64_t>& word, int64_t value) {
@@ -134,6 +139,7 @@ void withdraw_limit(Slot* slot) {
 }  // namespace
 
 void attach() {
+  CHECK_FOR_INTERRUPTS();
   if (state == nullptr) error_not_preloaded();
 
   // One lock at a time: DROP EXTENSION takes those of all members, in an order of its own.
@@ -177,6 +183,7 @@ void attach() {
 }
 
 void extend_limit(uint64_t position) {
+  CHECK_FOR_INTERRUPTS();
   // Somebody else may have done it.
   if (session.holds_limit() && session.slot->limit.read() > position) {
     take_limit(false);

@@ -98,7 +98,7 @@ SF_SQL_FUNCTION(clock_status) {
   const ClockWatch& watch = state->clock;
   Datum values[7] = {
       timestamp_datum(clock_ms),
-      timestamp_datum(floor_ms),
+      timestamp_datum(std::min(floor_ms, layout.ms_of_tick(layout.last_minted_tick() + 1))),
       timestamp_datum(layout.ms_of_tick(layout.tick_of_position(limit))),
       interval_datum(lead_ms * 1000),
       interval_datum(clock_drift_us()),
