@@ -62,9 +62,9 @@ sub start
 
 sub restart
 {
-	my ($self) = @_;
+	my ($self, %params) = @_;
 	local %ENV = (%ENV, $self->clock->environment);
-	return $self->SUPER::restart;
+	return $self->SUPER::restart(%params);
 }
 
 # A server that does not go by its clock would pass every test here.
