@@ -10,8 +10,9 @@ together() {
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
+    i=$((i + 1))  # not in the redirection, which the background process expands
     sql -c "SELECT calls * 1e9 / wall_ns, cpu_ns::float8 / calls FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.7 0.2))" \
-      >"$work/rate.$((++i))" &
+      >"$work/rate.$i" &
     pids+=($!)
   done
   wait "${pids[@]}"
