@@ -241,11 +241,12 @@ if ($samples->has('read')) {
 
 if ($samples->has('crowd')) {
   text("## Side by side\n");
-  text("Sessions that call in a C loop, no protocol in between; calls a second of all sessions:\n");
-  table(['', '1 session', '2 sessions', 'ratio'],
+  text("Sessions that call in a C loop, no protocol in between; calls a second of all sessions, and what a call costs each.\n");
+  table(['', '1 session', '2 sessions', 'ratio', 'CPU ns a call, 1', 'and 2'],
     map { my $subject = $_; my $alone = $subject =~ s/own (words|shards)/$1 eq 'words' ? 'one word' : 'one shard'/er;
       [$subject, spread($samples->of('crowd', $alone, 'calls/s, 1 sessions')), spread($samples->of('crowd', $subject, 'calls/s, 2 sessions')),
-       spread($samples->ratio('crowd', [$subject, 'calls/s, 2 sessions'], [$alone, 'calls/s, 1 sessions']))] }
+       spread($samples->ratio('crowd', [$subject, 'calls/s, 2 sessions'], [$alone, 'calls/s, 1 sessions'])),
+       spread($samples->of('crowd', $alone, 'CPU ns a call, 1 sessions')), spread($samples->of('crowd', $subject, 'CPU ns a call, 2 sessions'))] }
       subjects('crowd', 'calls/s, 2 sessions', 'C: clock and swap, one word', 'C: clock and swap, own words', 'next_id, one shard',
         'next_id, own shards', 'nextval cache 100', 'nextval cache 1'));
   my @order = subjects('crowd', 'ids/s, 16 clients', 'no generator', 'C: clock and swap, one word', 'next_id, one shard',

@@ -4,18 +4,20 @@ start_server 'snowflake.max_lead = 60s'
 shard=0
 
 # together SUBJECT FUNCTION ARGUMENT...: as many sessions as arguments call FUNCTION in C loops that begin
-# together; calls a second of all of them.
+# together; calls a second of all of them, and CPU time of each call.
 together() {
   local subject=$1 function=$2 begin pids=() i=0 argument
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
-    sql -c "SELECT calls * 1e9 / wall_ns FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.7 0.2))" \
-      >"$work/rate.$((++i))" &
+    i=$((i + 1))  # not in the redirection, which the background process expands
+    sql -c "SELECT calls * 1e9 / wall_ns, cpu_ns::float8 / calls FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.7 0.2))" \
+      >"$work/rate.$i" &
     pids+=($!)
   done
   wait "${pids[@]}"
   sample "$subject" "calls/s, $# sessions" "$run" "$(cat "$work"/rate.* | awk '{sum += $1} END {printf "%.0f", sum}')"
+  sample "$subject" "CPU ns a call, $# sessions" "$run" "$(cat "$work"/rate.* | awk '{sum += $2} END {printf "%.2f", sum / NR}')"
   rm -f "$work"/rate.*
 }
 

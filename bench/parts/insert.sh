@@ -6,7 +6,7 @@ rows=$(by_form 2000000 100000)
 sql -c "COPY (SELECT i FROM generate_series(1, $rows) AS i) TO '$work/files/plain'" \
   -c "COPY (SELECT i, i FROM generate_series(1, $rows) AS i) TO '$work/files/with_id'" \
   -c "COPY (SELECT unnest(snowflake.next_ids(8190, $rows / 2)), 1
-            UNION ALL SELECT unnest(snowflake.next_ids(8191, $rows / 2)), 1) TO '$work/files/with_fetched_id'"
+            UNION ALL SELECT unnest(snowflake.next_ids(8190, $rows / 2)), 1) TO '$work/files/with_fetched_id'"
 # The first loads find no WAL files to use again.
 for warm_up in 1 2; do sql -c "CALL bench.load('INSERT', 'supplied', '', $rows, 0, '$work/files')"; done
 sql -c 'TRUNCATE bench.sample'
