@@ -70,6 +70,13 @@ crash();
 mint();
 $ledger->check(2_000, 'a new extension, an immediate stop and a clock that is behind');
 
+# Nor for anybody's: replaced as the first thing in a server life, with the clock behind.
+crash();
+$node->safe_psql('postgres', 'DROP EXTENSION snowflake');
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+mint();
+$ledger->check(2_200, 'a new extension before the first call of a server life');
+
 # In one transaction: what may be taken back protects nothing.
 $node->refuses(
 	'BEGIN; SELECT snowflake.next_id(1); DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)',

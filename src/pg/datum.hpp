@@ -16,8 +16,9 @@ inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
-// The row that a function with OUT parameters returns. Finding out its shape costs several times what
-// forming the row does, so the shape is kept for as long as the query has the function looked up.
+// The row that a function with OUT parameters returns. Finding out its shape costs several times
+// what forming the row does, so the shape is kept for as long as the query has the function looked
+// up.
 template <int columns>
 Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
   FmgrInfo* const function = fcinfo->flinfo;

@@ -136,7 +136,37 @@ void withdraw_limit(Slot* slot) {
   session.attached = false;
 }
 
+bool is_mark(Oid relation) {
+  if (get_rel_relkind(relation) != RELKIND_SEQUENCE) return false;
+  const char* name = get_rel_name(relation);
+  if (name == nullptr || strcmp(name, "high_water") != 0) return false;
+  const Oid extension = getExtensionOfObject(RelationRelationId, relation);
+  return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
+}
+
+constinit object_access_hook_type previous_access_hook = nullptr;
+
+// A DROP never fails for this: where all slots are taken, nothing can mint here either.
+void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, void* argument) {
+  if (previous_access_hook) previous_access_hook(access, catalogue, object, part, argument);
+  if (access != OAT_DROP || catalogue != RelationRelationId || part != 0 || state == nullptr ||
+      !is_mark(object))
+    return;
+  Slot* const slot = find_or_try_slot();
+  if (slot == nullptr) return;
+  Relation mark = relation_open(object, NoLock);  // the DROP holds it locked
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
+  hear(slot, page.value());
+  page.close();
+  relation_close(mark, NoLock);
+}
+
 }  // namespace
+
+void install_drop_hook() {
+  previous_access_hook = object_access_hook;
+  object_access_hook = before_drop;
+}
 
 void attach() {
   CHECK_FOR_INTERRUPTS();

@@ -18,6 +18,10 @@
 
 namespace snowflake::pg {
 
+// Takes note of a mark that is being dropped, so that an extension created later in this server
+// life starts above it even where nothing has been minted since the start.
+void install_drop_hook();
+
 // Takes hold of the database's mark: finds it, checks the seal, reads the mark, and lifts the words
 // where this server life had not heard of it yet. Writes nothing.
 void attach();

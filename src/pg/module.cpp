@@ -1,4 +1,5 @@
 #include "pg/clock_watch.hpp"
+#include "pg/high_water.hpp"
 #include "pg/settings.hpp"
 #include "pg/shared_state.hpp"
 #include "pg/postgres.hpp"
@@ -20,6 +21,7 @@ void _PG_init(void) {
   snowflake::pg::define_settings();
   snowflake::pg::install_clock_watch();
   snowflake::pg::install_shared_state();
+  snowflake::pg::install_drop_hook();
 }
 
 }  // extern "C"

@@ -81,8 +81,8 @@ void require_seal_slowly() {
   watch_session();
 
   // pg_upgrade rebuilds the catalogue first and brings the sequences' values last. What calls us
-  // meanwhile, such as a constraint that is weighed against a partition's bound, meets empty tables;
-  // all that was ever computed is copied.
+  // meanwhile, such as a constraint that is weighed against a partition's bound, meets empty
+  // tables; all that was ever computed is copied.
   if (IsBinaryUpgrade) {
     session.sealed = true;
     return;

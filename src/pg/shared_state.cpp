@@ -122,12 +122,17 @@ Slot* find_slot() {
   return slot;
 }
 
-Slot* find_or_take_slot() {
+Slot* find_or_try_slot() {
   if (Slot* slot = find_slot()) return slot;
   if (Slot* slot = take_slot()) return slot;
   free_slots_of_dropped_databases();
-  if (Slot* slot = take_slot()) return slot;
-  error_too_many_databases();
+  return take_slot();
+}
+
+Slot* find_or_take_slot() {
+  Slot* const slot = find_or_try_slot();
+  if (slot == nullptr) error_too_many_databases();
+  return slot;
 }
 
 }  // namespace snowflake::pg

@@ -58,7 +58,8 @@ void install_shared_state();
 
 // The slot of the current database, or null.
 Slot* find_slot();
-// The same, taking a free slot where there is none; an error where all are taken.
+// The same, taking a free slot where there is none; null, or an error, where all are taken.
+Slot* find_or_try_slot();
 Slot* find_or_take_slot();
 
 }  // namespace snowflake::pg
