@@ -49,8 +49,9 @@ for run in $(seq "$(by_form 5 1)"); do
       ten=$(printf ", $call%.0s" $(seq 10))
       echo "SELECT count(*) FROM (SELECT ${ten#, } FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
         unprivileged tee "$work/files/crowd.sql" >/dev/null
+      shard=$((shard + 20))  # not in the substitution, whose shell forgets it
       sample "$name" "ids/s, $clients clients" "$run" \
-        "$(tps -c "$clients" -j 2 -T 1 -D shard=$((shard += 20)) -f "$work/files/crowd.sql" |
+        "$(tps -c "$clients" -j 2 -T 1 -D "shard=$shard" -f "$work/files/crowd.sql" |
           awk '{printf "%.0f", $1 * 1000}')"
     done <<<"$calls"
   done
