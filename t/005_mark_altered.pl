@@ -143,6 +143,30 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 mint();
 covered('a mark that is logged again');
 
+# Not the extension's any more, and then another one: whoever extends the mark sees to it, also a
+# new session that took the mark from those that were there.
+my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
+mint();
+$node->safe_psql('postgres', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
+$node->refuses($burst, { sqlstate => '55000', message => 'is another product' },
+	'no extension of a mark that is not a member');
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE SCHEMA elsewhere;
+	CREATE SEQUENCE elsewhere.high_water;
+	ALTER EXTENSION snowflake ADD SEQUENCE elsewhere.high_water;
+	SQL
+is( $node->safe_psql('postgres', <<~"SQL"), "4\nt", 'a member of another schema is raised above what was published');
+	$burst;
+	SELECT extract(epoch FROM snowflake.time_of(snowflake.last_id())) * 1000 < last_value FROM elsewhere.high_water
+	SQL
+$node->safe_psql('postgres', <<~'SQL');
+	ALTER EXTENSION snowflake DROP SEQUENCE elsewhere.high_water;
+	ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
+	DROP SCHEMA elsewhere CASCADE;
+	SQL
+mint();
+covered('the mark of before, which was behind');
+
 # observe() is as durable as an id.
 my $seen = $node->safe_psql('postgres', "SELECT snowflake.make_id(clock_timestamp() + interval '50 s', 0, 1023)");
 $node->refuses("SET ROLE visitor; SELECT snowflake.observe($seen)",

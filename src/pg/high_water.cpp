@@ -73,6 +73,24 @@ Relation open_mark(Oid oid, LOCKMODE mode) {
   return mark;
 }
 
+// The mark as the database's other sessions hold it, or null. Finding the members and reading the
+// seal is most of what a session's first call costs; where somebody did both within a second, only
+// the mark itself is looked at, and with all that attach() asks of it.
+Relation open_known_mark() {
+  watch_session();
+  Slot* const slot = find_slot();
+  if (slot == nullptr || !seal_checked_lately(*slot)) return nullptr;
+  LWLockAcquire(state->lock, LW_SHARED);
+  const Oid oid = slot->mark;
+  const Oid storage = slot->mark_storage;
+  LWLockRelease(state->lock);
+  if (!OidIsValid(oid)) return nullptr;
+  Relation mark = open_mark(oid, AccessShareLock);
+  if (mark == nullptr || mark->rd_rel->relfilenode == storage) return mark;
+  relation_close(mark, AccessShareLock);
+  return nullptr;
+}
+
 // Half of the reserve in positions: the share that is written ahead.
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
@@ -172,8 +190,9 @@ void attach() {
   CHECK_FOR_INTERRUPTS();
   if (state == nullptr) error_not_preloaded();
 
+  Relation mark = open_known_mark();
+  const bool known_already = mark != nullptr;
   // One lock at a time: DROP EXTENSION takes those of all members, in an order of its own.
-  Relation mark = nullptr;
   while (mark == nullptr) {
     const Members members = session_members();
     if (check_seal(members)) mark = open_mark(members.high_water, AccessShareLock);
@@ -206,7 +225,8 @@ void attach() {
   session.generation = slot->generation.load(std::memory_order_relaxed);
   LWLockRelease(state->lock);
 
-  slot->seal_checked.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
+  if (!known_already)
+    slot->seal_checked.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
   take_limit(false);
   session.attached = true;
   relation_close(mark, AccessShareLock);
@@ -231,7 +251,8 @@ void extend_limit(uint64_t position) {
     return;
   }
   const Members members = session_members();
-  if (!seal_still_holds(members)) withdraw_limit(session.slot);
+  if (members.high_water != session.mark || !seal_still_holds(members))
+    withdraw_limit(session.slot);
   if (session.attached) {
     session.slot->seal_checked.store(GetCurrentTransactionStartTimestamp(),
                                      std::memory_order_relaxed);

@@ -48,12 +48,13 @@ bool good(const Seals& seals) {
   return seals.here == settings && seals.dumped == settings;
 }
 
-bool recently(int64_t checked) {
+}  // namespace
+
+bool seal_checked_lately(const Slot& slot) {
+  const int64_t checked = slot.seal_checked.load(std::memory_order_relaxed);
   const int64_t age = GetCurrentTransactionStartTimestamp() - checked;
   return checked != 0 && age > -kRecheckUs && age < kRecheckUs;
 }
-
-}  // namespace
 
 bool check_seal(const Members& members) {
   Seals seals{};
@@ -91,7 +92,7 @@ void require_seal_slowly() {
   // Whoever mints here rechecks at every extension of the mark. A standby's slot is never trusted:
   // what it replays does not pass through us.
   Slot* const slot = RecoveryInProgress() ? nullptr : find_slot();
-  if (slot == nullptr || !recently(slot->seal_checked.load(std::memory_order_relaxed))) {
+  if (slot == nullptr || !seal_checked_lately(*slot)) {
     for (;;) {
       const Members members = session_members();
       if (check_seal(members)) break;

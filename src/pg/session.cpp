@@ -24,8 +24,8 @@ void on_transaction_end(XactEvent event, void*) {
 // Somebody dropped, altered or created a relation; InvalidOid stands for any.
 void on_relation_change(Datum, Oid relation) {
   const Members& m = session.members;
-  if (OidIsValid(relation) && relation != m.high_water && relation != m.seal &&
-      relation != m.seal_here)
+  if (OidIsValid(relation) && relation != session.mark && relation != m.high_water &&
+      relation != m.seal && relation != m.seal_here)
     return;
   session.attached = false;
   session.sealed = false;
