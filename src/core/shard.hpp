@@ -48,6 +48,15 @@ struct Claim {
   uint64_t last() const noexcept { return first + count - 1; }
 };
 
+// Tells the processor that this is a loop that waits for another.
+inline void spin_pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
 // Counters, kept in the word's own cache line. Approximate only while they are being added to.
 struct Counters {
   std::atomic<uint64_t> last_id;  // the greatest id accounted for
@@ -95,6 +104,10 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_relaxed))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
+      // The winner gets to claim a few more while it has the cache line: two claimers that take it
+      // from each other for every id get a fifth less done.
+      for (int i = 0; i < 4; ++i) spin_pause();
+      last = last_.load(std::memory_order_relaxed);
     }
   }
 
