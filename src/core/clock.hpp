@@ -23,9 +23,14 @@ inline int64_t read_clock_us(clockid_t clock) noexcept {
   return int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
 }
 
-// Milliseconds since 1970. Not the coarse clock: it would cost a third, but lags by up to 4 ms.
+// Milliseconds since 1970.
 inline int64_t wall_clock_ms() noexcept {
   return read_clock_ms(CLOCK_REALTIME);
+}
+
+// The same as of the kernel's last timer tick, so up to 10 ms older, at a fifth of the cost.
+inline int64_t coarse_clock_ms() noexcept {
+  return read_clock_ms(CLOCK_REALTIME_COARSE);
 }
 
 // How long something took, whatever happens to the wall clock.

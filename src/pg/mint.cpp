@@ -34,27 +34,52 @@ void check_shard(int shard) {
     error_shard_not_owned(shard);
 }
 
-uint64_t tick_now(int64_t ms) {
-  if (ms < layout.epoch_ms) [[unlikely]]
-    error_clock_before_epoch(ms);
-  const uint64_t tick = layout.tick_at(ms);
+struct Reading {
+  int64_t ms;
+  bool exact;
+};
+
+Reading exact_clock() {
+  return {wall_clock_ms(), true};
+}
+
+// How far the coarse clock is trusted to be near the exact one: it lags by 10 ms at most.
+constexpr int64_t kCoarseMs = 20;
+
+// A shard that is ahead of the clock gives the same id whatever the clock says up to there: a burst
+// can do without the exact reading, which is most of what an id costs.
+inline Reading clock_for(int shard) {
+  if (shard == session.ahead_shard) {
+    const int64_t ms = coarse_clock_ms();
+    if (ms + kCoarseMs < session.ahead_ms) return {ms, false};
+    session.ahead_shard = -1;
+  }
+  return exact_clock();
+}
+
+uint64_t tick_of(const Reading& clock) {
+  if (clock.ms < layout.epoch_ms) [[unlikely]]
+    error_clock_before_epoch(clock.ms);
+  const uint64_t tick = layout.tick_at(clock.ms);
   if (tick > layout.last_minted_tick()) [[unlikely]]
     error_exhausted();
-  if (tick < session.last_now) [[unlikely]]
-    look_at_clock();
-  session.last_now = tick;
+  if (clock.exact) {
+    if (tick < session.last_now) [[unlikely]]
+      look_at_clock();
+    session.last_now = tick;
+  }
   return tick;
 }
 
 // Claims between one and `wanted` ids, waiting for the clock and extending the mark as need be.
-inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead, int64_t clock_ms) {
+inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead, Reading clock) {
   Patience patience;
-  for (;; clock_ms = wall_clock_ms()) {
+  for (;; clock = exact_clock()) {
     if (!session.holds_limit()) [[unlikely]] {
       attach();
       continue;
     }
-    const Bounds bounds{tick_now(clock_ms), lead, session.limit,
+    const Bounds bounds{tick_of(clock), lead, session.limit,
                         static_cast<uint64_t>(sequence_spread)};
     const Claim claim = word.claim(layout, bounds, wanted);
     if (claim.outcome == Outcome::claimed) [[likely]] {
@@ -62,6 +87,7 @@ inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead, 
         extend_early(claim.last());
       return claim;
     }
+    if (!clock.exact) continue;  // only the exact clock refuses
     switch (claim.outcome) {
       case Outcome::at_limit:
         extend_limit(claim.first);
@@ -78,14 +104,18 @@ inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead, 
 // Flattened, so that a claim is not handed around in memory. The clock is read first: the checks
 // then run while the processor still waits for it.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
-  const int64_t clock_ms = wall_clock_ms();
+  const Reading clock = clock_for(shard);
   check_may_write(function);
   check_shard(shard);
   const auto number = static_cast<uint32_t>(shard);
   Shard& word = word_of(number);
-  const Claim claimed = claim(number, word, 1, lead_ticks, clock_ms);
+  const Claim claimed = claim(number, word, 1, lead_ticks, clock);
   const uint64_t id = layout.id(claimed.first, number);
   account(word, claimed, 0, id);
+  if (claimed.borrowed != 0) {
+    session.ahead_shard = shard;
+    session.ahead_ms = layout.ms_of_tick(layout.tick_of_position(claimed.first));
+  }
   session.minted = true;
   session.last_id = static_cast<int64_t>(id);
   return session.last_id;
@@ -99,7 +129,7 @@ void next_ids(int shard, int count, int64_t* out) {
   uint64_t batches = 1;
   while (left > 0) {
     CHECK_FOR_INTERRUPTS();
-    const Claim claimed = claim(number, word, left, lead_ticks / 2, wall_clock_ms());
+    const Claim claimed = claim(number, word, left, lead_ticks / 2, exact_clock());
     const uint64_t last_id = layout.id(claimed.last(), number);
     write_ids(layout, number, claimed.first, claimed.count, out);
     account(word, claimed, batches, last_id);

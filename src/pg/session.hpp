@@ -23,6 +23,12 @@ struct Session {
   Members members;  // or incomplete: look them up
 
   uint64_t last_now;  // the clock at the last call, in ticks
+
+  // A shard that this session drove ahead of the clock, or -1, and the time that it reached: no
+  // later id of it is older.
+  int ahead_shard;
+  int64_t ahead_ms;
+
   bool minted;
   int64_t last_id;
 

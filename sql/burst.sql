@@ -1,0 +1,53 @@
+-- A shard that a burst drove ahead of the clock: the session then reads the coarse clock, of the
+-- kernel's last timer tick, and nothing of that may show in an id or in a refusal.
+SET timezone = 'UTC';
+CREATE TEMP TABLE verdict (ids bigint, ahead bigint, in_step bigint, older_than_the_call bigint,
+                           beyond_the_lead bigint, not_ascending bigint);
+DO $$
+DECLARE
+  v verdict := (0, 0, 0, 0, 0, 0);
+  previous bigint := 0;
+  id bigint := 0;
+  made timestamptz;
+  before timestamptz;
+  after timestamptz;
+BEGIN
+  -- Ahead by most of the lead, then slowly enough for the clock to catch up
+  PERFORM snowflake.next_id(770) FROM generate_series(1, 90000);
+  WHILE v.in_step < 1000 LOOP
+    PERFORM count(*) FROM generate_series(1, 20);
+    before := clock_timestamp();
+    id := snowflake.next_id(770);
+    after := clock_timestamp();
+    made := snowflake.time_of(id);
+    v.ids := v.ids + 1;
+    v.ahead := v.ahead + (made > after)::int;
+    v.in_step := v.in_step + (made <= after)::int;
+    v.older_than_the_call := v.older_than_the_call + (made < date_trunc('milliseconds', before))::int;
+    v.beyond_the_lead := v.beyond_the_lead + (made > after + interval '100 ms')::int;
+    v.not_ascending := v.not_ascending + (id <= previous)::int;
+    previous := id;
+  END LOOP;
+  INSERT INTO verdict SELECT v.*;
+END
+$$;
+SELECT ahead > 0 AS some_ahead, in_step > 0 AS some_in_step, older_than_the_call, beyond_the_lead, not_ascending
+  FROM verdict;
+
+-- Only the exact clock refuses
+SET snowflake.max_wait = 0;
+DO $$
+DECLARE
+  before timestamptz;
+  last timestamptz;
+BEGIN
+  LOOP
+    before := clock_timestamp();
+    PERFORM snowflake.next_id(771) FROM generate_series(1, 50);
+  END LOOP;
+EXCEPTION WHEN OTHERS THEN
+  last := snowflake.time_of(snowflake.last_id());
+  RAISE NOTICE 'SQLSTATE %, the lead was used up: %', SQLSTATE,
+    last >= date_trunc('milliseconds', before) + interval '100 ms';
+END
+$$;
