@@ -1,6 +1,11 @@
-# One call from SQL. Pacing must not bind: a shard has 1,024,000 ids a second, and a tight loop wants
-# thirty times that, so ids may run 60 s ahead and each run has a shard of its own.
+# One call from SQL. In step with the clock: a layout whose ticks hold more ids than a loop can take. Then
+# ahead of it: under the default layout a tight loop wants some forty times the 1,024,000 ids that a shard
+# has a second. They may run 60 s ahead, and each run has a shard of its own, so that pacing does not bind.
 begin_results call
+runs="-c bench.runs=$(by_form 15 5)"
+start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s'
+PGOPTIONS=$runs sql -v rows="$(by_form 20000 10000)" -f "$work/source/bench/sql/call.sql"
+take_samples
 start_server 'snowflake.max_lead = 60s'
-PGOPTIONS="-c bench.runs=$(by_form 15 5)" sql -v rows="$(by_form 20000 10000)" -f "$work/source/bench/sql/call.sql"
+PGOPTIONS=$runs sql -v rows="$(by_form 50000 25000)" -f "$work/source/bench/sql/burst.sql"
 take_samples

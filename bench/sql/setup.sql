@@ -73,7 +73,7 @@ CREATE UNLOGGED TABLE bench.sample (subject text, metric text, run integer, valu
 CREATE SEQUENCE bench.shards MINVALUE 0 MAXVALUE 8191;
 CREATE FUNCTION bench.with_shard(expression text) RETURNS text LANGUAGE sql VOLATILE AS $$
   SELECT CASE WHEN expression LIKE '%SHARD%'
-              THEN replace(expression, 'SHARD', nextval('bench.shards')::text)
+              THEN replace(expression, 'SHARD', (SELECT nextval('bench.shards') % shards FROM snowflake.layout)::text)
               ELSE expression END
 $$;
 
@@ -86,5 +86,33 @@ BEGIN
   FOR line IN EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) ' || query LOOP
   END LOOP;
   RETURN bench.cpu_ns() - before;
+END
+$$;
+
+-- What is measured by measure_calls() and the like; SHARD as above.
+CREATE TABLE bench.subject (place serial, name text, metric text, expression text, rows integer);
+
+-- Costs of calls: ten calls a row, less ten columns that cost nothing; all subjects in turn, in each run.
+-- Run 0 warms up.
+CREATE PROCEDURE bench.measure_calls(runs integer) LANGUAGE plpgsql AS $$
+DECLARE
+  s record;
+  columns text;
+BEGIN
+  FOR run IN 0 .. runs LOOP
+    FOR s IN SELECT * FROM bench.subject ORDER BY place LOOP
+      SELECT string_agg(e, ', ') INTO columns
+        FROM (SELECT bench.with_shard(s.expression) AS e OFFSET 0) x, generate_series(1, 10);
+      INSERT INTO bench.sample
+      SELECT s.name, s.metric, run, bench.cost(format(
+               'SELECT %s FROM (SELECT i, now() AS t, tstzrange(now(), now() + ''1 day'') AS r
+                  FROM generate_series(1::bigint, %s) AS i OFFSET 0) AS row', columns, s.rows))
+             / (s.rows * 10);
+    END LOOP;
+  END LOOP;
+  UPDATE bench.sample SET value = value - (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY value)
+                                             FROM bench.sample WHERE subject = '(a column)')
+   WHERE subject <> '(a column)';
+  DELETE FROM bench.sample WHERE subject = '(a column)';
 END
 $$;
