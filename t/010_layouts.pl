@@ -97,6 +97,22 @@ foreach my $database (sort keys %layouts)
 		  . "interval '$layout->{tick} ms', shards FROM snowflake.layout"),
 		join('|', @{ $layout->{bits} }, 't', $last + 1), "$database: the view layout says so");
 
+	# What this layout has never made; all 64 bits are a layout's where it uses them all.
+	my $bits = $time_bits + $shard_bits + $sequence_bits;
+	foreach my $foreign ($bits == 64 ? () : ('-1', $bits == 63 ? '(-9223372036854775808)' : 1 << $bits))
+	{
+		$node->refuses(
+			"SELECT snowflake.$_($foreign)",
+			{
+				sqlstate => '22003',
+				message => ($foreign =~ /(-?\d+)/)[0] . ' is not an id of this layout',
+				detail => "have $bits bits: 0 to " . ((1 << $bits) - 1) . '\.',
+				hint => 'Pass an id that was minted with this layout'
+			},
+			"$database: $_($foreign)", $database)
+		  foreach qw(time_of shard_of region_of sequence_of decode observe);
+	}
+
 	my @writers = map { $node->start_writer($mint x 3, $database) } 1 .. 2;
 	foreach my $writer (@writers)
 	{

@@ -62,7 +62,7 @@ SF_SQL_FUNCTION(observe) {
 
   // Durable first, or a crash would forget what the caller was told.
   raise_mark(layout.ms_of_tick(tick + 1));
-  for (uint32_t i = 0; i < word_count(); ++i) shards[i].lift(layout.first_position(tick + 1));
+  lift_words(layout.first_position(tick + 1));
   PG_RETURN_VOID();
 }
 

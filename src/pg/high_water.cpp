@@ -37,10 +37,6 @@ void raise(std::atomic<int64_t>& word, int64_t value) {
   }
 }
 
-void lift_words(uint64_t floor) {
-  for (uint32_t i = 0; i < word_count(); ++i) shards[i].lift(floor);
-}
-
 // A mark that we neither wrote nor read before: from an earlier server life, or raised from
 // outside. Called with the page's content lock, so that nobody sees `known_ms` cover a mark before
 // the words are lifted to it.

@@ -108,6 +108,10 @@ uint32_t word_count() {
   return std::min(layout.shards(), kMaxWords);
 }
 
+void lift_words(uint64_t floor) {
+  for (uint32_t i = 0; i < word_count(); ++i) shards[i].lift(floor);
+}
+
 void install_shared_state() {
   previous_request_hook = shmem_request_hook;
   shmem_request_hook = request_shared_state;

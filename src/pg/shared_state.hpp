@@ -53,6 +53,9 @@ inline Shard& word_of(uint32_t shard) {
   return shards[shard % kMaxWords];
 }
 
+// Makes every later position of every shard at least `floor`.
+void lift_words(uint64_t floor);
+
 // Asks for the memory once the postmaster has read its configuration.
 void install_shared_state();
 
