@@ -143,27 +143,49 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 mint();
 covered('a mark that is logged again');
 
-# Not the extension's any more, and then another one: whoever extends the mark sees to it, also a
-# new session that took the mark from those that were there.
+# Not the extension's any more, and then another one, of which nobody is told. Whoever extends the
+# mark sees to it: a session that has known the old one for long, and a new one that took it from others.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
+
+sub covers
+{
+	my ($mark, $id, $name) = @_;
+	is($node->safe_psql('postgres',
+			"SELECT extract(epoch FROM snowflake.time_of($id)) * 1000 < last_value FROM $mark"), 't', $name);
+	return;
+}
+
 mint();
 $node->safe_psql('postgres', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
 $node->refuses($burst, { sqlstate => '55000', message => 'is another product' },
 	'no extension of a mark that is not a member');
+$old->query($burst);
+like($old->{stderr}, qr/is another product/, 'nor by an old session');
+$old->{stderr} = '';
+
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA elsewhere;
-	CREATE SEQUENCE elsewhere.high_water;
+	CREATE SEQUENCE elsewhere.high_water MINVALUE 0;
 	ALTER EXTENSION snowflake ADD SEQUENCE elsewhere.high_water;
 	SQL
-is( $node->safe_psql('postgres', <<~"SQL"), "4\nt", 'a member of another schema is raised above what was published');
-	$burst;
-	SELECT extract(epoch FROM snowflake.time_of(snowflake.last_id())) * 1000 < last_value FROM elsewhere.high_water
+my $heard = $node->safe_psql('postgres', <<~'SQL');
+	SELECT snowflake.make_id(clock_timestamp() + interval '5 s', 0, 0) AS id \gset
+	SELECT snowflake.observe(:id);
+	SELECT :id;
 	SQL
+$heard =~ s/\s//g;
+covers('elsewhere.high_water', $heard, 'observe() raises the member, not the mark that it was told of');
+covers('elsewhere.high_water', $node->safe_psql('postgres', "SELECT snowflake.last_id() FROM ($burst) AS b"),
+	'and so does a new session');
+covers('elsewhere.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"), 'and an old one');
+
 $node->safe_psql('postgres', <<~'SQL');
 	ALTER EXTENSION snowflake DROP SEQUENCE elsewhere.high_water;
 	ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
-	DROP SCHEMA elsewhere CASCADE;
 	SQL
+covers('snowflake.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"),
+	'and back, an old session being the first');
+$node->safe_psql('postgres', 'DROP SCHEMA elsewhere CASCADE');
 mint();
 covered('the mark of before, which was behind');
 

@@ -47,6 +47,13 @@ void hear(Slot* slot, int64_t stored) {
   raise(slot->known_ms, stored);
 }
 
+// Looked up anew: ALTER EXTENSION ... DROP SEQUENCE tells nobody. By value: taking a lock may run
+// the callback that clears the session's.
+Members members_now() {
+  session.members = Members{};
+  return session_members();
+}
+
 void check_mark(Relation mark) {
   if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
   if (mark->rd_createSubid == InvalidSubTransactionId && storage_is_uncommitted(mark))
@@ -71,7 +78,8 @@ Relation open_mark(Oid oid, LOCKMODE mode) {
 
 // The mark as the database's other sessions hold it, or null. Finding the members and reading the
 // seal is most of what a session's first call costs; where somebody did both within a second, only
-// the mark itself is looked at, and with all that attach() asks of it.
+// the mark itself is looked at, and with all that attach() asks of it. That it is still the member
+// is checked before it is written.
 Relation open_known_mark() {
   watch_session();
   Slot* const slot = find_slot();
@@ -81,9 +89,11 @@ Relation open_known_mark() {
   const Oid storage = slot->mark_storage;
   LWLockRelease(state->lock);
   if (!OidIsValid(oid)) return nullptr;
-  Relation mark = open_mark(oid, AccessShareLock);
-  if (mark == nullptr || mark->rd_rel->relfilenode == storage) return mark;
-  relation_close(mark, AccessShareLock);
+  Relation mark = open_mark(oid, RowExclusiveLock);
+  if (mark == nullptr ||
+      (mark->rd_rel->relkind == RELKIND_SEQUENCE && mark->rd_rel->relfilenode == storage))
+    return mark;
+  relation_close(mark, RowExclusiveLock);
   return nullptr;
 }
 
@@ -144,6 +154,7 @@ void publish(int64_t mark_ms) {
 void withdraw_limit(Slot* slot) {
   LWLockAcquire(state->lock, LW_EXCLUSIVE);
   slot->seal_checked.store(0, std::memory_order_relaxed);
+  slot->mark = slot->mark_storage = InvalidOid;
   slot->limit.withdraw();
   slot->generation.fetch_add(1, std::memory_order_release);
   LWLockRelease(state->lock);
@@ -190,8 +201,8 @@ void attach() {
   const bool known_already = mark != nullptr;
   // One lock at a time: DROP EXTENSION takes those of all members, in an order of its own.
   while (mark == nullptr) {
-    const Members members = session_members();
-    if (check_seal(members)) mark = open_mark(members.high_water, AccessShareLock);
+    const Members members = members_now();
+    if (check_seal(members)) mark = open_mark(members.high_water, RowExclusiveLock);
   }
   check_mark(mark);
 
@@ -221,11 +232,10 @@ void attach() {
   session.generation = slot->generation.load(std::memory_order_relaxed);
   LWLockRelease(state->lock);
 
-  if (!known_already)
-    slot->seal_checked.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
+  if (!known_already) note_seal_checked(*slot);
   take_limit(false);
   session.attached = true;
-  relation_close(mark, AccessShareLock);
+  relation_close(mark, RowExclusiveLock);
 }
 
 void extend_limit(uint64_t position) {
@@ -246,12 +256,10 @@ void extend_limit(uint64_t position) {
     relation_close(mark, RowExclusiveLock);
     return;
   }
-  const Members members = session_members();
+  const Members members = members_now();
   if (members.high_water != session.mark || !seal_still_holds(members))
     withdraw_limit(session.slot);
   if (session.attached) {
-    session.slot->seal_checked.store(GetCurrentTransactionStartTimestamp(),
-                                     std::memory_order_relaxed);
     const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
     const Raised raised =
         raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
@@ -275,7 +283,7 @@ void extend_early(uint64_t position) {
   Relation mark = try_relation_open(oid, NoLock);
   if (mark != nullptr) {
     const Members members = session.members;  // locking may run the callback that clears it
-    if (still_ours(mark) && members.complete() && seal_still_holds(members)) {
+    if (still_ours(mark) && (!members.complete() || seal_still_holds(members))) {
       const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
       const Raised raised =
           raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
@@ -294,6 +302,11 @@ void raise_mark(int64_t ms) {
     check_mark(mark);
     if (!still_ours(mark)) {
       session.attached = false;
+      relation_close(mark, RowExclusiveLock);
+      continue;
+    }
+    if (members_now().high_water != session.mark) {
+      withdraw_limit(session.slot);
       relation_close(mark, RowExclusiveLock);
       continue;
     }

@@ -43,15 +43,16 @@ Reading exact_clock() {
   return {wall_clock_ms(), true};
 }
 
-// How far the coarse clock is trusted to be near the exact one: it lags by 10 ms at most.
-constexpr int64_t kCoarseMs = 20;
+// How far the coarse clock is trusted to be near the exact one. It lags by a timer tick, 10 ms at
+// most, and a virtual machine may be late with a few of them.
+constexpr int64_t kCoarseMs = 60;
 
 // A shard that is ahead of the clock gives the same id whatever the clock says up to there: a burst
 // can do without the exact reading, which is most of what an id costs.
 inline Reading clock_for(int shard) {
   if (shard == session.ahead_shard) {
     const int64_t ms = coarse_clock_ms();
-    if (ms + kCoarseMs < session.ahead_ms) return {ms, false};
+    if (ms + kCoarseMs < session.ahead_ms && ms >= layout.epoch_ms) return {ms, false};
     session.ahead_shard = -1;
   }
   return exact_clock();

@@ -1,5 +1,6 @@
 #include "pg/seal_check.hpp"
 
+#include "core/clock.hpp"
 #include "core/seal.hpp"
 #include "pg/errors.hpp"
 #include "pg/sequence_page.hpp"
@@ -52,8 +53,11 @@ bool good(const Seals& seals) {
 
 bool seal_checked_lately(const Slot& slot) {
   const int64_t checked = slot.seal_checked.load(std::memory_order_relaxed);
-  const int64_t age = GetCurrentTransactionStartTimestamp() - checked;
-  return checked != 0 && age > -kRecheckUs && age < kRecheckUs;
+  return checked != 0 && monotonic_us() - checked < kRecheckUs;
+}
+
+void note_seal_checked(Slot& slot) {
+  slot.seal_checked.store(monotonic_us(), std::memory_order_relaxed);
 }
 
 bool check_seal(const Members& members) {
@@ -93,12 +97,14 @@ void require_seal_slowly() {
   // what it replays does not pass through us.
   Slot* const slot = RecoveryInProgress() ? nullptr : find_slot();
   if (slot == nullptr || !seal_checked_lately(*slot)) {
-    for (;;) {
+    Oid mark = InvalidOid;
+    for (bool checked = false; !checked;) {
       const Members members = session_members();
-      if (check_seal(members)) break;
+      mark = members.high_water;
+      checked = check_seal(members);
     }
-    if (slot != nullptr)
-      slot->seal_checked.store(GetCurrentTransactionStartTimestamp(), std::memory_order_relaxed);
+    // What is noted also says that the slot's mark is the one that belongs to this seal.
+    if (slot != nullptr && mark_of(*slot) == mark) note_seal_checked(*slot);
   }
   session.sealed = true;
 }

@@ -19,8 +19,9 @@ bool check_seal(const Members& members);
 // seen. A seal that is locked is being dropped, not changed.
 bool seal_still_holds(const Members& members);
 
-// Whether somebody found the seal of this database good within the last second.
+// Whether somebody found the seal of this database good within the last second, and who says so.
 bool seal_checked_lately(const Slot& slot);
+void note_seal_checked(Slot& slot);
 
 // For the functions that do not mint: checks once a transaction, and in fact once a second where
 // the database mints too.

@@ -26,7 +26,7 @@ struct Session {
 
   // A shard that this session drove ahead of the clock, or -1, and the time that it reached: no
   // later id of it is older.
-  int ahead_shard;
+  int ahead_shard = -1;
   int64_t ahead_ms;
 
   bool minted;

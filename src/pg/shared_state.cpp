@@ -139,4 +139,11 @@ Slot* find_or_take_slot() {
   return slot;
 }
 
+Oid mark_of(const Slot& slot) {
+  LWLockAcquire(state->lock, LW_SHARED);
+  const Oid mark = slot.mark;
+  LWLockRelease(state->lock);
+  return mark;
+}
+
 }  // namespace snowflake::pg

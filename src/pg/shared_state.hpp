@@ -25,7 +25,7 @@ struct alignas(64) Slot {
   std::atomic<int64_t>
       known_ms;  // greatest mark read or written; the words are lifted to what was read
   std::atomic<int64_t> floor_ms;      // the mark that was found when the slot was loaded
-  std::atomic<int64_t> seal_checked;  // when the seal was last found good (timestamptz), or 0
+  std::atomic<int64_t> seal_checked;  // when the seal was last found good (monotonic_us), or 0
 };
 
 // Steps of the wall clock. Offsets are wall clock less time since boot, in microseconds.
@@ -64,5 +64,8 @@ Slot* find_slot();
 // The same, taking a free slot where there is none; null, or an error, where all are taken.
 Slot* find_or_try_slot();
 Slot* find_or_take_slot();
+
+// The relation that the slot's limit was taken from.
+Oid mark_of(const Slot& slot);
 
 }  // namespace snowflake::pg
