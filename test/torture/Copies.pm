@@ -323,6 +323,8 @@ sub disk_full
 	my $noticed = 0;
 	for (1 .. 200)
 	{
+		# The clients may be such that write next to no WAL.
+		$node->psql('d', "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))");
 		sleep 0.1;
 		$noticed = slurp_file($node->logfile) =~ /No space left on device/ and last;
 	}
