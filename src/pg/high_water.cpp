@@ -136,9 +136,13 @@ Raised raise_page(Relation mark, Slot* slot, int64_t needed, int64_t least, int6
   return raised;
 }
 
-// False where the session's hold is no longer good.
+// Whether the session's hold on the mark, which is locked, is still good. That settles what
+// invalidation messages have made it doubt meanwhile.
 bool still_ours(Relation mark) {
-  return session.holds_limit() && mark->rd_rel->relfilenode == session.mark_storage;
+  session.attached =
+      session.slot->generation.load(std::memory_order_relaxed) == session.generation &&
+      mark->rd_rel->relfilenode == session.mark_storage;
+  return session.attached;
 }
 
 void publish(int64_t mark_ms) {
@@ -149,6 +153,18 @@ void publish(int64_t mark_ms) {
     session.attached = false;
   }
   LWLockRelease(state->lock);
+}
+
+void raise_and_publish(Relation mark, uint64_t position) {
+  const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
+  const Raised raised =
+      raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
+  // What was written early is flushed by now as a rule, and then nothing here touches the disk.
+  const bool early = limit_of(raised.before) > position;
+  XLogFlush(early ? raised.before_lsn : raised.after_lsn);
+  if (raised.after_lsn != raised.before_lsn && early) XLogSetAsyncXactLSN(raised.after_lsn);
+  publish(early ? raised.before : raised.after);
+  if (session.attached) take_limit(early && raised.after > raised.before);
 }
 
 void withdraw_limit(Slot* slot) {
@@ -251,24 +267,13 @@ void extend_limit(uint64_t position) {
   Relation mark = open_mark(session.mark, RowExclusiveLock);
   if (mark == nullptr) return;
   check_mark(mark);
-  if (!still_ours(mark)) {
-    session.attached = false;
-    relation_close(mark, RowExclusiveLock);
-    return;
-  }
-  const Members members = members_now();
-  if (members.high_water != session.mark || !seal_still_holds(members))
-    withdraw_limit(session.slot);
-  if (session.attached) {
-    const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
-    const Raised raised =
-        raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
-    // What was written early is flushed by now as a rule, and then nothing here touches the disk.
-    const bool early = limit_of(raised.before) > position;
-    XLogFlush(early ? raised.before_lsn : raised.after_lsn);
-    if (raised.after_lsn != raised.before_lsn && early) XLogSetAsyncXactLSN(raised.after_lsn);
-    publish(early ? raised.before : raised.after);
-    if (session.attached) take_limit(early && raised.after > raised.before);
+  if (still_ours(mark)) {
+    const Members members = members_now();
+    if (members.high_water != session.mark || !seal_still_holds(members)) {
+      withdraw_limit(session.slot);
+    } else if (still_ours(mark)) {
+      raise_and_publish(mark, position);
+    }
   }
   // Kept until the limit is published: a DROP EXTENSION that gets the lock has seen the last of
   // them.
@@ -300,20 +305,17 @@ void raise_mark(int64_t ms) {
     Relation mark = open_mark(session.mark, RowExclusiveLock);
     if (mark == nullptr) continue;
     check_mark(mark);
-    if (!still_ours(mark)) {
-      session.attached = false;
-      relation_close(mark, RowExclusiveLock);
-      continue;
+    bool done = false;
+    if (still_ours(mark)) {
+      done = members_now().high_water == session.mark;
+      if (done) {
+        XLogFlush(raise_page(mark, session.slot, ms, 0, ms).after_lsn);
+      } else {
+        withdraw_limit(session.slot);
+      }
     }
-    if (members_now().high_water != session.mark) {
-      withdraw_limit(session.slot);
-      relation_close(mark, RowExclusiveLock);
-      continue;
-    }
-    const Raised raised = raise_page(mark, session.slot, ms, 0, ms);
-    XLogFlush(raised.after_lsn);
     relation_close(mark, RowExclusiveLock);
-    return;
+    if (done) return;
   }
 }
 
