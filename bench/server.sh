@@ -77,13 +77,20 @@ tps() {
   fi
 }
 
-# note_when PART LOAD: parts can be measured apart, so each has its own date, form, and load average before
-# and after.
+# busy_cpus: how many CPUs are busy, over a second in which nothing of ours runs.
+busy_cpus() {
+  { head -1 /proc/stat; sleep 1; head -1 /proc/stat; } | awk -v cpus="$(nproc)" '
+    { idle = $5 + $6; all = 0; for (i = 2; i <= NF; i++) all += $i
+      if (NR == 1) { idle0 = idle; all0 = all } }
+    END { printf "%.2f", cpus * (1 - (idle - idle0) / (all - all0)) }'
+}
+
+# note_when PART BUSY: parts can be measured apart, so each has its own date, form, and what else was going on.
 note_when() {
   local when=$out/results/when.tsv
   touch "$when"
-  { grep -v "^$1	" "$when" || true; printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$(by_form full quick)" \
-    "$(date -u '+%Y-%m-%d %H:%M UTC')" "$2" "$(cut -d' ' -f1 /proc/loadavg)"; } >"$when.new"
+  { grep -v "^$1	" "$when" || true; printf '%s\t%s\t%s\t%s\n' "$1" "$(by_form full quick)" \
+    "$(date -u '+%Y-%m-%d %H:%M UTC')" "$2"; } >"$when.new"
   mv "$when.new" "$when"
 }
 
