@@ -1,7 +1,9 @@
-// What the core costs, without PostgreSQL, beside what no generator of its kind can do without: a clock
-// read and a compare-and-swap.
+// What the core costs, without PostgreSQL, beside what no generator of its kind can do without: a
+// clock read and a compare-and-swap.
 //
-// Every benchmark counts ids as items. Threads share one word (`_shared`) or have one each (`_own`).
+// Every benchmark counts ids as items. Threads share one word (`_shared`) or have one each
+// (`_own`). Sums over the threads are counters of our own: releases of the library differ in what
+// they divide by the number of threads.
 
 #include <benchmark/benchmark.h>
 
@@ -19,6 +21,25 @@ using namespace snowflake;
 constexpr Layout kLayout = parse_layout("instagram", 0, kDefaultEpoch).layout;
 constexpr int kThreads = 2;
 
+class Meter {
+ public:
+  void report(benchmark::State& state, int64_t items) const {
+    state.counters["items"] = static_cast<double>(items);
+    state.counters["cpu_ns"] = static_cast<double>(now(CLOCK_THREAD_CPUTIME_ID) - cpu_);
+    state.counters["wall_ns"] = {static_cast<double>(now(CLOCK_MONOTONIC) - wall_),
+                                 benchmark::Counter::kAvgThreads};
+  }
+
+ private:
+  static int64_t now(clockid_t clock) {
+    timespec t;
+    clock_gettime(clock, &t);
+    return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  }
+  int64_t cpu_ = now(CLOCK_THREAD_CPUTIME_ID);
+  int64_t wall_ = now(CLOCK_MONOTONIC);
+};
+
 // Pacing is switched off: what is measured is the work, not the clock's progress.
 Bounds bounds_now() {
   return {kLayout.tick_at(wall_clock_ms()), uint64_t{1} << 39, kLayout.end_position(), 0};
@@ -31,8 +52,9 @@ Shard& word_of(const benchmark::State& state, bool own) {
 }
 
 void clock_read(benchmark::State& state) {
+  const Meter meter;
   for (auto _ : state) benchmark::DoNotOptimize(wall_clock_ms());
-  state.SetItemsProcessed(state.iterations());
+  meter.report(state, state.iterations());
 }
 
 template <bool own>
@@ -42,12 +64,13 @@ void swap(benchmark::State& state) {
   };
   static std::array<Word, kThreads> plain;
   auto& word = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
+  const Meter meter;
   for (auto _ : state) {
     uint64_t last = word.load(std::memory_order_relaxed);
     while (!word.compare_exchange_weak(last, last + 1, std::memory_order_relaxed)) {
     }
   }
-  state.SetItemsProcessed(state.iterations());
+  meter.report(state, state.iterations());
 }
 
 // Clock and swap, and nothing that makes the result safe.
@@ -58,6 +81,7 @@ void bare_id(benchmark::State& state) {
   };
   static std::array<Word, kThreads> plain;
   auto& word = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
+  const Meter meter;
   for (auto _ : state) {
     const auto now = static_cast<uint64_t>(wall_clock_ms() - kDefaultEpoch) << 10;
     uint64_t last = word.load(std::memory_order_relaxed);
@@ -66,7 +90,7 @@ void bare_id(benchmark::State& state) {
       next = std::max(last + 1, now);
     benchmark::DoNotOptimize(next);
   }
-  state.SetItemsProcessed(state.iterations());
+  meter.report(state, state.iterations());
 }
 
 // Flattened like next_id(), or the claim would travel through memory.
@@ -75,11 +99,12 @@ template <bool own>
   Shard& word = word_of(state, own);
   Layout layout = kLayout;
   benchmark::DoNotOptimize(layout);  // known at run time only, as in the server
+  const Meter meter;
   for (auto _ : state) {
     const Claim claim = word.claim(layout, bounds_now(), 1);
     benchmark::DoNotOptimize(layout.id(claim.first, 5));
   }
-  state.SetItemsProcessed(state.iterations());
+  meter.report(state, state.iterations());
 }
 
 template <bool own>
@@ -89,26 +114,28 @@ void batch(benchmark::State& state) {
   benchmark::DoNotOptimize(layout);
   const auto count = static_cast<uint64_t>(state.range(0));
   std::vector<int64_t> ids(count);
+  const Meter meter;
   for (auto _ : state) {
     const Claim claim = word.claim(layout, bounds_now(), count);
     write_ids(layout, 5, claim.first, claim.count, ids.data());
     benchmark::DoNotOptimize(ids.data());
     benchmark::ClobberMemory();
   }
-  state.SetItemsProcessed(state.iterations() * state.range(0));
+  meter.report(state, state.iterations() * state.range(0));
 }
 
 void decode(benchmark::State& state) {
   Layout layout = kLayout;
   benchmark::DoNotOptimize(layout);
   uint64_t id = 123456789012345678;
+  const Meter meter;
   for (auto _ : state) {
     benchmark::DoNotOptimize(layout.tick_of(id));
     benchmark::DoNotOptimize(layout.shard_of(id));
     benchmark::DoNotOptimize(layout.sequence_of(id));
     ++id;
   }
-  state.SetItemsProcessed(state.iterations());
+  meter.report(state, state.iterations());
 }
 
 BENCHMARK(clock_read);
