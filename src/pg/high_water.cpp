@@ -155,6 +155,7 @@ void publish(int64_t mark_ms) {
   LWLockRelease(state->lock);
 }
 
+// Makes `position` mintable, and writes ahead what will be wanted next.
 void raise_and_publish(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   const Raised raised =

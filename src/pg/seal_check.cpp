@@ -93,8 +93,8 @@ void require_seal_slowly() {
     return;
   }
 
-  // Whoever mints here rechecks at every extension of the mark. A standby's slot is never trusted:
-  // what it replays does not pass through us.
+  // Where another backend has just looked, that will do. A standby's slot is never trusted: what it
+  // replays does not pass through us.
   Slot* const slot = RecoveryInProgress() ? nullptr : find_slot();
   if (slot == nullptr || !seal_checked_lately(*slot)) {
     Oid mark = InvalidOid;
