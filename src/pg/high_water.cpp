@@ -84,14 +84,11 @@ Relation open_known_mark() {
   watch_session();
   Slot* const slot = find_slot();
   if (slot == nullptr || !seal_checked_lately(*slot)) return nullptr;
-  LWLockAcquire(state->lock, LW_SHARED);
-  const Oid oid = slot->mark;
-  const Oid storage = slot->mark_storage;
-  LWLockRelease(state->lock);
-  if (!OidIsValid(oid)) return nullptr;
-  Relation mark = open_mark(oid, RowExclusiveLock);
+  const MarkIdentity known = mark_of(*slot);
+  if (!OidIsValid(known.relation)) return nullptr;
+  Relation mark = open_mark(known.relation, RowExclusiveLock);
   if (mark == nullptr ||
-      (mark->rd_rel->relkind == RELKIND_SEQUENCE && mark->rd_rel->relfilenode == storage))
+      (mark->rd_rel->relkind == RELKIND_SEQUENCE && mark->rd_rel->relfilenode == known.storage))
     return mark;
   relation_close(mark, RowExclusiveLock);
   return nullptr;
@@ -109,8 +106,7 @@ void take_limit(bool more_is_written) {
                           : session.limit - half_reserve();
 }
 
-// What the mark said, and what it says after it was raised to cover at least `wanted`, or to half a
-// reserve beyond `needed` and then a whole one.
+// What the mark said, and what it says now.
 struct Raised {
   int64_t before;
   XLogRecPtr before_lsn;
@@ -118,6 +114,7 @@ struct Raised {
   XLogRecPtr after_lsn;
 };
 
+// Raises the mark to `wanted` where it is less than `least` beyond `needed`.
 Raised raise_page(Relation mark, Slot* slot, int64_t needed, int64_t least, int64_t wanted) {
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
   Raised raised{};
@@ -134,6 +131,13 @@ Raised raise_page(Relation mark, Slot* slot, int64_t needed, int64_t least, int6
   }
   page.close();
   return raised;
+}
+
+// A reserve beyond the position, unless half of one is there.
+Raised extend_page(Relation mark, uint64_t position) {
+  const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
+  const int64_t reserve = reserve_span_ms();
+  return raise_page(mark, session.slot, needed, reserve / 2, needed + reserve);
 }
 
 // Whether the session's hold on the mark, which is locked, is still good. That settles what
@@ -157,9 +161,7 @@ void publish(int64_t mark_ms) {
 
 // Makes `position` mintable, and writes ahead what will be wanted next.
 void raise_and_publish(Relation mark, uint64_t position) {
-  const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
-  const Raised raised =
-      raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
+  const Raised raised = extend_page(mark, position);
   // What was written early is flushed by now as a rule, and then nothing here touches the disk.
   const bool early = limit_of(raised.before) > position;
   XLogFlush(early ? raised.before_lsn : raised.after_lsn);
@@ -290,9 +292,7 @@ void extend_early(uint64_t position) {
   if (mark != nullptr) {
     const Members members = session.members;  // locking may run the callback that clears it
     if (still_ours(mark) && (!members.complete() || seal_still_holds(members))) {
-      const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
-      const Raised raised =
-          raise_page(mark, session.slot, needed, reserve_span_ms() / 2, needed + reserve_span_ms());
+      const Raised raised = extend_page(mark, position);
       if (raised.after > raised.before) XLogSetAsyncXactLSN(raised.after_lsn);
     }
     relation_close(mark, NoLock);

@@ -22,8 +22,9 @@ namespace snowflake::pg {
 // life starts above it even where nothing has been minted since the start.
 void install_drop_hook();
 
-// Takes hold of the database's mark: finds it, checks the seal, reads the mark, and lifts the words
-// where this server life had not heard of it yet. Writes nothing.
+// Takes hold of the database's mark: finds it and checks the seal, unless another session did both
+// within a second, reads it, and lifts the words where this server life had not heard of it yet.
+// Writes nothing.
 void attach();
 
 // Makes `position` mintable: publishes a limit above it, writing and flushing the mark if need be.

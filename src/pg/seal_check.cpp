@@ -104,7 +104,7 @@ void require_seal_slowly() {
       checked = check_seal(members);
     }
     // What is noted also says that the slot's mark is the one that belongs to this seal.
-    if (slot != nullptr && mark_of(*slot) == mark) note_seal_checked(*slot);
+    if (slot != nullptr && mark_of(*slot).relation == mark) note_seal_checked(*slot);
   }
   session.sealed = true;
 }

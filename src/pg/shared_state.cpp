@@ -139,9 +139,9 @@ Slot* find_or_take_slot() {
   return slot;
 }
 
-Oid mark_of(const Slot& slot) {
+MarkIdentity mark_of(const Slot& slot) {
   LWLockAcquire(state->lock, LW_SHARED);
-  const Oid mark = slot.mark;
+  const MarkIdentity mark{slot.mark, slot.mark_storage};
   LWLockRelease(state->lock);
   return mark;
 }

@@ -1,8 +1,8 @@
 // What the server's processes share: the shards' words, a slot per database, and the clock watch.
 //
 // Locking rules
-//  - shard words, `generation`, `limit` and `known_ms` are atomics, and read without a lock;
-//  - the other fields of a slot, and every change of `generation` and `limit`, take state->lock;
+//  - atomics are read without a lock, and all but a slot's `generation` and `limit` also written;
+//  - a slot's other fields, and every change of its `generation` and `limit`, take state->lock;
 //  - nothing that can block (a heavyweight lock, a catalogue read, a flush) happens under it.
 #pragma once
 
@@ -65,7 +65,11 @@ Slot* find_slot();
 Slot* find_or_try_slot();
 Slot* find_or_take_slot();
 
-// The relation that the slot's limit was taken from.
-Oid mark_of(const Slot& slot);
+// The mark that the slot's limit was taken from, or InvalidOid.
+struct MarkIdentity {
+  Oid relation;
+  Oid storage;
+};
+MarkIdentity mark_of(const Slot& slot);
 
 }  // namespace snowflake::pg
