@@ -11,6 +11,7 @@ OBJS = \
 	src/pg/clock_watch.o \
 	src/pg/decode.o \
 	src/pg/errors.o \
+	src/pg/errors_outside.o \
 	src/pg/high_water.o \
 	src/pg/members.o \
 	src/pg/mint.o \
@@ -21,6 +22,8 @@ OBJS = \
 	src/pg/settings.o \
 	src/pg/shared_state.o \
 	src/pg/text.o \
+	src/pg/text_forms.o \
+	src/pg/uuid.o \
 	src/pg/views.o \
 	src/pg/wait.o
 

@@ -7,12 +7,15 @@
 #include <cmath>
 #include <new>
 
+#include "core/base32.hpp"
+#include "core/base62.hpp"
 #include "core/clock.hpp"
 #include "core/layout.hpp"
 #include "core/limit.hpp"
 #include "core/seal.hpp"
 #include "core/shard.hpp"
 #include "core/shard_set.hpp"
+#include "core/uuid.hpp"
 
 extern "C" {
 #include "postgres.h"
@@ -37,6 +40,7 @@ extern "C" {
 #include "commands/sequence.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "pgtime.h"
@@ -60,6 +64,7 @@ extern "C" {
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
+#include "utils/uuid.h"
 #include "utils/wait_event.h"
 }
 
