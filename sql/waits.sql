@@ -1,8 +1,10 @@
 -- A clock that is behind the ids. The real clock cannot be stepped here; instead ids are pushed 30
--- seconds ahead of it under the greatest lead, and the lead is taken away.
---
--- Has to be the last one: an extension that is created within the next half a minute begins above
--- these ids, and everything else would wait for it.
+-- seconds ahead of it under the greatest lead, and the lead is taken away. In a database of its own, so
+-- that nothing else waits for the clock to reach them.
+SELECT current_database() AS home \gset
+CREATE DATABASE regress_snowflake_waits;
+\c regress_snowflake_waits
+CREATE EXTENSION snowflake;
 SET timezone = 'UTC';
 
 -- What a call is refused with, the times masked
@@ -18,6 +20,8 @@ EXCEPTION WHEN OTHERS THEN
     (regexp_replace(regexp_replace(detail, '\d{4}-\d\d-\d\d [\d:.]+\+00', '<time>', 'g'), '(wait|Waited) [\d.]+ m?s', '\1 <span>')),
     (hint);
 END $$;
+
+SELECT snowflake.next_id(950) > 0 AS minted;
 
 -- A shard that is asked for more than it has, and may not wait
 SET snowflake.max_wait = 0;
@@ -90,3 +94,5 @@ SELECT * FROM refusal('SELECT snowflake.next_id(952)');
 SELECT * FROM refusal('SELECT snowflake.next_id(953)');
 SELECT last_value = :raised AS mark_same FROM snowflake.high_water;
 SELECT floor >= to_timestamp(:raised / 1000.0) AS floor FROM snowflake.clock_status;
+\c :"home"
+DROP DATABASE regress_snowflake_waits;
