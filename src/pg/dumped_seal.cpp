@@ -36,8 +36,8 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  if (DatabaseState* state = find_database_state())
-    state->seal_checked_us.store(0, std::memory_order_relaxed);
+  // Nobody mints or decodes on what was found good before.
+  if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   forget_seal();
 }
 

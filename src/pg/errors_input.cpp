@@ -95,7 +95,8 @@ void error_count(int count) {
   ereport(ERROR,
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("count %d is out of range", count),
            errdetail("A call mints 1 to %d ids.", kMaxBatch),
-           errhint("Ask for more than that in several calls.")));
+           count < 1 ? errhint("Ask for at least one id.")
+                     : errhint("Ask for the ids in several calls.")));
 }
 
 void error_count_null() {
