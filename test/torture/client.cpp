@@ -1,6 +1,7 @@
 // A client that mints in every way there is, and writes down every id as soon as it was returned.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
+//          [max_wait=MS]
 //
 // Runs until SIGTERM. Errors are expected (faults are being made) and counted; what no fault
 // excuses - an internal error, a unique violation, a server that does not answer - goes to
@@ -27,6 +28,7 @@ struct Options {
   uint32_t line = 0;
   uint64_t seed = 1;
   double rate = 1e6;
+  int max_wait = -1;  // ms; -1: of every length
 };
 
 class Client {
@@ -62,8 +64,14 @@ class Client {
   bool chance(unsigned percent) { return below(100) < percent; }
   int some_shard() { return options_.shards[chance(50) ? 0 : below(options_.shards.size())]; }
 
+  bool patient() const { return options_.max_wait < 0; }
+
   bool connect() {
-    if (!connection_.open()) return false;
+    const int64_t sent = monotonic_ns();
+    if (!connection_.open()) {
+      refused(options_.shards[0], sent, "08001");
+      return false;
+    }
     ++session_;
     transaction_ = 0;
     prepared_ = false;
@@ -74,7 +82,8 @@ class Client {
                   "SELECT set_config('snowflake.max_wait', '%d', false), "
                   "set_config('snowflake.default_shard', '%d', false), "
                   "set_config('statement_timeout', '%d', false)",
-                  kWaits[below(5)], options_.shards[0], chance(20) ? 300 : 15000);
+                  patient() ? kWaits[below(5)] : options_.max_wait, options_.shards[0],
+                  patient() && chance(20) ? 300 : 15000);
     return connection_.run(text);
   }
 
@@ -95,7 +104,13 @@ class Client {
         },
         prepared);
     journal_.end(cost);
+    if (!good) refused(shard, sent, connection_.is_open() ? connection_.state() : "08006");
     return good;
+  }
+
+  // Who is prepared to wait expects refusals, and counts them only.
+  void refused(int shard, int64_t sent, const std::string& state) {
+    if (!patient()) journal_.refused(session_, shard, sent, state);
   }
 
   void single() {
@@ -312,6 +327,8 @@ int main(int argc, char** argv) {
       options.line = static_cast<uint32_t>(std::stoul(value));
     else if (name == "seed")
       options.seed = std::stoull(value);
+    else if (name == "max_wait")
+      options.max_wait = std::stoi(value);
     else if (name == "rate")
       options.rate = std::stod(value);
     else if (name == "shards")

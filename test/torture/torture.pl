@@ -8,8 +8,8 @@ use FindBin;
 use Getopt::Long;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
-use lib $FindBin::RealBin;
-use PostgreSQL::Test::Cluster;
+use lib $FindBin::RealBin, "$FindBin::RealBin/../../t/lib";
+use Snowflake::Node;
 use PostgreSQL::Test::Utils;
 use World;
 use Crashes;
@@ -19,14 +19,8 @@ use Copies;
 my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
-	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
+	'max-lead=i', 'region=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
 	'calm=f', 'step=f') or exit 2;
-if ($options{list})
-{
-	print "$_\n" for sort keys %faults;    # goes to the log; scripts/torture prints it
-	note(join ' ', sort keys %faults);
-	exit 0;
-}
 
 # A list of faults; or one that begins with a minus, of those to leave out.
 my @names = sort keys %faults;
@@ -60,13 +54,13 @@ note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "
 my $w = World->new(
 	dir      => PostgreSQL::Test::Utils::tempdir('torture'),
 	programs => $ENV{SNOWFLAKE_TORTURE_PROGRAMS},
-	faketime => $ENV{SNOWFLAKE_FAKETIME},
 	wal_disk => $ENV{SNOWFLAKE_WAL_DISK},
 	seed     => $options{seed},
 	short    => $options{short},
 	clients  => $options{clients},
 	rate     => $options{megabytes} * 1e6 / (2 * $options{clients} * ($options{seconds} + 60)),
 	layout   => $layout,
+	region   => $options{region},
 	max_lead => $max_lead,
 	reserve  => $reserve,
 	delay    => $delay,
@@ -74,14 +68,15 @@ my $w = World->new(
 	ways     => $options{ways} // '');
 
 my $main = $w->{main} = $w->new_server('main');
-$w->start($main);
+$main->start;
 $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
+# Faults that concern one database are made in the first; the other is its neighbour.
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
 	$w->must($main, $name, 'CREATE EXTENSION snowflake;' . $w->schema);
 	push @{ $w->{groups} },
-	  { node => $main, name => $name, line => $w->new_line($main), clients => [] };
+	  { node => $main, name => $name, line => $w->new_line, clients => [], neighbour => $name eq 'd2' };
 }
 $w->start_clients($_) for $w->groups;
 ok($w->settles(30), 'mints before the first fault');
@@ -113,7 +108,7 @@ while ($options{rounds} ? $step < $options{rounds} * @names : clock_gettime(CLOC
 
 ok($w->settles(30), 'mints after the last fault');
 $w->stop_clients($_) for $w->groups;
-$w->stop($w->main, 'fast');
+$w->main->stop;
 
 my @logs = glob "$w->{log_dir}/*";
 my (%seen, $sessions);
