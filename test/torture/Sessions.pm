@@ -255,7 +255,7 @@ sub observe
 	my $observed = $w->next_door(sub {
 		$sent = World::now_ns();
 		return $w->must($w->main, $group->{name},
-			"SELECT id FROM (SELECT snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3) AS id) s, snowflake.observe(id)");
+			"SELECT id FROM (SELECT snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region}) AS id) s, snowflake.observe(id)");
 	});
 	$w->record($group->{line}, $sent, $observed);    # from now on as good as an answer
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
@@ -304,7 +304,7 @@ sub next_door
 	my $mark = "FROM snowflake.high_water";
 	$w->must($node, 'postgres', 'CREATE DATABASE near');
 	$w->must($node, 'near', 'CREATE EXTENSION snowflake');
-	my $ask = sub { return $w->query($node, $_[0], "SELECT $_[1]", extra_params => [ '-U', 'app' ]); };
+	my $ask = sub { return $w->query($node, $_[0], "SELECT $_[1]", extra_params => [ '-v', 'VERBOSITY=verbose', '-U', 'app' ]); };
 	$w->next_door(sub {
 		$w->must($node, 'near', "SELECT setval('snowflake.high_water', last_value + 86400000) $mark");
 		my (undef, undef, $error) = $ask->('near', "snowflake.next_id($w->{hot})");

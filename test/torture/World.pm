@@ -18,7 +18,8 @@ my %presets = (
 	js53      => [ 38, 0, 7,  8,  10 ]);
 my $epoch_ms = 1735689600000;
 
-# new(dir, programs, seed, rate, layout, region, max_lead, reserve): lead and reserve in ms.
+# new(dir, programs, seed, rate, layout, region, max_lead, reserve): lead and reserve in ms. Without a
+# region, one is drawn.
 sub new
 {
 	my ($class, %self) = @_;
@@ -35,13 +36,12 @@ sub new
 	$self->{own_log}->autoflush(1);
 
 	my ($time, $region, $shard, $sequence, $tick) = @{ $presets{ $self->{layout} } };
-	# A server that knows no regions takes their bits for a part of the shard.
-	($region, $shard) = (0, $region + $shard) if !defined $self->{region};
+	$self->{region} //= int rand 2**$region;
 	$self->{shards} = 2**$shard;
 	$self->{hot}    = 5;
 	$self->{cold}   = $self->{shards} - 1;
 	$self->say(join ' ', 'layout', $time, $region, $shard, $sequence, $tick, $epoch_ms, $self->{max_lead},
-		$self->{region} // 0);
+		$self->{region});
 	return $self;
 }
 
@@ -95,6 +95,7 @@ sub new_server
 	my ($self, $name, %init) = @_;
 	my %settings = (
 		'snowflake.layout'             => $self->{layout},
+		'snowflake.region'             => $self->{region},
 		'snowflake.max_lead'           => "$self->{max_lead}ms",
 		'snowflake.reserve'            => "$self->{reserve}ms",
 		'snowflake.max_databases'      => 6,
@@ -117,7 +118,6 @@ sub new_server
 		TimeZone                       => 'UTC',
 		log_timezone                   => 'UTC',
 		%{ delete $init{settings} // {} });
-	$settings{'snowflake.region'} = $self->{region} if defined $self->{region};
 	my $node = Snowflake::Node->create($name, allows_streaming => 1, %init,
 		conf => join('', map { "$_ = '$settings{$_}'\n" } sort keys %settings));
 	$self->set_clock($node, $self->{base});

@@ -97,7 +97,8 @@ class Client {
         text, parameters,
         [&](PGresult* row) {
           journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-          journal_.take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
+          last_ = {big_endian<int64_t>(PQgetvalue(row, 0, 1)), shard};
+          journal_.take(last_.first);
           if (journal_.pending() < 200) return;
           journal_.end(cost);
           journal_.begin(session_, transaction_, shard, sent);
@@ -120,6 +121,22 @@ class Client {
     else
       mint("SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp()", {shard},
            shard);
+  }
+
+  // In the shard of an id that this client has, or after one of another shard.
+  void after() {
+    const auto [id, of_shard] = last_;
+    if (id == 0) return single();
+    const bool near = chance(30);
+    const int shard = near ? of_shard : some_shard();
+    if (near)
+      mint("SELECT clock_timestamp(), snowflake.next_id_near($1::bigint), clock_timestamp()", {id},
+           shard);
+    else
+      mint("SELECT clock_timestamp(), snowflake.next_id($1::int, $2::bigint), clock_timestamp()",
+           {shard, id}, shard);
+    if (!near && last_.first != id && last_.first < id)
+      connection_.complain("not after", std::to_string(last_.first).c_str());
   }
 
   void prepared() {
@@ -238,7 +255,7 @@ class Client {
         {"single", &Client::single, 8}, {"prepared", &Client::prepared, 3},
         {"batch", &Client::batch, 3},   {"stream", &Client::stream, 2},
         {"insert", &Client::insert, 4}, {"copy", &Client::copy, 2},
-        {"block", &Client::block, 1},
+        {"block", &Client::block, 1},   {"after", &Client::after, 2},
     };
     unsigned total = 0;
     for (const Way& way : kWays)
@@ -287,7 +304,8 @@ class Client {
       std::string line = state + " " + std::to_string(c.count) + " " + c.sample;
       std::replace(line.begin(), line.end(), '\n', ' ');
       stats += line + "\n";
-      if ((state.starts_with("XX") && !excused(c.sample)) || state == "23505" || state == "stuck")
+      if ((state.starts_with("XX") && !excused(c.sample)) || state == "23505" || state == "stuck" ||
+          state == "not after")
         violations += line + "\n";
     }
     write_to(".stats", stats);
@@ -300,6 +318,7 @@ class Client {
   Journal journal_;
   uint32_t session_ = 0;
   uint32_t transaction_ = 0;
+  std::pair<int64_t, int> last_;  // id, shard
   int64_t copies_ = 0;
   bool prepared_ = false;
   int64_t begun_ns_ = 0;

@@ -40,7 +40,7 @@ BAIL_OUT('the fault disk_full needs SNOWFLAKE_WAL_DISK: a small file system of i
 sub draw { srand unpack 'L', md5("$options{seed} $_[0]"); return; }
 
 draw(0);
-my $layout   = (qw(instagram instagram twitter js53))[ rand 4 ];
+my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
 my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: who else flushes the mark?
@@ -48,9 +48,6 @@ $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
 $reserve  = $options{reserve}            if $options{reserve};
 $delay    = $options{'wal-writer-delay'} if $options{'wal-writer-delay'};
-note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "$options{seconds} s") . ": layout $layout, max_lead $max_lead ms, reserve $reserve ms, "
-	  . "wal_writer_delay $delay ms");
-
 my $w = World->new(
 	dir      => PostgreSQL::Test::Utils::tempdir('torture'),
 	programs => $ENV{SNOWFLAKE_TORTURE_PROGRAMS},
@@ -66,6 +63,9 @@ my $w = World->new(
 	delay    => $delay,
 	step     => $options{step},
 	ways     => $options{ways} // '');
+
+note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "$options{seconds} s") . ": layout $layout, region $w->{region}, max_lead $max_lead ms, reserve $reserve ms, "
+	  . "wal_writer_delay $delay ms");
 
 my $main = $w->{main} = $w->new_server('main');
 $main->start;
