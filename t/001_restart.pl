@@ -61,13 +61,7 @@ sub finish_writers
 my %ends = (
 	'a restart' => sub { $node->stop },
 	'an immediate stop' => sub { $node->stop('immediate') },
-	'SIGKILL of the whole server' => sub {
-		my @pids = $node->ids("SELECT pid FROM pg_stat_activity");
-		$node->kill9;
-		kill 9, @pids;
-		# The port and the shared memory are free once the last process is gone.
-		foreach my $pid (@pids) { select undef, undef, undef, 0.02 while kill 0, $pid; }
-	});
+	'SIGKILL of the whole server' => sub { $node->kill_all });
 
 foreach my $end (sort keys %ends)
 {

@@ -239,6 +239,41 @@ sub finish_writer
 	return { well => $well, ids => \@ids, errors => slurp_file("$writer->{base}.err") };
 }
 
+# SIGKILL for every process of the server, the postmaster first so that nobody is replaced, as when the
+# machine stops.
+sub kill_all
+{
+	my ($self) = @_;
+	my $postmaster = $self->{_pid};
+	my @children = _children_of($postmaster);
+	$self->kill9;
+	kill 9, @children;
+	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
+	# A dead process that nobody has reaped yet looks alive to kill(), and its postmaster.pid to the next.
+	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
+	{
+		kill 9, _children_of($postmaster);
+		croak 'processes of the server outlive SIGKILL' if --$tries == 0;
+		select undef, undef, undef, 0.02;
+	}
+	unlink $self->data_dir . '/postmaster.pid', $self->host . '/.s.PGSQL.' . $self->port . '.lock';
+	return;
+}
+
+# State and parent of a process; of one that there is not, empty words.
+sub _stat_of
+{
+	my ($pid) = @_;
+	open my $file, '<', "/proc/$pid/stat" or return ('', '');
+	return (<$file> // '') =~ /.*\) (\S) (\d+)/ ? ($1, $2) : ('', '');
+}
+
+sub _children_of
+{
+	my ($parent) = @_;
+	return grep { (_stat_of($_))[1] eq $parent } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
+}
+
 sub log_content { return slurp_file($_[0]->logfile); }
 
 # Kills a backend as the kernel would when memory runs out, and waits for the crash restart.
