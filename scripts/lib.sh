@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Common ground of the scripts: packages, an unprivileged user, a private copy of PostgreSQL.
 # Sourced, with `set -euo pipefail`. Nothing here touches the system's PostgreSQL, but for packages
 # that are missing.

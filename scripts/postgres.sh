@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Which PostgreSQL the scripts work on. Sourced by lib.sh.
 
 oldest_postgres=15
