@@ -76,10 +76,10 @@ cxx20:
 # A build outside the source tree, as Debian's packages do it, has no such directory yet.
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 
-# The archive of the commit that is checked out, for PGXN.
+# The archive of the commit that is checked out, for PGXN. The same bytes anywhere: a zip has local times.
 dist_dir = dist
 dist:
 	mkdir -p $(dist_dir)
-	git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION)/ \
+	TZ=UTC git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION)/ \
 		-o $(abspath $(dist_dir))/$(EXTENSION)-$(EXTVERSION).zip HEAD
 .PHONY: dist
