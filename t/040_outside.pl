@@ -9,7 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => "autovacuum = off\ninclude = 'tested.conf'\n");
+my $node = Snowflake::Node->create('main', conf => "include = 'tested.conf'\n");
 
 sub start_with
 {
@@ -54,6 +54,7 @@ sub uuid_of
 }
 
 my %layouts = (
+	fleet => [ "snowflake.layout = 'fleet'", 41, 64, 1 ],
 	instagram => [ "snowflake.layout = 'instagram'", 41, 64, 1 ],
 	twitter => [ "snowflake.layout = 'twitter'", 41, 63, 1 ],
 	js53 => [ "snowflake.layout = 'js53'", 38, 53, 10 ],

@@ -73,7 +73,7 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
 
 void error_no_uuid_for(int64_t id) {
   const int64_t ms = layout.ms_of_tick(layout.tick_of(static_cast<uint64_t>(id)));
-  const char* time = pstrdup(time_text(ms));
+  const char* time = kept_time_text(ms);
   ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                   errmsg("there is no UUID for id %lld", static_cast<long long>(id)),
                   errdetail("The id is of %s; the 48 bits of a UUID's time end before %s.", time,
