@@ -83,6 +83,19 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
   return result;
 }
 
+// Thirteen plain symbols in a row, which is what nearly every text is; false where it is not.
+// `carry` is what the 65 bits have above the 64 of `value`.
+constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
+  uint8_t seen = 0;
+  *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
+  for (size_t i = 0; i < kBase32Length; ++i) {
+    const uint8_t digit = kBase32Values.of[static_cast<uint8_t>(text[i])];
+    seen |= digit;
+    *value = *value << 5 | digit;
+  }
+  return seen < 32;
+}
+
 }  // namespace detail
 
 // Writes thirteen symbols, for any number of 64 bits.
@@ -96,6 +109,13 @@ constexpr char base32_check_symbol(uint64_t value) noexcept {
 
 // Reads an id; with `check_symbol` the fourteenth symbol has to be there, and to be right.
 constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
+  uint64_t plain = 0;
+  uint8_t carry = 0;
+  if (!check_symbol && text.size() == kBase32Length &&
+      detail::read_thirteen(text.data(), &plain, &carry)) {
+    if (carry != 0 || plain > kGreatestId) return {0, NumeralError::overflow, 0};
+    return {plain, NumeralError::none, 0};
+  }
   const auto parsed = detail::read_base32_symbols(text, kBase32Length, check_symbol);
   if (parsed.error != NumeralError::none) return {0, parsed.error, parsed.at};
   if (parsed.value.high != 0 || parsed.value.low > kGreatestId)
@@ -109,11 +129,11 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
 // at most 7. Read as forgivingly as the above.
 inline constexpr size_t kUlidLength = 26;
 
+// Thirteen symbols are 65 bits: the lower ones begin with the last bit of the upper word.
 constexpr void write_ulid(Wide value, char* out) noexcept {
-  for (size_t i = kUlidLength; i-- > 0;) {
-    out[i] = detail::kBase32Symbols[value.low & 31];
-    value = {value.high >> 5, value.high << 59 | value.low >> 5};
-  }
+  write_base32(value.high >> 1, out);
+  write_base32(value.low, out + kBase32Length);
+  out[kBase32Length] = detail::kBase32Symbols[(value.high & 1) << 4 | value.low >> 60];
 }
 
 struct ParsedUlid {
@@ -123,6 +143,14 @@ struct ParsedUlid {
 };
 
 constexpr ParsedUlid read_ulid(std::string_view text) noexcept {
+  Wide plain{};
+  uint8_t above = 0;
+  uint8_t carry = 0;
+  if (text.size() == kUlidLength && detail::read_thirteen(text.data(), &plain.high, &above) &&
+      detail::read_thirteen(text.data() + kBase32Length, &plain.low, &carry)) {
+    if (above != 0 || plain.high >> 63 != 0) return {{}, NumeralError::overflow, 0};
+    return {{plain.high << 1 | carry, plain.low}, NumeralError::none, 0};
+  }
   const auto parsed = detail::read_base32_symbols(text, kUlidLength, false);
   if (parsed.error != NumeralError::none) return {{}, parsed.error, parsed.at};
   if (parsed.first > 7) return {{}, NumeralError::overflow, 0};
