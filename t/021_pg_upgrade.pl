@@ -40,12 +40,12 @@ note 'from ' . $old->safe_psql('postgres', 'SHOW server_version');
 $old->safe_psql('postgres', <<~'SQL');
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (
-	  id bigint PRIMARY KEY DEFAULT snowflake.next_id(8191),
+	  id bigint PRIMARY KEY DEFAULT snowflake.next_id(255),
 	  shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED,
 	  n int, CHECK (snowflake.region_of(id) = 7), CHECK (id >= snowflake.min_id('2026-01-01+00')));
 	CREATE INDEX ON photos (snowflake.time_of(id));
 	CREATE INDEX ON photos (n) WHERE id >= snowflake.min_id('2026-01-01+00');
-	CREATE TABLE likes (id bigint DEFAULT snowflake.next_id(8190), n int) PARTITION BY RANGE (id);
+	CREATE TABLE likes (id bigint DEFAULT snowflake.next_id(254), n int) PARTITION BY RANGE (id);
 	CREATE TABLE likes_now PARTITION OF likes
 	  FOR VALUES FROM (snowflake.min_id('2026-01-01+00')) TO (MAXVALUE);
 	CREATE TABLE likes_then (id bigint CHECK (id < snowflake.min_id('2026-01-01+00')), n int);
@@ -66,14 +66,14 @@ $old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1
 # Ids from another server, ten seconds ahead, and the last one of this server, above them all.
 $old->safe_psql('postgres',
 	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
-my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(8191)');
+my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(255)');
 cmp_ok($highest, '>', $old->safe_psql('postgres', "SELECT max(id) FROM $_"), "the last id is above those of $_")
   foreach 'photos', 'likes';
 
 my @carried = (
 	[ 'the mark' => 'SELECT last_value, is_called FROM snowflake.high_water' ],
 	[ 'the seal' => 'SELECT last_value, is_called FROM snowflake.seal' ],
-	[ 'the seal made here' => 'SELECT last_value, is_called FROM snowflake.seal_here' ],
+	[ 'the seal made here' => 'SELECT last_value, is_called FROM snowflake.seal_local' ],
 	[ 'the ids and what they mean' => <<~'SQL' ],
 		SELECT md5(string_agg(p::text || snowflake.decode(id)::text, ',' ORDER BY id))
 		  FROM (SELECT id, shard, n FROM photos UNION ALL SELECT id, 0, n FROM likes) p
@@ -115,7 +115,7 @@ is(Snowflake::Catalogue::differences(
 
 # Ids sort by time first, so those of any shard are above the highest one of before.
 my @ids = $new->ids(<<~'SQL');
-	SELECT snowflake.next_id(g % 8192) FROM generate_series(1, 100) g;
+	SELECT snowflake.next_id(g % 256) FROM generate_series(1, 100) g;
 	INSERT INTO photos (n) SELECT generate_series(1, 100) RETURNING id;
 	INSERT INTO likes (n) SELECT generate_series(1, 100) RETURNING id;
 	SELECT mint();
@@ -125,7 +125,7 @@ is(scalar(grep { $_ <= $highest } @ids), 0, 'every new id is above every old one
 is(scalar(@ids), 401, 'every statement of the new server minted');
 my %seen;
 is(scalar(grep { $seen{$_}++ } @ids), 0, 'the new server mints no id twice');
-is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 8191'), 2100, 'the constraints hold in the new server');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 255'), 2100, 'the constraints hold in the new server');
 is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table in the new server');
 	SET enable_seqscan = off;
 	SELECT (SELECT count(*) FROM photos WHERE snowflake.time_of(id) > '2026-01-01+00') = count(*) FROM photos
