@@ -19,6 +19,7 @@ my $conf = <<~'CONF';
 	snowflake.layout = '40/3+10/10'
 	snowflake.tick = 10
 	snowflake.epoch = '2020-05-17 01:00+02'
+	snowflake.region = 7
 	snowflake.max_lead = 60s
 	CONF
 
@@ -133,7 +134,7 @@ is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table
 $new->stop;
 
 # The seal is not only there, it is in force.
-$new->append_conf('postgresql.conf', "snowflake.layout = '41/13/10'\nsnowflake.tick = 1\n");
+$new->append_conf('postgresql.conf', "snowflake.layout = '41/13/10'\nsnowflake.region = 0\nsnowflake.tick = 1\n");
 $new->start;
 $new->refuses('SELECT snowflake.next_id(1)',
 	{ sqlstate => 55000, message => '.' }, 'settings that contradict the seal are refused for minting');
