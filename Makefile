@@ -9,17 +9,24 @@ OBJS = \
 	src/pg/admin.o \
 	src/pg/bounds.o \
 	src/pg/clock_watch.o \
+	src/pg/create_extension.o \
+	src/pg/database_state.o \
 	src/pg/decode.o \
+	src/pg/dumped_seal.o \
 	src/pg/errors.o \
+	src/pg/errors_input.o \
 	src/pg/high_water.o \
-	src/pg/members.o \
+	src/pg/lost_marks.o \
 	src/pg/mint.o \
 	src/pg/module.o \
+	src/pg/pending_counters.o \
+	src/pg/postmaster_memory.o \
 	src/pg/seal_check.o \
 	src/pg/sequence_page.o \
-	src/pg/session.o \
+	src/pg/session_events.o \
 	src/pg/settings.o \
 	src/pg/shared_state.o \
+	src/pg/state_sequences.o \
 	src/pg/text.o \
 	src/pg/views.o \
 	src/pg/wait.o

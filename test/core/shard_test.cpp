@@ -101,21 +101,21 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   const uint64_t last_tick = layout.last_minted_tick();
   expect_claimed(claim({last_tick, 100, kNoLimit, 0}, 15), at(last_tick), 15);
   expect_claimed(claim({last_tick, 100, kNoLimit, 0}, 1000), at(last_tick, 15), 1);
-  EXPECT_EQ(static_cast<int64_t>(layout.id(word.last(), layout.shards() - 1)), INT64_MAX);
+  EXPECT_EQ(static_cast<int64_t>(layout.id(word.last(), 0, layout.shards() - 1)), INT64_MAX);
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
 // A later claim cannot help an exhausted layout, and a longer mark not one that is ahead.
 TEST_F(ShardTest, TheGraverReasonIsTold) {
   const uint64_t end = layout.end_position();
-  word.lift(end);
+  word.raise_floor(end);
   expect_refused({5, 0, at(1), 0}, Outcome::exhausted, end);
   expect_refused({5, 0, kNoLimit, 0}, Outcome::exhausted, end);
   expect_refused({layout.last_minted_tick(), 0, at(1), 0}, Outcome::exhausted, end);
 }
 
 TEST_F(ShardTest, AheadOfTheClockIsToldBeforeTheLimit) {
-  word.lift(at(20));
+  word.raise_floor(at(20));
   expect_refused({5, 0, at(1), 0}, Outcome::ahead_of_clock, at(20));
   expect_refused({19, 0, at(20), 0}, Outcome::ahead_of_clock, at(20));
   expect_refused({20, 0, at(20), 0}, Outcome::at_limit, at(20));
@@ -123,32 +123,32 @@ TEST_F(ShardTest, AheadOfTheClockIsToldBeforeTheLimit) {
 }
 
 TEST_F(ShardTest, NothingBelowALiftIsClaimed) {
-  word.lift(at(30, 7));
+  word.raise_floor(at(30, 7));
   EXPECT_EQ(word.last(), at(30, 6));
   expect_claimed(claim({25, 10, kNoLimit, 0}), at(30, 7), 1);
-  word.lift(at(40));
+  word.raise_floor(at(40));
   expect_claimed(claim({40, 10, kNoLimit, 0}), at(40), 1);
 }
 
 TEST_F(ShardTest, ALiftNeverLowers) {
-  word.lift(at(30));
+  word.raise_floor(at(30));
   for (const uint64_t floor : {uint64_t{0}, uint64_t{1}, at(29), at(30) - 1, at(30)}) {
-    word.lift(floor);
+    word.raise_floor(floor);
     EXPECT_EQ(word.last(), at(30) - 1) << floor;
   }
 }
 
 TEST_F(ShardTest, ALiftOfAFreshWordToTheStartIsNothing) {
-  word.lift(0);
+  word.raise_floor(0);
   EXPECT_EQ(word.last(), 0u);
-  word.lift(1);
+  word.raise_floor(1);
   EXPECT_EQ(word.last(), 0u);
-  word.lift(2);
+  word.raise_floor(2);
   expect_claimed(claim({0, 0, kNoLimit, 0}), 2, 1);
 }
 
 TEST_F(ShardTest, TheHighestLiftDoesNotWrap) {
-  word.lift(UINT64_MAX);
+  word.raise_floor(UINT64_MAX);
   expect_refused({5, 100, kNoLimit, 0}, Outcome::exhausted, UINT64_MAX);
   expect_refused({layout.last_minted_tick(), 100, kNoLimit, 0}, Outcome::exhausted, UINT64_MAX);
 }
@@ -165,7 +165,7 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(10, 20), 1u);  // 10, which is the clock's now, and 11
   EXPECT_EQ(borrowed(30, 40), 2u);  // 30, 31, 32
   EXPECT_EQ(borrowed(40, 1), 0u);
-  word.lift(at(50));
+  word.raise_floor(at(50));
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
@@ -174,7 +174,7 @@ TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};
     const uint64_t end = any.end_position();
-    near_end.lift(end - 1);
+    near_end.raise_floor(end - 1);
     const Bounds bounds{any.last_minted_tick(), 60'000, kNoLimit, 0};
     const Claim last = near_end.claim(any, bounds, 5);
     ASSERT_EQ(last.outcome, Outcome::claimed) << testing::PrintToString(any);

@@ -12,15 +12,16 @@ TEST(WriteIds, WritesTheIdOfEachPosition) {
   for (int i = 0; i < 2'000; ++i) {
     const Layout layout = random_layout(random);
     const auto shard = static_cast<uint32_t>(random.below(layout.shards()));
+    const auto region = static_cast<uint32_t>(random.below(layout.regions()));
     // Close to where a tick ends, so that the larger layouts carry too.
     const uint64_t carry = layout.first_position(random.between(1, layout.last_minted_tick()));
     const uint64_t count = std::min(random.below(300), layout.end_position() - carry);
     const uint64_t first = carry - std::min(carry, random.below(300));
     // No room to spare: AddressSanitizer sees one id too many.
     std::vector<int64_t> ids(count);
-    write_ids(layout, shard, first, count, ids.data());
+    write_ids(layout, region, shard, first, count, ids.data());
     for (uint64_t k = 0; k < count; ++k)
-      ASSERT_EQ(ids[k], static_cast<int64_t>(layout.id(first + k, shard)))
+      ASSERT_EQ(ids[k], static_cast<int64_t>(layout.id(first + k, region, shard)))
           << testing::PrintToString(layout) << " position " << first << " + " << k;
     ASSERT_TRUE(strictly_increasing(ids));
   }
@@ -29,14 +30,14 @@ TEST(WriteIds, WritesTheIdOfEachPosition) {
 TEST(WriteIds, WritesUpToTheLastIdOfTheLayout) {
   const Layout layout = layout_from("instagram");
   std::vector<int64_t> ids(3000);
-  write_ids(layout, 8191, layout.end_position() - ids.size(), ids.size(), ids.data());
+  write_ids(layout, 0, 8191, layout.end_position() - ids.size(), ids.size(), ids.data());
   EXPECT_EQ(ids.back(), INT64_MAX);
   EXPECT_TRUE(strictly_increasing(ids));
 }
 
 TEST(WriteIds, NoneIsNothing) {
   int64_t untouched = 42;
-  write_ids(layout_from("instagram"), 5, 1000, 0, &untouched);
+  write_ids(layout_from("instagram"), 0, 5, 1000, 0, &untouched);
   EXPECT_EQ(untouched, 42);
 }
 

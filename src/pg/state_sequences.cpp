@@ -1,10 +1,13 @@
-#include "pg/members.hpp"
+#include "pg/state_sequences.hpp"
 
 #include "pg/errors.hpp"
+#include "pg/session_events.hpp"
 
 namespace snowflake::pg {
 
 namespace {
+
+constinit StateSequences known{};
 
 bool dropped_here(HeapTupleHeader row) {
   return !(row->t_infomask & HEAP_XMAX_INVALID) && !HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask) &&
@@ -12,13 +15,11 @@ bool dropped_here(HeapTupleHeader row) {
          !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row));
 }
 
-}  // namespace
-
-Members find_members() {
+StateSequences find_state_sequences() {
   const Oid extension = get_extension_oid("snowflake", true);
   if (!OidIsValid(extension)) error_not_installed();
 
-  Members members{};
+  StateSequences found{};
   Relation depend = table_open(DependRelationId, AccessShareLock);
   ScanKeyData key[2];
   ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
@@ -33,14 +34,43 @@ Members find_members() {
       continue;
     const char* name = get_rel_name(entry->objid);
     if (name == nullptr) continue;
-    if (strcmp(name, "high_water") == 0) members.high_water = entry->objid;
-    if (strcmp(name, "seal") == 0) members.seal = entry->objid;
-    if (strcmp(name, "seal_here") == 0) members.seal_here = entry->objid;
+    if (strcmp(name, "high_water") == 0) found.high_water = entry->objid;
+    if (strcmp(name, "seal") == 0) found.seal = entry->objid;
+    if (strcmp(name, "seal_local") == 0) found.seal_local = entry->objid;
   }
   systable_endscan(scan);
   table_close(depend, AccessShareLock);
-  if (!members.complete()) error_other_extension();
-  return members;
+  if (!found.complete()) error_other_extension();
+  return found;
+}
+
+}  // namespace
+
+StateSequences known_state_sequences() {
+  return known.complete() ? known : current_state_sequences();
+}
+
+StateSequences current_state_sequences() {
+  watch_session_events();
+  const StateSequences found = find_state_sequences();
+  known = found;
+  return found;
+}
+
+StateSequences remembered_state_sequences() {
+  return known;
+}
+
+void forget_state_sequences() {
+  known = StateSequences{};
+}
+
+bool is_high_water_mark(Oid relation) {
+  if (get_rel_relkind(relation) != RELKIND_SEQUENCE) return false;
+  const char* name = get_rel_name(relation);
+  if (name == nullptr || strcmp(name, "high_water") != 0) return false;
+  const Oid extension = getExtensionOfObject(RelationRelationId, relation);
+  return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
 }
 
 // Looks at dead rows too: the catalogue as it would be after a rollback.

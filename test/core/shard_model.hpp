@@ -22,7 +22,7 @@ class ModelShard {
         // An id is never negative: it has 63 bits, of which the time gets what the others leave.
         ticks_(power_of_two(
             std::min(unsigned{layout.time_bits},
-                     63u - layout.region_bits - layout.local_bits - layout.sequence_bits))) {}
+                     63u - layout.region_bits - layout.shard_bits - layout.sequence_bits))) {}
 
   Claim claim(const Bounds& bounds, uint64_t wanted) {
     Claim claim{Outcome::claimed, 0, 0, 0};
@@ -42,7 +42,7 @@ class ModelShard {
   }
 
   // Everything below the point counts as used.
-  void lift(uint64_t floor) {
+  void raise_floor(uint64_t floor) {
     if (floor == 0) return;
     last_ = std::max(last_, point(floor - 1));
   }

@@ -32,7 +32,7 @@ class Schedule {
       switch (random_.below(20)) {
         case 0:
         case 1:
-          lift();
+          raise_floor();
           break;
         case 2:
           limit_ = random_.percent(10) ? random_.between(0, above(now_)) : above(now_);
@@ -91,7 +91,7 @@ class Schedule {
     now_ = std::min(now_, layout_.last_minted_tick());
   }
 
-  void lift() {
+  void raise_floor() {
     const size_t w = random_.below(words_.size());
     uint64_t floor = words_[w].last();
     if (random_.percent(30))
@@ -103,8 +103,8 @@ class Schedule {
       floor += random_.below(50);
     else
       floor -= std::min(floor, random_.below(50));
-    words_[w].lift(floor);
-    models_[w].lift(floor);
+    words_[w].raise_floor(floor);
+    models_[w].raise_floor(floor);
     floors_[w] = std::max(floors_[w], floor);
     ASSERT_EQ(words_[w].last(), models_[w].last());
   }
@@ -155,7 +155,7 @@ class Schedule {
     auto& ids = ids_[shard];
     const size_t had = ids.size();
     ids.resize(had + claim.count);
-    write_ids(layout_, static_cast<uint32_t>(shard), claim.first, claim.count, ids.data() + had);
+    write_ids(layout_, 0, static_cast<uint32_t>(shard), claim.first, claim.count, ids.data() + had);
   }
 
   Random random_;

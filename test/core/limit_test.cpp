@@ -28,18 +28,18 @@ TEST(Limit, BeginsAnewAfterItIsWithdrawn) {
   EXPECT_EQ(limit->read(), 3u);
 }
 
-// `lifted` stands for the words, and is no atomic on purpose: were publish() not a release and
+// `raised` stands for the words, and is no atomic on purpose: were publish() not a release and
 // read() not an acquire, this would be a data race, and ThreadSanitizer reports it on any machine.
 TEST(Limit, IsSeenWithWhatWasDoneBefore) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto limit = std::make_unique<Limit>();
-    uint64_t lifted = 0;
+    uint64_t raised = 0;
     std::thread publisher([&] {
-      lifted = round;
+      raised = round;
       limit->publish(round);
     });
     while (limit->read() < round) std::this_thread::yield();
-    EXPECT_EQ(lifted, round);
+    EXPECT_EQ(raised, round);
     publisher.join();
   }
 }

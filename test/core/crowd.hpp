@@ -1,8 +1,8 @@
 // A crowd of claimers over a few words, and a conductor who moves the clock and the limit under
 // them. Threads and processes run the same code; all of it may lie in shared memory.
 //
-// The conductor keeps to the protocol of pg/high_water.cpp: lift every word, then publish the new
-// limit with release. What lies between the old limit and the lift is a gap that nobody may claim.
+// The conductor keeps to the protocol of pg/high_water.cpp: raise every word, then publish the new
+// limit with release. What lies between the old limit and the floor is a gap that nobody may claim.
 #pragma once
 
 #include <sched.h>
@@ -28,7 +28,7 @@ struct Plan {
 
 struct Word {
   Shard shard;
-  alignas(64) std::atomic<uint64_t> floor;  // the greatest lift that has returned
+  alignas(64) std::atomic<uint64_t> floor;  // the greatest floor that has returned
 };
 
 struct Stage {
@@ -54,8 +54,8 @@ inline size_t word_of(uint32_t shard) {
   return shard % kWords;
 }
 
-inline void lift(Word& word, uint64_t floor) {
-  word.shard.lift(floor);
+inline void raise_floor(Word& word, uint64_t floor) {
+  word.shard.raise_floor(floor);
   uint64_t seen = word.floor.load(std::memory_order_relaxed);
   while (seen < floor &&
          !word.floor.compare_exchange_weak(seen, floor, std::memory_order_release)) {
@@ -70,7 +70,7 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
     const uint32_t shard = shards[random.below(8)];
     Word& word = stage.words[word_of(shard)];
-    if (random.percent(1)) lift(word, word.shard.last() + random.below(60) - 20);
+    if (random.percent(1)) raise_floor(word, word.shard.last() + random.below(60) - 20);
 
     const uint64_t wanted =
         std::min(random.percent(85) ? 1 : random.between(2, 40), plan.quota - used);
@@ -85,18 +85,18 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
     if (claim.first < floor) ++journal.below_floor;
     if (claim.last() >= bounds.limit) ++journal.above_limit;
     if (layout.tick_of_position(claim.last()) > bounds.now + plan.lead) ++journal.too_far_ahead;
-    write_ids(layout, shard, claim.first, claim.count, journal.ids + used);
+    write_ids(layout, 0, shard, claim.first, claim.count, journal.ids + used);
     used += claim.count;
     journal.used.store(used, std::memory_order_release);
     word.shard.counters.add(claim.count, wanted > 1, claim.borrowed,
-                            layout.id(claim.last(), shard));
+                            layout.id(claim.last(), 0, shard));
   }
   stage.finished.fetch_add(1);
 }
 
 struct Gap {
   uint64_t begin;  // the limit that was
-  uint64_t end;    // the lift
+  uint64_t end;    // the floor
 };
 
 // Runs the show until done() says so, or for a minute at most. Time follows the words, so that
@@ -107,7 +107,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
   std::vector<Gap> gaps;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   const uint64_t start = layout.first_position(1000);  // room for clocks that go back
-  for (Word& word : stage.words) lift(word, start);
+  for (Word& word : stage.words) raise_floor(word, start);
   stage.now.store(1000);
   stage.limit.store(start);
   stage.go.store(true, std::memory_order_release);
@@ -126,7 +126,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
     const uint64_t reach = std::max(last + 1, layout.first_position(now));
     if (reach + random.below(100) >= limit) {
       const uint64_t floor = limit + random.below(200);
-      for (Word& word : stage.words) lift(word, floor);
+      for (Word& word : stage.words) raise_floor(word, floor);
       // Pairs with the acquire in claim_ids().
       stage.limit.store(std::max(floor, reach) + random.between(1, 500), std::memory_order_release);
       gaps.push_back({limit, floor});
@@ -174,7 +174,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
   for (size_t i = 0; i < all.size(); ++i) {
     while (gap < gaps.size() && gaps[gap].end <= all[i].position) ++gap;
     ASSERT_TRUE(gap == gaps.size() || all[i].position < gaps[gap].begin)
-        << "position " << all[i].position << " lies below lift " << gaps[gap].end
+        << "position " << all[i].position << " lies below floor " << gaps[gap].end
         << ", which came before limit " << gaps[gap].begin << " was raised";
     if (i == 0) continue;
     ASSERT_FALSE(all[i].position == all[i - 1].position && all[i].word == all[i - 1].word)

@@ -39,7 +39,7 @@ TEST(ShardSpread, ZeroAndOneBeginAtZero) {
 
 TEST(ShardSpread, TheWholeTickWrapsToZero) {
   Shard word{};
-  word.lift(layout.first_position(50));  // the last sequence is the tick's last
+  word.raise_floor(layout.first_position(50));  // the last sequence is the tick's last
   EXPECT_EQ(mint(word, 60, layout.ids_per_tick()), layout.first_position(60));
   EXPECT_EQ(mint(word, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
 }
@@ -57,7 +57,7 @@ TEST(ShardSpread, ABurstCarriesToSequenceZero) {
 
 TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
   Shard word{};
-  word.lift(layout.first_position(10) + 6);  // last sequence 5
+  word.raise_floor(layout.first_position(10) + 6);  // last sequence 5
   const uint64_t start = layout.first_position(20) + 6;
   const Claim refused = word.claim(layout, {20, 0, start, 8}, 1);
   EXPECT_EQ(refused.outcome, Outcome::at_limit);
@@ -73,7 +73,7 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   Shard word{};
   std::map<uint64_t, int> residues;
   for (uint64_t now = 1000; now < 1000 + 16 * 50; ++now)
-    ++residues[layout.id(mint(word, now, 16), 5) % 16];
+    ++residues[layout.id(mint(word, now, 16), 0, 5) % 16];
   ASSERT_EQ(residues.size(), 16u);
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
@@ -87,7 +87,7 @@ TEST(ShardSpread, NeverLeavesTheTick) {
     Shard word{};
     const uint64_t before =
         any.first_position(random.below(now - 1)) + random.below(any.ids_per_tick());
-    word.lift(before + 1);
+    word.raise_floor(before + 1);
     const Claim claim = word.claim(any, {now, 0, UINT64_MAX, spread}, 1);
     ASSERT_EQ(claim.outcome, Outcome::claimed) << testing::PrintToString(any);
     ASSERT_EQ(claim.first, now * any.ids_per_tick() + (before % any.ids_per_tick() + 1) % spread);

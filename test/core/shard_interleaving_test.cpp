@@ -1,4 +1,4 @@
-// Every way in which other claims and lifts can come between the atomic steps of one: what threads
+// Every way in which other claims and floors can come between the atomic steps of one: what threads
 // meet by luck and some machines never, spurious failures of compare_exchange_weak for one.
 //
 // To that end shard.hpp is compiled here with an atomic of the test's, under another namespace so
@@ -110,7 +110,7 @@ class Choices {
 
 class Interleaving {
  public:
-  Interleaving() { word_.lift(kStart); }
+  Interleaving() { word_.raise_floor(kStart); }
 
   // A claim and what holds of any, whoever else is at work.
   Claim claim(const Bounds& bounds, uint64_t wanted) {
@@ -128,8 +128,8 @@ class Interleaving {
     return claim;
   }
 
-  void lift(uint64_t floor) {
-    word_.lift(floor);
+  void raise_floor(uint64_t floor) {
+    word_.raise_floor(floor);
     floor_ = std::max(floor_, floor);
   }
 
@@ -146,8 +146,8 @@ class Interleaving {
       if (choice == 1) claim(kBounds, 1);
       if (choice == 2) claim(kBounds, 7);
       if (choice == 3) claim({12, 1, UINT64_MAX, 3}, 1);
-      if (choice == 4) lift(last + 2);
-      if (choice == 5) lift(last + 30);
+      if (choice == 4) raise_floor(last + 2);
+      if (choice == 5) raise_floor(last + 30);
       interleaving::before_step = others;
       return choice == 6;
     };
@@ -206,14 +206,14 @@ TEST(ShardInterleaving, OfALift) {
   for (const uint64_t floor : {kStart - 5, kStart + 2, kStart + 8, kStart + 35, kStart + 500})
     schedules += explore([&](Choices& choices) {
       Interleaving all;
-      all.disturb(choices, [&] { all.lift(floor); });
+      all.disturb(choices, [&] { all.raise_floor(floor); });
       EXPECT_GE(all.last() + 1, floor);
       all.finish();
     });
   EXPECT_GT(schedules, 500u);
 }
 
-// The publish protocol from the claimer's side: the words are lifted to `floor`, and then the limit
+// The publish protocol from the claimer's side: the words are raised to `floor`, and then the limit
 // moves from `old` beyond it. Whoever still has the old limit gets nothing between the two.
 TEST(ShardInterleaving, OfAnOldLimitAndALift) {
   constexpr uint64_t old = kStart + 4;
@@ -225,7 +225,7 @@ TEST(ShardInterleaving, OfAnOldLimitAndALift) {
       interleaving::before_step = [&] {
         if (steps++ != moment) return false;
         const auto others = std::exchange(interleaving::before_step, nullptr);
-        all.lift(floor);
+        all.raise_floor(floor);
         EXPECT_GE(all.claim({10, 4, floor + 20, 0}, 2).first, floor);
         interleaving::before_step = others;
         return false;

@@ -109,8 +109,8 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
 template <class Visit>
 void for_each_division(Visit visit) {
   for (unsigned time = kMinTimeBits; time <= kMaxTimeBits; ++time)
-    for (unsigned region = 0; region <= kMaxShardBits; ++region)
-      for (unsigned local = 0; region + local <= kMaxShardBits; ++local)
+    for (unsigned region = 0; region <= kMaxPlaceBits; ++region)
+      for (unsigned local = 0; region + local <= kMaxPlaceBits; ++local)
         for (unsigned sequence = 0; sequence <= kMaxSequenceBits; ++sequence)
           if (time + region + local + sequence <= 64 && !testing::Test::HasFailure())
             visit(Layout{static_cast<uint8_t>(time), static_cast<uint8_t>(region),
@@ -145,7 +145,7 @@ inline testing::AssertionResult strictly_increasing(const std::vector<int64_t>& 
 }
 
 inline void PrintTo(const Layout& layout, std::ostream* out) {
-  *out << +layout.time_bits << '/' << +layout.region_bits << '+' << +layout.local_bits << '/'
+  *out << +layout.time_bits << '/' << +layout.region_bits << '+' << +layout.shard_bits << '/'
        << +layout.sequence_bits << " tick " << layout.tick_ms << " epoch " << layout.epoch_ms;
 }
 
