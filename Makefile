@@ -8,9 +8,12 @@ MODULE_big = snowflake
 OBJS = \
 	src/pg/admin.o \
 	src/pg/bounds.o \
+	src/pg/by_shard.o \
 	src/pg/clock_watch.o \
 	src/pg/decode.o \
+	src/pg/drop_guard.o \
 	src/pg/errors.o \
+	src/pg/errors_routing.o \
 	src/pg/high_water.o \
 	src/pg/members.o \
 	src/pg/mint.o \
@@ -18,6 +21,7 @@ OBJS = \
 	src/pg/seal_check.o \
 	src/pg/sequence_page.o \
 	src/pg/session.o \
+	src/pg/set_id.o \
 	src/pg/settings.o \
 	src/pg/shared_state.o \
 	src/pg/text.o \

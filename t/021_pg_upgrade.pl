@@ -53,12 +53,20 @@ $old->safe_psql('postgres', <<~'SQL');
 	  FOR VALUES FROM (MINVALUE) TO (snowflake.min_id('2026-01-01+00'));
 	CREATE TABLE routed (id bigint) PARTITION BY LIST (snowflake.shard_of(id));
 	CREATE TABLE routed_5 PARTITION OF routed FOR VALUES IN (5);
+	CREATE TABLE spread (id bigint PRIMARY KEY, n int) PARTITION BY HASH (id snowflake.by_shard);
+	CREATE TABLE spread_0 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+	CREATE TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+	CREATE TABLE beside (id bigint REFERENCES spread) PARTITION BY HASH (id snowflake.by_shard);
+	CREATE TABLE beside_0 PARTITION OF beside FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+	CREATE TABLE beside_1 PARTITION OF beside FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 	CREATE VIEW recent AS
 	  SELECT * FROM photos WHERE snowflake.created_within(id, now() - interval '1 day', now());
 	CREATE MATERIALIZED VIEW per_shard AS SELECT snowflake.shard_of(id), count(*) FROM photos GROUP BY 1;
 	CREATE FUNCTION mint() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT snowflake.next_id(3); END;
 	INSERT INTO photos (n) SELECT generate_series(1, 2000);
 	INSERT INTO likes (n) SELECT generate_series(1, 2000);
+	INSERT INTO spread SELECT snowflake.next_id(g % 1000), g FROM generate_series(1, 2000) g;
+	INSERT INTO beside SELECT id FROM spread;
 	REFRESH MATERIALIZED VIEW per_shard;
 	CREATE DATABASE other;
 	SQL
@@ -78,6 +86,7 @@ my @carried = (
 		SELECT md5(string_agg(p::text || snowflake.decode(id)::text, ',' ORDER BY id))
 		  FROM (SELECT id, shard, n FROM photos UNION ALL SELECT id, 0, n FROM likes) p
 		SQL
+	[ 'the partitions by shard' => "SELECT md5(string_agg(tableoid::regclass::text || id, ',' ORDER BY id)) FROM spread" ],
 	[ 'the privileges' => "SELECT has_function_privilege('public', 'snowflake.observe(bigint)', 'EXECUTE'),
 		has_function_privilege('public', 'snowflake.next_id(int)', 'EXECUTE')" ]);
 my @before = map { $old->safe_psql('postgres', $_->[1]) } @carried;
@@ -129,6 +138,12 @@ is(scalar(@ids), 401, 'all of them were minted');
 my %seen;
 is(scalar(grep { $seen{$_}++ } @ids), 0, 'none of them twice');
 is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 8191'), 2100, 'the constraints hold');
+is($new->safe_psql('postgres', <<~'SQL'), '0|2000', 'each row of the partitions by shard is where this version looks for it');
+	CREATE FUNCTION found(bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN count(*) FROM spread WHERE id = $1; END';
+	INSERT INTO beside SELECT id FROM spread;
+	SELECT count(*) FILTER (WHERE found(id) <> 1
+	         OR NOT satisfies_hash_partition('spread'::regclass, 2, right(tableoid::regclass::text, 1)::int, id)), count(*) FROM spread
+	SQL
 is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table');
 	SET enable_seqscan = off;
 	SELECT (SELECT count(*) FROM photos WHERE snowflake.time_of(id) > '2026-01-01+00') = count(*) FROM photos

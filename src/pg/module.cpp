@@ -1,4 +1,5 @@
 #include "pg/clock_watch.hpp"
+#include "pg/drop_guard.hpp"
 #include "pg/high_water.hpp"
 #include "pg/settings.hpp"
 #include "pg/shared_state.hpp"
@@ -22,6 +23,7 @@ void _PG_init(void) {
   snowflake::pg::install_clock_watch();
   snowflake::pg::install_shared_state();
   snowflake::pg::install_drop_hook();
+  snowflake::pg::install_drop_guard();
 }
 
 }  // extern "C"
