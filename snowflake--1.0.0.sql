@@ -33,28 +33,75 @@ COMMENT ON SEQUENCE snowflake.high_water IS
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE -9223372036854775808 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
-  'Layout, tick and epoch of the ids in this database, packed; a dump carries it';
+  'Layout, tick and epoch of the ids in this database, packed; other than seal_local where a dump brought ids of another layout';
 
-CREATE SEQUENCE snowflake.seal_here AS bigint MINVALUE -9223372036854775808 START 0;
-COMMENT ON SEQUENCE snowflake.seal_here IS
-  'Layout, tick and epoch that CREATE EXTENSION sealed, packed; a dump does not carry it';
+CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE -9223372036854775808 START 0;
+COMMENT ON SEQUENCE snowflake.seal_local IS
+  'Layout, tick and epoch that CREATE EXTENSION sealed, packed';
 
-GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_here TO PUBLIC;
-
--- seal_here stays out: what a dump says of another server must not replace what was sealed here.
-SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
-SELECT pg_catalog.pg_extension_config_dump('snowflake.seal', '');
+GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local TO PUBLIC;
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
+CREATE FUNCTION snowflake.check_sequence_page(sequence regclass, value bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_check_sequence_page'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+-- The library reads and writes the pages of sequences in place. What they look like is PostgreSQL's
+-- internal, so each side is asked whether it sees what the other wrote.
+DO $$
+DECLARE
+  before pg_catalog.int8;
+  after record;
+  next pg_catalog.int8;
+BEGIN
+  PERFORM pg_catalog.setval('snowflake.high_water', 20);
+  before := snowflake.check_sequence_page('snowflake.high_water', 30);
+  SELECT last_value, log_cnt, is_called INTO after FROM snowflake.high_water;
+  next := pg_catalog.nextval('snowflake.high_water');
+  IF (before, after.last_value, after.log_cnt, after.is_called, next)
+       IS DISTINCT FROM (20::pg_catalog.int8, 30::pg_catalog.int8, 0::pg_catalog.int8, true, 31::pg_catalog.int8) THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'feature_not_supported',
+      MESSAGE = 'this version of PostgreSQL stores sequences in a way that snowflake does not know',
+      DETAIL = pg_catalog.format('Stored 20, then 30: read %s, %s, %s, %s, and %s next.',
+                                 before, after.last_value, after.log_cnt, after.is_called, next),
+      HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
+  END IF;
+END
+$$;
+
 SELECT pg_catalog.setval('snowflake.seal', s.seal),
-       pg_catalog.setval('snowflake.seal_here', s.seal),
+       pg_catalog.setval('snowflake.seal_local', s.seal),
        pg_catalog.setval('snowflake.high_water', s.high_water)
   FROM snowflake.initial_state() AS s;
 
 DROP FUNCTION snowflake.initial_state();
+DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
+
+-- What a dump carries: the mark as a sequence, the seal as the row of a table, which whoever
+-- restores may insert. The row only has to match; one that does not stops the database, for its
+-- rows were decoded under another layout. Fires also for replication and for --disable-triggers'
+-- lesser form, session_replication_role.
+CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL);
+COMMENT ON TABLE snowflake.dumped_seal IS
+  'The seal as a dump carries it; a row that is inserted is compared with the seal of this database, and not kept';
+INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;
+
+CREATE FUNCTION snowflake.present_seal() RETURNS trigger
+  AS 'MODULE_PATHNAME', 'snowflake_present_seal'
+  LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.present_seal() IS 'Behind the table snowflake.dumped_seal';
+
+CREATE TRIGGER present_seal BEFORE INSERT ON snowflake.dumped_seal
+  FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
+ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal;
+GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
+
+SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
 -- Minting
 
@@ -70,11 +117,29 @@ CREATE FUNCTION snowflake.next_id() RETURNS bigint
 COMMENT ON FUNCTION snowflake.next_id() IS
   'Mints an id for the shard that snowflake.default_shard names';
 
+CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
+  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
+
+CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS
+  'Mints an id in the shard of another id';
+
 CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer) IS
   'Mints 1 to 1,000,000 ids for a shard, ascending; pauses where the shard''s capacity asks for it';
+
+CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
+  AS 'MODULE_PATHNAME', 'snowflake_next_ids_after'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
+  'Mints 1 to 1,000,000 ids, ascending, all greater than another id, whoever minted that';
 
 CREATE FUNCTION snowflake.last_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id'
@@ -82,14 +147,15 @@ CREATE FUNCTION snowflake.last_id() RETURNS bigint
 COMMENT ON FUNCTION snowflake.last_id() IS
   'The id that this session minted last, whatever became of the transaction';
 
--- Decoding. IMMUTABLE is honest: every function refuses settings that contradict the seal.
+-- Decoding. IMMUTABLE is honest: every function refuses settings that contradict the seal. Numbers
+-- that no server of the layout can mint, negative ones among them, are errors.
 
-CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT shard integer,
-                                 OUT sequence integer)
+CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
+                                 OUT shard integer, OUT sequence integer)
   AS 'MODULE_PATHNAME', 'snowflake_decode'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.decode(bigint) IS
-  'When an id was made (start of its tick), for which shard, and its sequence number in the tick';
+  'When an id was made (start of its tick), in which region, for which shard, and its sequence number in the tick';
 
 CREATE FUNCTION snowflake.time_of(id bigint) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_time_of'
@@ -101,13 +167,13 @@ CREATE FUNCTION snowflake.shard_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_of(bigint) IS
-  'The shard that an id was made for, region bits included';
+  'The shard that an id belongs to, whoever minted it';
 
 CREATE FUNCTION snowflake.region_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_region_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.region_of(bigint) IS
-  'The region bits of an id''s shard; 0 where the layout has none';
+  'The region that minted an id; 0 where the layout has none';
 
 CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_sequence_of'
@@ -135,22 +201,35 @@ CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
   'The ids whose time lies in a range; unbounded stays unbounded, empty stays empty';
 
+CREATE FUNCTION snowflake.first_id_since(at timestamptz) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_first_id_since'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.first_id_since(timestamptz) IS
+  'As min_id(), for any time: 0 before the epoch, the greatest bigint past the layout''s end';
+
+CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_last_id_before'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
+  'The greatest id whose time is before this, for any time: -1 before the epoch, the layout''s last id past its end';
+
 -- Not STRICT and without a SET clause, or the planner could not inline it into index conditions;
 -- BEGIN ATOMIC binds the operators now, whatever search_path says later.
 CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
   RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
-    SELECT id OPERATOR(pg_catalog.>=) snowflake.min_id(since)
-       AND id OPERATOR(pg_catalog.<) snowflake.min_id(until);
+    SELECT id OPERATOR(pg_catalog.>=) snowflake.first_id_since(since)
+       AND id OPERATOR(pg_catalog.<=) snowflake.last_id_before(until);
   END;
 COMMENT ON FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) IS
-  'Whether an id''s time is at or after since and before until; uses an index on the id';
+  'Whether an id''s time is at or after since and before until; uses an index on the id; takes any time, also infinite';
 
-CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer) RETURNS bigint
+CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer,
+                                  region integer DEFAULT 0) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_make_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer) IS
+COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
   'Puts an id together from its fields, for backfill and tests; next_id() knows nothing of it';
 
 -- Administration
@@ -159,7 +238,7 @@ CREATE FUNCTION snowflake.observe(id bigint) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_observe'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.observe(bigint) IS
-  'Makes every later id of this server greater than an id that was minted elsewhere';
+  'Makes every later id of this database greater than an id that was minted elsewhere; null does nothing';
 
 CREATE FUNCTION snowflake.accept_clock() RETURNS interval
   AS 'MODULE_PATHNAME', 'snowflake_accept_clock'
@@ -167,15 +246,16 @@ CREATE FUNCTION snowflake.accept_clock() RETURNS interval
 COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right after it was stepped; returns how far it had moved';
 
--- A mark thrown ahead stops minting on the whole server: a decision for its owner.
+-- A mark thrown ahead stops minting in the database, an accepted clock concerns the whole server: a
+-- decision for their owners.
 REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock() FROM PUBLIC;
 
--- Views
+-- Views. Durations are in milliseconds, as in pg_stat_*.
 
 CREATE FUNCTION snowflake.layout(
-    OUT layout text, OUT time_bits integer, OUT region_bits integer, OUT local_bits integer,
-    OUT sequence_bits integer, OUT tick interval, OUT epoch timestamptz, OUT shards integer,
-    OUT ids_per_tick integer, OUT ids_per_second bigint, OUT ends_at timestamptz,
+    OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,
+    OUT sequence_bits integer, OUT tick_ms integer, OUT epoch timestamptz, OUT regions integer,
+    OUT shards integer, OUT ids_per_second bigint, OUT ends_at timestamptz,
     OUT used_percent double precision)
   AS 'MODULE_PATHNAME', 'snowflake_layout'
   LANGUAGE C VOLATILE PARALLEL SAFE;
@@ -187,7 +267,7 @@ COMMENT ON VIEW snowflake.layout IS
 
 CREATE FUNCTION snowflake.shard_stats(
     OUT shard integer, OUT last_id bigint, OUT last_time timestamptz, OUT ids bigint,
-    OUT batches bigint, OUT borrowed_ticks bigint, OUT waits bigint, OUT wait_time interval,
+    OUT batches bigint, OUT borrowed_ticks bigint, OUT waits bigint, OUT wait_time double precision,
     OUT refusals bigint)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_shard_stats'
@@ -196,18 +276,19 @@ COMMENT ON FUNCTION snowflake.shard_stats() IS 'Behind the view snowflake.shard_
 
 CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
-  'Per shard that minted since the server started, over all databases: last id, ids, batches, ticks borrowed ahead of the clock, waits, refusals';
+  'Per shard of this database that minted since the server started: last id, ids, batches, ticks borrowed ahead of the clock, waits and ms waited, refusals';
 
 CREATE FUNCTION snowflake.clock_status(
-    OUT clock timestamptz, OUT floor timestamptz, OUT "limit" timestamptz, OUT lead interval,
-    OUT drift interval, OUT backward_steps bigint, OUT largest_backward_step interval)
+    OUT clock timestamptz, OUT minting boolean, OUT reason text, OUT floor timestamptz,
+    OUT covered_until timestamptz, OUT lead_ms double precision, OUT drift_ms double precision,
+    OUT backward_steps bigint, OUT largest_backward_step_ms double precision)
   AS 'MODULE_PATHNAME', 'snowflake_clock_status'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.clock_status() IS 'Behind the view snowflake.clock_status';
 
 CREATE VIEW snowflake.clock_status AS SELECT * FROM snowflake.clock_status();
 COMMENT ON VIEW snowflake.clock_status IS
-  'Health of the clock: now, the floor and the limit of this database, how far ids are ahead, and the steps seen since the server started';
+  'Whether this database mints, and if not why; the mark that was found, until when ids are covered by a mark (null when idle), how far ids are ahead, and the steps of the clock since the server started';
 
 GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.clock_status TO PUBLIC;
 
@@ -259,7 +340,7 @@ ALTER OPERATOR FAMILY snowflake.by_shard USING hash ADD
 DO $$
 BEGIN
   CREATE TABLE snowflake.probe (id bigint) PARTITION BY HASH (id snowflake.by_shard);
-  PERFORM FROM (SELECT epoch, 1 << local_bits AS shards FROM snowflake.layout) AS l,
+  PERFORM FROM snowflake.layout AS l,
                pg_catalog.generate_series(0, l.shards - 1, greatest(1, l.shards / 64)) AS shard
     WHERE NOT pg_catalog.satisfies_hash_partition('snowflake.probe'::pg_catalog.regclass, l.shards,
                                                   shard, snowflake.make_id(l.epoch, shard, 0));
@@ -637,7 +718,7 @@ CREATE FUNCTION snowflake.check_template(template regnamespace, shards int4range
   LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  known CONSTANT integer := 1 << local_bits FROM snowflake.layout;
+  known CONSTANT integer := l.shards FROM snowflake.layout AS l;
   problem record;
   problems text;
   locks bigint;

@@ -60,6 +60,16 @@ plot \$data using 2:1:($from):2:(\$1-0.34):(\$1+0.34):5:ytic(6) with boxxyerror 
 END
 }
 
+# thinned [X, Y]...: without the points that lie on the ones before them on log scales.
+sub thinned {
+  my @kept = shift // return;
+  for (@_) {
+    my ($x, $y) = @{ $kept[-1] };
+    push @kept, $_ if abs(log($_->[0] / $x)) > 0.06 || abs(log($_->[1] / $y)) > 0.15;
+  }
+  return @kept;
+}
+
 # lines NAME, TITLE, X AXIS, Y AXIS, SETTINGS, [LABEL, [X, Y]...]...
 sub lines {
   my ($name, $title, $x, $y, $settings, @lines) = @_;

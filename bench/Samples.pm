@@ -27,7 +27,8 @@ sub has { my ($self, $part) = @_; return exists $self->{$part} }
 # The runs of a subject, by number; empty where it was not measured.
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
-  return %{ ($self->{$part}{$subject} // {})->{$metric} // {} };
+  my $subjects = $self->{$part} // {};    # looked up step by step: what is not there is not to come into being
+  return %{ ($subjects->{$subject} // {})->{$metric} // {} };
 }
 
 # Median, least and greatest of a list; empty of an empty one.

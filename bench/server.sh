@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # A private server for measuring, and what the parts share. Sourced by bench/run.
 
 # prepare: a private copy of PostgreSQL with the extension, as it is released, and the yardsticks in it;
@@ -100,7 +101,7 @@ describe_machine() {
       if grep -q '^flags.* hypervisor' /proc/cpuinfo; then echo 'a virtual machine'; else echo 'bare metal'; fi)"
     echo "clock source	$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null || echo unknown)"
     echo "memory	$(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
-    echo "system	$(. /etc/os-release; echo "$PRETTY_NAME"), Linux $(uname -r | sed "s,-.*,,")"
+    echo "system	$(sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release), Linux $(uname -r | sed "s,-.*,,")"
     echo "PostgreSQL	$("$pg_config" --version | sed 's/^PostgreSQL //')"
     echo "compiler	$(g++ --version | head -1)"
     echo "flags	$(unprivileged make -C "$work/source" -nB PG_CONFIG="$pg_config" src/pg/mint.o |

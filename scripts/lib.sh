@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Common ground of the scripts: packages, an unprivileged user, a private copy of PostgreSQL.
 # Sourced, with `set -euo pipefail`. Nothing here touches the system's PostgreSQL, but for packages
 # that are missing.
@@ -12,9 +13,11 @@ unset variable MAKEFLAGS MFLAGS MAKELEVEL
 say() { printf '%s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+can_be_root() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
+
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
-  elif command -v sudo >/dev/null; then sudo "$@"
+  elif can_be_root; then sudo "$@"
   else die "\"$*\" needs root, and sudo is not installed"
   fi
 }
@@ -41,8 +44,27 @@ stop_servers_below() {
   done >/dev/null 2>&1
 }
 
-# install_missing PACKAGE...: installs those that are not there. Debian's server package starts a
-# cluster of its own when it is first installed; here nobody asked for one.
+# candidate PACKAGE: the version that apt would install, if any.
+candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([^(].*\)/\1/p'; }
+
+# apt_knows PACKAGE: asks again with new lists, since a fresh system has none.
+apt_knows() {
+  command -v apt-cache >/dev/null || return 1
+  [ -n "$(candidate "$1")" ] || { refresh_lists && [ -n "$(candidate "$1")" ]; }
+}
+
+# Once a run. A repository that cannot be read is no reason to give up: what is needed may be in
+# another one.
+lists_are_new=''
+refresh_lists() {
+  [ -z "$lists_are_new" ] || return 0
+  can_be_root || return 0
+  lists_are_new=yes
+  as_root apt-get update -qq -o DPkg::Lock::Timeout=300 >/dev/null ||
+    say "apt-get update had errors; going on with what it could read"
+}
+
+# install_missing PACKAGE...: installs those that are not there.
 install_missing() {
   local package missing=()
   for package in "$@"; do
@@ -50,21 +72,24 @@ install_missing() {
       missing+=("$package")
   done
   [ ${#missing[@]} = 0 ] && return
-  command -v apt-get >/dev/null || die "needs apt-get to install: ${missing[*]}"
+  command -v apt-get >/dev/null || die "missing, and there is no apt-get to install it: ${missing[*]}"
+  can_be_root || die "missing, and it takes root or sudo to install it: ${missing[*]}"
   say "installing: ${missing[*]}"
+  refresh_lists
   local apt_log
   apt_log=$(mktemp)
   if ! (apt_install "${missing[@]}") >"$apt_log" 2>&1; then
     tail -20 "$apt_log" >&2
+    rm -f "$apt_log"
     die "could not install: ${missing[*]}"
   fi
   rm -f "$apt_log"
 }
 
-# For a subshell: the drop-in that keeps the server package from making a cluster goes with it.
+# Debian's server package starts a cluster of its own when it is first installed; here nobody asked
+# for one. For a subshell: the drop-in that keeps it from that goes with it.
 apt_install() {
   drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
-  as_root apt-get update -qq || return
   trap 'as_root rm -f "$drop_in"; as_root rmdir --ignore-fail-on-non-empty "${drop_in%/*}"' EXIT
   as_root mkdir -p "${drop_in%/*}"
   as_root sh -c "echo 'create_main_cluster = false' > $drop_in"
@@ -72,34 +97,10 @@ apt_install() {
     -o DPkg::Lock::Timeout=300 "$@"
 }
 
-# Sets $pg_config: PG_CONFIG where it is given, else the newest server whose headers are installed,
-# else Debian's own version, installed.
-choose_postgres() {
-  if [ -n "${PG_CONFIG:-}" ]; then
-    pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
-    pg_config=$(realpath -s "$pg_config")
-    [ -x "$("$pg_config" --bindir)/initdb" ] && [ -e "$("$pg_config" --pgxs)" ] ||
-      die "PG_CONFIG=$PG_CONFIG: no server, or not its development files, in $("$pg_config" --bindir)"
-    return
-  fi
-  pg_config=$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -V | tail -1)
-  if [ ! -x "$pg_config" ] || [ ! -x "${pg_config%pg_config}postgres" ]; then
-    [ "$(apt-cache policy postgresql | sed -n 's/ *Candidate: //p')" != "" ] ||
-      as_root apt-get update -qq
-    local version
-    version=$(apt-cache policy postgresql | sed -n 's/ *Candidate: \([0-9]*\)+.*/\1/p')
-    [ -n "$version" ] || die "Debian's package postgresql was not found"
-    install_missing "postgresql-$version" "postgresql-server-dev-$version"
-    pg_config=/usr/lib/postgresql/$version/bin/pg_config
-  fi
-}
-
-pg_major() { "$pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
-
 # What it takes to build: the compiler that PGXS will call, and make.
 install_build_tools() {
-  install_missing g++ make
   choose_postgres
+  install_missing g++ make
   # Bitcode for the server's JIT needs the very clang that the server was built with; without it
   # the extension is built without bitcode, which loses inlining and nothing else.
   make_flags=()
@@ -107,6 +108,8 @@ install_build_tools() {
   clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$pg_config" --pgxs)")/../Makefile.global")
   [ -x "$clang" ] || make_flags+=(with_llvm=no)
 }
+
+. "$source_dir/scripts/postgres.sh"
 
 # stage_sources DIRECTORY: a copy of the sources, without build output, that the unprivileged user
 # owns.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Debian roots to build and test in: what scripts/matrix and scripts/package have in common.
 # Sourced after lib.sh. A pristine minimal root per suite is made once and never changed; the work
 # root beside it is a copy that collects packages and is used again.

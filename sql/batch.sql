@@ -60,7 +60,7 @@ SELECT (snowflake.next_ids(204, 20))[20] AS lost \gset
 ROLLBACK TO s;
 SELECT snowflake.last_id() = :lost AS after_rollback_to;
 COMMIT;
-SELECT snowflake.next_id(8192);
+SELECT snowflake.next_id(256);
 SELECT snowflake.next_ids(204, 0);
 SELECT snowflake.last_id() = :lost AS after_errors;
 SELECT snowflake.next_id(205) = snowflake.last_id() AS same_statement;

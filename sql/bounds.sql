@@ -25,7 +25,7 @@ SELECT count(*) AS times,
 CREATE VIEW ids AS
   SELECT snowflake.make_id(at, shard, sequence) AS id
     FROM generate_series(timestamptz '2026-03-01 12:00:00.099', '2026-03-01 12:00:00.105', '1 ms') at,
-         unnest(ARRAY[0, 17, 8191]) shard, unnest(ARRAY[0, 1023]) sequence;
+         unnest(ARRAY[0, 17, 255]) shard, unnest(ARRAY[0, 1023]) sequence;
 SELECT count(*) AS cases, count(*) FILTER (WHERE within) AS within,
        count(*) FILTER (WHERE within <> (snowflake.time_of(id) >= a AND snowflake.time_of(id) < b)) AS wrong
   FROM (SELECT id, a.at AS a, b.at AS b, snowflake.created_within(id, a.at, b.at) AS within
@@ -62,7 +62,7 @@ SELECT snowflake.created_within(snowflake.min_id('2026-01-01'), NULL, '2026-01-0
 -- What is minted now was created within the last minute, and not before it
 SELECT snowflake.created_within(id, now() - interval '1 minute', clock_timestamp() + interval '1 minute') AS now,
        snowflake.created_within(id, now() - interval '1 hour', now() - interval '1 minute') AS before
-  FROM (SELECT snowflake.next_id(300) AS id OFFSET 0) s;
+  FROM (SELECT snowflake.next_id(30) AS id OFFSET 0) s;
 
 -- The ends of the layout
 SELECT snowflake.min_id('2025-01-01') AS first_id, snowflake.max_id('2025-01-01') AS last_of_first_tick;
@@ -90,6 +90,20 @@ SELECT snowflake.id_range('[2026-01-01, infinity)');
 SELECT snowflake.id_range('[2026-01-01, 2059-11-04 19:53:47.775]');
 \echo SQLSTATE :SQLSTATE
 \set SHOW_CONTEXT never
-SELECT snowflake.created_within(1, '2024-01-01', '2026-01-01');
-\echo SQLSTATE :SQLSTATE
-SELECT snowflake.next_id(300) > 0 AS minting_goes_on;
+
+-- created_within() takes any time: before the epoch, beyond the layout, infinite
+CREATE TABLE moments (at timestamptz);
+INSERT INTO moments VALUES ('-infinity'), ('4713-01-01 BC'), ('2024-12-31 23:59:59.999999+00'), ('2025-01-01+00'),
+  ('2025-01-01 00:00:00.000001+00'), ('2026-03-01+00'), ('2059-11-04 19:53:47.775+00'),
+  ('2059-11-04 19:53:47.775999+00'), ('2059-11-04 19:53:47.776+00'), ('294276-12-31'), ('infinity');
+SELECT count(*) AS cases, count(*) FILTER (WHERE within) AS within,
+       count(*) FILTER (WHERE within IS DISTINCT FROM (a.at <= created AND created < b.at)) AS wrong
+  FROM moments a, moments b,
+       unnest(ARRAY[0, 1, snowflake.make_id('2026-02-28 23:59:59.999+00', 255, 1023, 31), snowflake.make_id('2026-03-01+00', 0, 0),
+                    snowflake.make_id('2059-11-04 19:53:47.774+00', 255, 1023, 31),
+                    snowflake.make_id('2059-11-04 19:53:47.775+00', 0, 0)]) id,
+       LATERAL (SELECT snowflake.created_within(id, a.at, b.at), snowflake.time_of(id)) c (within, created);
+SELECT at, snowflake.first_id_since(at), snowflake.last_id_before(at) FROM moments ORDER BY at;
+SELECT snowflake.created_within(1, NULL, '2026-01-01') AS since, snowflake.created_within(1, '2024-01-01', NULL) AS until,
+       snowflake.created_within(NULL, '2024-01-01', '2026-01-01') AS id;
+SELECT snowflake.next_id(30) > 0 AS minting_goes_on;

@@ -13,11 +13,11 @@ DECLARE
   after timestamptz;
 BEGIN
   -- Ahead by nearly all of the lead, then slowly enough for the clock to catch up
-  PERFORM snowflake.observe(snowflake.make_id(clock_timestamp() + interval '98 ms', 770, 0));
+  PERFORM snowflake.observe(snowflake.make_id(clock_timestamp() + interval '98 ms', 77, 0));
   WHILE v.in_step < 1000 LOOP
     PERFORM count(*) FROM generate_series(1, 20);
     before := clock_timestamp();
-    id := snowflake.next_id(770);
+    id := snowflake.next_id(77);
     after := clock_timestamp();
     made := snowflake.time_of(id);
     v.ids := v.ids + 1;
@@ -42,8 +42,8 @@ DECLARE
 BEGIN
   FOR i IN 1 .. 200 LOOP
     before := clock_timestamp();
-    PERFORM snowflake.observe(snowflake.make_id(before + interval '98 ms', 771, 0));
-    PERFORM snowflake.next_id(771);
+    PERFORM snowflake.observe(snowflake.make_id(before + interval '98 ms', 78, 0));
+    PERFORM snowflake.next_id(78);
   END LOOP;
 END
 $$;

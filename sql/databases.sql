@@ -1,52 +1,91 @@
--- Several databases of one server: none mints an id that another one minted, and places are limited.
--- This server has places for four.
+-- Several databases of one server: each is a generator of its own, and places are limited. This
+-- server has places for four.
 SELECT current_database() AS home \gset
 SET client_min_messages = warning;
 CREATE DATABASE regress_snowflake_1;
 \c regress_snowflake_1
+SET client_min_messages = warning;
 CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(230) AS id \gset
 \c :home
 CREATE DATABASE regress_snowflake_2 TEMPLATE regress_snowflake_1;
 CREATE DATABASE regress_snowflake_3 TEMPLATE regress_snowflake_1;
 CREATE DATABASE regress_snowflake_4 TEMPLATE regress_snowflake_1;
 
--- In turns, for the same shard: always above what another database minted
-SELECT snowflake.next_id(930) AS id \gset
-\c regress_snowflake_1
-SELECT snowflake.next_id(930) > :id AS above, snowflake.last_id() AS id \gset
-SELECT :'above' AS above;
+-- A copy begins above what it has a copy of; what one mints moves nothing in another
 \c regress_snowflake_2
-SELECT (snowflake.next_ids(930, 3000))[1] > :id AS above, snowflake.last_id() AS id \gset
-SELECT :'above' AS above;
+SELECT snowflake.next_id(230) > :id AS above;
+SELECT count(DISTINCT id) AS ids FROM unnest(snowflake.next_ids(230, 50000)) id;
+SELECT ids, batches FROM snowflake.shard_stats WHERE shard = 230;
 \c regress_snowflake_3
-SELECT snowflake.next_id(930) > :id AS above, snowflake.last_id() AS id \gset
-SELECT :'above' AS above;
-\c :home
-SELECT snowflake.next_id(930) > :id AS above;
--- The counters are the server's
-SELECT ids FROM snowflake.shard_stats WHERE shard = 930;
+SELECT snowflake.next_id(230) > :id AS above;
+SELECT ids, batches, last_time < clock_timestamp() AS in_step FROM snowflake.shard_stats WHERE shard = 230;
+SELECT lead_ms < 10 AS in_step FROM snowflake.clock_status;
 
--- The fifth finds no place; what reads needs none
+-- A mark a day ahead stops its own database, before anything is raised, and no other
+\c regress_snowflake_2
+SELECT last_value AS mark FROM snowflake.high_water \gset
+SELECT setval('snowflake.high_water', :mark + 86400000) > 0 AS a_day_ahead;
+\c -
+\set VERBOSITY terse
+SELECT snowflake.observe(:id);
+\set VERBOSITY sqlstate
+SELECT snowflake.next_id(230);
+SELECT snowflake.next_ids(231, 5);
+SELECT snowflake.next_id(231, :id);
+SELECT snowflake.next_id_near(:id);
+\set VERBOSITY default
+SELECT minting, reason FROM snowflake.clock_status;
+BEGIN;
+DROP EXTENSION snowflake;
+ROLLBACK;
+\c regress_snowflake_3
+SET snowflake.max_wait = 0;
+SELECT snowflake.next_id(230) > :id AS next_door, minting, reason FROM snowflake.clock_status;
+-- ... lowered again, it has left no trace: in memory, or on disk
+\c regress_snowflake_2
+SELECT setval('snowflake.high_water', :mark) = :mark AS lowered;
+SELECT snowflake.observe(:id);
+SELECT snowflake.time_of(snowflake.next_id(230)) < clock_timestamp() + interval '1 second' AS minting_goes_on;
+SELECT snowflake.time_of(snowflake.next_id(231)) < clock_timestamp() + interval '1 second' AS minting_goes_on;
+SELECT last_value < :mark + 60000 AS stays_lowered FROM snowflake.high_water;
+SELECT minting, reason FROM snowflake.clock_status;
+DROP EXTENSION snowflake;
+SET client_min_messages = warning;
+CREATE EXTENSION snowflake;
+SELECT last_value < :mark + 60000 AS also_in_a_new_extension FROM snowflake.high_water;
+SELECT snowflake.next_id(230) > :id AS above;
+RESET client_min_messages;
+
+-- The fifth finds no place; what reads needs none, nor does what drops
+\c :home
+SELECT snowflake.next_id(230) > 0 AS minted;
+\c regress_snowflake_1
+SELECT snowflake.next_id(230) > :id AS above;
 \c regress_snowflake_4
-SELECT snowflake.next_id(930);
+SELECT snowflake.next_id(230);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake.next_ids(930, 10);
+SELECT snowflake.next_ids(230, 10);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(:id);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake.shard_of(:id), count(*) AS status, count(floor) AS floor, count("limit") AS "limit"
+SELECT snowflake.shard_of(:id), count(*) AS status, count(floor) AS floor, count(covered_until) AS covered
   FROM snowflake.layout, snowflake.clock_status GROUP BY 1;
+DROP EXTENSION snowflake;
+SET client_min_messages = warning;
+CREATE EXTENSION snowflake;
+RESET client_min_messages;
 -- ... the others go on
 \c regress_snowflake_3
-SELECT snowflake.next_id(930) > :id AS above;
+SELECT snowflake.next_id(230) > :id AS above;
 -- ... and the place of a dropped one is free
 \c :home
 DROP DATABASE regress_snowflake_2;
 \c regress_snowflake_4
-SELECT snowflake.next_id(930) > :id AS above;
+SELECT snowflake.next_id(230) > :id AS above;
+SELECT ids FROM snowflake.shard_stats WHERE shard = 230;
 \c :home
-SELECT snowflake.next_id(930) > :id AS above;
 DROP DATABASE regress_snowflake_1;
 DROP DATABASE regress_snowflake_3;
 DROP DATABASE regress_snowflake_4;
-SELECT snowflake.next_id(930) > :id AS above;
+SELECT snowflake.next_id(230) > 0 AS minting_goes_on;

@@ -54,9 +54,9 @@ RESET SESSION AUTHORIZATION;
 -- Created and used in one transaction, in a database that has never minted
 BEGIN;
 CREATE EXTENSION snowflake;
-CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(900));
+CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(200));
 INSERT INTO t SELECT FROM generate_series(1, 3000);
-SELECT count(*), bool_and(snowflake.shard_of(id) = 900) AS shard FROM t;
+SELECT count(*), bool_and(snowflake.shard_of(id) = 200) AS shard FROM t;
 COMMIT;
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
@@ -65,78 +65,78 @@ SELECT count(*), count(DISTINCT id) AS ids FROM t;
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
-SELECT snowflake.next_id(900) > 0 AS minted;
+SELECT snowflake.next_id(200) > 0 AS minted;
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
-SELECT snowflake.next_id(900) > max(id) AS above FROM t;
+SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
 -- ... and rolled back: the next extension mints above what the first one had returned
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
-SELECT max(id) AS lost FROM unnest(snowflake.next_ids(900, 1000)) id \gset
+SELECT max(id) AS lost FROM unnest(snowflake.next_ids(200, 1000)) id \gset
 ROLLBACK;
 CREATE EXTENSION snowflake;
-SELECT snowflake.next_id(900) > :lost AND :lost > max(id) AS above FROM t;
+SELECT snowflake.next_id(200) > :lost AND :lost > max(id) AS above FROM t;
 
 -- Dropped and created again: the new mark is above all that could be minted under the old one, and
 -- ids stay above the old ones, for every shard
-SELECT snowflake.next_id(900) AS a, (snowflake.next_ids(901, 100))[100] AS b \gset
-SELECT extract(epoch FROM "limit") * 1000 AS "limit" FROM snowflake.clock_status \gset
+SELECT snowflake.next_id(200) AS a, (snowflake.next_ids(201, 100))[100] AS b \gset
+SELECT extract(epoch FROM covered_until) * 1000 AS "limit" FROM snowflake.clock_status \gset
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
 SELECT last_value >= :limit AS mark FROM snowflake.high_water;
-SELECT snowflake.next_id(900) > :a AS a, snowflake.next_id(901) > :b AS b;
+SELECT snowflake.next_id(200) > :a AS a, snowflake.next_id(201) > :b AS b;
 
 -- Dropped and created in one transaction: should it roll back, the old mark would be in force again
 -- without knowing of these ids
 BEGIN;
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
-SELECT snowflake.next_id(900);
+SELECT snowflake.next_id(200);
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
-SELECT snowflake.next_id(900) > :a AS after_rollback;
+SELECT snowflake.next_id(200) > :a AS after_rollback;
 BEGIN;
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
 SELECT snowflake.shard_of(:a) AS decoding_works;
 COMMIT;
-SELECT snowflake.next_id(900) > :a AS after_commit;
+SELECT snowflake.next_id(200) > :a AS after_commit;
 -- ... also behind a savepoint
 BEGIN;
 SAVEPOINT s;
 DROP EXTENSION snowflake;
 ROLLBACK TO s;
-SELECT snowflake.next_id(900) > :a AS after_rollback_to;
+SELECT snowflake.next_id(200) > :a AS after_rollback_to;
 COMMIT;
 
 -- Without it, and in the transaction that drops it, there is nothing to call; a function that
 -- outlives it says so
 CREATE FUNCTION left_over(integer) RETURNS bigint AS '$libdir/snowflake', 'snowflake_next_id' LANGUAGE C;
-SELECT left_over(900) > :a AS works_as_well;
+SELECT left_over(200) > :a AS works_as_well;
 DROP EXTENSION snowflake;
-SELECT left_over(900);
+SELECT left_over(200);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake.next_id(900);
+SELECT snowflake.next_id(200);
 \echo SQLSTATE :SQLSTATE
 CREATE EXTENSION snowflake;
-SELECT left_over(900) > :a AS works_again;
+SELECT left_over(200) > :a AS works_again;
 
 -- The mark is found as a member, whatever else is called so, and whatever search_path says
 CREATE SCHEMA evil;
 CREATE SEQUENCE evil.high_water MINVALUE 0 START 0;
 CREATE SEQUENCE public.high_water MINVALUE 0 START 0;
 SET search_path = evil, public;
-SELECT snowflake.next_id(900) > :a AS minted;
+SELECT snowflake.next_id(200) > :a AS minted;
 SELECT e.last_value AS evil, p.last_value AS public FROM evil.high_water e, public.high_water p;
 RESET search_path;
 
 -- Not to be moved, and not to be lost with CASCADE unasked
 ALTER EXTENSION snowflake SET SCHEMA public;
 \echo SQLSTATE :SQLSTATE
-ALTER TABLE t ALTER id SET DEFAULT snowflake.next_id(900);
+ALTER TABLE t ALTER id SET DEFAULT snowflake.next_id(200);
 DROP EXTENSION snowflake;
 \echo SQLSTATE :SQLSTATE
 DROP FUNCTION snowflake.next_id(integer);
@@ -153,14 +153,14 @@ CREATE DATABASE regress_snowflake_copy TEMPLATE regress_snowflake;
 SET client_min_messages = warning;
 -- An extension of that name that has other members is another product
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
-SELECT snowflake.next_id(900);
+SELECT snowflake.next_id(200);
 \echo SQLSTATE :SQLSTATE
 ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 -- Nothing has been minted in it yet, and still a transaction may not recreate the extension and mint
 BEGIN;
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
-SELECT snowflake.next_id(900);
+SELECT snowflake.next_id(200);
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
 BEGIN;

@@ -15,59 +15,59 @@ CREATE VIEW verdict AS
 
 -- It starts at the clock or above, before anything was minted
 SELECT last_value >= now - 60000 AS started FROM snowflake.high_water, clock_ms;
-SELECT snowflake.next_id(910) > 0 AS minted;
+SELECT snowflake.next_id(210) > 0 AS minted;
 SELECT pg_sleep(1.3);
-SELECT snowflake.next_id(910) AS a \gset
+SELECT snowflake.next_id(210) AS a \gset
 SELECT * FROM verdict;
 -- Idle, it stays where it is; a call moves it
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT pg_sleep(1.3);
 SELECT last_value = :mark AS idle FROM snowflake.high_water;
-SELECT snowflake.next_id(910) > :a AS minted;
+SELECT snowflake.next_id(210) > :a AS minted;
 SELECT last_value > :mark AS moved FROM snowflake.high_water;
 SELECT * FROM verdict;
 
 -- Lowered (an old dump restored over it): repaired by whoever comes next, first a running session ...
-SELECT snowflake.next_id(910) AS a, last_value AS mark FROM snowflake.high_water \gset
+SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 12345);
 SELECT pg_sleep(1.3);
-SELECT snowflake.next_id(910) > :a AS above;
+SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value > :mark AS repaired FROM snowflake.high_water;
 SELECT * FROM verdict;
 -- ... then one that begins, at once
-SELECT snowflake.next_id(910) AS a, last_value AS mark FROM snowflake.high_water \gset
+SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 0);
 \c -
-SELECT snowflake.next_id(910) > :a AS above;
+SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
 -- Raised (a dump of another server): heard by the next extension; ids of every shard are above it
-SELECT snowflake.next_id(910) > :a AS minted;
+SELECT snowflake.next_id(210) > :a AS minted;
 SELECT pg_sleep(1.3);
 SELECT setval('snowflake.high_water', now + 1500) AS raised FROM clock_ms \gset
-SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(910))) * 1000 >= :raised AS above_the_mark;
-SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(911))) * 1000 >= :raised AS another_shard;
+SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(210))) * 1000 >= :raised AS above_the_mark;
+SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(211))) * 1000 >= :raised AS another_shard;
 SELECT * FROM verdict;
 
 -- nextval() and setval() still work on the sequence, and lose nothing
 SELECT nextval('snowflake.high_water') > :raised AS next;
 SELECT last_value AS mark, is_called FROM snowflake.high_water \gset
 SELECT nextval('snowflake.high_water') = :mark + 1 AS next;
-SELECT snowflake.next_id(910) > :a AS minting_goes_on;
+SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 
 -- Altered in this transaction, it may be rolled back together with its new storage: refused
-SELECT snowflake.next_id(910) AS a \gset
+SELECT snowflake.next_id(210) AS a \gset
 BEGIN;
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
-SELECT snowflake.next_id(910);
+SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
-SELECT snowflake.next_id(910) > :a AS after_rollback;
+SELECT snowflake.next_id(210) > :a AS after_rollback;
 BEGIN;
 SAVEPOINT s;
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 ROLLBACK TO s;
-SELECT snowflake.next_id(910) > :a AS after_rollback_to;
+SELECT snowflake.next_id(210) > :a AS after_rollback_to;
 COMMIT;
 BEGIN;
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
@@ -76,17 +76,17 @@ SELECT snowflake.observe(:a);
 COMMIT;
 -- Committed, it is another storage with a value that is too low: repaired
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
-SELECT snowflake.next_id(910) > :a AS after_commit;
+SELECT snowflake.next_id(210) > :a AS after_commit;
 SELECT * FROM verdict;
 
 -- Not WAL-logged, it would not survive a crash
 ALTER SEQUENCE snowflake.high_water SET UNLOGGED;
-SELECT snowflake.next_id(910);
+SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(:a);
 \echo SQLSTATE :SQLSTATE
 ALTER SEQUENCE snowflake.high_water SET LOGGED;
-SELECT snowflake.next_id(910) > :a AS logged_again;
+SELECT snowflake.next_id(210) > :a AS logged_again;
 SELECT * FROM verdict;
 -- The seal is no part of the hot path: unlogged or not, it says the same
 SELECT snowflake.shard_of(:a);
@@ -94,7 +94,7 @@ SELECT snowflake.shard_of(:a);
 -- Other properties of the sequence are of no account (20 ms ahead, no more than the lead)
 ALTER SEQUENCE snowflake.high_water INCREMENT 2 CACHE 10 CYCLE;
 SELECT nextval('snowflake.high_water') > 0 AS next;
-SELECT snowflake.next_id(910) > :a AS minting_goes_on;
+SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 ALTER SEQUENCE snowflake.high_water INCREMENT 1 CACHE 1 NO CYCLE;
 
 -- A mark before the epoch in a database that has not minted in this server life: lost, not zero
@@ -104,15 +104,15 @@ CREATE DATABASE regress_snowflake;
 \c regress_snowflake
 CREATE EXTENSION snowflake;
 SELECT setval('snowflake.high_water', 0);
-SELECT snowflake.next_id(910);
+SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
 SELECT setval('snowflake.high_water', 1735689599999);
-SELECT snowflake.next_id(910);
+SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(:a);
 \echo SQLSTATE :SQLSTATE
 -- Set as the hint says
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint) > 0 AS set;
-SELECT snowflake.next_id(910) > :a AS above;
+SELECT snowflake.next_id(210) > :a AS above;
 \c :home
 DROP DATABASE regress_snowflake;

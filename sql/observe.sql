@@ -1,18 +1,18 @@
--- observe(id): every later id of this server is greater than one that was minted elsewhere, and a
+-- observe(id): every later id of this database is greater than one that was minted elsewhere, and a
 -- crash does not forget it. Ids here are up to 90 ms ahead of the clock; max_lead is 100 ms.
-SELECT snowflake.next_id(850) > 0 AS minted;
+SELECT snowflake.next_id(190) > 0 AS minted;
 
 -- Later ids are greater: of the id's own shard, of others, singly and in batches. All in one block,
 -- well before the clock has come to the id by itself.
 CREATE TABLE observed (n int GENERATED ALWAYS AS IDENTITY, id bigint, later bigint);
 DO $$
 DECLARE
-  elsewhere bigint := snowflake.make_id(clock_timestamp() + interval '90 ms', 8100, 1023);
+  elsewhere bigint := snowflake.make_id(clock_timestamp() + interval '90 ms', 252, 1023);
 BEGIN
   PERFORM snowflake.observe(elsewhere);
-  INSERT INTO observed (id, later) VALUES (elsewhere, snowflake.next_id(850)), (elsewhere, snowflake.next_id(0)),
-    (elsewhere, snowflake.next_id(8191)), (elsewhere, (snowflake.next_ids(851, 10))[1]),
-    (elsewhere, snowflake.next_id(850));
+  INSERT INTO observed (id, later) VALUES (elsewhere, snowflake.next_id(190)), (elsewhere, snowflake.next_id(0)),
+    (elsewhere, snowflake.next_id(255)), (elsewhere, (snowflake.next_ids(191, 10))[1]),
+    (elsewhere, snowflake.next_id(190));
 END $$;
 SELECT count(*) AS cases, bool_and(later > id) AS greater,
        bool_and(snowflake.time_of(later) > snowflake.time_of(id)) AS in_a_later_tick
@@ -23,21 +23,21 @@ SELECT pg_sleep(0.2);
 BEGIN;
 DO $$
 BEGIN
-  CREATE TEMP TABLE ahead AS SELECT snowflake.make_id(clock_timestamp() + interval '90 ms', 8100, 0) AS id;
+  CREATE TEMP TABLE ahead AS SELECT snowflake.make_id(clock_timestamp() + interval '90 ms', 252, 0) AS id;
   PERFORM snowflake.observe(id) FROM ahead;
 END $$;
 SELECT id FROM ahead \gset
 ROLLBACK;
-SELECT snowflake.next_id(852) > :id AS greater;
+SELECT snowflake.next_id(192) > :id AS greater;
 \c -
-SELECT snowflake.next_id(853) > :id AS greater;
+SELECT snowflake.next_id(193) > :id AS greater;
 
 -- Durable: after a pause longer than the reserve the mark lies behind the clock, and observing
 -- moves it to just after the id
 SELECT pg_sleep(1.3);
 DO $$
 BEGIN
-  INSERT INTO observed (id) VALUES (snowflake.make_id(clock_timestamp() + interval '90 ms', 8100, 7));
+  INSERT INTO observed (id) VALUES (snowflake.make_id(clock_timestamp() + interval '90 ms', 252, 7));
   PERFORM snowflake.observe(max(id)) FROM observed;
 END $$;
 SELECT to_timestamp(last_value / 1000.0) - snowflake.time_of(max(id)) AS mark_is_after_the_id
@@ -48,13 +48,13 @@ SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT snowflake.observe(0), snowflake.observe(snowflake.make_id('2025-01-01 12:00+00', 5, 5)), snowflake.observe(max(id)) FROM observed;
 SELECT last_value = :mark AS mark_same FROM snowflake.high_water;
 
--- Too far ahead: refused, and nothing is lifted
-SELECT snowflake.next_id(854) AS before \gset
+-- Too far ahead: refused, and nothing is raised
+SELECT snowflake.next_id(194) AS before \gset
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(snowflake.make_id(now() + interval '5 seconds', 1, 0));
 SELECT snowflake.observe(snowflake.make_id(now() + interval '10 years', 1, 0));
 \set VERBOSITY default
-SELECT snowflake.time_of(snowflake.next_id(854)) < clock_timestamp() + interval '1 second' AS not_lifted,
+SELECT snowflake.time_of(snowflake.next_id(194)) < clock_timestamp() + interval '1 second' AS not_raised,
        last_value < extract(epoch FROM clock_timestamp()) * 1000 + 2000 AS mark_not_raised
   FROM snowflake.high_water;
-SELECT snowflake.next_id(854) > :before AS minting_goes_on;
+SELECT snowflake.next_id(194) > :before AS minting_goes_on;

@@ -1,10 +1,10 @@
 -- An ordinary role: everything that it needs to insert, to read and to be dumped; nothing with which
 -- it could cause a duplicate, throw the mark ahead, or stop others.
 CREATE ROLE regress_snowflake_user LOGIN;
-CREATE TABLE shared (id bigint PRIMARY KEY DEFAULT snowflake.next_id(650), who name DEFAULT current_user);
+CREATE TABLE shared (id bigint PRIMARY KEY DEFAULT snowflake.next_id(65), who name DEFAULT current_user);
 GRANT SELECT, INSERT ON shared TO regress_snowflake_user;
 CREATE SCHEMA own AUTHORIZATION regress_snowflake_user;
-SELECT snowflake.next_id(650) AS before \gset
+SELECT snowflake.next_id(65) AS before \gset
 SELECT current_user AS boss \gset
 
 \c - regress_snowflake_user
@@ -12,20 +12,20 @@ SELECT current_user AS boss \gset
 INSERT INTO shared DEFAULT VALUES RETURNING id > :before AS minted;
 INSERT INTO shared SELECT FROM generate_series(1, 1000);
 CREATE TABLE own.t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(), note text);
-SET snowflake.default_shard = 651;
+SET snowflake.default_shard = 66;
 INSERT INTO own.t (note) VALUES ('mine'), ('mine too');
-SELECT cardinality(snowflake.next_ids(651, 1000)), snowflake.last_id() > :before AS last_id;
+SELECT cardinality(snowflake.next_ids(66, 1000)), snowflake.last_id() > :before AS last_id;
 -- Decode, bound, look
-SELECT shard, sequence >= 0 AS sequence FROM snowflake.decode(snowflake.last_id());
+SELECT region, shard, sequence >= 0 AS sequence FROM snowflake.decode(snowflake.last_id());
 SELECT snowflake.time_of(:before) = snowflake.time_of(snowflake.make_id(snowflake.time_of(:before), 1, 1)) AS decoded,
        snowflake.region_of(:before), snowflake.shard_of(:before), snowflake.sequence_of(:before) >= 0 AS sequence,
        snowflake.id_range(tstzrange(NULL, now())) @> :before AS range,
        snowflake.created_within(:before, now() - interval '1 hour', now() + interval '1 hour') AS within;
-SELECT layout FROM snowflake.layout;
-SELECT ids FROM snowflake.shard_stats WHERE shard = 651;
+SELECT bits FROM snowflake.layout;
+SELECT ids FROM snowflake.shard_stats WHERE shard = 66;
 SELECT count(*) FROM snowflake.clock_status;
 -- Read the sequences, as its own pg_dump does; and lock what pg_dump locks
-SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_here;
+SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local;
 BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 LOCK TABLE own.t, shared IN ACCESS SHARE MODE;
 COPY (SELECT count(*) FROM own.t) TO stdout;
@@ -41,7 +41,7 @@ SELECT nextval('snowflake.high_water');
 \echo SQLSTATE :SQLSTATE
 SELECT setval('snowflake.high_water', 1);
 SELECT setval('snowflake.seal', 0);
-SELECT setval('snowflake.seal_here', 0);
+SELECT setval('snowflake.seal_local', 0);
 SELECT nextval('snowflake.seal');
 ALTER SEQUENCE snowflake.high_water RESTART;
 ALTER SEQUENCE snowflake.high_water SET UNLOGGED;
@@ -71,18 +71,18 @@ SET snowflake.sequence_spread = 5;
 SET snowflake.owned_shards = 'all';
 SELECT set_config('snowflake.max_forward_jump', '2000000000', false);
 ALTER ROLE regress_snowflake_user SET snowflake.max_lead = 0;
-ALTER ROLE regress_snowflake_user SET snowflake.default_shard = 651;
+ALTER ROLE regress_snowflake_user SET snowflake.default_shard = 66;
 SELECT set_config('snowflake.max_wait', '2147483647', false);
 
 -- Its settings at their extremes make no id twice and throw nothing ahead
 CREATE TABLE own.all_ids (id bigint);
-INSERT INTO own.all_ids SELECT unnest(snowflake.next_ids(651, 200000));
+INSERT INTO own.all_ids SELECT unnest(snowflake.next_ids(66, 200000));
 SET snowflake.max_wait = 0;
 DO $$
 BEGIN
   FOR i IN 1..20 LOOP
     BEGIN
-      INSERT INTO own.all_ids SELECT unnest(snowflake.next_ids(651, 40000));
+      INSERT INTO own.all_ids SELECT unnest(snowflake.next_ids(66, 40000));
     EXCEPTION WHEN object_not_in_prerequisite_state THEN NULL;
     END;
   END LOOP;
@@ -91,16 +91,16 @@ RESET snowflake.max_wait;
 SELECT count(*) - count(DISTINCT id) AS duplicates FROM (SELECT id FROM own.all_ids UNION ALL SELECT id FROM own.t) s;
 SELECT last_value < extract(epoch FROM clock_timestamp()) * 1000 + 1200 AS mark_is_near FROM snowflake.high_water;
 -- An id that it makes up by hand says nothing to next_id()
-INSERT INTO own.all_ids VALUES (snowflake.make_id('2050-01-01', 651, 0)), (9223372036854775807);
-SELECT snowflake.next_id(651) < snowflake.min_id('2050-01-01') AS unimpressed;
+INSERT INTO own.all_ids VALUES (snowflake.make_id('2050-01-01', 66, 0)), (9223372036854775807);
+SELECT snowflake.next_id(66) < snowflake.min_id('2050-01-01') AS unimpressed;
 
 -- A transaction of it that has read everything stops nobody
 BEGIN;
-SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_here, snowflake.clock_status;
+SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.clock_status;
 PREPARE TRANSACTION 'regress_snowflake_user';
 \c - :boss
 SELECT pg_sleep(1.3);
-SELECT snowflake.next_id(650) > :before AS minting_goes_on;
+SELECT snowflake.next_id(65) > :before AS minting_goes_on;
 -- The owner of the table got what the other role minted: in order, without a duplicate
 SELECT count(*), count(DISTINCT id) AS ids, min(who), bool_and(id > :before) AS above FROM shared;
 ROLLBACK PREPARED 'regress_snowflake_user';
@@ -108,7 +108,7 @@ ROLLBACK PREPARED 'regress_snowflake_user';
 -- What REVOKE takes is gone: a shard can be kept for some
 REVOKE EXECUTE ON FUNCTION snowflake.next_id(integer) FROM PUBLIC;
 SET SESSION AUTHORIZATION regress_snowflake_user;
-SELECT snowflake.next_id(651);
+SELECT snowflake.next_id(66);
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 GRANT EXECUTE ON FUNCTION snowflake.next_id(integer) TO PUBLIC;

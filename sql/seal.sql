@@ -1,4 +1,4 @@
--- The seal: what CREATE EXTENSION sealed here, what a dump brings, and the settings must agree, or
+-- The seal: what CREATE EXTENSION sealed here, what a dump brought, and the settings must agree, or
 -- every function refuses. The seal is read again once a second: hence the pauses.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
@@ -7,26 +7,26 @@ CREATE DATABASE regress_snowflake;
 SET timezone = 'UTC';
 CREATE EXTENSION snowflake;
 SELECT s.last_value AS seal, s.last_value = h.last_value AS same, s.is_called AND h.is_called AS set
-  FROM snowflake.seal s, snowflake.seal_here h;
+  FROM snowflake.seal s, snowflake.seal_local h;
 SELECT last_value AS seal FROM snowflake.seal \gset
-SELECT snowflake.next_id(920) AS id \gset
--- Epoch in milliseconds, 6 bits of time bits, 5 of region bits, 5 of local bits, 5 of sequence bits, 2 of tick
+SELECT snowflake.next_id(220) AS id \gset
+-- Epoch in milliseconds, 6 bits of time bits, 5 of region bits, 5 of shard bits, 5 of sequence bits, 2 of tick
 SELECT :seal >> 23 & ((1::bigint << 41) - 1) = extract(epoch FROM timestamptz '2025-01-01 00:00+00') * 1000 AS epoch,
-       :seal >> 17 & 63 AS time_bits, :seal >> 12 & 31 AS region_bits, :seal >> 7 & 31 AS local_bits,
+       :seal >> 17 & 63 AS time_bits, :seal >> 12 & 31 AS region_bits, :seal >> 7 & 31 AS shard_bits,
        :seal >> 2 & 31 AS sequence_bits, :seal & 3 AS tick;
 
 -- A dump of another layout (twitter's, of 2010) has been restored over it
 SELECT setval('snowflake.seal', (1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2)) <> :seal AS restored, pg_sleep(1.2);
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake.next_id(920);
+SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 -- Every function refuses, and goes on doing so in other sessions
 \c -
 SET timezone = 'UTC';
 \set VERBOSITY terse
-SELECT snowflake.next_id(920);
-SELECT snowflake.next_ids(920, 5);
+SELECT snowflake.next_id(220);
+SELECT snowflake.next_ids(220, 5);
 SELECT snowflake.decode(:id);
 SELECT snowflake.time_of(:id);
 SELECT snowflake.shard_of(:id);
@@ -44,46 +44,81 @@ SELECT * FROM snowflake.clock_status;
 \set VERBOSITY default
 -- ... and other databases do not
 \c :home
-SELECT snowflake.next_id(920) > 0 AS minting_goes_on;
+SELECT snowflake.next_id(220) > 0 AS minting_goes_on;
 \c regress_snowflake
 SET timezone = 'UTC';
 
 -- Both of another layout than the settings: a copy of another server's database
-SELECT setval('snowflake.seal_here', last_value) <> :seal AS copied FROM snowflake.seal;
-SELECT snowflake.next_id(920);
+SELECT setval('snowflake.seal_local', last_value) <> :seal AS copied FROM snowflake.seal;
+SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 
 -- Only here: the same as above with the roles changed
 SELECT setval('snowflake.seal', :seal) = :seal AS restored;
-SELECT snowflake.next_id(920);
+SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
 -- Never sealed, and a seal that no layout has
-SELECT setval('snowflake.seal_here', 0);
-SELECT snowflake.next_id(920);
+SELECT setval('snowflake.seal_local', 0);
+SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
-SELECT setval('snowflake.seal_here', 9223372036854775807);
-SELECT snowflake.next_id(920);
+SELECT setval('snowflake.seal_local', 9223372036854775807);
+SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
-SELECT setval('snowflake.seal_here', -1);
+SELECT setval('snowflake.seal_local', -1);
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
-SELECT setval('snowflake.seal_here', :seal) = :seal AS as_it_was, setval('snowflake.seal', -9223372036854775808);
-SELECT snowflake.next_id(920);
+SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowflake.seal', -9223372036854775808);
+SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
+
+-- A dump presents its seal as a row: the same is taken and not kept, another stops the database, for
+-- whoever may have restored rows: here the owner of a table
+SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
+INSERT INTO snowflake.dumped_seal VALUES (:seal);
+SELECT snowflake.next_id(220) > :id AS minting_goes_on, count(*) AS rows FROM snowflake.dumped_seal;
+INSERT INTO snowflake.dumped_seal VALUES (0);
+\echo SQLSTATE :SQLSTATE
+INSERT INTO snowflake.dumped_seal VALUES (NULL);
+CREATE ROLE regress_snowflake_restorer;
+SET ROLE regress_snowflake_restorer;
+INSERT INTO snowflake.dumped_seal VALUES (:seal);
+INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id(220) > :id AS minting_goes_on;
+RESET ROLE;
+CREATE TABLE restored (id bigint);
+ALTER TABLE restored OWNER TO regress_snowflake_restorer;
+SET ROLE regress_snowflake_restorer;
+INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+\echo SQLSTATE :SQLSTATE
+RESET ROLE;
+\set VERBOSITY terse
+SELECT snowflake.shard_of(:id);
+SELECT snowflake.next_id(220);
+SELECT count(*) FROM snowflake.dumped_seal;
+\set VERBOSITY default
+-- ... also through replication and where triggers are disabled for a session
+SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
+SET session_replication_role = replica;
+INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+\echo SQLSTATE :SQLSTATE
+RESET session_replication_role;
+DROP TABLE restored;
+DROP ROLE regress_snowflake_restorer;
 
 -- As it was: everything works again, in order
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
-SELECT snowflake.next_id(920) > :id AS minting_goes_on, snowflake.shard_of(:id) AS shard;
+SELECT snowflake.next_id(220) > :id AS minting_goes_on, snowflake.shard_of(:id) AS shard;
 
 -- A session that mints without a pause finds out as well: at the next write of the mark, in the
 -- middle of a statement that takes two seconds
 SELECT setval('snowflake.seal', 0);
-SELECT sum(cardinality(snowflake.next_ids(920, 1000000))) FROM generate_series(1, 2);
+SELECT sum(cardinality(snowflake.next_ids(220, 1000000))) FROM generate_series(1, 2);
 \echo SQLSTATE :SQLSTATE
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
-SELECT snowflake.next_id(920) > :id AS minting_goes_on;
+SELECT snowflake.next_id(220) > :id AS minting_goes_on;
 \c :home
 DROP DATABASE regress_snowflake;

@@ -75,19 +75,25 @@ ALTER SYSTEM SET snowflake.layout = '-41/13/10';
 ALTER SYSTEM SET snowflake.layout = '41/13/10 ';
 ALTER SYSTEM SET snowflake.layout = '99999999999999999999/13/10';
 ALTER SYSTEM SET snowflake.layout = 'Instagram';
+ALTER SYSTEM SET snowflake.layout = '41/13+12/0';
 ALTER SYSTEM SET snowflake.layout = '';
 \echo SQLSTATE :SQLSTATE
 
 -- The tick
 ALTER SYSTEM SET snowflake.tick = 5;
 \echo SQLSTATE :SQLSTATE
+-- ... is not rounded
+ALTER SYSTEM SET snowflake.tick = '100us';
+ALTER SYSTEM SET snowflake.tick = '1499us';
+ALTER SYSTEM SET snowflake.tick = 0.4;
+ALTER SYSTEM SET snowflake.tick = 1.5;
 -- (PostgreSQL's own message for a number out of range differs between versions)
 \set VERBOSITY sqlstate
 ALTER SYSTEM SET snowflake.tick = '2s';
 ALTER SYSTEM SET snowflake.tick = -1;
 \set VERBOSITY default
 
--- The epoch: a fixed time, so nothing that depends on when it is read
+-- The epoch: a fixed time, so nothing that depends on when it is read, or by whom
 ALTER SYSTEM SET snowflake.epoch = '2040-01-01';
 \echo SQLSTATE :SQLSTATE
 ALTER SYSTEM SET snowflake.epoch = '1969-12-31 23:59:59';
@@ -97,12 +103,21 @@ ALTER SYSTEM SET snowflake.epoch = '2025-02-30';
 ALTER SYSTEM SET snowflake.epoch = '12:00';
 ALTER SYSTEM SET snowflake.epoch = '2025-01-01 00:00:00.0001';
 ALTER SYSTEM SET snowflake.epoch = 'infinity';
+ALTER SYSTEM SET snowflake.epoch = '01.02.2025';
+ALTER SYSTEM SET snowflake.epoch = '1/2/2025';
+ALTER SYSTEM SET snowflake.epoch = '2020-02-29 12:00 Europe/Berlin';
 ALTER SYSTEM SET snowflake.epoch = 'now';
 ALTER SYSTEM SET snowflake.epoch = 'today';
 ALTER SYSTEM SET snowflake.epoch = 'yesterday 12:00';
 ALTER SYSTEM SET snowflake.epoch = '12:00 tomorrow';
 ALTER SYSTEM SET snowflake.epoch = '9999999999999';
 ALTER SYSTEM SET snowflake.epoch = '1735689600';
+\echo SQLSTATE :SQLSTATE
+
+-- The region, and the default shard: of the layout
+ALTER SYSTEM SET snowflake.region = 32;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.default_shard = 256;
 \echo SQLSTATE :SQLSTATE
 
 -- Numbers
@@ -121,7 +136,7 @@ ALTER SYSTEM SET snowflake.layout = 'js53';
 ALTER SYSTEM SET snowflake.tick = '1s';
 ALTER SYSTEM SET snowflake.epoch = '1288834974657';
 ALTER SYSTEM SET snowflake.epoch = '2020-02-29T12:00:00.123+02';
-ALTER SYSTEM SET snowflake.epoch = '2020-02-29 12:00 Europe/Berlin';
+ALTER SYSTEM SET snowflake.epoch = '2020-02-29 12:00:00+05:30';
 ALTER SYSTEM RESET snowflake.owned_shards;
 ALTER SYSTEM RESET snowflake.layout;
 ALTER SYSTEM RESET snowflake.tick;
@@ -129,9 +144,9 @@ ALTER SYSTEM RESET snowflake.epoch;
 
 -- A setting of a database and of a role
 CREATE ROLE regress_snowflake_shard;
-ALTER ROLE regress_snowflake_shard SET snowflake.default_shard = 700;
+ALTER ROLE regress_snowflake_shard SET snowflake.default_shard = 70;
 SELECT current_database() AS home \gset
-ALTER DATABASE :"home" SET snowflake.default_shard = 701;
+ALTER DATABASE :"home" SET snowflake.default_shard = 71;
 \c -
 SELECT snowflake.shard_of(snowflake.next_id());
 ALTER DATABASE :"home" RESET snowflake.default_shard;
@@ -153,26 +168,26 @@ BEGIN
   RETURN result;
 END $$;
 -- (the pause lets the clock pass whatever other tests minted ahead of it)
-SELECT snowflake.next_id(702) > 0 AS minted, pg_sleep(0.2);
-SELECT slowly(702, 6);
+SELECT snowflake.next_id(72) > 0 AS minted, pg_sleep(0.2);
+SELECT slowly(72, 6);
 ALTER SYSTEM SET snowflake.sequence_spread = 4;
 SELECT pg_reload_conf();
 \c -
-SELECT slowly(702, 8);
-SELECT count(DISTINCT id) AS ids FROM unnest(snowflake.next_ids(702, 5000)) id;
+SELECT slowly(72, 8);
+SELECT count(DISTINCT id) AS ids FROM unnest(snowflake.next_ids(72, 5000)) id;
 ALTER SYSTEM RESET snowflake.sequence_spread;
 SELECT pg_reload_conf();
 \c -
-SELECT (slowly(702, 6))[2:];
+SELECT (slowly(72, 6))[2:];
 
 -- max_lead = 0, the strict form: no id is ahead of the clock, not even in a burst
 ALTER SYSTEM SET snowflake.max_lead = 0;
 SELECT pg_reload_conf();
 \c -
 SELECT count(*) AS ids, bool_and(snowflake.time_of(id) <= clock_timestamp()) AS none_ahead
-  FROM unnest(snowflake.next_ids(703, 20000)) id;
+  FROM unnest(snowflake.next_ids(73, 20000)) id;
 SELECT count(*) FILTER (WHERE snowflake.time_of(id) > clock_timestamp()) AS ahead
-  FROM (SELECT snowflake.next_id(703) AS id FROM generate_series(1, 20000)) s;
+  FROM (SELECT snowflake.next_id(73) AS id FROM generate_series(1, 20000)) s;
 ALTER SYSTEM RESET snowflake.max_lead;
 SELECT pg_reload_conf();
 \c -

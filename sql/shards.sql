@@ -147,7 +147,7 @@ CALL snowflake.create_shards('nothing', '[0,1)');
 \echo SQLSTATE :SQLSTATE
 CALL snowflake.create_shards('more', NULL);
 \echo SQLSTATE :SQLSTATE
-CALL snowflake.create_shards('"Photo app"', '[8190,8193)');
+CALL snowflake.create_shards('"Photo app"', '[250,257)');
 \echo SQLSTATE :SQLSTATE
 CALL snowflake.create_shards('"Photo app"', '[5,)');
 \echo SQLSTATE :SQLSTATE
@@ -156,7 +156,7 @@ CALL snowflake.create_shards('"Photo app"', 'empty');
 CALL snowflake.create_shards('"Photo app"', '[5,5]', repeat('x', 63));
 \echo SQLSTATE :SQLSTATE
 \set VERBOSITY terse
-CALL snowflake.create_shards('"Photo app"', '[0,8192)');
+CALL snowflake.create_shards('"Photo app"', '[0,256)');
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 -- A transaction a shard, where there is none around it

@@ -1,90 +1,93 @@
 -- The views: layout, shard_stats, clock_status.
 SET timezone = 'UTC';
 SET datestyle = ISO;
-SET intervalstyle = postgres;
 
 -- layout: the contract
-SELECT layout, time_bits, region_bits, local_bits, sequence_bits FROM snowflake.layout;
-SELECT tick, epoch, shards, ids_per_tick, ids_per_second, ends_at FROM snowflake.layout;
+SELECT bits, time_bits, region_bits, shard_bits, sequence_bits FROM snowflake.layout;
+SELECT tick_ms, epoch, regions, shards, ids_per_second, ends_at FROM snowflake.layout;
 SELECT abs(used_percent - 100 * extract(epoch FROM now() - epoch) / extract(epoch FROM ends_at - epoch)) < 0.02 AS used
   FROM snowflake.layout;
 -- ... agrees with what the functions do
 SELECT snowflake.time_of(0) = epoch AS epoch,
-       snowflake.make_id(ends_at - tick, shards - 1, ids_per_tick - 1) = 9223372036854775807 AS last_id,
-       shards = 2 ^ (region_bits + local_bits) AND ids_per_tick = 2 ^ sequence_bits AS powers
+       snowflake.make_id(ends_at - tick_ms * interval '1 ms', shards - 1, ids_per_second::int * tick_ms / 1000 - 1, regions - 1) = 9223372036854775807 AS last_id,
+       shards = 2 ^ shard_bits AND regions = 2 ^ region_bits AND ids_per_second = 2 ^ sequence_bits * 1000 / tick_ms AS powers
   FROM snowflake.layout;
 
 -- shard_stats knows nothing of a shard that nobody minted for
-SELECT count(*) FROM snowflake.shard_stats WHERE shard BETWEEN 800 AND 809;
+SELECT count(*) FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189;
 
 -- Every id counts, whatever became of its transaction; a batch counts once
-SELECT snowflake.next_id(800) AS a, snowflake.next_id(800) AS b \gset
-SELECT count(snowflake.next_id(800)) FROM generate_series(1, 1000);
-SELECT cardinality(snowflake.next_ids(800, 10)), cardinality(snowflake.next_ids(800, 5000));
+SELECT snowflake.next_id(180) AS a, snowflake.next_id(180) AS b \gset
+SELECT count(snowflake.next_id(180)) FROM generate_series(1, 1000);
+SELECT cardinality(snowflake.next_ids(180, 10)), cardinality(snowflake.next_ids(180, 5000));
 BEGIN;
-SELECT count(snowflake.next_id(800)) FROM generate_series(1, 100);
-SELECT ids, batches FROM snowflake.shard_stats WHERE shard = 800;
+SELECT count(snowflake.next_id(180)) FROM generate_series(1, 100);
+SELECT ids, batches FROM snowflake.shard_stats WHERE shard = 180;
 ROLLBACK;
-SELECT snowflake.next_id(801) > 0 AS a, snowflake.next_id(800) > 0 AS b, snowflake.next_id(801) > 0 AS c;
-SELECT shard, ids, batches, refusals FROM snowflake.shard_stats WHERE shard BETWEEN 800 AND 809 ORDER BY shard;
+SELECT snowflake.next_id(181) > 0 AS a, snowflake.next_id(180) > 0 AS b, snowflake.next_id(181) > 0 AS c;
+SELECT shard, ids, batches, refusals FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189 ORDER BY shard;
 SELECT s.last_id = snowflake.last_id() AS last_id, s.last_time = snowflake.time_of(s.last_id) AS last_time
-  FROM snowflake.shard_stats s WHERE shard = 801;
+  FROM snowflake.shard_stats s WHERE shard = 181;
 
 -- Another session sees the same, and adds to it
 \c -
 SET timezone = 'UTC';
-SET intervalstyle = postgres;
-SELECT shard, ids, batches FROM snowflake.shard_stats WHERE shard BETWEEN 800 AND 809 ORDER BY shard;
-SELECT snowflake.next_id(800) > 0 AS minted;
-SELECT ids FROM snowflake.shard_stats WHERE shard = 800;
+SELECT shard, ids, batches FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189 ORDER BY shard;
+SELECT snowflake.next_id(180) > 0 AS minted;
+SELECT ids FROM snowflake.shard_stats WHERE shard = 180;
 
 -- A call that is refused for its arguments is not the shard's affair
-SELECT snowflake.next_ids(800, 0);
+SELECT snowflake.next_ids(180, 0);
 BEGIN READ ONLY;
-SELECT snowflake.next_id(800);
+SELECT snowflake.next_id(180);
 ROLLBACK;
-SELECT ids, refusals FROM snowflake.shard_stats WHERE shard = 800;
+SELECT ids, refusals FROM snowflake.shard_stats WHERE shard = 180;
 
 -- A burst: 20,000 ids at once are 19 ticks more than the clock has had
-SELECT cardinality(snowflake.next_ids(802, 20000));
-SELECT ids, batches, borrowed_ticks BETWEEN 1 AND 20 AS borrowed FROM snowflake.shard_stats WHERE shard = 802;
+SELECT cardinality(snowflake.next_ids(182, 20000));
+SELECT ids, batches, borrowed_ticks BETWEEN 1 AND 20 AS borrowed FROM snowflake.shard_stats WHERE shard = 182;
 -- ... single ids borrow as well
-SELECT count(snowflake.next_id(803)) FROM generate_series(1, 50000);
-SELECT ids, borrowed_ticks BETWEEN 0 AND 49 AS borrowed FROM snowflake.shard_stats WHERE shard = 803;
+SELECT count(snowflake.next_id(183)) FROM generate_series(1, 50000);
+SELECT ids, borrowed_ticks BETWEEN 0 AND 49 AS borrowed FROM snowflake.shard_stats WHERE shard = 183;
 
 -- 300,000 at once are three times what may be borrowed: the call waits ...
-SELECT cardinality(snowflake.next_ids(804, 300000));
-SELECT ids, batches, borrowed_ticks > 0 AS borrowed, waits > 0 AS waited, wait_time > interval '0' AS wait_time, refusals
-  FROM snowflake.shard_stats WHERE shard = 804;
+SELECT cardinality(snowflake.next_ids(184, 300000));
+SELECT ids, batches, borrowed_ticks > 0 AS borrowed, waits > 0 AS waited, wait_time > 0 AS wait_time, refusals
+  FROM snowflake.shard_stats WHERE shard = 184;
 -- ... or, where it may not, is refused
 SET snowflake.max_wait = 0;
 \set VERBOSITY terse
-SELECT cardinality(snowflake.next_ids(805, 300000));
+SELECT cardinality(snowflake.next_ids(185, 300000));
 \set VERBOSITY default
 RESET snowflake.max_wait;
-SELECT ids < 300000 AS some, waits, wait_time, refusals FROM snowflake.shard_stats WHERE shard = 805;
-SELECT snowflake.next_id(805) > last_id AS minting_goes_on FROM snowflake.shard_stats WHERE shard = 805;
+SELECT ids < 300000 AS some, waits, wait_time, refusals FROM snowflake.shard_stats WHERE shard = 185;
+SELECT snowflake.next_id(185) > last_id AS minting_goes_on FROM snowflake.shard_stats WHERE shard = 185;
 
 -- clock_status: the clock, this database's floor and limit, how far ids are ahead
-SELECT snowflake.next_id(806) AS id \gset
+SELECT snowflake.next_id(186) AS id \gset
 SELECT clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock,
-       floor < clock AS floor, "limit" > snowflake.time_of(:id) AS "limit",
-       "limit" < clock + interval '2 s' AS limit_is_near,
-       lead BETWEEN interval '0' AND interval '100 ms' AS lead,
-       abs(extract(epoch FROM drift)) < 3600 AS drift, backward_steps >= 0 AS steps,
-       largest_backward_step >= interval '0' AS largest
+       minting, reason, floor < clock AS floor, covered_until > snowflake.time_of(:id) AS covered,
+       covered_until < clock + interval '2 s' AS covered_until_is_near,
+       lead_ms BETWEEN 0 AND 100 AS lead, abs(drift_ms) < 3600000 AS drift, backward_steps >= 0 AS steps,
+       largest_backward_step_ms >= 0 AS largest
   FROM snowflake.clock_status;
-SELECT to_timestamp(last_value / 1000.0) >= "limit" AS stored_is_not_below_the_limit
+SELECT to_timestamp(last_value / 1000.0) >= covered_until AS stored_is_not_below_it
   FROM snowflake.high_water, snowflake.clock_status;
 -- ... after a burst; more than once where the machine was too slow to see it
 DO $$
 BEGIN
   FOR i IN 1..100 LOOP
-    PERFORM snowflake.next_ids(806, 40000);
-    IF (SELECT lead > interval '0' FROM snowflake.clock_status) THEN RETURN; END IF;
+    PERFORM snowflake.next_ids(186, 40000);
+    IF (SELECT lead_ms > 0 FROM snowflake.clock_status) THEN RETURN; END IF;
   END LOOP;
   RAISE 'ids are never ahead of the clock';
 END $$;
+
+-- Idle: nothing is covered any more, and nothing is wrong
+SELECT pg_sleep(1.6);
+SELECT minting, reason, covered_until, lead_ms FROM snowflake.clock_status;
+SELECT snowflake.next_id(186) > :id AS minting_goes_on;
+SELECT minting, reason, covered_until > clock AS covered FROM snowflake.clock_status;
 
 -- Columns, for those who select by name
 SELECT attrelid::regclass AS view, string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) AS columns

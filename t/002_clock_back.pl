@@ -11,20 +11,14 @@ use Snowflake::Node;
 use Test::More;
 
 # Few ids a tick, so that a shard's capacity can be reached.
-my $node = Snowflake::Node->create('main', conf => <<~'CONF');
-	autovacuum = off
-	snowflake.layout = '41/13/6'
-	CONF
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $node = Snowflake::Node->create_running('main', conf => "snowflake.layout = '41/13/6'\n");
 
 my $ledger = Snowflake::Ledger->new(sequence_bits => 6);
 my $clock = $node->clock;
 
-sub mint
+sub mint_of
 {
-	my ($shard) = @_;
-	$ledger->record('main', $node->ids("SELECT snowflake.next_id($shard)"));
+	$node->mint($ledger, "SELECT snowflake.next_id($_)") foreach @_;
 	return;
 }
 
@@ -47,26 +41,26 @@ sub not_ahead_by
 }
 
 # Within the lead: nobody notices.
-mint(1);
+mint_of(1);
 $clock->step(-0.09);
-mint(1);
+mint_of(1);
 is(stats('waits, refusals', 1), '0|0', 'a step back of 90 ms costs nothing');
-is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'and is counted');
+is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_status counts it');
 	SELECT backward_steps, largest_backward_step BETWEEN '80 ms' AND '100 ms'
 	  FROM snowflake.clock_status
 	SQL
 not_ahead_by('100 ms', 'snowflake.next_id(1)', 'no id is further ahead than max_lead');
 
 # Beyond it, within max_wait: a pause.
-mint(2);
+mint_of(2);
 $clock->step(-1.9);
-mint(2);
+mint_of(2);
 is(stats("waits, refusals, wait_time > '0 s'", 2), '1|0|t', 'a step back of 1.9 s costs a pause');
 not_ahead_by('100 ms', 'snowflake.next_id(2)', 'after which no id is further ahead than max_lead');
 
 # Beyond both: a refusal that changes nothing.
-mint(3);
-my $mark = $node->safe_psql('postgres', 'SELECT last_value FROM snowflake.high_water');
+mint_of(3);
+my $mark = $node->mark;
 $clock->step(-600);
 my %behind = (
 	sqlstate => '55000',
@@ -75,16 +69,15 @@ my %behind = (
 	  . ' the call would wait \S+ (?:s|min), more than snowflake.max_wait \(2000 ms\)',
 	hint => 'minting resumes by itself');
 $node->refuses('SELECT snowflake.next_id(3)', \%behind, 'a step back of ten minutes is refused');
-$node->refuses('SELECT snowflake.next_ids(3, 10)', \%behind, 'also for a batch');
-is(stats('waits, refusals', 3), '0|2', 'at once, and counted');
-is($node->safe_psql('postgres', 'SELECT last_value FROM snowflake.high_water'),
-	$mark, 'what is refused does not raise the mark');
+$node->refuses('SELECT snowflake.next_ids(3, 10)', \%behind, 'a step back of ten minutes is refused, for a batch');
+is(stats('waits, refusals', 3), '0|2', 'refusals are immediate, and counted');
+is($node->mark, $mark, 'what is refused does not raise the mark');
 $clock->step(+600);
-mint(3);
+mint_of(3);
 pass('minting resumes when the clock has caught up');
 
 # max_wait = 0
-mint(5);
+mint_of(5);
 $clock->step(-1.9);
 $node->refuses(
 	'SET snowflake.max_wait = 0; SELECT snowflake.next_id(5)',
@@ -92,7 +85,7 @@ $node->refuses(
 	'with max_wait = 0 nothing is waited for');
 $clock->step(+1.9);
 is($node->safe_psql('postgres', 'SET snowflake.max_wait = 0; SELECT snowflake.next_id(5) > 0'),
-	't', 'and nothing refused where the clock is right');
+	't', 'with max_wait = 0 nothing is refused where the clock is right');
 
 # A batch leaves room: single calls need no patience while it paces itself.
 my $batch = $node->start_writer('SELECT count(snowflake.next_ids(6, 1000000))');
@@ -103,20 +96,20 @@ $ledger->record('single calls',
 is($node->safe_psql('postgres',
 		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'writer'"),
 	't', 'single calls pass a batch that is being paced');
-like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'and a batch can be cancelled');
+like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'a batch that is being paced can be cancelled');
 
 # The strict form.
 $node->reconfigure('snowflake.max_lead' => "'0'");
 not_ahead_by('0', 'snowflake.next_id(10)', 'max_lead = 0: no id is ahead of the clock');
-not_ahead_by('0', 'snowflake.next_id(10 + generate_series % 2)', 'nor with two shards');
-is( $node->safe_psql('postgres', <<~'SQL'), 't', 'nor the last of a batch');
+not_ahead_by('0', 'snowflake.next_id(10 + generate_series % 2)', 'max_lead = 0: nor with two shards in turn');
+is( $node->safe_psql('postgres', <<~'SQL'), 't', 'max_lead = 0: nor the last of a batch');
 	SELECT snowflake.time_of((snowflake.next_ids(12, 5000))[5000]) <= clock_timestamp()
 	SQL
 is($node->safe_psql('postgres', 'SELECT sum(borrowed_ticks) FROM snowflake.shard_stats WHERE shard BETWEEN 10 AND 12'),
-	'0', 'no tick was borrowed');
-mint(13);
+	'0', 'max_lead = 0: no tick was borrowed');
+mint_of(13);
 $clock->step(-0.5);
-not_ahead_by('0', 'snowflake.next_id(13)', 'nor one after a step back');
+not_ahead_by('0', 'snowflake.next_id(13)', 'max_lead = 0: no id is ahead of the clock after a step back');
 $node->reconfigure('snowflake.max_lead' => "'100ms'");
 
 # A pause can be ended, and the session lives on.
@@ -145,12 +138,12 @@ sub wait_for_waiter
 	return;
 }
 
-mint(20);
+mint_of(20);
 $clock->step(-100);
 
 my $end = $node->finish_writer(start_waiting("SET statement_timeout = '200ms';"));
 like($end->{errors}, qr/57014: canceling statement due to statement timeout/, 'statement_timeout ends a pause');
-is_deeply($end->{ids}, [4711], 'and the session goes on');
+is_deeply($end->{ids}, [4711], 'the session goes on after statement_timeout');
 
 my $waiter = start_waiting('');
 wait_for_waiter();
@@ -158,7 +151,7 @@ pass("a pause shows as $wait_event");
 $node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiters");
 $end = $node->finish_writer($waiter);
 like($end->{errors}, qr/57014: canceling statement due to user request/, 'pg_cancel_backend ends a pause');
-is_deeply($end->{ids}, [4711], 'and the session goes on');
+is_deeply($end->{ids}, [4711], 'the session goes on after pg_cancel_backend');
 
 $waiter = start_waiting('');
 wait_for_waiter();
@@ -172,9 +165,9 @@ wait_for_waiter();
 $clock->step(+100);
 $end = $node->finish_writer($waiter);
 is($end->{errors}, '', 'who waits notices that the clock is corrected');
-is(scalar(@{ $end->{ids} }), 2, 'and gets an id');
+is(scalar(@{ $end->{ids} }), 2, 'who waits gets an id when the clock is corrected');
 $ledger->record('patient', $end->{ids}[0]);
-mint(20);
+mint_of(20);
 
 # The postmaster dies, and the waiting backend with it.
 $clock->step(-100);
@@ -186,17 +179,17 @@ $end = $node->finish_writer($waiter);
 is_deeply($end->{ids}, [], 'the death of the postmaster ends a pause');
 my $tries = 100 * $PostgreSQL::Test::Utils::timeout_default;
 select undef, undef, undef, 0.01 while kill(0, $pid) && --$tries;
-ok($tries, 'and the backend');
+ok($tries, 'the death of the postmaster ends the waiting backend');
 
 # With the default lead, a server that starts with its clock behind refuses until it has caught up.
 $ledger->new_life;
 $node->start;
 $node->refuses('SELECT snowflake.next_id(20)', { sqlstate => '55000', message => 'clock is behind' },
-	'a server that starts with its clock behind refuses');
+	'a server that starts with its clock behind refuses a shard that has minted');
 $node->refuses('SELECT snowflake.next_id(7777)', { sqlstate => '55000', message => 'clock is behind' },
-	'for a shard of which it knows nothing, too');
+	'a server that starts with its clock behind refuses a shard that has not');
 $clock->step(+100);
-mint($_) foreach 1 .. 20, 7777;
+mint_of(1 .. 20, 7777);
 $ledger->check(220, 'the clock stepped to and fro');
 
 done_testing();

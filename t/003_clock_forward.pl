@@ -10,7 +10,6 @@ use Snowflake::Node;
 use Test::More;
 
 my $node = Snowflake::Node->create('main', conf => <<~'CONF');
-	autovacuum = off
 	restart_after_crash = on
 	CONF
 my $clock = $node->clock;
@@ -22,19 +21,16 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE DATABASE other'
 
 my $ledger = Snowflake::Ledger->new;
 
-sub mint
+sub in_time
 {
 	my ($name) = @_;
-	my @ids = $node->ids('SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
-	$ledger->record($ledger->anonymous, @ids);
+	my @ids = $node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 	is( $node->safe_psql('postgres',
 			"SELECT count(*) FROM unnest(ARRAY[" . join(',', @ids) . "]) AS id"
 			. " WHERE abs(extract(epoch FROM clock_timestamp() - snowflake.time_of(id))) > 30"),
 		'0', $name);
 	return;
 }
-
-sub mark { return $node->safe_psql('postgres', 'SELECT last_value FROM snowflake.high_water'); }
 
 my %jumped = (
 	sqlstate => '55000',
@@ -44,20 +40,20 @@ my %jumped = (
 	hint => 'SELECT snowflake.accept_clock\(\)');
 
 # A jump that somebody takes back leaves no trace.
-mint('before all jumps');
-my $mark = mark();
+in_time('ids before all jumps are of the right time');
+my $mark = $node->mark;
 $clock->step(+7200);
 $node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'two hours ahead are refused');
-$node->refuses('SELECT snowflake.next_ids(2, 5)', \%jumped, 'for a batch, too');
-$node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', \%jumped, 'for observe(), too');
-$node->refuses('CREATE EXTENSION snowflake', \%jumped, 'for a new extension, too', 'other');
-is(mark(), $mark, 'the mark is not raised');
+$node->refuses('SELECT snowflake.next_ids(2, 5)', \%jumped, 'two hours ahead are refused for a batch');
+$node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', \%jumped, 'two hours ahead are refused for observe()');
+$node->refuses('CREATE EXTENSION snowflake', \%jumped, 'two hours ahead are refused for CREATE EXTENSION', 'other');
+is($node->mark, $mark, 'a refused jump does not raise the mark');
 is( $node->safe_psql('postgres', "SELECT drift BETWEEN '1:59' AND '2:01' FROM snowflake.clock_status"),
-	't', 'the drift is shown');
+	't', 'clock_status shows the drift');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'),
-	'7', 'decoding goes on');
+	'7', 'decoding goes on under a refused clock');
 $clock->step(-7200);
-mint('after the clock was corrected, ids are of its time');
+in_time('ids after a jump that was taken back are of the right time');
 
 # A crash does not forgive a jump.
 $clock->step(+7200);
@@ -78,25 +74,25 @@ $node->refuses(
 	'not everybody may confirm a jump');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() BETWEEN '1:59' AND '2:01'"),
 	't', 'accept_clock() says how far the clock had moved');
-mint('what is confirmed is minted under');
-is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'once');
+in_time('ids after accept_clock() are of the time that was accepted');
+is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'a second accept_clock() finds nothing to accept');
 
 # Jumps that each pass add up.
 foreach my $round (1, 2)
 {
 	$clock->step(+1500);
-	mint("25 minutes more, round $round");
+	in_time("ids after 25 minutes more, round $round, are of the new time");
 }
 $clock->step(+1500);
-$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'the third makes more than an hour in all');
+$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'three jumps of 25 minutes make more than an hour, and are refused');
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-mint('until it is confirmed');
+in_time('three jumps that add up are minted under once they are accepted');
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_forward_jump = 86400');
 $node->reload;
 $node->poll_query_until('postgres',
 	"SELECT setting = '86400' FROM pg_settings WHERE name = 'snowflake.max_forward_jump'");
 $clock->step(+36000);
-mint('a larger max_forward_jump lets more pass');
+in_time('a larger max_forward_jump lets more pass');
 
 # A clock before the epoch.
 my $now = $clock->offset;
@@ -109,15 +105,15 @@ my %before = (
 $node->refuses('SELECT snowflake.next_id(1)', \%before, 'a clock before the epoch is refused');
 $node->restart;
 $ledger->new_life;
-like($node->log_content(), qr/WARNING:  snowflake.epoch "2025-01-01 00:00:00\+00" is in the future/,
-	'a server that starts with such a clock warns');
-$node->refuses('SELECT snowflake.next_id(1)', \%before, 'and refuses');
-$node->refuses('CREATE EXTENSION snowflake', \%before, 'a new extension as well', 'other');
+like($node->log_content, qr/WARNING:  snowflake.epoch "2025-01-01 00:00:00\+00" is in the future/,
+	'a server that starts with a clock before the epoch warns');
+$node->refuses('SELECT snowflake.next_id(1)', \%before, 'a server that started with a clock before the epoch refuses');
+$node->refuses('CREATE EXTENSION snowflake', \%before, 'CREATE EXTENSION refuses a clock before the epoch', 'other');
 $clock->set($now);
 $node->refuses('SELECT snowflake.next_id(1)', { %jumped, detail => '' },
 	'a correction by years has to be confirmed');
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-mint('and then minting goes on');
+in_time('ids after a confirmed correction by years are of the right time');
 
 # A clock past the end of the layout.
 $node->stop;
@@ -134,11 +130,11 @@ $node->refuses(
 	},
 	'past its end a layout mints nothing');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now() - interval \'2 years\', 7, 1))'),
-	'7', 'and decodes all it ever minted');
+	'7', 'past its end a layout decodes what it minted');
 $node->stop;
 $clock->set($now);
 $node->start;
-mint('the mark is not poisoned by either');
+in_time('neither clock has raised the mark: ids are of the right time');
 $ledger->check(70, 'clocks far ahead and far back');
 
 done_testing();

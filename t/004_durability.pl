@@ -11,30 +11,12 @@ use Snowflake::Node;
 use Test::More;
 
 # A WAL writer that sleeps: what nobody flushes is lost in an immediate stop.
-my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
-	autovacuum = off
+my $node = Snowflake::Node->create_running('main', allows_streaming => 1, conf => <<~'CONF');
 	wal_writer_delay = 10s
 	max_prepared_transactions = 2
 	snowflake.max_lead = 60s
 	CONF
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-
 my $ledger = Snowflake::Ledger->new;
-
-sub mint
-{
-	my ($database) = @_;
-	$ledger->record($ledger->anonymous,
-		$node->ids('SELECT snowflake.next_id(g % 50) FROM generate_series(1, 500) g', $database));
-	return;
-}
-
-sub mark
-{
-	my ($database) = @_;
-	return $node->safe_psql($database // 'postgres', 'SELECT last_value FROM snowflake.high_water');
-}
 
 sub time_of
 {
@@ -55,15 +37,12 @@ sub is_durable
 			SELECT snowflake.next_id(7);
 			SQL
 		tr/|//d foreach @ids;
-		$node->stop('immediate');
-		$ledger->record($ledger->anonymous, @ids);
-		$node->clock->step(-3);
-		$ledger->new_life;
-		$node->start;
-		cmp_ok(mark(), '>', time_of($ids[-1]), "$name: the mark is above the last id, round $round");
-		mint();
+		$ledger->record('psql', @ids);
+		$node->crash($ledger, -3);
+		cmp_ok($node->mark, '>', time_of($ids[-1]), "$name: the mark is above the last id, round $round");
+		$node->mint($ledger);
 	}
-	$ledger->check(500, $name);
+	$ledger->check(10_000, $name);
 	return;
 }
 
@@ -76,7 +55,7 @@ is_durable('an immediate stop while the WAL writer sleeps');
 $node->clock->set(0);
 $ledger->new_life;
 $node->restart;
-my $before = mark();
+my $before = $node->mark;
 is( $node->safe_psql('postgres', <<~'SQL'), "0\n0\nt", 'a call that writes the mark holds no lock and has no transaction id');
 	BEGIN;
 	DO 'BEGIN PERFORM snowflake.next_id(1); END';
@@ -87,7 +66,7 @@ is( $node->safe_psql('postgres', <<~'SQL'), "0\n0\nt", 'a call that writes the m
 	 WHERE pid = pg_backend_pid() AND locktype <> 'virtualxid' AND relation <> 'pg_locks'::regclass;
 	SELECT pg_current_xact_id_if_assigned() IS NULL;
 	SQL
-cmp_ok(mark(), '>=', $before + 600, 'though it did write');
+cmp_ok($node->mark, '>=', $before + 600, 'a call that wrote the mark has raised it');
 
 my $idle = $node->session;
 $idle->query_safe('BEGIN; SELECT snowflake.next_id(1)');
@@ -98,9 +77,9 @@ $node->safe_psql('postgres', <<~'SQL');
 	PREPARE TRANSACTION 'minted';
 	SQL
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_locks WHERE pid IS NULL AND relation IS NOT NULL'),
-	'0', 'nor does it once prepared');
+	'0', 'a prepared transaction that minted holds no lock');
 is($node->safe_psql('postgres', "SET lock_timeout = '5s'; BEGIN; DROP EXTENSION snowflake; ROLLBACK; SELECT 'done'"),
-	'done', 'so that neither stands in the way of DROP EXTENSION');
+	'done', 'neither an open nor a prepared transaction that minted holds up DROP EXTENSION');
 $idle->quit;
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'minted'");
 
@@ -130,23 +109,21 @@ my $seconds = $node->safe_psql('postgres', <<~'SQL');
 my $to = $node->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
 my ($records) = run_command([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', '-r', 'Generic', '-s', $from, '-e', $to ]);
 my $count = () = $records =~ /rmgr: Generic/g;
-cmp_ok($count, '>=', 1, 'minting writes the mark');
-cmp_ok($count, '<=', 2 * $seconds + 4, 'about twice a second at full rate');
+cmp_ok($count, '>=', 1, 'minting at full rate writes the mark');
+cmp_ok($count, '<=', 2 * $seconds + 4, 'minting at full rate writes the mark about twice a second');
 
 # What core's own functions make of the page.
-mint();
-my $next = mark() + 1;
+$node->mint($ledger);
+my $next = $node->mark + 1;
 is($node->safe_psql('postgres', "SELECT nextval('snowflake.high_water')"), $next, 'nextval() works on the mark');
-mint();
-my $raised = mark() + 5000;
+$node->mint($ledger);
+my $raised = $node->mark + 5000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
-is(mark(), $raised, 'and setval()');
-$node->stop('immediate');
-$ledger->new_life;
-$node->start;
-mint();
+is($node->mark, $raised, 'setval() works on the mark');
+$node->crash($ledger);
+$node->mint($ledger);
 is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.shard_stats WHERE last_time < to_timestamp($raised / 1000.0)"),
-	'0', 'what it says is heard after an immediate stop');
+	'0', 'a mark raised by setval() is respected after an immediate stop');
 
 # The leanest WAL there is.
 $node->stop;
@@ -162,7 +139,7 @@ is_durable('wal_level = minimal, full_page_writes = off');
 
 # Created and minted from in one transaction: wal_level = minimal writes no WAL of the new mark.
 $node->safe_psql('postgres', 'CREATE DATABASE fresh');
-$ledger->record('creator', $node->ids(<<~'SQL', 'fresh'));
+$node->mint($ledger, <<~'SQL', 'fresh');
 	BEGIN;
 	CREATE EXTENSION snowflake;
 	SELECT snowflake.next_id(3) FROM generate_series(1, 100);
@@ -170,11 +147,8 @@ $ledger->record('creator', $node->ids(<<~'SQL', 'fresh'));
 	COMMIT;
 	SELECT snowflake.next_id(3) FROM generate_series(1, 100);
 	SQL
-$node->stop('immediate');
-$node->clock->step(-3);
-$ledger->new_life;
-$node->start;
-$ledger->record('heir', $node->ids('SELECT snowflake.next_id(g) FROM generate_series(3, 4) g', 'fresh'));
-$ledger->check(3_000, 'created and minted from in one transaction');
+$node->crash($ledger, -3);
+$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(3, 4) g', 'fresh');
+$ledger->check(38_000, 'created and minted from in one transaction');
 
 done_testing();

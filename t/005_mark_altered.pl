@@ -9,30 +9,22 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => <<~'CONF');
-	autovacuum = off
-	snowflake.max_lead = 60s
-	CONF
-# Behind the true time, for statement_timeout's sake: see Snowflake::Clock.
-$node->clock->set(-3600);
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE visitor');
+# The clock is behind the true time, for statement_timeout's sake: see Snowflake::Clock.
+my $node = Snowflake::Node->create_running('main', clock => -3600, conf => 'snowflake.max_lead = 60s');
+$node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
 # A session that was there before, and keeps what it knows as long as it may.
 my $old = $node->session;
 
-sub mint
+sub both_mint
 {
-	my ($name) = @_;
-	my $new = $node->safe_psql('postgres', 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
-	$ledger->record($ledger->anonymous, split /\n/, $new);
-	$ledger->record('old', split /\n/, $old->query_safe('SELECT snowflake.next_id(g) FROM generate_series(0, 3) g'));
+	my $sql = 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g';
+	$node->mint($ledger, $sql);
+	$ledger->record('old', split /\n/, $old->query_safe($sql));
 	return;
 }
-
-sub mark { return $node->safe_psql('postgres', 'SELECT last_value FROM snowflake.high_water'); }
 
 # The mark is above all ids of the ledger.
 sub covered
@@ -46,22 +38,22 @@ sub covered
 }
 
 # Raised: heard by who comes, and by who was there once its limit is used up.
-mint();
-my $raised = mark() + 20_000;
+both_mint();
+my $raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
 my $is_raised = "snowflake.time_of(snowflake.next_id(0)) >= to_timestamp($raised / 1000.0)";
 is($node->safe_psql('postgres', "SELECT $is_raised"), 't', 'a new session hears of a raised mark');
-is($old->query_safe("SELECT $is_raised"), 't', 'and then an old one');
-$raised = mark() + 20_000;
+is($old->query_safe("SELECT $is_raised"), 't', 'an old session hears of a raised mark after a new one');
+$raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
 $node->clock->step(+25);
-is($old->query_safe("SELECT $is_raised"), 't', 'an old session hears of it by itself');
-mint();
-cmp_ok(mark(), '>=', $raised, 'and nobody lowers it');
-covered('a raised mark');
+is($old->query_safe("SELECT $is_raised"), 't', 'an old session hears of a raised mark by itself');
+both_mint();
+cmp_ok($node->mark, '>=', $raised, 'nobody lowers a raised mark');
+covered('a raised mark covers all ids');
 
 # Lowered: written again.
-foreach my $lowered (12345, mark() - 86_400_000)
+foreach my $lowered (12345, $node->mark - 86_400_000)
 {
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
 	$node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
@@ -69,17 +61,17 @@ foreach my $lowered (12345, mark() - 86_400_000)
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
 	$node->clock->step(+60);
 	$ledger->record('old', split /\n/, $old->query_safe('SELECT snowflake.next_id(0)'));
-	covered('or by the next extension');
+	covered("a mark lowered to $lowered is repaired by the next extension of an old session");
 }
-mint();
+both_mint();
 
 # Restarted, and taken back.
 like($old->query('BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)') . $old->{stderr},
 	qr/the high-water mark has been altered in this transaction/, 'no ids under a mark that may be taken back');
 $old->{stderr} = '';
 $old->query_safe('ROLLBACK');
-mint();
-covered('a restart of the sequence that was rolled back');
+both_mint();
+covered('the mark covers all ids after a restart of the sequence that was rolled back');
 $node->refuses(
 	'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)',
 	{
@@ -88,10 +80,10 @@ $node->refuses(
 		detail => 'would lose their protection',
 		hint => 'Commit the transaction first'
 	},
-	'for the same reason, with all that is to be said');
+	'a mark that may be taken back: the error in full');
 $node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; COMMIT');
-mint();
-covered('a restart of the sequence that was committed');
+both_mint();
+covered('the mark covers all ids after a restart of the sequence that was committed');
 
 # A transaction that holds the mark holds up extensions, not cancels, and not for longer.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
@@ -111,9 +103,9 @@ foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTE
 	$holder->query_safe('ROLLBACK');
 	$holder->quit;
 	my $end = $node->finish_writer($waiter);
-	is(scalar(@{ $end->{ids} }), 1, 'and one that waits gets its id at the end of the transaction');
+	is(scalar(@{ $end->{ids} }), 1, "$statement in an open transaction: a call that waits gets its id at the end of it");
 	$ledger->record($waiter->{name}, @{ $end->{ids} });
-	mint();
+	both_mint();
 }
 
 # Not for everybody.
@@ -135,13 +127,13 @@ $node->refuses(
 		detail => 'Sequence snowflake.high_water is not a permanent relation',
 		hint => 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 	},
-	'an unlogged mark is refused');
+	'an unlogged mark is refused in a new session');
 $old->query('SELECT snowflake.next_id(0)');
-like($old->{stderr}, qr/would not survive a crash/, 'by old sessions as well');
+like($old->{stderr}, qr/would not survive a crash/, 'an unlogged mark is refused in an old session');
 $old->{stderr} = '';
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
-mint();
-covered('a mark that is logged again');
+both_mint();
+covered('a mark that is logged again covers all ids');
 
 # Not the extension's any more, and then another one, of which nobody is told. Whoever extends the
 # mark sees to it: a session that has known the old one for long, and a new one that took it from others.
@@ -155,12 +147,12 @@ sub covers
 	return;
 }
 
-mint();
+both_mint();
 $node->safe_psql('postgres', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
 $node->refuses($burst, { sqlstate => '55000', message => 'is another product' },
-	'no extension of a mark that is not a member');
+	'a new session does not extend a mark that is not a member');
 $old->query($burst);
-like($old->{stderr}, qr/is another product/, 'nor by an old session');
+like($old->{stderr}, qr/is another product/, 'an old session does not extend a mark that is not a member');
 $old->{stderr} = '';
 
 $node->safe_psql('postgres', <<~'SQL');
@@ -176,41 +168,36 @@ my $heard = $node->safe_psql('postgres', <<~'SQL');
 $heard =~ s/\s//g;
 covers('elsewhere.high_water', $heard, 'observe() raises the member, not the mark that it was told of');
 covers('elsewhere.high_water', $node->safe_psql('postgres', "SELECT snowflake.last_id() FROM ($burst) AS b"),
-	'and so does a new session');
-covers('elsewhere.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"), 'and an old one');
+	'a new session raises the member, not the mark that it was told of');
+covers('elsewhere.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"), 'an old session raises the member, not the mark that it was told of');
 
 $node->safe_psql('postgres', <<~'SQL');
 	ALTER EXTENSION snowflake DROP SEQUENCE elsewhere.high_water;
 	ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 	SQL
 covers('snowflake.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"),
-	'and back, an old session being the first');
+	'an old session is the first to raise the member of before');
 $node->safe_psql('postgres', 'DROP SCHEMA elsewhere CASCADE');
-mint();
-covered('the mark of before, which was behind');
+both_mint();
+covered('the mark of before, which was behind, covers all ids');
 
 # observe() is as durable as an id.
 my $seen = $node->safe_psql('postgres', "SELECT snowflake.make_id(clock_timestamp() + interval '50 s', 0, 1023)");
 $node->refuses("SET ROLE visitor; SELECT snowflake.observe($seen)",
-	{ sqlstate => '42501', message => 'permission denied for function observe' }, 'nor may a plain user observe()');
+	{ sqlstate => '42501', message => 'permission denied for function observe' }, 'a plain user may not observe()');
 $node->safe_psql('postgres', "SELECT snowflake.observe($seen)");
 $old->quit;
-$node->stop('immediate');
-$node->clock->step(-2);
-$ledger->new_life;
-$node->start;
+$node->crash($ledger, -2);
 $old = $node->session;
 is($node->safe_psql('postgres',
 		"SELECT bool_and(snowflake.next_id(g) > $seen) FROM (VALUES (0), (1), (8191)) v(g)"),
 	't', 'after an immediate stop every shard is above an observed id');
-mint();
+both_mint();
 
 # Lost: said, not guessed.
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water RESTART');
 $old->quit;
-$node->stop('immediate');
-$ledger->new_life;
-$node->start;
+$node->crash($ledger);
 $node->refuses(
 	'SELECT snowflake.next_id(0)',
 	{
@@ -223,23 +210,23 @@ $node->refuses(
 $node->safe_psql('postgres', 'SELECT setval(\'snowflake.high_water\', (extract(epoch FROM snowflake.time_of('
 	  . $ledger->highest(0) . ')) * 1000)::bigint + 1)');
 $old = $node->session;
-mint();
+both_mint();
 $old->quit;
 
 # Absurd: past everything that the layout can say. 2^54 ms would be 50 ms after the epoch if the
 # shift to a position dropped bits.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
-	my $good = mark();
+	my $good = $node->mark;
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $absurd)");
 	$node->refuses("SET statement_timeout = '60s'; SELECT snowflake.next_id(0), pg_sleep(1.5), snowflake.next_id(0)",
 		{ sqlstate => '2200H', message => 'the layout is exhausted' }, "a mark of $absurd lets nothing be minted");
 	is($node->safe_psql('postgres', "SELECT floor = (SELECT ends_at FROM snowflake.layout) FROM snowflake.clock_status"),
-		't', 'as clock_status shows');
+		't', "a mark of $absurd: clock_status shows the end of the layout as floor");
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $good)");
 	$node->restart;
 	$ledger->new_life;
-	$ledger->record($ledger->anonymous, $node->ids('SELECT snowflake.next_id(g) FROM generate_series(0, 3) g'));
+	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }
 $ledger->check(70, 'a mark that others alter');
 

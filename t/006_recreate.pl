@@ -9,31 +9,17 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => <<~'CONF');
-	autovacuum = off
+my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	snowflake.max_lead = 60s
 	snowflake.reserve = 100ms
 	snowflake.max_databases = 4
 	CONF
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-
 my $ledger = Snowflake::Ledger->new;
 
 sub mint
 {
 	my ($database) = @_;
-	$ledger->record($ledger->anonymous,
-		$node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g', $database));
-	return;
-}
-
-sub crash
-{
-	$node->stop('immediate');
-	$node->clock->step(-3);
-	$ledger->new_life;
-	$node->start;
+	$node->mint($ledger, 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g', $database);
 	return;
 }
 
@@ -60,18 +46,18 @@ foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 		$ledger->record($writer->{name}, @{ $end->{ids} });
 	}
 	mint();
-	$ledger->check(1_000, $recreate);
+	$ledger->check(1_000, "while clients mint: $recreate");
 }
-crash();
+$node->crash($ledger, -3);
 mint();
 # What a new extension knows of the old one's ids must not wait for its first call.
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
-crash();
+$node->crash($ledger, -3);
 mint();
 $ledger->check(2_000, 'a new extension, an immediate stop and a clock that is behind');
 
 # Nor for anybody's: replaced as the first thing in a server life, with the clock behind.
-crash();
+$node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 mint();
@@ -90,7 +76,7 @@ $node->refuses(
 mint();
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; ROLLBACK');
 mint();
-crash();
+$node->crash($ledger, -3);
 mint();
 $ledger->check(2_500, 'an extension that was not recreated after all');
 
@@ -98,7 +84,7 @@ $ledger->check(2_500, 'an extension that was not recreated after all');
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
 foreach my $round (1 .. 6)
 {
-	$ledger->record($ledger->anonymous, $node->ids(<<~'SQL', 'fickle'));
+	$node->mint($ledger, <<~'SQL', 'fickle');
 		BEGIN;
 		CREATE EXTENSION snowflake;
 		SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g;
@@ -107,7 +93,7 @@ foreach my $round (1 .. 6)
 }
 $node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
 mint('fickle');
-crash();
+$node->crash($ledger, -3);
 mint('fickle');
 mint();
 $ledger->check(3_000, 'an extension whose creation was rolled back');
@@ -115,7 +101,7 @@ $ledger->check(3_000, 'an extension whose creation was rolled back');
 # A copy of a database begins above what it has a copy of.
 $node->safe_psql('fickle', 'CREATE TABLE t AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 100)');
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE fickle');
-crash();
+$node->crash($ledger, -3);
 mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy begins above its rows');
 mint('fickle');
@@ -130,16 +116,16 @@ my %full = (
 	message => 'too many databases use snowflake',
 	detail => 'snowflake.max_databases is 4, and as many databases hold a place',
 	hint => 'Raise snowflake.max_databases and restart the server');
-$node->refuses('SELECT snowflake.next_id(1)', \%full, 'a database too many', 'fifth');
-$node->refuses('SELECT snowflake.next_ids(1, 5)', \%full, 'again', 'fifth');
-is($node->safe_psql('fifth', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'may decode');
+$node->refuses('SELECT snowflake.next_id(1)', \%full, 'a database too many is refused an id', 'fifth');
+$node->refuses('SELECT snowflake.next_ids(1, 5)', \%full, 'a database too many is refused a batch', 'fifth');
+is($node->safe_psql('fifth', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'a database too many may decode');
 mint($_) foreach qw(postgres fickle copy fourth);
-pass('the others mint on');
+pass('a database too many does not keep the others from minting');
 $node->safe_psql('postgres', 'DROP DATABASE copy');
 mint('fifth');
 pass('the place of a dropped database is used again');
-$node->refuses('SELECT snowflake.next_id(1)', \%full, 'once', 'sixth')
-  if $node->safe_psql('postgres', 'CREATE DATABASE sixth TEMPLATE fickle') eq '';
+$node->safe_psql('postgres', 'CREATE DATABASE sixth TEMPLATE fickle');
+$node->refuses('SELECT snowflake.next_id(1)', \%full, 'the place of a dropped database is used by one other', 'sixth');
 
 # The oid of a database that was dropped, the relations of its template: a place that looks the same.
 $node->safe_psql('postgres', 'DROP DATABASE sixth; DROP DATABASE fourth; DROP DATABASE fifth');
@@ -151,10 +137,10 @@ mint('twin');
 $node->safe_psql('postgres', 'DROP DATABASE twin; CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');
 is( $node->safe_psql('twin', <<~"SQL"), 't', 'a database with the oid of another does not live on its limit');
-	SELECT extract(epoch FROM snowflake.time_of(${\ $ledger->highest(1)})) * 1000 < last_value
+	SELECT extract(epoch FROM snowflake.time_of(${\ $ledger->of('twin')->highest(1)})) * 1000 < last_value
 	  FROM snowflake.high_water
 	SQL
-crash();
+$node->crash($ledger, -3);
 mint('twin');
 mint();
 $ledger->check(5_000, 'databases that come and go');

@@ -11,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $conf = "autovacuum = off\nsnowflake.max_lead = 60s\n";
+my $conf = 'snowflake.max_lead = 60s';
 my $source = Snowflake::Node->create('source', allows_streaming => 1, has_archiving => 1, conf => $conf);
 $source->start;
 
@@ -52,7 +52,7 @@ my $dump = $source->basedir . '/app.sql';
 
 sub dump_app
 {
-	$source->command_ok([ 'pg_dump', '-U', 'app', '-d', $source->connstr('app'), '-f', $dump ], 'a table owner may dump');
+	$source->command_ok([ 'pg_dump', '-U', 'app', '-d', $source->connstr('app'), '-f', $dump ], 'the owner of the tables may dump');
 	return;
 }
 
@@ -119,12 +119,12 @@ foreach my $function (@functions)
 	$pooled->{stderr} = '';
 }
 $pooled->quit;
-all_refuse(\%restored, 'every function refuses, and says what to do');
+all_refuse(\%restored, 'restored under another layout: every function refuses, and says what to do');
 
 # Changing the setting afterwards is not what the hint says: what was computed stays wrong.
 $target->append_conf('postgresql.conf', "snowflake.layout = 'instagram'");
 $target->restart;
-all_refuse(\%restored, 'also when the setting is changed afterwards');
+all_refuse(\%restored, 'restored under another layout: every function refuses also when the setting is changed afterwards');
 $target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
 restore($target);
 continues($target, 200, 'restored into a new database, as the hint says');
@@ -146,7 +146,7 @@ foreach (
 			detail => "The server has layout $layout.*; this database has layout $sealed",
 			hint => 'Set snowflake.layout, snowflake.tick and snowflake.epoch to the database.s layout'
 		},
-		'every function refuses, and names both: ' . $settings =~ s/\n/, /r);
+		'settings that contradict the seal: every function refuses, and names both: ' . $settings =~ s/\n/, /r);
 }
 $target->append_conf('postgresql.conf', "snowflake.epoch = '2025-01-01 02:00:00+02'");
 $target->restart;

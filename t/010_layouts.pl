@@ -10,7 +10,6 @@ use Snowflake::Node;
 use Test::More;
 
 my $node = Snowflake::Node->create('main', conf => <<~'CONF');
-	autovacuum = off
 	include = 'tested.conf'
 	CONF
 
@@ -146,13 +145,13 @@ foreach my $database (sort keys %layouts)
 	}
 	$ledger->check(24_000, '64 shards on one word');
 	is($node->safe_psql('seconds', 'SELECT sum(ids) FROM snowflake.shard_stats WHERE shard % 65536 = 5'),
-		'24000', 'which counts them all');
+		'24000', 'shard_stats counts the ids of all shards on one word');
 }
 
 # Ownership. The clock catches up first: what follows is about the present.
 $node->clock->set(0);
 start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 4096'", 'regions');
-is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 4096]) s'), '3', 'own shards are minted');
+is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 4096]) s'), '3', 'shards that are owned are minted');
 foreach my $shard (10, 4095, 4097, 8191)
 {
 	my %expected = (
@@ -160,20 +159,20 @@ foreach my $shard (10, 4095, 4097, 8191)
 		message => "shard $shard is not owned by this server",
 		detail => 'snowflake.owned_shards is "0-9, 4096"',
 		hint => 'Insert on the server that owns the shard');
-	$node->refuses("SELECT snowflake.next_id($shard)", \%expected, "shard $shard is not", 'regions');
-	$node->refuses("SELECT snowflake.next_ids($shard, 2)", \%expected, 'nor in batches', 'regions');
+	$node->refuses("SELECT snowflake.next_id($shard)", \%expected, "shard $shard is not owned", 'regions');
+	$node->refuses("SELECT snowflake.next_ids($shard, 2)", \%expected, "shard $shard is not owned, for a batch", 'regions');
 }
-is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 4097, 0))'), '4097', 'but decoded');
+is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 4097, 0))'), '4097', 'an id of a shard that is not owned is decoded');
 
 # A shard by default.
 $node->refuses('SELECT snowflake.next_id()',
 	{ sqlstate => '55000', message => 'snowflake.default_shard is not set', detail => 'without an argument', hint => 'Set snowflake.default_shard' },
-	'no shard, and none by default', 'regions');
-is($node->safe_psql('regions', 'SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())'), '7', 'default_shard');
+	'next_id() without a default shard', 'regions');
+is($node->safe_psql('regions', 'SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())'), '7', 'next_id() mints in the default shard');
 $node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
-	{ sqlstate => '55000', message => 'shard 10 is not owned' }, 'which gives nobody a shard of another server', 'regions');
+	{ sqlstate => '55000', message => 'shard 10 is not owned' }, 'a default shard of another server is refused', 'regions');
 $node->refuses('SET snowflake.default_shard = 8192; SELECT snowflake.next_id()',
-	{ sqlstate => '22023', message => 'shard 8192 is out of range' }, 'or one that there is not', 'regions');
+	{ sqlstate => '22023', message => 'shard 8192 is out of range' }, 'a default shard that the layout does not have is refused', 'regions');
 
 # Sequence numbers at a low rate: one id a tick.
 my @slowly = (
@@ -182,6 +181,6 @@ is(scalar(grep { $_ & 1023 } $node->ids(@slowly)), 0, 'ids of ticks of their own
 $node->reconfigure('snowflake.sequence_spread' => 8);
 my ($before, @spread) = map { $_ & 1023 } $node->ids(@slowly);
 my @unexpected = grep { my $is_next = $_ == ($before + 1) % 8; $before = $_; !$is_next } @spread;
-is("@unexpected", '', 'with sequence_spread = 8, in 0 to 7 in turn');
+is("@unexpected", '', 'with sequence_spread = 8 ids of ticks of their own end in 0 to 7 in turn');
 
 done_testing();

@@ -12,12 +12,12 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => "autovacuum = off\nsnowflake.max_lead = 60s\n");
+my $node = Snowflake::Node->create_running('main', conf => 'snowflake.max_lead = 60s');
 my $clock = $node->clock;
 my $ledger = Snowflake::Ledger->new;
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE DATABASE other');
-$ledger->record('first', $node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g'));
+my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g';
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->mint($ledger, $mint);
 
 # LOAD of what is there already.
 is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'LOAD of a preloaded library is harmless');
@@ -42,18 +42,18 @@ foreach my $call (@calls)
 {
 	$node->refuses("SELECT snowflake.$call", \%missing, "not preloaded: $call");
 	$session->query("SELECT snowflake.$call");
-	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, 'in one session with the others');
+	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, "not preloaded, in one session with the others: $call");
 	$session->{stderr} = '';
 }
 $session->query_safe("LOAD 'snowflake'");
-is($session->query_safe('SELECT 42'), '42', 'LOAD is harmless, and the session lives on');
+is($session->query_safe('SELECT 42'), '42', 'not preloaded: a session survives LOAD');
 $session->quit;
 $node->refuses('CREATE EXTENSION snowflake', \%missing, 'not preloaded: CREATE EXTENSION', 'other');
-is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'which leaves nothing behind');
+is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'not preloaded: CREATE EXTENSION leaves nothing behind');
 $node->safe_psql('postgres', 'SET snowflake.max_wait = 5; SET snowflake.default_shard = 3');
-pass('settings may be set');
+pass('not preloaded: settings may be set');
 $node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE EXTENSION .*snowflake.*setval\('snowflake.high_water'/s,
-	'pg_dump works');
+	'not preloaded: pg_dump works');
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 $node->stop;
 
@@ -66,7 +66,7 @@ sub single_user
 	my $output = '';
 	IPC::Run::run([ 'postgres', '--single', '-F', '-D', $node->data_dir, 'postgres' ],
 		'<', \$sql, '>&', \$output, IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
-	$ledger->record($ledger->anonymous, $output =~ /next_id = "(\d+)"/g);
+	$ledger->record('psql', $output =~ /next_id = "(\d+)"/g);
 	return $output;
 }
 $clock->step(-8);
@@ -74,14 +74,14 @@ $ledger->new_life;
 my $before = $ledger->count;
 my $output = single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\nSELECT snowflake.shard_of($id)\n");
 is($ledger->count - $before, 50, 'single-user mode mints');
-like($output, qr/shard_of = "1"/, 'and decodes');
+like($output, qr/shard_of = "1"/, 'single-user mode decodes');
 $clock->step(-8);
 $ledger->new_life;
 single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\n");
 $clock->step(-8);
 $ledger->new_life;
 $node->start;
-$ledger->record('last', $node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g'));
+$node->mint($ledger, $mint);
 $ledger->check(300, 'single-user mode between servers, the clock back each time');
 
 # An extension of this name that is another's, or has lost a member.
@@ -99,8 +99,8 @@ foreach my $call ('next_id(5)', "decode($id)")
 		"without a mark: $call", 'other');
 }
 $node->safe_psql('other', 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water');
-$ledger->record('other', $node->ids('SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g', 'other'));
-$ledger->check(400, 'all');
+$node->mint($ledger, $mint, 'other');
+$ledger->check(400, 'a mark that is a member again');
 
 # Functions that outlive their extension.
 $node->safe_psql('other', <<~'SQL');
@@ -114,6 +114,6 @@ $node->refuses(
 		message => 'extension "snowflake" is not installed in this database',
 		hint => 'Run CREATE EXTENSION snowflake'
 	},
-	'without an extension there is no minting', 'other');
+	'a function that outlives its extension does not mint', 'other');
 
 done_testing();

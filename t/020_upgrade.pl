@@ -90,14 +90,14 @@ like($fresh, qr/^$_/m, "the snapshot knows of every kind: $_")
   foreach 'extension', 'dumped', 'schema', 'function', 'relation', 'column', 'sequence', 'view';
 is(differences('walked', $fresh), '', "from $oldest by every step: the catalogue of a fresh $newest");
 
-is(query('walked', 'SELECT id, shard FROM photos ORDER BY id LIMIT 1000'), $rows, 'ids mean the same');
-is(query('walked', $state), $seals, 'the seal is the same');
-cmp_ok(query('walked', $mark), '>=', $mark_before, 'the mark did not go back');
+is(query('walked', 'SELECT id, shard FROM photos ORDER BY id LIMIT 1000'), $rows, 'after the updates ids mean the same');
+is(query('walked', $state), $seals, 'after the updates the seal is the same');
+cmp_ok(query('walked', $mark), '>=', $mark_before, 'the updates did not take the mark back');
 query('walked', 'INSERT INTO photos (n) SELECT generate_series(1, 1000)');
 is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
 	(SELECT id, id > lag(id, 1, 0::bigint) OVER (ORDER BY n_th) AS up
 	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
-	'0|t', 'no id came twice, and all went up');
+	'0|t', 'over the updates no id came twice, and all went up');
 
 # A snapshot that overlooks a difference would pass everything above. Each of these is a mistake that
 # an update script could make.

@@ -10,12 +10,7 @@ use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => <<~'CONF');
-	snowflake.max_lead = 0
-	snowflake.max_wait = 600s
-	CONF
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $node = Snowflake::Node->create_running('main', conf => "snowflake.max_lead = 0\nsnowflake.max_wait = 600s\n");
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(5)');
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
@@ -28,11 +23,11 @@ $session->query_until(qr/minting/, "\\echo minting\nSELECT snowflake.next_id(5);
 my $waiting = "FROM pg_stat_activity WHERE query LIKE '%next_id(5)%' AND pid <> pg_backend_pid()";
 my $name = $version >= 170000 ? 'SnowflakeClock' : 'Extension';
 ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' $waiting"),
-	'the call waits');
+	'a call under a clock that went back waits');
 is($node->safe_psql('postgres', "SELECT wait_event_type, wait_event $waiting"),
 	"Extension|$name", "the wait is called $name");
 is($node->safe_psql('postgres', "SELECT type FROM pg_wait_events WHERE name = '$name'"),
-	'Extension', 'and the server lists it')
+	'Extension', "the server lists the wait event $name")
   if $version >= 170000;
 
 is($node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting"), 't', 'the wait can be cancelled');

@@ -92,7 +92,7 @@ my %contradiction = (
 	sqlstate => '55000',
 	message => 'the settings contradict the layout that this database is sealed with',
 	detail => 'The server has layout 41/5\+8/10.*this database has layout 41/13/10',
-	hint => 'Set snowflake.layout');
+	hint => 'Set "snowflake.layout"');
 my $id = 123 << 10;
 $node->refuses($_->[1], \%contradiction, "contradicting settings: $_->[0]", 'l_instagram')
   foreach [ 'INSERT', "INSERT INTO t VALUES ($id + 1)" ],
@@ -137,7 +137,7 @@ sub restore
 start_with($other, "snowflake.layout = 'instagram'");
 foreach my $way ('partitions', 'root')
 {
-	is(restore($dump{$way}, $way), '', "restored by $way: no error");
+	unlike(restore($dump{$way}, $way), qr/ERROR|FATAL/, "restored by $way: no error");
 	is(misplaced($other, $way, 'photos', 10, 13), '0', "restored by $way: each row where its id says");
 	is($other->safe_psql($way, 'SELECT count(*), sum(n) FROM likes JOIN photos ON photos.id = photo_id'),
 		'1000|499500', "restored by $way: all of them");

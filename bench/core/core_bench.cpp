@@ -102,7 +102,7 @@ template <bool own>
   const Meter meter;
   for (auto _ : state) {
     const Claim claim = word.claim(layout, bounds_now(), 1);
-    benchmark::DoNotOptimize(layout.id(claim.first, 5));
+    benchmark::DoNotOptimize(layout.id(claim.first, 0, 5));
   }
   meter.report(state, state.iterations());
 }
@@ -117,7 +117,7 @@ void batch(benchmark::State& state) {
   const Meter meter;
   for (auto _ : state) {
     const Claim claim = word.claim(layout, bounds_now(), count);
-    write_ids(layout, 5, claim.first, claim.count, ids.data());
+    write_ids(layout, 0, 5, claim.first, claim.count, ids.data());
     benchmark::DoNotOptimize(ids.data());
     benchmark::ClobberMemory();
   }

@@ -23,12 +23,12 @@ static inline int64 clock_ns(clockid_t clock) {
 typedef struct Target {
   FmgrInfo function;
   FunctionCallInfo call;
-  int64 *arguments;
+  int64* arguments;
   int count;
   int next;
 } Target;
 
-static void look_up(Target *target, Oid function, Oid collation) {
+static void look_up(Target* target, Oid function, Oid collation) {
   fmgr_info(function, &target->function);
   if (target->function.fn_nargs != 1)
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -38,28 +38,30 @@ static void look_up(Target *target, Oid function, Oid collation) {
   target->call->args[0].isnull = false;
 }
 
-static Target *target_of(FunctionCallInfo fcinfo) {
-  Target *target = palloc0(sizeof(*target));
-  ArrayType *array = PG_GETARG_ARRAYTYPE_P(1);
+static Target* target_of(FunctionCallInfo fcinfo) {
+  Target* target = palloc0(sizeof(*target));
+  ArrayType* array = PG_GETARG_ARRAYTYPE_P(1);
 
   if (ARR_NDIM(array) != 1 || ARR_HASNULL(array))
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("the arguments must be a plain array without nulls")));
-  target->arguments = (int64 *) ARR_DATA_PTR(array);
+  target->arguments = (int64*)ARR_DATA_PTR(array);
   target->count = ARR_DIMS(array)[0];
   look_up(target, PG_GETARG_OID(0), PG_GET_COLLATION());
   return target;
 }
 
-static inline void call(Target *target) {
+static inline void call(Target* target) {
   target->call->args[0].value = Int64GetDatum(target->arguments[target->next]);
   target->call->isnull = false;
-  (void) FunctionCallInvoke(target->call);
+  (void)FunctionCallInvoke(target->call);
   if (++target->next == target->count) target->next = 0;
 }
 
 PG_FUNCTION_INFO_V1(bench_cpu_ns);
-Datum bench_cpu_ns(PG_FUNCTION_ARGS) { PG_RETURN_INT64(clock_ns(CLOCK_PROCESS_CPUTIME_ID)); }
+Datum bench_cpu_ns(PG_FUNCTION_ARGS) {
+  PG_RETURN_INT64(clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+}
 
 PG_FUNCTION_INFO_V1(bench_once);
 Datum bench_once(PG_FUNCTION_ARGS) {
@@ -78,7 +80,7 @@ Datum bench_once(PG_FUNCTION_ARGS) {
 
 PG_FUNCTION_INFO_V1(bench_rate);
 Datum bench_rate(PG_FUNCTION_ARGS) {
-  Target *target = target_of(fcinfo);
+  Target* target = target_of(fcinfo);
   int64 calls = 0;
   int64 start;
   int64 end;
@@ -95,7 +97,7 @@ Datum bench_rate(PG_FUNCTION_ARGS) {
 
   cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   start = now = clock_ns(CLOCK_MONOTONIC);
-  end = start + (int64) (PG_GETARG_FLOAT8(3) * 1e9);
+  end = start + (int64)(PG_GETARG_FLOAT8(3) * 1e9);
   while (now < end) {
     for (int i = 0; i < 1000; ++i) call(target);
     calls += 1000;
@@ -111,34 +113,34 @@ Datum bench_rate(PG_FUNCTION_ARGS) {
 /* Buckets of equal ratio: an octave has STEPS of them. Below STEPS a bucket is a nanosecond. */
 #define STEPS 32
 #define STEP_BITS 5
-#define BUCKETS (STEPS * 60)
+enum { BUCKETS = STEPS * 60 };
 
 static inline int bucket_of(uint64 ns) {
   int octave;
 
-  if (ns < STEPS) return (int) ns;
+  if (ns < STEPS) return (int)ns;
   octave = 63 - __builtin_clzll(ns) - STEP_BITS;
-  return (octave << STEP_BITS) + (int) (ns >> octave);
+  return (octave << STEP_BITS) + (int)(ns >> octave);
 }
 
 static int64 end_of_bucket(int bucket) {
   int octave = bucket < 2 * STEPS ? 0 : bucket / STEPS - 1;
 
-  return (((int64) (bucket - octave * STEPS) + 1) << octave) - 1;
+  return (((int64)(bucket - octave * STEPS) + 1) << octave) - 1;
 }
 
 PG_FUNCTION_INFO_V1(bench_latency);
 Datum bench_latency(PG_FUNCTION_ARGS) {
-  Target *target = target_of(fcinfo);
-  uint64 *histogram = palloc0(sizeof(uint64) * BUCKETS);
-  ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+  Target* target = target_of(fcinfo);
+  uint64* histogram = palloc0(sizeof(uint64) * BUCKETS);
+  ReturnSetInfo* result = (ReturnSetInfo*)fcinfo->resultinfo;
   int64 before;
   int64 end;
 
   InitMaterializedSRF(fcinfo, 0);
   call(target);
   before = clock_ns(CLOCK_MONOTONIC);
-  end = before + (int64) (PG_GETARG_FLOAT8(2) * 1e9);
+  end = before + (int64)(PG_GETARG_FLOAT8(2) * 1e9);
   while (before < end) {
     /* One reading ends a call and begins the next, so no moment escapes. */
     for (int i = 0; i < 1000; ++i) {
@@ -146,17 +148,16 @@ Datum bench_latency(PG_FUNCTION_ARGS) {
 
       call(target);
       after = clock_ns(CLOCK_MONOTONIC);
-      ++histogram[bucket_of((uint64) (after - before))];
+      ++histogram[bucket_of((uint64)(after - before))];
       before = after;
     }
     CHECK_FOR_INTERRUPTS();
   }
   for (int i = 0; i < BUCKETS; ++i) {
-    Datum values[2] = {Int64GetDatum(end_of_bucket(i)), Int64GetDatum((int64) histogram[i])};
+    Datum values[2] = {Int64GetDatum(end_of_bucket(i)), Int64GetDatum((int64)histogram[i])};
     bool nulls[2] = {false};
 
-    if (histogram[i] != 0)
-      tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    if (histogram[i] != 0) tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
   }
-  return (Datum) 0;
+  return (Datum)0;
 }

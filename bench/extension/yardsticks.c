@@ -25,7 +25,7 @@ typedef struct Word {
   char padding[56];
 } Word;
 
-static Word *words = NULL;
+static Word* words = NULL;
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
 
@@ -70,33 +70,36 @@ Datum bench_counter(PG_FUNCTION_ARGS) {
 }
 
 PG_FUNCTION_INFO_V1(bench_clock);
-Datum bench_clock(PG_FUNCTION_ARGS) { PG_RETURN_INT64(clock_ms()); }
+Datum bench_clock(PG_FUNCTION_ARGS) {
+  PG_RETURN_INT64(clock_ms());
+}
 
 PG_FUNCTION_INFO_V1(bench_id);
 Datum bench_id(PG_FUNCTION_ARGS) {
-  uint32 slot = (uint32) PG_GETARG_INT32(0) % SLOTS;
-  pg_atomic_uint64 *word = &words[slot].last;
-  uint64 now = (uint64) (clock_ms() - EPOCH_MS) << 10;
+  uint32 slot = (uint32)PG_GETARG_INT32(0) % SLOTS;
+  pg_atomic_uint64* word = &words[slot].last;
+  uint64 now = (uint64)(clock_ms() - EPOCH_MS) << 10;
   uint64 last = pg_atomic_read_u64(word);
   uint64 next;
 
-  do
-    next = Max(last + 1, now);
+  do next = Max(last + 1, now);
   while (!pg_atomic_compare_exchange_u64(word, &last, next));
-  PG_RETURN_INT64((int64) (next >> 10 << 23 | (uint64) slot << 10 | (next & 1023)));
+  PG_RETURN_INT64((int64)(next >> 10 << 23 | (uint64)slot << 10 | (next & 1023)));
 }
 
 PG_FUNCTION_INFO_V1(bench_field);
-Datum bench_field(PG_FUNCTION_ARGS) { PG_RETURN_INT32((PG_GETARG_INT64(0) >> 10) & 8191); }
+Datum bench_field(PG_FUNCTION_ARGS) {
+  PG_RETURN_INT32((PG_GETARG_INT64(0) >> 10) & 8191);
+}
 
 PG_FUNCTION_INFO_V1(bench_uuidv7);
 Datum bench_uuidv7(PG_FUNCTION_ARGS) {
-  pg_uuid_t *uuid = palloc(sizeof(*uuid));
+  pg_uuid_t* uuid = palloc(sizeof(*uuid));
   int64 ms = clock_ms();
 
   if (!pg_strong_random(uuid->data + 6, UUID_LEN - 6))
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
-  for (int i = 0; i < 6; ++i) uuid->data[i] = (unsigned char) (ms >> (8 * (5 - i)));
+  for (int i = 0; i < 6; ++i) uuid->data[i] = (unsigned char)(ms >> (8 * (5 - i)));
   uuid->data[6] = (uuid->data[6] & 0x0f) | 0x70;
   uuid->data[8] = (uuid->data[8] & 0x3f) | 0x80;
   PG_RETURN_UUID_P(uuid);

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # One call from SQL. In step with the clock: a layout whose ticks hold more ids than a loop can take. Then
 # ahead of it: under the default layout a tight loop wants some forty times the 1,024,000 ids that a shard
 # has a second. They may run 60 s ahead, and each run has a shard of its own, so that pacing does not bind.

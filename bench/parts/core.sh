@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # The core alone, by Google Benchmark. CPU time per operation, and operations per second of all threads.
 begin_results core
 unprivileged "$work/source/bench/build/core_bench" --benchmark_format=csv \

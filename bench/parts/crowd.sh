@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # Sessions side by side. Pacing must not bind, as in "call".
 begin_results crowd
 start_server 'snowflake.max_lead = 60s'

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # The first call of a fresh session: the call itself, and the whole first statement as a client sees it.
 begin_results first
 start_server

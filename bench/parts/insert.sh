@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # Loads: INSERT ... SELECT and COPY, each key in turn.
 begin_results insert
 start_server 'snowflake.max_lead = 60s'

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # A day's rows through the primary key, against a created_at column with an index.
 begin_results read
 start_server

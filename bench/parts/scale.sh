@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # What grows with the number of shards, of databases, and with the table. Pacing must not bind, as in "call".
 begin_results scale
 start_server 'snowflake.max_lead = 60s'

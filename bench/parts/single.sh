@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # One row per statement and transaction, by pgbench: default settings, one shard for all clients.
 begin_results single
 start_server

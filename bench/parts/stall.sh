@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # The longest waits, under default settings: 64 shards in turn, so that pacing does not bind, at full rate,
 # while the high-water mark is extended twice a second. The histograms of all slices are added up.
 begin_results stall

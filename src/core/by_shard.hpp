@@ -11,19 +11,10 @@
 
 #include <cstdint>
 
-#include "core/layout.hpp"
-
 namespace snowflake {
 
 // PostgreSQL's, from common/hashfn.h. Unchanged since 11; pg/by_shard.cpp makes sure.
 inline constexpr uint64_t kHashCombine64 = 0x49a0f4dd15e5a8e3;
-
-// The shard that a row belongs to, whoever minted its id: no region bits. Any number will do, also
-// one that no server mints.
-constexpr uint32_t home_shard_of(const Layout& layout, uint64_t id) noexcept {
-  return static_cast<uint32_t>(id >> layout.sequence_bits) &
-         ((uint32_t{1} << layout.local_bits) - 1);
-}
 
 constexpr uint64_t partition_hash(uint32_t shard) noexcept {
   return uint64_t{shard} - kHashCombine64;

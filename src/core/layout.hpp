@@ -1,10 +1,11 @@
 // The id: which bits mean what.
 //
-//   63                                                              0
-//   | time: ticks since the epoch | shard: region, local | sequence |
+//   63                                                             0
+//   | time: ticks since the epoch | region | shard | sequence |
 //
-// A *position* is an id without its shard bits (tick << sequence_bits | sequence): the state of a
-// shard, and what all bounds are compared with. Everything here is a pure function of the layout.
+// The region says who mints, the shard where the row belongs; together they are the id's *place*.
+// A *position* is an id without its place (tick << sequence_bits | sequence): the state of a shard,
+// and what all bounds are compared with. Everything here is a pure function of the layout.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -17,17 +18,27 @@
 
 namespace snowflake {
 
+// Lengths of a tick that a layout may have, in ms.
+inline constexpr uint32_t kTicks[] = {1, 10, 100, 1000};
+
+constexpr bool is_tick(uint32_t ms) noexcept {
+  for (const uint32_t tick : kTicks)
+    if (ms == tick) return true;
+  return false;
+}
+
 struct Layout {
   uint8_t time_bits;
   uint8_t region_bits;
-  uint8_t local_bits;
+  uint8_t shard_bits;
   uint8_t sequence_bits;
-  uint32_t tick_ms;  // length of a tick: 1, 10, 100 or 1000 ms
+  uint32_t tick_ms;  // length of a tick, one of kTicks
   int64_t epoch_ms;  // start of tick 0, in ms since 1970-01-01 UTC
 
-  constexpr unsigned shard_bits() const noexcept { return unsigned{region_bits} + local_bits; }
-  constexpr unsigned id_bits() const noexcept { return time_bits + shard_bits() + sequence_bits; }
-  constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits(); }
+  constexpr unsigned place_bits() const noexcept { return unsigned{region_bits} + shard_bits; }
+  constexpr unsigned id_bits() const noexcept { return time_bits + place_bits() + sequence_bits; }
+  constexpr uint32_t regions() const noexcept { return uint32_t{1} << region_bits; }
+  constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
   // The last tick of the time field, and the last one that is minted: where the bits add up to 64
@@ -48,18 +59,22 @@ struct Layout {
   constexpr uint64_t first_position(uint64_t tick) const noexcept { return tick << sequence_bits; }
   constexpr uint64_t sequence_mask() const noexcept { return ids_per_tick() - 1; }
 
-  // Ids are handled unsigned, so that foreign ids with the top bit set decode too.
-  constexpr uint64_t id(uint64_t position, uint32_t shard) const noexcept {
-    return (tick_of_position(position) << (shard_bits() + sequence_bits)) |
-           (uint64_t{shard} << sequence_bits) | (position & sequence_mask());
+  constexpr uint32_t place(uint32_t region, uint32_t shard) const noexcept {
+    return region << shard_bits | shard;
+  }
+
+  constexpr uint64_t id(uint64_t position, uint32_t region, uint32_t shard) const noexcept {
+    return (tick_of_position(position) << (place_bits() + sequence_bits)) |
+           (uint64_t{place(region, shard)} << sequence_bits) | (position & sequence_mask());
   }
   constexpr uint64_t tick_of(uint64_t id) const noexcept {
-    return id >> (shard_bits() + sequence_bits);
+    return id >> (place_bits() + sequence_bits);
   }
-  constexpr uint32_t shard_of(uint64_t id) const noexcept {
-    return static_cast<uint32_t>(id >> sequence_bits) & (shards() - 1);
+  constexpr uint32_t place_of(uint64_t id) const noexcept {
+    return static_cast<uint32_t>(id >> sequence_bits) & ((uint32_t{1} << place_bits()) - 1);
   }
-  constexpr uint32_t region_of(uint64_t id) const noexcept { return shard_of(id) >> local_bits; }
+  constexpr uint32_t region_of(uint64_t id) const noexcept { return place_of(id) >> shard_bits; }
+  constexpr uint32_t shard_of(uint64_t id) const noexcept { return place_of(id) & (shards() - 1); }
   constexpr uint32_t sequence_of(uint64_t id) const noexcept {
     return static_cast<uint32_t>(id & sequence_mask());
   }
@@ -67,9 +82,16 @@ struct Layout {
     return first_position(tick_of(id)) | (id & sequence_mask());
   }
 
-  // Whether the id fits: false where it has bits above the time field.
-  constexpr bool contains(uint64_t id) const noexcept {
-    return id_bits() == 64 || (id >> id_bits()) == 0;
+  // The greatest id that any server can mint, and whether a number is one that some server can.
+  constexpr uint64_t last_id() const noexcept {
+    return ~uint64_t{0} >> (id_bits() == 64 ? 1 : 64 - id_bits());
+  }
+  constexpr bool contains(uint64_t id) const noexcept { return id <= last_id(); }
+
+  // The first position of a place whose id is greater than `id`, whoever minted that.
+  constexpr uint64_t first_position_after(uint64_t id, uint32_t place) const noexcept {
+    if (place == place_of(id)) return position_of(id) + 1;
+    return first_position(tick_of(id) + (place > place_of(id) ? 0 : 1));
   }
 
   // Start of a tick in ms since 1970. Any tick of the time field fits, see check().
@@ -94,7 +116,7 @@ struct Layout {
 // Bounds of what is accepted. The epoch has to fit the 41 bits that the seal gives it.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
-inline constexpr unsigned kMaxShardBits = 24;
+inline constexpr unsigned kMaxPlaceBits = 24;
 inline constexpr unsigned kMaxSequenceBits = 22;
 inline constexpr int64_t kEpochEnd = int64_t{1} << 41;         // 2039-09-07
 inline constexpr int64_t kDefaultEpoch = 1735689600000;        // 2025-01-01
@@ -104,7 +126,7 @@ enum class LayoutError : uint8_t {
   none,
   syntax,
   time_bits,
-  shard_bits,
+  place_bits,
   sequence_bits,
   total_bits,
   tick,
@@ -119,12 +141,12 @@ constexpr const char* describe(LayoutError error) noexcept {
     case LayoutError::none:
       return "";
     case LayoutError::syntax:
-      return "A layout is \"instagram\", \"twitter\", \"js53\" or bits as time/shard/sequence, "
-             "where shard may be region+local.";
+      return "A layout is \"fleet\", \"instagram\", \"twitter\", \"js53\" or bits as "
+             "time/region+shard/sequence, or time/shard/sequence without regions.";
     case LayoutError::time_bits:
       return "The time takes 20 to 53 bits.";
-    case LayoutError::shard_bits:
-      return "The shard takes 0 to 24 bits.";
+    case LayoutError::place_bits:
+      return "Region and shard together take 0 to 24 bits.";
     case LayoutError::sequence_bits:
       return "The sequence takes 0 to 22 bits.";
     case LayoutError::total_bits:
@@ -144,14 +166,12 @@ constexpr const char* describe(LayoutError error) noexcept {
 constexpr LayoutError check(const Layout& layout) noexcept {
   if (layout.time_bits < kMinTimeBits || layout.time_bits > kMaxTimeBits)
     return LayoutError::time_bits;
-  if (layout.region_bits > kMaxShardBits || layout.local_bits > kMaxShardBits ||
-      layout.shard_bits() > kMaxShardBits)
-    return LayoutError::shard_bits;
+  if (layout.region_bits > kMaxPlaceBits || layout.shard_bits > kMaxPlaceBits ||
+      layout.place_bits() > kMaxPlaceBits)
+    return LayoutError::place_bits;
   if (layout.sequence_bits > kMaxSequenceBits) return LayoutError::sequence_bits;
   if (layout.id_bits() > 64) return LayoutError::total_bits;
-  if (layout.tick_ms != 1 && layout.tick_ms != 10 && layout.tick_ms != 100 &&
-      layout.tick_ms != 1000)
-    return LayoutError::tick;
+  if (!is_tick(layout.tick_ms)) return LayoutError::tick;
   if (layout.epoch_ms < 0 || layout.epoch_ms >= kEpochEnd) return LayoutError::epoch;
   const auto span = static_cast<uint64_t>(kEndOfTimestamps - layout.epoch_ms) / layout.tick_ms;
   if (layout.last_tick() >= span) return LayoutError::end_of_time;
@@ -184,11 +204,12 @@ constexpr bool take(std::string_view& text, char c) noexcept {
 
 struct Preset {
   std::string_view name;
-  uint8_t time, region, local, sequence;
+  uint8_t time, region, shard, sequence;
   uint32_t tick_ms;
 };
 
 inline constexpr Preset kPresets[] = {
+    {"fleet", 41, 5, 8, 10, 1},
     {"instagram", 41, 0, 13, 10, 1},
     {"twitter", 41, 5, 5, 12, 1},
     {"js53", 38, 0, 7, 8, 10},
@@ -196,13 +217,13 @@ inline constexpr Preset kPresets[] = {
 
 }  // namespace detail
 
-// Reads a preset's name or `time/shard/sequence`. tick_ms 0 stands for the preset's own tick, and
-// for 1 ms where bits are given.
+// Reads a preset's name, `time/region+shard/sequence` or `time/shard/sequence`. tick_ms 0 stands
+// for the preset's own tick, and for 1 ms where bits are given.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {
     if (text != preset.name) continue;
-    const Layout layout{preset.time,     preset.region,  preset.local,
+    const Layout layout{preset.time,     preset.region,  preset.shard,
                         preset.sequence, preset.tick_ms, epoch_ms};
     if (tick_ms != 0 && tick_ms != preset.tick_ms) return {layout, LayoutError::preset_tick};
     return {layout, check(layout)};
@@ -211,22 +232,22 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int time = detail::take_number(text);
   if (time < 0 || !detail::take(text, '/')) return {nothing, LayoutError::syntax};
   int region = 0;
-  int local = detail::take_number(text);
-  if (local >= 0 && detail::take(text, '+')) {
-    region = local;
-    local = detail::take_number(text);
+  int shard = detail::take_number(text);
+  if (shard >= 0 && detail::take(text, '+')) {
+    region = shard;
+    shard = detail::take_number(text);
   }
-  if (local < 0 || !detail::take(text, '/')) return {nothing, LayoutError::syntax};
+  if (shard < 0 || !detail::take(text, '/')) return {nothing, LayoutError::syntax};
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
   // Compared before they are narrowed to the fields' eight bits.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
-  if (region > int{kMaxShardBits} || local > int{kMaxShardBits})
-    return {nothing, LayoutError::shard_bits};
+  if (region > int{kMaxPlaceBits} || shard > int{kMaxPlaceBits})
+    return {nothing, LayoutError::place_bits};
   if (sequence > int{kMaxSequenceBits}) return {nothing, LayoutError::sequence_bits};
   const Layout layout{static_cast<uint8_t>(time),  static_cast<uint8_t>(region),
-                      static_cast<uint8_t>(local), static_cast<uint8_t>(sequence),
+                      static_cast<uint8_t>(shard), static_cast<uint8_t>(sequence),
                       tick_ms == 0 ? 1u : tick_ms, epoch_ms};
   return {layout, check(layout)};
 }
@@ -234,6 +255,8 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
 static_assert(parse_layout("instagram", 0, kDefaultEpoch).error == LayoutError::none);
 static_assert(parse_layout("instagram", 0, kDefaultEpoch).layout ==
               parse_layout("41/13/10", 0, kDefaultEpoch).layout);
+static_assert(parse_layout("fleet", 0, kDefaultEpoch).layout ==
+              parse_layout("41/5+8/10", 0, kDefaultEpoch).layout);
 static_assert(parse_layout("js53", 0, kDefaultEpoch).layout.id_bits() == 53);
 static_assert(parse_layout("41/13/11", 0, kDefaultEpoch).error == LayoutError::total_bits);
 

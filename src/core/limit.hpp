@@ -1,9 +1,8 @@
 // The published limit of a database, and the memory order that it depends on.
 //
-// Whoever publishes has lifted the words to the mark before; whoever reads a limit claims from
-// words that he finds lifted. That is a promise between publish() and read(), so they are all there
-// is: release and acquire. In a class of its own because ThreadSanitizer can check it here, and no
-// test on x86 could see it broken.
+// A limit is published after the words were raised to the mark, and whoever reads it must see them
+// raised: release in publish(), acquire in read(). A class of its own, because ThreadSanitizer can
+// check the pair here, and no test on x86 could see it broken.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -26,7 +25,7 @@ class Limit {
       position_.store(position, std::memory_order_release);
   }
 
-  // Nothing may be claimed any more. Who has read the limit before does not learn of it here.
+  // Nothing may be claimed any more by those who read the limit from now on.
   void withdraw() noexcept { position_.store(0, std::memory_order_relaxed); }
 
  private:

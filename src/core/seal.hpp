@@ -1,6 +1,6 @@
 // The seal: a layout in one 64-bit number, so that a sequence's value can carry it.
 //
-//   | epoch 41 | time 6 | region 5 | local 5 | sequence 5 | tick 2 |
+//   | epoch 41 | time 6 | region 5 | shard 5 | sequence 5 | tick 2 |
 //
 // 0 is "never sealed": no valid layout has time bits 0.
 #pragma once
@@ -9,15 +9,13 @@
 
 namespace snowflake {
 
-inline constexpr uint32_t kTicks[] = {1, 10, 100, 1000};
-
 constexpr int64_t seal_of(const Layout& layout) noexcept {
   uint64_t tick = 0;
   while (tick < 3 && kTicks[tick] != layout.tick_ms) ++tick;
   uint64_t seal = static_cast<uint64_t>(layout.epoch_ms);
   seal = seal << 6 | layout.time_bits;
   seal = seal << 5 | layout.region_bits;
-  seal = seal << 5 | layout.local_bits;
+  seal = seal << 5 | layout.shard_bits;
   seal = seal << 5 | layout.sequence_bits;
   seal = seal << 2 | tick;
   return static_cast<int64_t>(seal);

@@ -8,18 +8,19 @@
 //     its own last position in one compare-and-swap.
 //  2. No claimed tick is more than `lead` ahead of the clock reading that the claim was given.
 //  3. No claimed position is at or above the limit that the claim was given.
-//  4. After lift(p) returns, no position below p is claimed any more.
+//  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
-// Memory order: uniqueness needs only the word's own modification order, so claims and lifts are
-// relaxed. What must not be reordered is a lift against the limit that makes use of it: whoever
-// publishes a limit lifts first and publishes with release; whoever claims reads the limit with
-// acquire, and so finds the word lifted (see pg/high_water.cpp).
+// Memory order: uniqueness needs only the word's own modification order, so claims and floors are
+// relaxed. What must not be reordered is a floor against the limit that relies on it: whoever
+// publishes a limit raises the floor first and publishes with release; whoever claims reads the
+// limit with acquire, and so sees the raised word (see pg/high_water.cpp).
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <type_traits>
 
+#include "core/atomic_max.hpp"
 #include "core/layout.hpp"
 
 namespace snowflake {
@@ -71,13 +72,7 @@ struct Counters {
     ids.fetch_add(issued, std::memory_order_relaxed);
     if (arrays != 0) batches.fetch_add(arrays, std::memory_order_relaxed);
     if (ticks != 0) borrowed.fetch_add(ticks, std::memory_order_relaxed);
-    raise(last_id, last);
-  }
-
-  static void raise(std::atomic<uint64_t>& word, uint64_t value) noexcept {
-    uint64_t seen = word.load(std::memory_order_relaxed);
-    while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-    }
+    raise_to(last_id, last);
   }
 };
 
@@ -112,11 +107,11 @@ class alignas(64) Shard {
   }
 
   // Makes every later position at least `floor`.
-  void lift(uint64_t floor) noexcept {
-    if (floor != 0) Counters::raise(last_, floor - 1);
+  void raise_floor(uint64_t floor) noexcept {
+    if (floor != 0) raise_to(last_, floor - 1);
   }
 
-  // The last position claimed or lifted over.
+  // The last position that was claimed or that a floor went over.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
   Counters counters;
@@ -144,14 +139,14 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);
 static_assert(std::is_standard_layout_v<Counters> && std::is_trivially_destructible_v<Shard>);
 
-// Writes `count` ids of consecutive positions. A tick's ids are consecutive numbers, so the inner
-// loop is one that compilers vectorise.
-inline void write_ids(const Layout& layout, uint32_t shard, uint64_t first, uint64_t count,
-                      int64_t* out) noexcept {
+// Writes the ids of `count` consecutive positions. A tick's ids are consecutive numbers, so the
+// inner loop is one that compilers vectorise.
+inline void write_ids(const Layout& layout, uint32_t region, uint32_t shard, uint64_t first,
+                      uint64_t count, int64_t* out) noexcept {
   while (count > 0) {
     const uint64_t left = layout.ids_per_tick() - (first & layout.sequence_mask());
     const uint64_t run = std::min(left, count);
-    const uint64_t id = layout.id(first, shard);
+    const uint64_t id = layout.id(first, region, shard);
     for (uint64_t i = 0; i < run; ++i) out[i] = static_cast<int64_t>(id + i);
     out += run;
     first += run;

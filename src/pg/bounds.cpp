@@ -33,12 +33,21 @@ Ticks ticks_of(TimestampTz at) {
 }
 
 int64_t first_id_of(uint64_t tick) {
-  return static_cast<int64_t>(layout.id(layout.first_position(tick), 0));
+  return static_cast<int64_t>(layout.id(layout.first_position(tick), 0, 0));
 }
 
 int64_t last_id_of(uint64_t tick) {
-  return static_cast<int64_t>(
-      layout.id(layout.first_position(tick) | layout.sequence_mask(), layout.shards() - 1));
+  return static_cast<int64_t>(layout.id(layout.first_position(tick) | layout.sequence_mask(),
+                                        layout.regions() - 1, layout.shards() - 1));
+}
+
+// The first tick that begins at a time or later, from 0 to the first one that is not minted,
+// whatever the time.
+uint64_t clamped_ceiling(TimestampTz at) {
+  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // -infinity is the least of them
+  const uint64_t end = layout.last_minted_tick() + 1;
+  if (at >= timestamp_of_ms(layout.ms_of_tick(end))) return end;
+  return ticks_of(at).ceiling;
 }
 
 RangeBound id_bound(RangeBound bound, bool lower) {
@@ -69,6 +78,18 @@ SF_SQL_FUNCTION(max_id) {
   PG_RETURN_INT64(last_id_of(ticks_of(PG_GETARG_TIMESTAMPTZ(0)).floor));
 }
 
+SF_SQL_FUNCTION(first_id_since) {
+  require_seal();
+  const uint64_t tick = clamped_ceiling(PG_GETARG_TIMESTAMPTZ(0));
+  PG_RETURN_INT64(tick > layout.last_minted_tick() ? PG_INT64_MAX : first_id_of(tick));
+}
+
+SF_SQL_FUNCTION(last_id_before) {
+  require_seal();
+  const uint64_t tick = clamped_ceiling(PG_GETARG_TIMESTAMPTZ(0));
+  PG_RETURN_INT64(tick == 0 ? -1 : last_id_of(tick - 1));
+}
+
 SF_SQL_FUNCTION(id_range) {
   require_seal();
   RangeType* const during = PG_GETARG_RANGE_P(0);
@@ -92,11 +113,14 @@ SF_SQL_FUNCTION(make_id) {
   const uint64_t tick = ticks_of(PG_GETARG_TIMESTAMPTZ(0)).floor;
   const int32 shard = PG_GETARG_INT32(1);
   const int32 sequence = PG_GETARG_INT32(2);
+  const int32 region = PG_GETARG_INT32(3);
   if (static_cast<uint32_t>(shard) >= layout.shards()) error_shard_range(shard);
   if (sequence < 0 || static_cast<uint64_t>(sequence) > layout.sequence_mask())
     error_sequence_range(sequence);
+  if (static_cast<uint32_t>(region) >= layout.regions()) error_region_range(region);
   const uint64_t position = layout.first_position(tick) | static_cast<uint64_t>(sequence);
-  PG_RETURN_INT64(static_cast<int64_t>(layout.id(position, static_cast<uint32_t>(shard))));
+  PG_RETURN_INT64(static_cast<int64_t>(
+      layout.id(position, static_cast<uint32_t>(region), static_cast<uint32_t>(shard))));
 }
 
 }  // namespace snowflake::pg

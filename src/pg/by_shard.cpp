@@ -31,7 +31,7 @@ void check_combination() {
   function.fn_mcxt = CurrentMemoryContext;
   Oid collation = InvalidOid;
   bool null = false;
-  for (unsigned bit = 0; bit <= kMaxShardBits; ++bit) {
+  for (unsigned bit = 0; bit <= kMaxPlaceBits; ++bit) {
     const uint64_t shard = (uint64_t{1} << bit) - 1;
     Datum value = UInt64GetDatum(shard);
     const uint64_t placed = compute_partition_hash_value(1, &function, &collation, &value, &null);
@@ -44,7 +44,7 @@ inline Datum hash_by_shard(int64_t id) {
   require_seal();
   if (!combination_checked) [[unlikely]]
     check_combination();
-  return UInt64GetDatum(partition_hash(home_shard_of(layout, static_cast<uint64_t>(id))));
+  return UInt64GetDatum(partition_hash(layout.shard_of(static_cast<uint64_t>(id))));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Steps of the wall clock: counted when they go back, refused when they go far ahead.
 //
 // The wall clock is compared with the time since boot, which is never stepped. The offset between
-// the two at server start is the base; it survives a crash restart, for the postmaster lives on.
+// the two at server start is the base, kept in the postmaster's memory, so that a crash restart
+// neither forgives a jump nor forgets accept_clock().
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,6 @@ namespace snowflake::pg {
 
 struct ClockWatch;
 
-// In the postmaster, before any shared memory: takes the base.
-void install_clock_watch();
 void start_clock_watch(ClockWatch& watch);
 
 // Counts a step back, if there was one since somebody last looked.

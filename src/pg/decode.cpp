@@ -1,4 +1,5 @@
-// From an id to its fields.
+// From an id to its fields. Numbers that no server of the layout can mint are errors, here and in
+// every function that takes an id.
 
 #include "pg/datum.hpp"
 #include "pg/errors.hpp"
@@ -33,8 +34,7 @@ SF_SQL_FUNCTION(shard_of) {
 }
 
 SF_SQL_FUNCTION(region_of) {
-  const uint64_t id = checked_id(PG_GETARG_DATUM(0));
-  PG_RETURN_INT32(layout.region_bits == 0 ? 0 : static_cast<int32>(layout.region_of(id)));
+  PG_RETURN_INT32(static_cast<int32>(layout.region_of(checked_id(PG_GETARG_DATUM(0)))));
 }
 
 SF_SQL_FUNCTION(sequence_of) {
@@ -43,10 +43,11 @@ SF_SQL_FUNCTION(sequence_of) {
 
 SF_SQL_FUNCTION(decode) {
   const uint64_t id = checked_id(PG_GETARG_DATUM(0));
-  Datum values[3] = {TimestampTzGetDatum(time_of(id)),
+  Datum values[4] = {TimestampTzGetDatum(time_of(id)),
+                     Int32GetDatum(static_cast<int32>(layout.region_of(id))),
                      Int32GetDatum(static_cast<int32>(layout.shard_of(id))),
                      Int32GetDatum(static_cast<int32>(layout.sequence_of(id)))};
-  bool nulls[3] = {};
+  bool nulls[4] = {};
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 

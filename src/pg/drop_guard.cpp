@@ -57,24 +57,44 @@ void for_each_dependent(Relation depends, Snapshot snapshot, Oid catalogue, Oid 
   systable_endscan(scan);
 }
 
-// The extension's own tables, of which there are none today, would be no dependents but members.
+struct Catalogue {
+  Relation depends;
+  Snapshot snapshot;
+  Oid extension;
+};
+
+bool is_member(const Catalogue& catalogue, Oid relation) {
+  bool found = false;
+  for_each_dependent(catalogue.depends, catalogue.snapshot, ExtensionRelationId,
+                     catalogue.extension, [&](const FormData_pg_depend& member) {
+                       found |= member.deptype == DEPENDENCY_EXTENSION &&
+                                member.classid == RelationRelationId && member.objid == relation;
+                     });
+  return found;
+}
+
+// Tables that depend on a member of the extension, and are no members.
+void collect_tables(const Catalogue& catalogue, const FormData_pg_depend& member, Tables* tables) {
+  if (member.deptype != DEPENDENCY_EXTENSION) return;
+  for_each_dependent(catalogue.depends, catalogue.snapshot, member.classid, member.objid,
+                     [&](const FormData_pg_depend& dependent) {
+                       if (dependent.classid == RelationRelationId && dependent.objsubid == 0 &&
+                           dependent.deptype == DEPENDENCY_NORMAL &&
+                           !is_member(catalogue, dependent.objid))
+                         note_if_table(catalogue.snapshot, dependent.objid, tables);
+                     });
+}
+
 void refuse_to_drop_tables(Oid extension) {
-  Snapshot snapshot = before_the_command();
-  Relation depends = table_open(DependRelationId, AccessShareLock);
+  const Catalogue catalogue{table_open(DependRelationId, AccessShareLock), before_the_command(),
+                            extension};
   Tables tables{};
   initStringInfo(&tables.names);
   for_each_dependent(
-      depends, snapshot, ExtensionRelationId, extension, [&](const FormData_pg_depend& member) {
-        if (member.deptype != DEPENDENCY_EXTENSION) return;
-        for_each_dependent(depends, snapshot, member.classid, member.objid,
-                           [&](const FormData_pg_depend& dependent) {
-                             if (dependent.classid == RelationRelationId &&
-                                 dependent.objsubid == 0 && dependent.deptype == DEPENDENCY_NORMAL)
-                               note_if_table(snapshot, dependent.objid, &tables);
-                           });
-      });
-  table_close(depends, AccessShareLock);
-  UnregisterSnapshot(snapshot);
+      catalogue.depends, catalogue.snapshot, ExtensionRelationId, extension,
+      [&](const FormData_pg_depend& member) { collect_tables(catalogue, member, &tables); });
+  UnregisterSnapshot(catalogue.snapshot);
+  table_close(catalogue.depends, AccessShareLock);
   if (tables.count != 0)
     error_tables_partitioned(tables.names.data, std::max(0, tables.count - kNamed));
 }

@@ -1,12 +1,13 @@
-// Every error that a user can cause: SQLSTATE, detail with the numbers, hint with one action.
-// Kept apart from the callers, so that their hot paths hold no message.
+// Every error and notice that a user can cause: SQLSTATE, detail with the numbers, hint with one
+// action. Kept apart from the callers, so that their hot paths hold no message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace snowflake::pg {
 
-// Configuration, at server start
+// Settings, at server start
 [[noreturn]] void error_invalid_layout(const char* layout, int tick_ms, const char* epoch,
                                        const char* detail);
 [[noreturn]] void error_owned_shards_outside_layout(const char* owned);
@@ -15,6 +16,7 @@ void warn_epoch_in_future(const char* epoch);
 
 // State of the server or the database
 [[noreturn]] void error_not_preloaded();
+[[noreturn]] void error_no_memory(size_t bytes);
 [[noreturn]] void error_not_installed();
 [[noreturn]] void error_other_extension();
 [[noreturn]] void error_too_many_databases();
@@ -25,14 +27,19 @@ void warn_epoch_in_future(const char* epoch);
 [[noreturn]] void error_extension_recreated();
 [[noreturn]] void error_mark_unset(int64_t stored);
 [[noreturn]] void error_seal_unset();
-[[noreturn]] void error_seal_restored(int64_t here, int64_t dumped);
+[[noreturn]] void error_seal_restored(int64_t local, int64_t dumped);
 [[noreturn]] void error_seal_contradicted(int64_t sealed);
+[[noreturn]] void error_not_a_seal(int64_t presented);
+[[noreturn]] void error_may_not_present();
+void notice_sealed();
+void warn_may_meet_others(const char* sign);
 
 // Arguments
 [[noreturn]] void error_shard_null();
 [[noreturn]] void error_shard_unset();
 [[noreturn]] void error_shard_range(int shard);
 [[noreturn]] void error_shard_not_owned(int shard);
+[[noreturn]] void error_region_range(int region);
 [[noreturn]] void error_count(int count);
 [[noreturn]] void error_count_null();
 [[noreturn]] void error_sequence_range(int sequence);
@@ -40,16 +47,18 @@ void warn_epoch_in_future(const char* epoch);
 [[noreturn]] void error_foreign_id(int64_t id);
 [[noreturn]] void error_id_null();
 [[noreturn]] void error_timestamp(int64_t timestamp);
-[[noreturn]] void error_observe_ahead(int64_t id, int64_t id_ms, int64_t clock_ms);
-[[noreturn]] void error_observe_exhausted(int64_t id);
+[[noreturn]] void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms);
+void notice_nothing_observed();
 
 // The clock
 [[noreturn]] void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms,
                                      int64_t needed_ms);
 [[noreturn]] void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms,
                                         int64_t waited_ms);
+[[noreturn]] void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms);
 [[noreturn]] void error_clock_jumped(int64_t jump_ms);
 [[noreturn]] void error_clock_before_epoch(int64_t clock_ms);
 [[noreturn]] void error_exhausted();
+void log_clock_accepted(int64_t drift_ms);
 
 }  // namespace snowflake::pg

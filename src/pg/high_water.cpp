@@ -3,90 +3,97 @@
 #include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/errors.hpp"
+#include "pg/lost_marks.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/sequence_page.hpp"
-#include "pg/session.hpp"
+#include "pg/session_events.hpp"
 #include "pg/settings.hpp"
+#include "pg/state_sequences.hpp"
 
 namespace snowflake::pg {
 
+constinit MarkHold hold{};
+
+void forget_hold() {
+  hold.attached = false;
+}
+
 namespace {
 
-int64_t reserve_span_ms() {
+int64_t reserve_ms() {
   return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
 }
 
 // A mark can be any number, for a superuser can write it: past the layout's end it is the end.
-uint64_t first_position(uint64_t tick) {
+uint64_t position_at(uint64_t tick) {
   return layout.first_position(std::min(tick, layout.last_minted_tick() + 1));
 }
 
 // The first position that a mark does not cover.
 uint64_t limit_of(int64_t mark_ms) {
-  return mark_ms <= layout.epoch_ms ? 0 : first_position(layout.tick_at(mark_ms));
+  return mark_ms <= layout.epoch_ms ? 0 : position_at(layout.tick_at(mark_ms));
 }
 
 // The first position that is surely unused under a mark that may lie within a tick.
 uint64_t floor_of(int64_t mark_ms) {
-  return mark_ms <= layout.epoch_ms ? 0 : first_position(layout.tick_from(mark_ms));
+  return mark_ms <= layout.epoch_ms ? 0 : position_at(layout.tick_from(mark_ms));
 }
 
-void raise(std::atomic<int64_t>& word, int64_t value) {
-  int64_t seen = word.load(std::memory_order_relaxed);
-  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-  }
+bool is_ahead_of_clock(int64_t mark_ms) {
+  const int64_t clock_ms = wall_clock_ms();
+  if (clock_ms < layout.epoch_ms) return mark_ms > layout.epoch_ms;
+  return layout.tick_of_position(floor_of(mark_ms)) > layout.tick_at(clock_ms) + lead_ticks;
 }
 
-// A mark that we neither wrote nor read before: from an earlier server life, or raised from
-// outside. Called with the page's content lock, so that nobody sees `known_ms` cover a mark before
-// the words are lifted to it.
-void hear(Slot* slot, int64_t stored) {
-  if (stored <= slot->known_ms.load(std::memory_order_relaxed)) return;
-  lift_words(floor_of(stored));
-  raise(slot->floor_ms, stored);
-  raise(slot->known_ms, stored);
+// A mark that we neither wrote nor absorbed before is from an earlier server life, or was raised
+// from outside: the words are raised to it, or, where it is ahead of the clock, left alone (false).
+// Called with the page's content lock, so that nobody sees highest_mark_ms cover a mark before the
+// words are raised to it.
+bool absorb_stored_mark(DatabaseState& state, int64_t stored_ms) {
+  if (stored_ms <= state.highest_mark_ms.load(std::memory_order_relaxed)) return true;
+  if (is_ahead_of_clock(stored_ms)) return false;
+  raise_floor(state, floor_of(stored_ms));
+  raise_to(state.floor_ms, stored_ms);
+  raise_to(state.highest_mark_ms, stored_ms);
+  return true;
 }
 
-// Looked up anew: ALTER EXTENSION ... DROP SEQUENCE tells nobody. By value: taking a lock may run
-// the callback that clears the session's.
-Members members_now() {
-  session.members = Members{};
-  return session_members();
+// A mark that a rollback would take away.
+bool is_created_here(Relation mark) {
+  return mark->rd_createSubid != InvalidSubTransactionId;
 }
 
 void check_mark(Relation mark) {
   if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
-  if (mark->rd_createSubid == InvalidSubTransactionId && storage_is_uncommitted(mark))
-    error_mark_uncommitted();
+  if (!is_created_here(mark) && storage_is_uncommitted(mark)) error_mark_uncommitted();
   // After a rollback the old mark would be in force again, and not know of ids that this one
   // covers.
-  if (mark->rd_createSubid != InvalidSubTransactionId && dropped_in_this_transaction())
-    error_extension_recreated();
+  if (is_created_here(mark) && dropped_in_this_transaction()) error_extension_recreated();
 }
 
-Relation open_mark(Oid oid, LOCKMODE mode) {
-  LockRelationOid(oid, mode);
+Relation open_mark(Oid oid) {
+  LockRelationOid(oid, RowExclusiveLock);
   Relation mark = try_relation_open(oid, NoLock);
   if (mark == nullptr) {
-    // Dropped under us: look the members up again.
-    UnlockRelationOid(oid, mode);
-    session.members = Members{};
-    session.attached = false;
+    // Dropped under us: look the sequences up again.
+    UnlockRelationOid(oid, RowExclusiveLock);
+    forget_state_sequences();
+    forget_hold();
   }
   return mark;
 }
 
-// The mark as the database's other sessions hold it, or null. Finding the members and reading the
+// The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
 // seal is most of what a session's first call costs; where somebody did both within a second, only
-// the mark itself is looked at, and with all that attach() asks of it. That it is still the member
-// is checked before it is written.
+// the mark itself is looked at, and with all that attach() asks of it. That it still belongs to the
+// extension is checked before it is written.
 Relation open_known_mark() {
-  watch_session();
-  Slot* const slot = find_slot();
-  if (slot == nullptr || !seal_checked_lately(*slot)) return nullptr;
-  const MarkIdentity known = mark_of(*slot);
+  watch_session_events();
+  DatabaseState* const state = find_database_state();
+  if (state == nullptr || !seal_checked_lately(*state)) return nullptr;
+  const MarkIdentity known = mark_of(*state);
   if (!OidIsValid(known.relation)) return nullptr;
-  Relation mark = open_mark(known.relation, RowExclusiveLock);
+  Relation mark = open_mark(known.relation);
   if (mark == nullptr ||
       (mark->rd_rel->relkind == RELKIND_SEQUENCE && mark->rd_rel->relfilenode == known.storage))
     return mark;
@@ -99,201 +106,168 @@ uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
 
+// The limit is read before the generation is compared: one that was published later belongs to a
+// later generation, and is not taken.
 void take_limit(bool more_is_written) {
-  session.limit = session.slot->limit.read();
-  session.attention = more_is_written || session.limit < half_reserve()
-                          ? session.limit
-                          : session.limit - half_reserve();
+  const uint64_t limit = hold.state->limit.read();
+  if (!hold.good()) {
+    forget_hold();
+    return;
+  }
+  hold.limit = limit;
+  hold.region = static_cast<uint32_t>(own_region);
+  hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
 }
 
 // What the mark said, and what it says now.
-struct Raised {
+struct MarkUpdate {
   int64_t before;
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
+  bool ahead;  // somebody has set it ahead of the clock: it stays as it is, and is not to be used
 };
 
 // Raises the mark to `wanted` where it is less than `least` beyond `needed`.
-Raised raise_page(Relation mark, Slot* slot, int64_t needed, int64_t least, int64_t wanted) {
+MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
+  DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  Raised raised{};
-  raised.before = page.value();
-  raised.before_lsn = page.lsn();
-  hear(slot, raised.before);
-  // known_ms is at least every published limit: where the stored value is below, it was lowered.
-  raised.after = std::max(raised.before, slot->known_ms.load(std::memory_order_relaxed));
-  if (raised.after - needed < least) raised.after = std::max(raised.after, wanted);
-  raised.after_lsn = raised.before_lsn;
-  if (raised.after > raised.before) {
-    raised.after_lsn = page.write(mark, raised.after);
-    raise(slot->known_ms, raised.after);
+  MarkUpdate update{};
+  update.before = update.after = page.value();
+  update.before_lsn = update.after_lsn = page.lsn();
+  update.ahead = !absorb_stored_mark(state, update.before);
+  if (!update.ahead) {
+    // Every published limit is at most highest_mark_ms: where the stored value is below, it was
+    // lowered.
+    update.after = std::max(update.before, state.highest_mark_ms.load(std::memory_order_relaxed));
+    if (update.after - needed < least) update.after = std::max(update.after, wanted);
+    if (update.after > update.before) {
+      update.after_lsn = page.write(mark, update.after);
+      raise_to(state.highest_mark_ms, update.after);
+    }
+    if (is_created_here(mark)) note_lost_mark(update.after);
   }
   page.close();
-  return raised;
+  return update;
 }
 
 // A reserve beyond the position, unless half of one is there.
-Raised extend_page(Relation mark, uint64_t position) {
+MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
-  const int64_t reserve = reserve_span_ms();
-  return raise_page(mark, session.slot, needed, reserve / 2, needed + reserve);
+  return update_mark(mark, needed, reserve_ms() / 2, needed + reserve_ms());
 }
 
 // Whether the session's hold on the mark, which is locked, is still good. That settles what
 // invalidation messages have made it doubt meanwhile.
-bool still_ours(Relation mark) {
-  session.attached =
-      session.slot->generation.load(std::memory_order_relaxed) == session.generation &&
-      mark->rd_rel->relfilenode == session.mark_storage;
-  return session.attached;
+bool revalidate(Relation mark) {
+  hold.attached = hold.state->generation.load(std::memory_order_relaxed) == hold.generation &&
+                  mark->rd_rel->relfilenode == hold.mark.storage;
+  return hold.attached;
 }
 
-void publish(int64_t mark_ms) {
-  LWLockAcquire(state->lock, LW_EXCLUSIVE);
-  if (session.holds_limit()) {
-    session.slot->limit.publish(limit_of(mark_ms));
-  } else {
-    session.attached = false;
-  }
-  LWLockRelease(state->lock);
-}
-
-// Makes `position` mintable, and writes ahead what will be wanted next.
-void raise_and_publish(Relation mark, uint64_t position) {
-  const Raised raised = extend_page(mark, position);
+// Makes `position` mintable, and writes ahead what will be wanted next. Where the stored mark is
+// ahead of the clock, nothing, and returns it.
+int64_t extend_and_publish(Relation mark, uint64_t position) {
+  const MarkUpdate update = extend_mark(mark, position);
+  if (update.ahead) return update.before;
   // What was written early is flushed by now as a rule, and then nothing here touches the disk.
-  const bool early = limit_of(raised.before) > position;
-  XLogFlush(early ? raised.before_lsn : raised.after_lsn);
-  if (raised.after_lsn != raised.before_lsn && early) XLogSetAsyncXactLSN(raised.after_lsn);
-  publish(early ? raised.before : raised.after);
-  if (session.attached) take_limit(early && raised.after > raised.before);
+  const bool early = limit_of(update.before) > position;
+  XLogFlush(early ? update.before_lsn : update.after_lsn);
+  if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
+  const int64_t flushed_ms = early ? update.before : update.after;
+  if (publish_limit(*hold.state, hold.generation, limit_of(flushed_ms))) {
+    take_limit(early && update.after > update.before);
+  } else {
+    forget_hold();
+  }
+  return 0;
 }
 
-void withdraw_limit(Slot* slot) {
-  LWLockAcquire(state->lock, LW_EXCLUSIVE);
-  slot->seal_checked.store(0, std::memory_order_relaxed);
-  slot->mark = slot->mark_storage = InvalidOid;
-  slot->limit.withdraw();
-  slot->generation.fetch_add(1, std::memory_order_release);
-  LWLockRelease(state->lock);
-  session.attached = false;
-}
-
-bool is_mark(Oid relation) {
-  if (get_rel_relkind(relation) != RELKIND_SEQUENCE) return false;
-  const char* name = get_rel_name(relation);
-  if (name == nullptr || strcmp(name, "high_water") != 0) return false;
-  const Oid extension = getExtensionOfObject(RelationRelationId, relation);
-  return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
-}
-
-constinit object_access_hook_type previous_access_hook = nullptr;
-
-// A DROP never fails for this: where all slots are taken, nothing can mint here either.
-void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, void* argument) {
-  if (previous_access_hook) previous_access_hook(access, catalogue, object, part, argument);
-  if (access != OAT_DROP || catalogue != RelationRelationId || part != 0 || state == nullptr ||
-      !is_mark(object))
-    return;
-  Slot* const slot = find_or_try_slot();
-  if (slot == nullptr) return;
-  Relation mark = relation_open(object, NoLock);  // the DROP holds it locked
-  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  hear(slot, page.value());
-  page.close();
-  relation_close(mark, NoLock);
+// The mark is another's by now: every session has to look for it anew.
+void give_up_mark() {
+  withdraw_limit(*hold.state);
+  forget_hold();
 }
 
 }  // namespace
 
-void install_drop_hook() {
-  previous_access_hook = object_access_hook;
-  object_access_hook = before_drop;
-}
-
-void attach() {
+void attach(WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  if (state == nullptr) error_not_preloaded();
+  if (shared_state == nullptr) error_not_preloaded();
 
   Relation mark = open_known_mark();
-  const bool known_already = mark != nullptr;
-  // One lock at a time: DROP EXTENSION takes those of all members, in an order of its own.
+  const bool seal_known = mark != nullptr;
+  // One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
   while (mark == nullptr) {
-    const Members members = members_now();
-    if (check_seal(members)) mark = open_mark(members.high_water, RowExclusiveLock);
+    const StateSequences sequences = current_state_sequences();
+    if (check_seal(sequences)) mark = open_mark(sequences.high_water);
   }
   check_mark(mark);
 
-  Slot* const slot = find_or_take_slot();
+  DatabaseState* const state = find_or_take_database_state();
+  if (state == nullptr) error_too_many_databases();
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  const int64_t stored = page.value();
-  const int64_t known = slot->known_ms.load(std::memory_order_relaxed);
-  if (stored < layout.epoch_ms && known == 0) {
-    page.close();
-    error_mark_unset(stored);
-  }
-  hear(slot, stored);
+  const int64_t stored_ms = page.value();
+  const bool unset =
+      stored_ms < layout.epoch_ms && state->highest_mark_ms.load(std::memory_order_relaxed) == 0;
+  const bool absorbed = !unset && absorb_stored_mark(*state, stored_ms);
   page.close();
-
-  const Oid oid = RelationGetRelid(mark);
-  const Oid storage = mark->rd_rel->relfilenode;
-  LWLockAcquire(state->lock, LW_EXCLUSIVE);
-  if (slot->mark != oid || slot->mark_storage != storage || stored < known) {
-    slot->mark = oid;
-    slot->mark_storage = storage;
-    slot->limit.withdraw();
-    slot->generation.fetch_add(1, std::memory_order_release);
+  if (unset) error_mark_unset(stored_ms);
+  if (!absorbed) {
+    relation_close(mark, RowExclusiveLock);
+    wait_for_mark(stored_ms, budget);
+    return;
   }
-  session.slot = slot;
-  session.mark = oid;
-  session.mark_storage = storage;
-  session.generation = slot->generation.load(std::memory_order_relaxed);
-  LWLockRelease(state->lock);
 
-  if (!known_already) note_seal_checked(*slot);
+  hold.state = state;
+  hold.words = words_of(*state);
+  hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
+  hold.generation = bind_mark(*state, hold.mark, stored_ms);
+  hold.attached = true;
+  if (!seal_known) note_seal_checked(*state);
   take_limit(false);
-  session.attached = true;
   relation_close(mark, RowExclusiveLock);
 }
 
-void extend_limit(uint64_t position) {
+void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
   // Somebody else may have done it.
-  if (session.holds_limit() && session.slot->limit.read() > position) {
+  if (hold.good() && hold.state->limit.read() > position) {
     take_limit(false);
     return;
   }
   look_at_clock();
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
 
-  Relation mark = open_mark(session.mark, RowExclusiveLock);
+  Relation mark = open_mark(hold.mark.relation);
   if (mark == nullptr) return;
   check_mark(mark);
-  if (still_ours(mark)) {
-    const Members members = members_now();
-    if (members.high_water != session.mark || !seal_still_holds(members)) {
-      withdraw_limit(session.slot);
-    } else if (still_ours(mark)) {
-      raise_and_publish(mark, position);
+  int64_t ahead_ms = 0;
+  if (revalidate(mark)) {
+    const StateSequences sequences = current_state_sequences();
+    if (sequences.high_water != hold.mark.relation || !seal_still_holds(sequences)) {
+      give_up_mark();
+    } else if (revalidate(mark)) {
+      ahead_ms = extend_and_publish(mark, position);
     }
   }
   // Kept until the limit is published: a DROP EXTENSION that gets the lock has seen the last of
   // them.
   relation_close(mark, RowExclusiveLock);
+  if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
 }
 
 void extend_early(uint64_t position) {
-  session.attention = session.limit;  // one attempt; whoever reaches the limit does without it
+  hold.extend_early_at = hold.limit;  // one attempt; whoever reaches the limit does without it
   look_at_clock();
-  const Oid oid = session.mark;
+  const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || !ConditionalLockRelationOid(oid, RowExclusiveLock)) return;
   Relation mark = try_relation_open(oid, NoLock);
   if (mark != nullptr) {
-    const Members members = session.members;  // locking may run the callback that clears it
-    if (still_ours(mark) && (!members.complete() || seal_still_holds(members))) {
-      const Raised raised = extend_page(mark, position);
-      if (raised.after > raised.before) XLogSetAsyncXactLSN(raised.after_lsn);
+    const StateSequences sequences = remembered_state_sequences();
+    if (revalidate(mark) && (!sequences.complete() || seal_still_holds(sequences))) {
+      const MarkUpdate update = extend_mark(mark, position);
+      if (update.after > update.before) XLogSetAsyncXactLSN(update.after_lsn);
     }
     relation_close(mark, NoLock);
   }
@@ -301,23 +275,43 @@ void extend_early(uint64_t position) {
 }
 
 void raise_mark(int64_t ms) {
+  WaitBudget budget;
   for (;;) {
-    if (!session.holds_limit()) attach();
-    Relation mark = open_mark(session.mark, RowExclusiveLock);
+    if (!hold.good()) {
+      attach(budget);
+      continue;
+    }
+    Relation mark = open_mark(hold.mark.relation);
     if (mark == nullptr) continue;
     check_mark(mark);
     bool done = false;
-    if (still_ours(mark)) {
-      done = members_now().high_water == session.mark;
+    if (revalidate(mark)) {
+      done = current_state_sequences().high_water == hold.mark.relation;
       if (done) {
-        XLogFlush(raise_page(mark, session.slot, ms, 0, ms).after_lsn);
+        XLogFlush(update_mark(mark, ms, 0, ms).after_lsn);
       } else {
-        withdraw_limit(session.slot);
+        give_up_mark();
       }
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
   }
+}
+
+int64_t mark_ahead_of_clock() {
+  const StateSequences sequences = known_state_sequences();
+  LockRelationOid(sequences.high_water, AccessShareLock);
+  Relation mark = try_relation_open(sequences.high_water, NoLock);
+  int64_t stored_ms = 0;
+  if (mark != nullptr) {
+    stored_ms = SequencePage::read(mark);
+    relation_close(mark, NoLock);
+  }
+  UnlockRelationOid(sequences.high_water, AccessShareLock);
+  const DatabaseState* const state = find_database_state();
+  const int64_t highest_ms =
+      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
+  return stored_ms > highest_ms && is_ahead_of_clock(stored_ms) ? stored_ms : 0;
 }
 
 }  // namespace snowflake::pg

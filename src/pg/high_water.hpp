@@ -3,39 +3,65 @@
 // The mark is the value of sequence snowflake.high_water, in ms since 1970. A position may be
 // claimed only below the *published limit*, a mark whose WAL record has been flushed. So whatever
 // PostgreSQL recovers (a crash, a promotion, a backup) has a mark above every id that was ever
-// returned, and loading lifts the words to it.
+// returned, and the first session to come absorbs it: it raises the words to it.
 //
 // Invariants
 //  1. stored >= published limit, always: the page is written and flushed first.
-//  2. The words are lifted to a mark before a limit that follows from it is published (release),
+//  2. The words are raised to a mark before a limit that follows from it is published (release),
 //     and a claimer reads the limit (acquire) before the word.
-//  3. stored never goes down by our doing; where somebody lowered it, limits are withdrawn (a new
+//  3. stored never goes down by our doing; where somebody lowered it, the limit is withdrawn (a new
 //     generation) and the mark is written again before anything is minted.
 //  4. A mark is never written above now + max_lead + reserve, and never by a call that then fails.
+//  5. A stored mark more than max_lead ahead of the clock is not absorbed, and nothing is written
+//     or published beside it: calls wait until the clock is there. Whoever lowers it again leaves
+//     no trace of it.
 #pragma once
 
 #include <cstdint>
 
+#include "pg/database_state.hpp"
+#include "pg/wait.hpp"
+
 namespace snowflake::pg {
 
-// Takes note of a mark that is being dropped, so that an extension created later in this server
-// life starts above it even where nothing has been minted since the start.
-void install_drop_hook();
+// A session's hold on the database's mark. Only high_water.cpp writes it; region and limit are
+// taken together, and a claim is bounded by the one and stamped with the other.
+struct MarkHold {
+  bool attached;
+  DatabaseState* state;
+  Shard* words;
+  MarkIdentity mark;
+  uint32_t generation;
+  uint32_t region;
+  uint64_t limit;            // as published when last looked; it only rises within a generation
+  uint64_t extend_early_at;  // from this position on, see to the mark after a claim
+
+  bool good() const {
+    return attached && state->generation.load(std::memory_order_relaxed) == generation;
+  }
+};
+
+extern MarkHold hold;
+void forget_hold();
 
 // Takes hold of the database's mark: finds it and checks the seal, unless another session did both
-// within a second, reads it, and lifts the words where this server life had not heard of it yet.
-// Writes nothing.
-void attach();
+// within a second, reads it, and absorbs it where this server life had not heard of it yet. Writes
+// nothing. The hold may not be good afterwards: call again.
+void attach(WaitBudget& budget);
 
 // Makes `position` mintable: publishes a limit above it, writing and flushing the mark if need be.
-// The caller claims again afterwards; the session may have lost its hold.
-void extend_limit(uint64_t position);
+// The caller claims again afterwards; the hold may have been lost.
+void extend_limit(uint64_t position, WaitBudget& budget);
 
 // Called with a position that was claimed: writes the mark ahead of time if that is due, and leaves
 // the flush to the WAL writer. Never waits for a lock and never fails.
 void extend_early(uint64_t position);
 
-// Makes the mark at least `ms` and returns when that is durable. The words are the caller's affair.
+// Makes the mark at least `ms`, which is no more than max_lead and a tick ahead of the clock, and
+// returns when that is durable. The words are not touched.
 void raise_mark(int64_t ms);
+
+// The mark that is stored, where it is so far ahead that calls wait for it; else 0. For views.
+int64_t mark_ahead_of_clock();
 
 }  // namespace snowflake::pg

@@ -1,4 +1,4 @@
-// next_id(), next_ids(), last_id().
+// next_id(), next_ids(), next_id_near(), last_id().
 //
 // The hot path is a clock read and one compare-and-swap; everything else is checked against values
 // that the backend holds, and found out again only where the claim is refused.
@@ -7,7 +7,8 @@
 #include "pg/clock_watch.hpp"
 #include "pg/errors.hpp"
 #include "pg/high_water.hpp"
-#include "pg/session.hpp"
+#include "pg/pending_counters.hpp"
+#include "pg/seal_check.hpp"
 #include "pg/settings.hpp"
 #include "pg/wait.hpp"
 #include "pg/postgres.hpp"
@@ -16,7 +17,21 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr int kMaxCount = 1000000;
+// A shard that this session drove ahead of the clock, or -1, and the time that it reached: no later
+// id of it is older.
+struct Burst {
+  int shard;
+  int64_t reached_ms;
+};
+constinit Burst burst{-1, 0};
+
+constinit uint64_t last_tick = 0;  // of the exact clock, at the last call
+
+struct LastId {
+  bool minted;
+  int64_t id;
+};
+constinit LastId last{};
 
 void check_may_write(const char* function) {
   if (XactReadOnly) [[unlikely]]
@@ -26,7 +41,7 @@ void check_may_write(const char* function) {
 }
 
 void check_shard(int shard) {
-  if (state == nullptr) [[unlikely]]
+  if (shared_state == nullptr) [[unlikely]]
     error_not_preloaded();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     error_shard_range(shard);
@@ -50,56 +65,70 @@ constexpr int64_t kCoarseMs = 60;
 // A shard that is ahead of the clock gives the same id whatever the clock says up to there: a burst
 // can do without the exact reading, which is most of what an id costs.
 inline Reading clock_for(int shard) {
-  if (shard == session.ahead_shard) {
+  if (shard == burst.shard) {
     const int64_t ms = coarse_clock_ms();
-    if (ms + kCoarseMs < session.ahead_ms && ms >= layout.epoch_ms) return {ms, false};
-    session.ahead_shard = -1;
+    if (ms + kCoarseMs < burst.reached_ms && ms >= layout.epoch_ms) return {ms, false};
+    burst.shard = -1;
   }
   return exact_clock();
 }
 
-uint64_t tick_of(const Reading& clock) {
+uint64_t current_tick(const Reading& clock) {
   if (clock.ms < layout.epoch_ms) [[unlikely]]
     error_clock_before_epoch(clock.ms);
   const uint64_t tick = layout.tick_at(clock.ms);
   if (tick > layout.last_minted_tick()) [[unlikely]]
     error_exhausted();
   if (clock.exact) {
-    if (tick < session.last_now) [[unlikely]]
+    if (tick < last_tick) [[unlikely]]
       look_at_clock();
-    session.last_now = tick;
+    last_tick = tick;
   }
   return tick;
 }
 
+// What was claimed, from which word, and in which region it was minted.
+struct Minted {
+  Claim claim;
+  Shard* word;
+  uint32_t region;
+};
+
 // Claims between one and `wanted` ids, waiting for the clock and extending the mark as need be.
-inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead, Reading clock) {
-  Patience patience;
+inline Minted claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock) {
+  WaitBudget budget;
   for (;; clock = exact_clock()) {
-    if (!session.holds_limit()) [[unlikely]] {
-      attach();
+    if (!hold.good()) [[unlikely]] {
+      attach(budget);
       continue;
     }
-    const Bounds bounds{tick_of(clock), lead, session.limit,
+    Shard& word = word_of(hold.words, shard);
+    const uint32_t region = hold.region;
+    const Bounds bounds{current_tick(clock), lead, hold.limit,
                         static_cast<uint64_t>(sequence_spread)};
-    const Claim claim = word.claim(layout, bounds, wanted);
-    if (claim.outcome == Outcome::claimed) [[likely]] {
-      if (claim.last() >= session.attention) [[unlikely]]
-        extend_early(claim.last());
-      return claim;
+    const Claim claimed = word.claim(layout, bounds, wanted);
+    if (claimed.outcome == Outcome::claimed) [[likely]] {
+      if (claimed.last() >= hold.extend_early_at) [[unlikely]]
+        extend_early(claimed.last());
+      return {claimed, &word, region};
     }
     if (!clock.exact) continue;  // only the exact clock refuses
-    switch (claim.outcome) {
+    switch (claimed.outcome) {
       case Outcome::at_limit:
-        extend_limit(claim.first);
+        extend_limit(claimed.first, budget);
         break;
       case Outcome::ahead_of_clock:
-        wait_for_clock(shard, word, claim.first, lead, patience);
+        wait_for_clock(shard, word, claimed.first, lead, budget);
         break;
       default:
         error_exhausted();
     }
   }
+}
+
+void remember(uint64_t id) {
+  last.minted = true;
+  last.id = static_cast<int64_t>(id);
 }
 
 // Flattened, so that a claim is not handed around in memory. The clock is read first: the checks
@@ -109,65 +138,57 @@ inline Claim claim(uint32_t shard, Shard& word, uint64_t wanted, uint64_t lead, 
   check_may_write(function);
   check_shard(shard);
   const auto number = static_cast<uint32_t>(shard);
-  Shard& word = word_of(number);
-  const Claim claimed = claim(number, word, 1, lead_ticks, clock);
-  const uint64_t id = layout.id(claimed.first, number);
-  account(word, claimed, 0, id);
-  if (claimed.borrowed != 0) {
-    session.ahead_shard = shard;
-    session.ahead_ms = layout.ms_of_tick(layout.tick_of_position(claimed.first));
+  const Minted minted = claim(number, 1, lead_ticks, clock);
+  const uint64_t id = layout.id(minted.claim.first, minted.region, number);
+  account(*minted.word, minted.claim, 0, id);
+  if (minted.claim.borrowed != 0) {
+    burst = {shard, layout.ms_of_tick(layout.tick_of_position(minted.claim.first))};
   }
-  session.minted = true;
-  session.last_id = static_cast<int64_t>(id);
-  return session.last_id;
+  remember(id);
+  return last.id;
 }
 
 // A batch may use half of the lead, so that single calls find room beside it.
 void next_ids(int shard, int count, int64_t* out) {
   const auto number = static_cast<uint32_t>(shard);
-  Shard& word = word_of(number);
   auto left = static_cast<uint64_t>(count);
   uint64_t batches = 1;
   while (left > 0) {
     CHECK_FOR_INTERRUPTS();
-    const Claim claimed = claim(number, word, left, lead_ticks / 2, exact_clock());
-    const uint64_t last_id = layout.id(claimed.last(), number);
-    write_ids(layout, number, claimed.first, claimed.count, out);
-    account(word, claimed, batches, last_id);
-    session.minted = true;
-    session.last_id = static_cast<int64_t>(last_id);
-    out += claimed.count;
-    left -= claimed.count;
+    const Minted minted = claim(number, left, lead_ticks / 2, exact_clock());
+    const uint64_t last_id = layout.id(minted.claim.last(), minted.region, number);
+    write_ids(layout, minted.region, number, minted.claim.first, minted.claim.count, out);
+    account(*minted.word, minted.claim, batches, last_id);
+    remember(last_id);
+    out += minted.claim.count;
+    left -= minted.claim.count;
     batches = 0;
   }
 }
 
-}  // namespace
-
-SF_SQL_FUNCTION(next_id) {
-  if (PG_ARGISNULL(0)) [[unlikely]] {
-    if (state == nullptr) error_not_preloaded();
-    error_shard_null();
+// Makes the next id of the shard greater than `after`, once that is no more than `lead` ahead of
+// the clock: so nobody can throw a shard ahead with an id from the future.
+void advance_past(int shard, int64_t after, uint64_t lead) {
+  require_seal();
+  if (!layout.contains(static_cast<uint64_t>(after))) error_foreign_id(after);
+  const auto number = static_cast<uint32_t>(shard);
+  WaitBudget budget;
+  for (;;) {
+    if (!hold.good()) {
+      attach(budget);
+      continue;
+    }
+    const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),
+                                                       layout.place(hold.region, number));
+    if (layout.tick_of_position(floor) <= current_tick(exact_clock()) + lead) {
+      word_of(hold.words, number).raise_floor(floor);
+      return;
+    }
+    wait_for_id(after, floor, lead, budget);
   }
-  PG_RETURN_INT64(next_id(PG_GETARG_INT32(0), "next_id()"));
 }
 
-SF_SQL_FUNCTION(next_id_default) {
-  if (state == nullptr) error_not_preloaded();
-  if (default_shard < 0) error_shard_unset();
-  PG_RETURN_INT64(next_id(default_shard, "next_id()"));
-}
-
-SF_SQL_FUNCTION(next_ids) {
-  if (state == nullptr) error_not_preloaded();
-  if (PG_ARGISNULL(0)) error_shard_null();
-  if (PG_ARGISNULL(1)) error_count_null();
-  const int shard = PG_GETARG_INT32(0);
-  const int count = PG_GETARG_INT32(1);
-  check_may_write("next_ids()");
-  check_shard(shard);
-  if (count < 1 || count > kMaxCount) error_count(count);
-
+Datum array_of_ids(int shard, int count) {
   // Filled in place: construct_array() would want an array of Datum to copy from.
   const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(int64_t) * static_cast<Size>(count);
   const auto array = static_cast<ArrayType*>(palloc(size));
@@ -181,10 +202,68 @@ SF_SQL_FUNCTION(next_ids) {
   PG_RETURN_ARRAYTYPE_P(array);
 }
 
+void check_batch(FunctionCallInfo fcinfo) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (PG_ARGISNULL(0)) error_shard_null();
+  if (PG_ARGISNULL(1)) error_count_null();
+  check_may_write("next_ids()");
+  check_shard(PG_GETARG_INT32(0));
+  const int count = PG_GETARG_INT32(1);
+  if (count < 1 || count > kMaxBatch) error_count(count);
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(next_id) {
+  if (PG_ARGISNULL(0)) [[unlikely]] {
+    if (shared_state == nullptr) error_not_preloaded();
+    error_shard_null();
+  }
+  PG_RETURN_INT64(next_id(PG_GETARG_INT32(0), "next_id()"));
+}
+
+SF_SQL_FUNCTION(next_id_default) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (default_shard < 0) error_shard_unset();
+  PG_RETURN_INT64(next_id(default_shard, "next_id()"));
+}
+
+SF_SQL_FUNCTION(next_id_after) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (PG_ARGISNULL(0)) error_shard_null();
+  const int shard = PG_GETARG_INT32(0);
+  check_may_write("next_id()");
+  check_shard(shard);
+  if (!PG_ARGISNULL(1)) advance_past(shard, PG_GETARG_INT64(1), lead_ticks);
+  PG_RETURN_INT64(next_id(shard, "next_id()"));
+}
+
+SF_SQL_FUNCTION(next_id_near) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (PG_ARGISNULL(0)) error_id_null();
+  check_may_write("next_id_near()");
+  require_seal();
+  const int64_t id = PG_GETARG_INT64(0);
+  if (!layout.contains(static_cast<uint64_t>(id))) error_foreign_id(id);
+  const uint32_t shard = layout.shard_of(static_cast<uint64_t>(id));
+  PG_RETURN_INT64(next_id(static_cast<int>(shard), "next_id_near()"));
+}
+
+SF_SQL_FUNCTION(next_ids) {
+  check_batch(fcinfo);
+  return array_of_ids(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
+}
+
+SF_SQL_FUNCTION(next_ids_after) {
+  check_batch(fcinfo);
+  if (!PG_ARGISNULL(2)) advance_past(PG_GETARG_INT32(0), PG_GETARG_INT64(2), lead_ticks / 2);
+  return array_of_ids(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
+}
+
 SF_SQL_FUNCTION(last_id) {
-  if (state == nullptr) error_not_preloaded();
-  if (!session.minted) error_no_last_id();
-  PG_RETURN_INT64(session.last_id);
+  if (shared_state == nullptr) error_not_preloaded();
+  if (!last.minted) error_no_last_id();
+  PG_RETURN_INT64(last.id);
 }
 
 }  // namespace snowflake::pg

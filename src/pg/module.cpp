@@ -1,6 +1,6 @@
-#include "pg/clock_watch.hpp"
 #include "pg/drop_guard.hpp"
-#include "pg/high_water.hpp"
+#include "pg/lost_marks.hpp"
+#include "pg/postmaster_memory.hpp"
 #include "pg/settings.hpp"
 #include "pg/shared_state.hpp"
 #include "pg/postgres.hpp"
@@ -20,7 +20,7 @@ PGDLLEXPORT void _PG_init(void);
 void _PG_init(void) {
   if (!process_shared_preload_libraries_in_progress) return;
   snowflake::pg::define_settings();
-  snowflake::pg::install_clock_watch();
+  snowflake::pg::map_postmaster_memory();
   snowflake::pg::install_shared_state();
   snowflake::pg::install_drop_hook();
   snowflake::pg::install_drop_guard();

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "core/clock.hpp"
+#include "core/keyed_max.hpp"
 #include "core/layout.hpp"
 #include "core/limit.hpp"
 #include "core/seal.hpp"
@@ -32,6 +33,7 @@ extern "C" {
 #include "catalog/pg_database.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_subscription.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/sequence.h"
@@ -49,9 +51,9 @@ extern "C" {
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/datetime.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
@@ -87,13 +89,12 @@ inline bool storage_is_uncommitted(Relation relation) {
 #endif
 }
 
-inline int decode_date_time(char** field, int* ftype, int fields, int* dtype, pg_tm* tm,
-                            fsec_t* fsec, int* tz) {
+// Whether the current role may create schemas in the current database.
+inline bool may_create_in_database() {
 #if PG_VERSION_NUM >= 160000
-  DateTimeErrorExtra extra;
-  return DecodeDateTime(field, ftype, fields, dtype, tm, fsec, tz, &extra);
+  return object_aclcheck(DatabaseRelationId, MyDatabaseId, GetUserId(), ACL_CREATE) == ACLCHECK_OK;
 #else
-  return DecodeDateTime(field, ftype, fields, dtype, tm, fsec, tz);
+  return pg_database_aclcheck(MyDatabaseId, GetUserId(), ACL_CREATE) == ACLCHECK_OK;
 #endif
 }
 

@@ -4,31 +4,27 @@
 #include "core/seal.hpp"
 #include "pg/errors.hpp"
 #include "pg/sequence_page.hpp"
+#include "pg/session_events.hpp"
 #include "pg/settings.hpp"
 
 namespace snowflake::pg {
+
+constinit bool seal_is_good = false;
 
 namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
 struct Seals {
-  int64_t here;
+  int64_t local;
   int64_t dumped;
 };
-
-int64_t read_value(Relation relation) {
-  SequencePage page = SequencePage::open(relation, BUFFER_LOCK_SHARE);
-  const int64_t value = page.value();
-  page.close();
-  return value;
-}
 
 // False where the sequence does not exist any more.
 bool read_locked(Oid oid, int64_t* value) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
-    *value = read_value(relation);
+    *value = SequencePage::read(relation);
     relation_close(relation, NoLock);
   }
   UnlockRelationOid(oid, AccessShareLock);
@@ -46,67 +42,67 @@ bool try_read_sequence(Oid oid, int64_t* value) {
 
 bool good(const Seals& seals) {
   const int64_t settings = seal_of(layout);
-  return seals.here == settings && seals.dumped == settings;
+  return seals.local == settings && seals.dumped == settings;
 }
 
 }  // namespace
 
-bool seal_checked_lately(const Slot& slot) {
-  const int64_t checked = slot.seal_checked.load(std::memory_order_relaxed);
+bool seal_checked_lately(const DatabaseState& state) {
+  const int64_t checked = state.seal_checked_us.load(std::memory_order_relaxed);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
 }
 
-void note_seal_checked(Slot& slot) {
-  slot.seal_checked.store(monotonic_us(), std::memory_order_relaxed);
+void note_seal_checked(DatabaseState& state) {
+  state.seal_checked_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-bool check_seal(const Members& members) {
+bool check_seal(const StateSequences& sequences) {
   Seals seals{};
-  if (!read_sequence(members.seal_here, &seals.here) ||
-      !read_sequence(members.seal, &seals.dumped)) {
-    session.members = Members{};
+  if (!read_sequence(sequences.seal_local, &seals.local) ||
+      !read_sequence(sequences.seal, &seals.dumped)) {
+    forget_state_sequences();
     return false;
   }
   if (good(seals)) return true;
-  if (check(layout_of(seals.here)) != LayoutError::none ||
+  if (check(layout_of(seals.local)) != LayoutError::none ||
       check(layout_of(seals.dumped)) != LayoutError::none)
     error_seal_unset();
-  if (seals.here != seals.dumped) error_seal_restored(seals.here, seals.dumped);
-  error_seal_contradicted(seals.here);
+  if (seals.local != seals.dumped) error_seal_restored(seals.local, seals.dumped);
+  error_seal_contradicted(seals.local);
 }
 
-bool seal_still_holds(const Members& members) {
+bool seal_still_holds(const StateSequences& sequences) {
   Seals seals{};
-  return !try_read_sequence(members.seal_here, &seals.here) ||
-         !try_read_sequence(members.seal, &seals.dumped) || good(seals);
+  return !try_read_sequence(sequences.seal_local, &seals.local) ||
+         !try_read_sequence(sequences.seal, &seals.dumped) || good(seals);
 }
 
 void require_seal_slowly() {
-  if (state == nullptr) error_not_preloaded();
-  watch_session();
+  if (shared_state == nullptr) error_not_preloaded();
+  watch_session_events();
 
   // pg_upgrade rebuilds the catalogue first and brings the sequences' values last. What calls us
   // meanwhile, such as a constraint that is weighed against a partition's bound, meets empty
   // tables; all that was ever computed is copied.
   if (IsBinaryUpgrade) {
-    session.sealed = true;
+    seal_is_good = true;
     return;
   }
 
-  // Where another backend has just looked, that will do. A standby's slot is never trusted: what it
-  // replays does not pass through us.
-  Slot* const slot = RecoveryInProgress() ? nullptr : find_slot();
-  if (slot == nullptr || !seal_checked_lately(*slot)) {
+  // Where another backend has just looked, that will do. What a standby knows is never trusted:
+  // what it replays does not pass through us.
+  DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
+  if (state == nullptr || !seal_checked_lately(*state)) {
     Oid mark = InvalidOid;
     for (bool checked = false; !checked;) {
-      const Members members = session_members();
-      mark = members.high_water;
-      checked = check_seal(members);
+      const StateSequences sequences = known_state_sequences();
+      mark = sequences.high_water;
+      checked = check_seal(sequences);
     }
-    // What is noted also says that the slot's mark is the one that belongs to this seal.
-    if (slot != nullptr && mark_of(*slot).relation == mark) note_seal_checked(*slot);
+    // What is noted also says that the state's mark is the one that belongs to this seal.
+    if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
   }
-  session.sealed = true;
+  seal_is_good = true;
 }
 
 }  // namespace snowflake::pg

@@ -4,6 +4,9 @@ namespace snowflake::pg {
 
 namespace {
 
+// As in PostgreSQL's commands/sequence.c, which keeps it to itself.
+constexpr uint32 kSequenceMagic = 0x1717;
+
 Form_pg_sequence_data tuple_of(Page page) {
   const ItemId item = PageGetItemId(page, FirstOffsetNumber);
   const auto tuple = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
@@ -16,9 +19,19 @@ SequencePage SequencePage::open(Relation relation, int buffer_lock_mode) {
   const Buffer buffer = ReadBuffer(relation, 0);
   LockBuffer(buffer, buffer_lock_mode);
   const Page page = BufferGetPage(buffer);
-  if (PageGetMaxOffsetNumber(page) != FirstOffsetNumber)
-    elog(ERROR, "sequence \"%s\" has no tuple", RelationGetRelationName(relation));
+  if (PageGetMaxOffsetNumber(page) != FirstOffsetNumber ||
+      PageGetSpecialSize(page) != MAXALIGN(sizeof(uint32)) ||
+      *reinterpret_cast<const uint32*>(PageGetSpecialPointer(page)) != kSequenceMagic)
+    elog(ERROR, "sequence \"%s\" is not stored as this library knows it",
+         RelationGetRelationName(relation));
   return {buffer};
+}
+
+int64_t SequencePage::read(Relation relation) {
+  SequencePage page = open(relation, BUFFER_LOCK_SHARE);
+  const int64_t value = page.value();
+  page.close();
+  return value;
 }
 
 int64_t SequencePage::value() const {

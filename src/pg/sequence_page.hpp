@@ -3,6 +3,10 @@
 // Not nextval() and setval(): those take a transaction id, so that COMMIT flushes and waits for a
 // synchronous standby, keep a lock to the end of the transaction, and give no LSN. The page that is
 // left behind is one that they can go on with.
+//
+// What a sequence's page looks like is PostgreSQL's internal: one tuple, with a magic number in the
+// page's special space. Every open() checks that, and CREATE EXTENSION checks that SQL sees what
+// was written here and the other way round, so a version that changed it fails loudly and at once.
 #pragma once
 
 #include "pg/postgres.hpp"
@@ -15,6 +19,8 @@ struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, int buffer_lock_mode);
+  // The value, by itself.
+  static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
 
   int64_t value() const;

@@ -4,10 +4,7 @@
 #include "pg/errors_routing.hpp"
 #include "pg/postgres.hpp"
 
-extern "C" {
-Datum snowflake_next_id(PG_FUNCTION_ARGS);
-Datum snowflake_shard_of(PG_FUNCTION_ARGS);
-}
+extern "C" Datum snowflake_next_id_near(PG_FUNCTION_ARGS);
 
 namespace snowflake::pg {
 
@@ -47,8 +44,7 @@ SF_SQL_FUNCTION(set_id) {
   const Datum owner = heap_getattr(row, key, row_type, &null);
   if (null) error_key_null(RelationGetRelationName(relation), key_name);
 
-  Datum minted =
-      DirectFunctionCall1(snowflake_next_id, DirectFunctionCall1(snowflake_shard_of, owner));
+  Datum minted = DirectFunctionCall1(snowflake_next_id_near, owner);
   bool is_null = false;
   return PointerGetDatum(heap_modify_tuple_by_cols(row, row_type, 1, &id, &minted, &is_null));
 }

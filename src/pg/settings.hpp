@@ -8,9 +8,13 @@ namespace snowflake::pg {
 
 // Fixed at server start; the postmaster's copy is inherited by every backend.
 extern Layout layout;
+extern int own_region;  // who mints here
 extern ShardSet owned_shards;
 extern const char* owned_shards_text;
 extern int max_databases;
+
+// How many ids a call of next_ids() may ask for.
+inline constexpr int kMaxBatch = 1000000;
 
 // Changed by a reload.
 extern int max_lead_ms;
@@ -24,6 +28,9 @@ extern int max_wait_ms;
 // max_lead (rounded down) and reserve (rounded up, two at least) in ticks.
 extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
+
+// Neither region nor shards say that there may be other servers.
+bool owns_everything();
 
 // Defines the settings and checks what the configuration says of them. Raises an error, and so
 // stops the server start, where PostgreSQL itself would fall back to the default with a warning.

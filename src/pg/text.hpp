@@ -11,9 +11,14 @@ inline constexpr int64_t kPostgresEpochMs = 946684800000;
 constexpr int64_t timestamp_of_ms(int64_t unix_ms) {
   return (unix_ms - kPostgresEpochMs) * 1000;
 }
-const char* time_text(int64_t unix_ms);
+const char* time_text(int64_t unix_ms);  // in a buffer that the next call overwrites
+const char* kept_time_text(int64_t unix_ms);
+const char* date_text(int64_t unix_ms);  // "2025-01-01", UTC
 
-// "41/13/10, tick 1 ms, epoch 2025-01-01 00:00:00+00"
+// A span: 350 ms, 12.5 s, 3.0 h
+const char* span_text(int64_t ms);
+
+// "41/5+8/10", and "41/5+8/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC"
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
 

@@ -1,9 +1,11 @@
 // Behind the views: layout, shard_stats, clock_status.
 
+#include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/datum.hpp"
+#include "pg/high_water.hpp"
+#include "pg/pending_counters.hpp"
 #include "pg/seal_check.hpp"
-#include "pg/session.hpp"
 #include "pg/settings.hpp"
 #include "pg/postgres.hpp"
 
@@ -22,6 +24,32 @@ double used_percent() {
   return std::rint(std::max(0.0, passed) / range * 10000) / 100;
 }
 
+Datum milliseconds(int64_t us) {
+  return Float8GetDatum(static_cast<double>(us) / 1000);
+}
+
+// How far the shard that is furthest ahead of the clock is, in ms; 0 where none is.
+int64_t lead_ms(const DatabaseState* state, int64_t clock_ms) {
+  uint64_t furthest = 0;
+  if (state != nullptr) {
+    const Shard* const words = words_of(*state);
+    for (uint32_t i = 0; i < word_count(); ++i) furthest = std::max(furthest, words[i].last());
+  }
+  if (furthest == 0) return 0;
+  return std::max<int64_t>(0, layout.ms_of_tick(layout.tick_of_position(furthest)) - clock_ms);
+}
+
+// Why a call would be refused or wait, in a few words; null where it would not.
+const char* why_not_minting(int64_t clock_ms, int64_t lead) {
+  if (RecoveryInProgress()) return "standby";
+  if (clock_ms < layout.epoch_ms) return "clock before the epoch";
+  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) return "layout exhausted";
+  if (clock_jumped_ahead()) return "clock jumped ahead";
+  if (mark_ahead_of_clock() != 0) return "high-water mark ahead of the clock";
+  if (lead > max_lead_ms + static_cast<int64_t>(layout.tick_ms)) return "clock behind the ids";
+  return nullptr;
+}
+
 }  // namespace
 
 SF_SQL_FUNCTION(layout) {
@@ -30,12 +58,12 @@ SF_SQL_FUNCTION(layout) {
       CStringGetTextDatum(layout_bits_text(layout)),
       Int32GetDatum(layout.time_bits),
       Int32GetDatum(layout.region_bits),
-      Int32GetDatum(layout.local_bits),
+      Int32GetDatum(layout.shard_bits),
       Int32GetDatum(layout.sequence_bits),
-      interval_datum(int64_t{layout.tick_ms} * 1000),
+      Int32GetDatum(static_cast<int32>(layout.tick_ms)),
       timestamp_datum(layout.epoch_ms),
+      Int32GetDatum(static_cast<int32>(layout.regions())),
       Int32GetDatum(static_cast<int32>(layout.shards())),
-      Int32GetDatum(static_cast<int32>(layout.ids_per_tick())),
       Int64GetDatum(static_cast<int64_t>(layout.ids_per_tick() * 1000 / layout.tick_ms)),
       timestamp_datum(layout.ms_of_tick(layout.last_minted_tick() + 1)),
       Float8GetDatum(used_percent()),
@@ -46,11 +74,14 @@ SF_SQL_FUNCTION(layout) {
 
 SF_SQL_FUNCTION(shard_stats) {
   require_seal();
-  add_pending_counters();
+  flush_pending_counters();
   InitMaterializedSRF(fcinfo, 0);
+  const DatabaseState* const state = find_database_state();
+  if (state == nullptr) return Datum{0};
+  const Shard* const words = words_of(*state);
   const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
   for (uint32_t i = 0; i < word_count(); ++i) {
-    const Counters& counters = shards[i].counters;
+    const Counters& counters = words[i].counters;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
     // Waits and refusals count at once, ids at the end of the transaction.
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
@@ -63,7 +94,7 @@ SF_SQL_FUNCTION(shard_stats) {
         Int64GetDatum(count_of(counters.batches)),
         Int64GetDatum(count_of(counters.borrowed)),
         Int64GetDatum(count_of(counters.waits)),
-        interval_datum(count_of(counters.waited_us)),
+        milliseconds(count_of(counters.waited_us)),
         Int64GetDatum(count_of(counters.refusals)),
     };
     bool nulls[9] = {};
@@ -77,37 +108,29 @@ SF_SQL_FUNCTION(clock_status) {
   require_seal();
   look_at_clock();
   const int64_t clock_ms = wall_clock_ms();
+  const DatabaseState* const state = find_database_state();
+  const int64_t lead = lead_ms(state, clock_ms);
+  const char* const reason = why_not_minting(clock_ms, lead);
+  const int64_t floor_ms = state == nullptr ? 0 : state->floor_ms.load(std::memory_order_relaxed);
+  const uint64_t limit = state == nullptr ? 0 : state->limit.read();
+  const int64_t covered_ms = layout.ms_of_tick(layout.tick_of_position(limit));
 
-  int64_t floor_ms = 0;
-  uint64_t limit = 0;
-  LWLockAcquire(state->lock, LW_SHARED);
-  for (int i = 0; i < max_databases; ++i) {
-    if (slots[i].database != MyDatabaseId) continue;
-    floor_ms = slots[i].floor_ms.load(std::memory_order_relaxed);
-    limit = slots[i].limit.read();
-  }
-  LWLockRelease(state->lock);
-
-  uint64_t furthest = 0;
-  for (uint32_t i = 0; i < word_count(); ++i) furthest = std::max(furthest, shards[i].last());
-  const int64_t lead_ms =
-      furthest == 0
-          ? 0
-          : std::max<int64_t>(0, layout.ms_of_tick(layout.tick_of_position(furthest)) - clock_ms);
-
-  const ClockWatch& watch = state->clock;
-  Datum values[7] = {
+  const ClockWatch& watch = shared_state->clock;
+  Datum values[9] = {
       timestamp_datum(clock_ms),
+      BoolGetDatum(reason == nullptr),
+      reason == nullptr ? Datum{0} : CStringGetTextDatum(reason),
       timestamp_datum(std::min(floor_ms, layout.ms_of_tick(layout.last_minted_tick() + 1))),
-      timestamp_datum(layout.ms_of_tick(layout.tick_of_position(limit))),
-      interval_datum(lead_ms * 1000),
-      interval_datum(clock_drift_us()),
+      timestamp_datum(covered_ms),
+      milliseconds(lead * 1000),
+      milliseconds(clock_drift_us()),
       Int64GetDatum(count_of(watch.backward_steps)),
-      interval_datum(watch.largest_backward_us.load(std::memory_order_relaxed)),
+      milliseconds(watch.largest_backward_us.load(std::memory_order_relaxed)),
   };
-  bool nulls[7] = {};
-  nulls[1] = floor_ms == 0;
-  nulls[2] = limit == 0;
+  bool nulls[9] = {};
+  nulls[2] = reason == nullptr;
+  nulls[3] = floor_ms == 0;
+  nulls[4] = covered_ms <= clock_ms;  // the mark is written as ids come to it: idle, not broken
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 

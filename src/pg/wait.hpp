@@ -8,14 +8,22 @@
 namespace snowflake::pg {
 
 // How long a call has waited for its next id, by the monotonic clock.
-struct Patience {
+struct WaitBudget {
   int64_t since_us = 0;  // 0: has not waited
 };
 
-// Sleeps until the clock may have come near enough to `position`, or part of the way: the clock can
-// be corrected meanwhile. Refuses at once where the wait needed, with what was waited already, is
-// more than snowflake.max_wait. Interruptible.
+// Each sleeps until the clock may have come near enough, or part of the way, for the clock can be
+// corrected meanwhile. Refuses at once where the wait needed, with what was waited already, is more
+// than snowflake.max_wait. Interruptible.
+
+// For the shard's next position, which is more than `lead` ticks ahead.
 void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lead,
-                    Patience& patience);
+                    WaitBudget& budget);
+
+// For a position above an id that was minted elsewhere and is more than `lead` ticks ahead.
+void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budget);
+
+// For a stored high-water mark that is more than max_lead ahead.
+void wait_for_mark(int64_t mark_ms, WaitBudget& budget);
 
 }  // namespace snowflake::pg

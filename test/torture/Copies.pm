@@ -4,8 +4,8 @@ package Copies;
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
+use PostgreSQL::Test::Utils qw(system_or_bail);
+use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 use Crashes;
@@ -31,12 +31,10 @@ sub standby_of
 	my ($w, $primary, $offset) = @_;
 	my $name = name('standby');
 	$primary->backup($name);
-	my $standby = PostgreSQL::Test::Cluster->new($name);
-	$standby->init_from_backup($primary, $name, has_streaming => 1);
-	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''");
-	$w->adopt($standby);
+	my $standby = Snowflake::Node->create_from_backup($name, $primary, $name, has_streaming => 1,
+		conf => "synchronous_standby_names = ''");
 	$w->set_clock($standby, $w->{base} + $offset);
-	$w->start($standby);
+	$standby->start;
 	return $standby;
 }
 
@@ -62,9 +60,7 @@ sub move
 	$w->stop_clients($_) for $w->groups;
 	for my $group ($w->groups)
 	{
-		$group->{line} = $w->new_line($to, parent => $group->{line}, fork => $fork, mode => $mode)
-		  if defined $fork;
-		$w->{nodes}{ $to->name }{lines}{ $group->{line} } = 1;
+		$group->{line} = $w->new_line(parent => $group->{line}, fork => $fork, mode => $mode) if defined $fork;
 		$group->{node} = $to;
 	}
 	$w->{main} = $to;
@@ -97,11 +93,11 @@ sub failover
 		my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 		kill 'STOP', $receiver if $receiver;
 		sleep $lag;
-		$w->kill_server($old);
+		$old->kill_all;
 		kill 'TERM', $receiver if $receiver;
 		kill 'CONT', $receiver if $receiver;
 	}
-	$w->kill_server($old) if $sync;
+	$old->kill_all if $sync;
 	$standby->promote;
 	# A clock that is not behind makes up for everything that the standby never received.
 	$fork = undef if $behind > 0;
@@ -134,9 +130,8 @@ sub fail_back
 		$old->data_dir);
 	$old->append_conf('postgresql.conf', "port = $port\nunix_socket_directories = '$host'\nsynchronous_standby_names = ''");
 	$old->enable_streaming($new);
-	$w->adopt($old);
 	$w->set_clock($old, $w->{base} - abs $behind);
-	$w->start($old);
+	$old->start;
 	planned($w, $old, 1);
 	return;
 }
@@ -148,7 +143,7 @@ sub planned
 	my $old = $w->main;
 	ask_standby($w, $standby);
 	sleep 1;    # what was read then is out of date by now
-	$w->stop($old, 'fast');
+	$old->stop;
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
 	$w->set_clock($standby, $w->{base});
@@ -172,7 +167,7 @@ sub branch
 	my @branches;
 	for my $group ($w->groups)
 	{
-		my $line = $w->new_line($node, parent => $group->{line}, fork => $fork);
+		my $line = $w->new_line(parent => $group->{line}, fork => $fork);
 		push @branches, { %$group, node => $node, line => $line, clients => [] };
 	}
 	$w->mint($node, $_->{name}, $_->{line}) for @branches;
@@ -195,8 +190,7 @@ sub pitr
 	$main->append_conf('postgresql.conf', 'archive_mode = on');
 	if ($w->must($main, 'postgres', 'SHOW archive_mode') ne 'on')
 	{
-		$w->stop($main, 'fast');
-		$w->start($main);
+		$main->restart;
 	}
 	$w->must($main, 'postgres', 'SELECT pg_reload_conf()');
 	$main->backup($name);
@@ -209,13 +203,10 @@ sub pitr
 		"SELECT coalesce(last_archived_wal >= '$segment', false) FROM pg_stat_archiver")
 	  or die 'the archiver did not get there';
 
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init_from_backup($main, $name, has_restoring => 1, standby => 0);
-	$node->append_conf('postgresql.conf',
-		"recovery_target_name = '$name'\nrecovery_target_action = 'promote'\narchive_mode = off");
-	$w->adopt($node);
+	my $node = Snowflake::Node->create_from_backup($name, $main, $name, has_restoring => 1, standby => 0,
+		conf => "recovery_target_name = '$name'\nrecovery_target_action = 'promote'\narchive_mode = off");
 	$w->set_clock($node, $w->{base} + $behind);
-	$w->start($node);
+	$node->start;
 	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
 	branch($w, $node, $fork, $behind, $hold);
 	rmtree_backup($main, $name);
@@ -229,13 +220,11 @@ sub base_backup
 	my $name = name('backup');
 	my $fork = World::now_ns();
 	$w->main->backup($name);
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init_from_backup($w->main, $name);
-	$node->append_conf('postgresql.conf', "archive_mode = off\nsynchronous_standby_names = ''");
+	my $node = Snowflake::Node->create_from_backup($name, $w->main, $name,
+		conf => "archive_mode = off\nsynchronous_standby_names = ''");
 	rmtree_backup($w->main, $name);
-	$w->adopt($node);
 	$w->set_clock($node, $w->{base} + $behind);
-	$w->start($node);
+	$node->start;
 	branch($w, $node, $fork, $behind, $hold);
 	return "base backup restored under a clock $behind s";
 }
@@ -253,7 +242,7 @@ sub dump_restore
 	my ($behind, $hold) = (Crashes::step($w, -30, -600, -0.5), 0.5 + rand 0.7);
 	my $node = $w->new_server(name('restored'));
 	$w->set_clock($node, $w->{base} + $behind);
-	$w->start($node);
+	$node->start;
 	$w->must($node, 'postgres', 'CREATE ROLE app LOGIN');
 	my $fork = World::now_ns();
 	for my $group ($w->groups)
@@ -268,8 +257,7 @@ sub dump_restore
 	return "pg_dump restored into a new server, clock $behind s";
 }
 
-# A copy within the server: its ids go on above the original's, whose shards' words it shares; over a
-# restart its own copy of the mark has to do.
+# A copy within the server: it knows of the original's ids by its own copy of the mark.
 sub template
 {
 	my ($w) = @_;
@@ -278,21 +266,20 @@ sub template
 	my $node  = $w->main;
 	$w->stop_clients($group);
 	my $fork = World::now_ns();
-	$w->must($node, 'postgres',
-		"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '$group->{name}'");
-	$w->must($node, 'postgres', "CREATE DATABASE copy TEMPLATE $group->{name}");
-	my $line = $w->new_line($node, parent => $group->{line}, fork => $fork);
-	my $copy = { %$group, name => 'copy', line => $line, clients => [] };
-	push @{ $w->{groups} }, $copy;
-	$w->start_clients($group);
-	$w->start_clients($copy, 2);
-	sleep $hold;
+	$w->next_door(sub {
+		$w->must($node, 'postgres',
+			"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '$group->{name}'");
+		$w->must($node, 'postgres', "CREATE DATABASE copy TEMPLATE $group->{name}");
+		my $line = $w->new_line(parent => $group->{line}, fork => $fork);
+		my $copy = { %$group, name => 'copy', line => $line, clients => [] };
+		push @{ $w->{groups} }, $copy;
+		$w->start_clients($group);
+		$w->start_clients($copy, 2);
+		sleep $hold;
+	});
 	Crashes::between_lives($w, $how, $step, $hold);
 	ok($w->settles(30), 'original and copy mint');
 	$w->stop_clients(pop @{ $w->{groups} });
-	$w->life_ends($node);
-	delete $w->{nodes}{ $node->name }{lines}{$line};
-	$w->life_begins($node);
 	$w->must($node, 'postgres', 'DROP DATABASE copy WITH (FORCE)');
 	return "CREATE DATABASE ... TEMPLATE, then $how, clock $step s";
 }
@@ -306,36 +293,33 @@ sub disk_full
 	my $disk = $w->{wal_disk};
 	my $node = $w->new_server(name('full'), extra => [ '-X', "$disk/pg_wal", '--wal-segsize=1' ],
 		settings => { min_wal_size => '2MB', max_wal_size => '4MB', wal_recycle => 'off', wal_keep_size => 0 });
-	$w->start($node);
+	$node->start;
 	$w->must($node, 'postgres', 'CREATE ROLE app LOGIN');
 	$w->must($node, 'postgres', 'CREATE DATABASE d');
 	$w->must($node, 'd', 'CREATE EXTENSION snowflake;' . $w->schema);
-	my $group = { node => $node, name => 'd', line => $w->new_line($node), clients => [] };
+	my $group = { node => $node, name => 'd', line => $w->new_line, clients => [] };
 	$w->start_clients($group, 2);
 	ok($w->settles(30, $group), 'mints beside the small disk');
 	sleep 0.5;
 	open my $filler, '>', "$disk/filler" or die "$disk/filler: $!";
-	1 while syswrite $filler, "\0" x 65536;
-	1 while syswrite $filler, "\0" x 512;
-	my $full = $!{ENOSPC};
-	close $filler;
-	ok($full, 'the disk of the WAL is full');
 	my $noticed = 0;
 	for (1 .. 200)
 	{
-		# The clients may be such that write next to no WAL.
+		# A checkpoint makes room again, and the clients may be such that write next to no WAL.
+		for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
+		die "the disk of the WAL does not become full: $!" unless $!{ENOSPC};
 		$node->psql('d', "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))");
 		sleep 0.1;
-		$noticed = slurp_file($node->logfile) =~ /No space left on device/ and last;
+		$noticed = $node->log_content =~ /No space left on device/ and last;
 	}
-	ok($noticed, 'PostgreSQL notices');
+	ok($noticed, 'PostgreSQL notices that the disk of the WAL is full');
 	sleep $hold;
-	$w->life_ends($node);
 	$node->stop('immediate', fail_ok => 1);
+	close $filler;
 	unlink "$disk/filler";
 	unlink $node->data_dir . '/postmaster.pid' unless defined $node->{_pid};
 	$w->set_clock($node, $w->{base} + $step);
-	$w->start($node);
+	$node->start;
 	$w->mint($node, 'd', $group->{line});
 	sleep 0.5;
 	$w->set_clock($node, $w->{base});

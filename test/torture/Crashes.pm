@@ -42,12 +42,10 @@ sub backend_kill
 	for (1 .. $kills)
 	{
 		my @pids = $w->victims or next;
-		$w->life_ends($w->main);
 		$w->set_clock($w->main, $w->{base} + $step);
 		kill 9, $pids[ $which * @pids ];
 		sleep 0.1;
 		$w->settles(30);
-		$w->life_begins($w->main);
 	}
 	$w->set_clock($w->main, $w->{base});
 	return "SIGKILL of $kills backends, the clock stepping by $step s";
@@ -58,10 +56,10 @@ sub between_lives
 {
 	my ($w, $how, $step, $hold) = @_;
 	my $node = $w->main;
-	if ($how eq 'kill') { $w->kill_server($node); }
-	else { $w->stop($node, $how); }
+	if ($how eq 'kill') { $node->kill_all; }
+	else { $node->stop($how); }
 	$w->set_clock($node, $w->{base} + $step);
-	$w->start($node);
+	$node->start;
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
 	$w->{base} += $step if $step > 0;    # the world has moved on
@@ -163,14 +161,12 @@ sub clock_frozen
 	my ($w) = @_;
 	my $hold = 0.5 + rand 1.5;
 	my $kill = pick(0, 1);
-	my @now = gmtime(int(time + $w->{base}));
-	$w->write_clock($w->main, sprintf '%04d-%02d-%02d %02d:%02d:%02d', $now[5] + 1900, $now[4] + 1,
-		@now[ 3, 2, 1, 0 ]);
+	$w->freeze_clock($w->main);
 	sleep $hold;
 	if ($kill)
 	{
-		$w->kill_server($w->main);
-		$w->start($w->main);
+		$w->main->kill_all;
+		$w->main->start;
 		sleep 0.3;
 	}
 	$w->set_clock($w->main, $w->{base});

@@ -17,6 +17,7 @@ our %faults = (
 	cancel        => \&cancel,
 	connections   => \&connections,
 	max_databases => \&max_databases,
+	next_door     => \&next_door,
 	observe       => \&observe,
 	oid_reuse     => \&oid_reuse,
 	fuzz          => \&fuzz,
@@ -59,17 +60,23 @@ sub drop_create
 	my ($together, $step, $crash, $idle) =
 	  (pick(0, 1), Crashes::step($w, 0, -0.05, -0.5, -3, -30), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
-	# Where nobody mints before the crash, what CREATE EXTENSION wrote is all there is. Nor must
-	# another database: it would lift the words to a mark of its own.
-	if ($idle) { $w->stop_clients($_) for $w->groups; }
-	$w->set_clock($w->main, $w->{base} + $step);
+	# Where nobody mints before the crash, what CREATE EXTENSION wrote is all there is.
+	$w->stop_clients($group) if $idle;
 	my $sql = $drop_create . defaults($w);
 	$sql = "BEGIN;$sql COMMIT;" if $together;
-	$w->must($w->main, $group->{name}, "SET lock_timeout = '20s'; $sql");
-	$w->mint($w->main, $group->{name}, $group->{line}) if !$idle;
-	sleep 0.2;
+	my $recreate = sub {
+		$w->must($w->main, $group->{name}, "SET lock_timeout = '20s'; $sql");
+		$w->mint($w->main, $group->{name}, $group->{line}) if !$idle;
+		sleep 0.2;
+	};
+	if ($step == 0) { $w->next_door($recreate); }
+	else
+	{
+		$w->set_clock($w->main, $w->{base} + $step);
+		$recreate->();
+	}
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash || $idle;
-	if ($idle) { $w->start_clients($_) for $w->groups; }
+	$w->start_clients($group) if $idle;
 	$w->set_clock($w->main, $w->{base});
 	return 'DROP and CREATE EXTENSION' . ($together ? ' in one transaction' : '') . ", clock $step s"
 	  . ($crash || $idle ? ', then SIGKILL of the server' : '') . ($idle ? ' before the first id' : '');
@@ -81,9 +88,12 @@ sub drop_rollback
 	my ($mint, $hold, $step, $crash) = (pick(0, 1), pick(0.1, 0.7), Crashes::step($w, 0, -0.5, -30), pick(0, 1));
 	my $group = first($w);
 	my @mint = $mint ? 'DO $$ BEGIN PERFORM snowflake.next_id(5); EXCEPTION WHEN OTHERS THEN NULL; END $$' : ();
-	my $pid = background($w, $group, 'BEGIN', 'DROP EXTENSION snowflake CASCADE', 'CREATE EXTENSION snowflake',
-		@mint, "SELECT pg_sleep($hold)", 'ROLLBACK');
-	waitpid $pid, 0;
+	$w->next_door(sub {
+		my $pid = background($w, $group, 'BEGIN', 'DROP EXTENSION snowflake CASCADE', 'CREATE EXTENSION snowflake',
+			@mint, "SELECT pg_sleep($hold)", 'ROLLBACK');
+		waitpid $pid, 0;
+		$w->mint($w->main, $group->{name}, $group->{line});
+	});
 	if ($crash) { Crashes::between_lives($w, 'kill', $step, 0.3); }
 	return 'DROP and CREATE EXTENSION rolled back' . ($mint ? ', minting in between' : '')
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
@@ -103,14 +113,16 @@ sub alter_mark
 		'ALTER SEQUENCE snowflake.high_water CACHE 7');
 	my $stored = "SELECT last_value FROM snowflake.high_water";
 	my $before = $w->must($w->main, $group->{name}, $stored);
-	$w->must($w->main, $group->{name}, $sql[$how]);
-	my $corrected = 0;
-	for (1 .. 100)
-	{
-		$w->mint($w->main, $group->{name}, $group->{line});
-		$corrected = $w->must($w->main, $group->{name}, $stored) >= $before and last;
-		sleep 0.1;
-	}
+	my $corrected = $w->next_door(sub {
+		$w->must($w->main, $group->{name}, $sql[$how]);
+		for (1 .. 100)
+		{
+			$w->mint($w->main, $group->{name}, $group->{line});
+			return 1 if $w->must($w->main, $group->{name}, $stored) >= $before;
+			sleep 0.1;
+		}
+		return 0;
+	});
 	ok($corrected, "the mark is not left below $before");
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash && $corrected;
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
@@ -123,22 +135,26 @@ sub raise_mark
 	my ($w) = @_;
 	my ($crash, $step) = (pick(0, 1), Crashes::step($w, 0, -0.5, -30));
 	my $group = first($w);
-	my $raised = $w->must($w->main, $group->{name},
-		"SELECT setval('snowflake.high_water', last_value + 3000) FROM snowflake.high_water");
-	my $lowest = $raised;
-	for (1 .. 15)
-	{
-		sleep 0.1;
-		my $stored = $w->must($w->main, $group->{name}, 'SELECT last_value FROM snowflake.high_water');
-		$lowest = $stored if $stored < $lowest;
-	}
+	my $raised;
+	my $lowest = $w->next_door(sub {
+		$raised = $w->must($w->main, $group->{name},
+			"SELECT setval('snowflake.high_water', last_value + 3000) FROM snowflake.high_water");
+		my $lowest = $raised;
+		for (1 .. 15)
+		{
+			sleep 0.1;
+			my $stored = $w->must($w->main, $group->{name}, 'SELECT last_value FROM snowflake.high_water');
+			$lowest = $stored if $stored < $lowest;
+		}
+		return $lowest;
+	});
 	cmp_ok($lowest, '>=', $raised, 'a raised mark is not lowered');
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
 	$w->settles(30);
 	$w->mint($w->main, $group->{name}, $group->{line});
 	cmp_ok($w->must($w->main, $group->{name},
 		"SELECT (extract(epoch FROM snowflake.time_of($w->{last_id})) * 1000)::bigint"), '>=', $raised,
-		'and ids are above it');
+		'ids are above a raised mark');
 	return 'mark raised by 3 s' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
@@ -150,11 +166,13 @@ sub long_lock
 		'ALTER SEQUENCE snowflake.high_water OWNED BY NONE',
 		'DROP EXTENSION snowflake CASCADE',
 		'ALTER TABLE app.hot ALTER n SET DEFAULT 0');
-	my $pid = background($w, first($w), 'BEGIN', $sql[$what], "SELECT pg_sleep($hold)", 'ROLLBACK');
-	sleep $hold / 2;
-	$w->query($w->main, 'postgres',
-		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'torture' AND wait_event_type = 'Lock'");
-	waitpid $pid, 0;
+	$w->next_door(sub {
+		my $pid = background($w, first($w), 'BEGIN', $sql[$what], "SELECT pg_sleep($hold)", 'ROLLBACK');
+		sleep $hold / 2;
+		$w->query($w->main, 'postgres',
+			"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'torture' AND wait_event_type = 'Lock'");
+		waitpid $pid, 0;
+	});
 	return "$sql[$what] held for $hold s";
 }
 
@@ -208,17 +226,19 @@ sub max_databases
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
 	my ($refused, @made) = ('');
-	for my $i (1 .. 7)
-	{
-		push @made, "extra$i";
-		$w->must($node, 'postgres', "CREATE DATABASE extra$i TEMPLATE blank");
-		(undef, undef, $refused) = $w->query($node, "extra$i", 'SELECT snowflake.next_id(5)');
-		last if $refused ne '';
-	}
+	$w->next_door(sub {
+		for my $i (1 .. 7)
+		{
+			push @made, "extra$i";
+			$w->must($node, 'postgres', "CREATE DATABASE extra$i TEMPLATE blank");
+			(undef, undef, $refused) = $w->query($node, "extra$i", 'SELECT snowflake.next_id(5)');
+			last if $refused ne '';
+		}
+	});
 	like($refused, qr/53400.*too many databases/s, 'a database too many is refused');
 	$w->must($node, 'postgres', "DROP DATABASE $_") for @made[ 0 .. $#made - 1 ];
 	my ($code) = $w->query($node, $made[-1], 'SELECT snowflake.next_id(5)');
-	is($code, 0, 'and has its place when the others are dropped');
+	is($code, 0, 'the database too many has its place when the others are dropped');
 	$w->must($node, 'postgres', "DROP DATABASE $_") for $made[-1], 'blank';
 	return 'max_databases exceeded';
 }
@@ -230,13 +250,16 @@ sub observe
 	my ($crash, $step) = (pick(0, 1, 1), Crashes::step($w, -0.5, -30, -30));
 	my $group = first($w);
 	# Nobody mints before the crash, or the mark would be extended past the id for other reasons.
-	if ($crash) { $w->stop_clients($_) for $w->groups; }
-	my $sent = World::now_ns();
-	my $observed = $w->must($w->main, $group->{name},
-		"SELECT id FROM (SELECT snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3) AS id) s, snowflake.observe(id)");
+	$w->stop_clients($group) if $crash;
+	my $sent;
+	my $observed = $w->next_door(sub {
+		$sent = World::now_ns();
+		return $w->must($w->main, $group->{name},
+			"SELECT id FROM (SELECT snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region}) AS id) s, snowflake.observe(id)");
+	});
 	$w->record($group->{line}, $sent, $observed);    # from now on as good as an answer
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
-	if ($crash) { $w->start_clients($_) for $w->groups; }
+	$w->start_clients($group) if $crash;
 	$w->settles(30);
 	$w->mint($w->main, $group->{name}, $group->{line});
 	cmp_ok($w->{last_id}, '>', $observed, 'an observed id is passed');
@@ -250,7 +273,7 @@ sub oid_reuse
 	my ($w) = @_;
 	my ($oid, $how, $step) = (90000 + int rand 5, pick('immediate', 'kill'), Crashes::step($w, -3, -30));
 	my $node = $w->main;
-	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line($node), clients => [] } };
+	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
 	# No id was minted there: its mark, the template of theirs, may as well be of the past.
@@ -258,19 +281,49 @@ sub oid_reuse
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
 	my $first = $new->();
-	ok($w->settles(30, $first), 'the first database mints');
+	ok($w->settles(30, $first), 'the first database under an oid mints');
 	$w->must($node, 'postgres', $_) for 'DROP DATABASE reuse', $create;
 	my $second = $new->();
-	ok($w->settles(30, $second), 'the second mints');
-	# The first to mint after the crash, or another database's mark would lift the words.
-	$w->stop_clients($_) for $w->groups;
+	ok($w->settles(30, $second), 'the second database under the oid mints');
 	unshift @{ $w->{groups} }, $second;
 	Crashes::between_lives($w, $how, $step, 0.1);
-	ok($w->settles(30), 'and again after a crash');
+	ok($w->settles(30), 'the second database mints after a crash');
 	shift @{ $w->{groups} };
-	$w->start_clients($_) for $w->groups;
 	$w->must($node, 'postgres', $_) for 'DROP DATABASE reuse', 'DROP DATABASE blank';
 	return "another database under the oid of a dropped one, then $how, clock $step s";
+}
+
+# What may go wrong in a database, one thing after the other, in one that is there for nothing else: a
+# mark a day ahead, a plain user who asks for ids all the same, DROP EXTENSION taken back, the first
+# call in a copy, and all that the shards may run ahead of the clock.
+sub next_door
+{
+	my ($w) = @_;
+	my ($node, $hold) = ($w->main, 0.2 + rand 0.6);
+	my $group = { node => $node, name => 'near', line => $w->new_line, clients => [] };
+	my $mark = "FROM snowflake.high_water";
+	$w->must($node, 'postgres', 'CREATE DATABASE near');
+	$w->must($node, 'near', 'CREATE EXTENSION snowflake');
+	my $ask = sub { return $w->query($node, $_[0], "SELECT $_[1]", extra_params => [ '-v', 'VERBOSITY=verbose', '-U', 'app' ]); };
+	$w->next_door(sub {
+		$w->must($node, 'near', "SELECT setval('snowflake.high_water', last_value + 86400000) $mark");
+		my (undef, undef, $error) = $ask->('near', "snowflake.next_id($w->{hot})");
+		like($error, qr/55000/, 'a mark a day ahead lets nobody mint');
+		$w->query($node, 'near', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
+		$w->query($node, 'near', 'SELECT snowflake.observe(snowflake.max_id(clock_timestamp()))');
+		$w->must($node, 'postgres', 'CREATE DATABASE copy TEMPLATE near');
+		$ask->('copy', "snowflake.next_id($w->{hot})");
+		$w->must($node, 'copy', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
+		sleep $hold;
+	});
+	$w->must($node, 'near', "SELECT setval('snowflake.high_water', last_value - 86400000) $mark");
+	ok($w->settles(30, $group), 'a mark that is lowered again lets its database mint');
+	$w->next_door(sub {
+		$ask->('near', "count(snowflake.next_ids($w->{hot}, 1000000)) FROM generate_series(1, 5)");
+		$ask->('near', "count(snowflake.next_id($w->{hot})) FROM generate_series(1, 100000)");
+	});
+	$w->must($node, 'postgres', "DROP DATABASE $_") for 'near', 'copy';
+	return 'a mark a day ahead next door, and all that comes of it';
 }
 
 sub fuzz
@@ -285,7 +338,10 @@ sub fuzz
 		  . 'GRANT CREATE ON SCHEMA public TO fuzz');
 	for my $user ('fuzz', scalar getpwuid $<)
 	{
-		my $out = `$w->{programs}/fuzz 'conninfo=host=${\$node->host} port=${\$node->port} dbname=fuzz user=$user' seed=$seed seconds=$seconds 2>&1`;
+		my $out;
+		$w->next_door(sub {
+			$out = `$w->{programs}/fuzz 'conninfo=host=${\$node->host} port=${\$node->port} dbname=fuzz user=$user' seed=$seed seconds=$seconds 2>&1`;
+		});
 		is($?, 0, "fuzzed as $user: " . ($out =~ /# (\d+ statements.*)/ ? $1 : 'no summary')) or diag($out);
 		print $out;
 	}

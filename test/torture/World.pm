@@ -5,29 +5,29 @@ package World;
 use strict;
 use warnings;
 use File::Path qw(rmtree);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use POSIX ();
+use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 
+# Bits of time, region, shard and sequence; the tick in ms.
 my %presets = (
-	instagram => [ 41, 13, 10, 1 ],
-	twitter   => [ 41, 10, 12, 1 ],
-	js53      => [ 38, 7,  8,  10 ]);
+	fleet     => [ 41, 5, 8,  10, 1 ],
+	instagram => [ 41, 0, 13, 10, 1 ],
+	twitter   => [ 41, 5, 5,  12, 1 ],
+	js53      => [ 38, 0, 7,  8,  10 ]);
 my $epoch_ms = 1735689600000;
 
-# new(dir, programs, faketime, seed, rate, layout, max_lead, reserve): lead and reserve in ms.
+# new(dir, programs, seed, rate, layout, region, max_lead, reserve): lead and reserve in ms. Without a
+# region, one is drawn.
 sub new
 {
 	my ($class, %self) = @_;
 	my $self = bless {%self}, $class;
 	$self->{base}   = 0;     # seconds that the world's clock is ahead of this host's
-	$self->{nodes}  = {};    # by name: what we know of a server beyond its Cluster object
 	$self->{lines}  = 0;
 	$self->{groups} = [];
 	$self->{client_count} = 0;
-	$self->{replaced}     = 0;
 	$self->{log_dir}      = "$self->{dir}/clients";
 	mkdir $self->{log_dir} or die "$self->{log_dir}: $!";
 	open $self->{manifest}, '>', "$self->{dir}/manifest" or die "manifest: $!";
@@ -35,11 +35,13 @@ sub new
 	open $self->{own_log}, '>:raw', "$self->{log_dir}/driver.log" or die "driver.log: $!";
 	$self->{own_log}->autoflush(1);
 
-	my ($time, $shard, $sequence, $tick) = @{ $presets{ $self->{layout} } };
+	my ($time, $region, $shard, $sequence, $tick) = @{ $presets{ $self->{layout} } };
+	$self->{region} //= int rand 2**$region;
 	$self->{shards} = 2**$shard;
 	$self->{hot}    = 5;
 	$self->{cold}   = $self->{shards} - 1;
-	$self->say("layout $time $shard $sequence $tick $epoch_ms $self->{max_lead}");
+	$self->say(join ' ', 'layout', $time, $region, $shard, $sequence, $tick, $epoch_ms, $self->{max_lead},
+		$self->{region});
 	return $self;
 }
 
@@ -54,23 +56,19 @@ sub now_ns { return sprintf '%d', clock_gettime(CLOCK_MONOTONIC) * 1e9; }
 
 # Clocks
 
-# Sets how many seconds a server's clock is ahead of this host's; libfaketime reads the file at
-# every look at the clock, so it must never be seen half-written.
+# Sets how many seconds a server's clock is ahead of this host's.
 sub set_clock
 {
 	my ($self, $node, $offset) = @_;
-	$self->write_clock($node, sprintf('%+.6f', $offset));
+	$node->clock->set($offset);
+	$self->say('step ' . now_ns());
 	return;
 }
 
-sub write_clock
+sub freeze_clock
 {
-	my ($self, $node, $text) = @_;
-	my $file = $self->clock_file($node);
-	open my $out, '>', "$file.new" or die "$file.new: $!";
-	print $out "$text\n";
-	close $out;
-	rename "$file.new", $file or die "$file: $!";
+	my ($self, $node) = @_;
+	$node->clock->freeze;
 	$self->say('step ' . now_ns());
 	return;
 }
@@ -82,32 +80,31 @@ sub correct_clock
 	my ($self, $node, $step, $database) = @_;
 	$self->set_clock($node, $self->{base});
 	return if $step >= -3600;
+	# Of this tick, or a server that allows no lead would object to the id.
 	my (undef, undef, $error) = $self->query($node, $database,
-		'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
+		'SELECT snowflake.observe(snowflake.max_id(clock_timestamp()))');
 	like($error, qr/55000.*the clock jumped ahead/s, 'a clock that jumps ahead is not believed');
 	$self->must($node, $database, 'SELECT snowflake.accept_clock()');
 	return;
 }
 
-sub clock_file { my ($self, $node) = @_; return "$self->{dir}/clock." . $node->name; }
-
 # Servers
 
-sub configure
+sub new_server
 {
-	my ($self, $node, %settings) = @_;
-	my %all = (
-		shared_preload_libraries       => 'snowflake',
+	my ($self, $name, %init) = @_;
+	my %settings = (
 		'snowflake.layout'             => $self->{layout},
+		'snowflake.region'             => $self->{region},
 		'snowflake.max_lead'           => "$self->{max_lead}ms",
 		'snowflake.reserve'            => "$self->{reserve}ms",
 		'snowflake.max_databases'      => 6,
+		autovacuum                     => 'on',
 		wal_writer_delay               => "$self->{delay}ms",
 		max_connections                => 40,
 		superuser_reserved_connections => 8,
 		shared_buffers                 => '16MB',
 		restart_after_crash            => 'on',
-		log_statement                  => 'none',
 		log_replication_commands       => 'off',
 		log_min_messages               => 'log',
 		log_min_error_statement        => 'panic',
@@ -120,117 +117,18 @@ sub configure
 		wal_keep_size                  => '256MB',
 		TimeZone                       => 'UTC',
 		log_timezone                   => 'UTC',
-		%settings);
-	$node->append_conf('postgresql.conf',
-		join('', map { "$_ = '$all{$_}'\n" } sort keys %all));
-	return;
-}
-
-sub new_server
-{
-	my ($self, $name, %init) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
-	my $settings = delete $init{settings} // {};
-	$node->init(allows_streaming => 1, %init);
-	$self->configure($node, %$settings);
-	$self->adopt($node);
-	return $node;
-}
-
-sub adopt
-{
-	my ($self, $node) = @_;
-	$self->{nodes}{ $node->name } = { node => $node, lines => {}, life => undef };
+		%{ delete $init{settings} // {} });
+	my $node = Snowflake::Node->create($name, allows_streaming => 1, %init,
+		conf => join('', map { "$_ = '$settings{$_}'\n" } sort keys %settings));
 	$self->set_clock($node, $self->{base});
 	return $node;
-}
-
-sub start
-{
-	my ($self, $node, %params) = @_;
-	local $ENV{LD_PRELOAD}                    = $self->{faketime};
-	local $ENV{FAKETIME_TIMESTAMP_FILE}       = $self->clock_file($node);
-	local $ENV{FAKETIME_NO_CACHE}             = 1;
-	local $ENV{FAKETIME_DONT_FAKE_MONOTONIC}  = 1;
-	local $ENV{TZ}                            = 'UTC';
-	my $started = $node->start(%params);
-	$self->life_begins($node) if $started;
-	return $started;
-}
-
-sub stop
-{
-	my ($self, $node, $mode) = @_;
-	$self->life_ends($node);
-	$node->stop($mode);
-	return;
-}
-
-# SIGKILL for every process of a server, the postmaster first so that nobody is replaced.
-sub kill_server
-{
-	my ($self, $node) = @_;
-	my $postmaster = $node->{_pid};
-	$self->life_ends($node);
-	my @children = children_of($postmaster);
-	$node->kill9;
-	kill 9, @children;
-	my $deadline = clock_gettime(CLOCK_MONOTONIC) + 20;
-	while (grep { -d "/proc/$_" && !is_zombie($_) } $postmaster, @children)
-	{
-		kill 9, children_of($postmaster);
-		die "the server's processes outlive SIGKILL" if clock_gettime(CLOCK_MONOTONIC) > $deadline;
-		sleep 0.02;
-	}
-	# Until it is reaped a dead postmaster looks alive to the next.
-	unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock';
-	return;
-}
-
-sub stat_of
-{
-	my ($pid) = @_;
-	open my $file, '<', "/proc/$pid/stat" or return;
-	my $line = <$file> // '';
-	return $line =~ /\) (\S) (\d+)/ ? ($1, $2) : ();
-}
-
-sub is_zombie { my ($state) = stat_of(@_); return defined $state && $state eq 'Z'; }
-
-sub children_of
-{
-	my ($parent) = @_;
-	opendir my $proc, '/proc' or die "/proc: $!";
-	return grep { my (undef, $of) = stat_of($_); defined $of && $of == $parent }
-	  grep { /^\d+$/ } readdir $proc;
 }
 
 sub discard
 {
 	my ($self, $node) = @_;
-	$self->life_ends($node);
 	$node->stop('immediate');
-	delete $self->{nodes}{ $node->name };
 	rmtree($_) for $node->data_dir, $node->backup_dir, $node->archive_dir;
-	return;
-}
-
-# A life lasts from one loss of the shared memory to the next.
-sub life_begins
-{
-	my ($self, $node) = @_;
-	$self->{nodes}{ $node->name }{life} = now_ns();
-	return;
-}
-
-sub life_ends
-{
-	my ($self, $node) = @_;
-	my $known = $self->{nodes}{ $node->name };
-	return unless defined $known->{life};
-	$self->say(join ' ', 'life', $known->{life}, now_ns(), sort keys %{ $known->{lines} })
-	  if %{ $known->{lines} };
-	$known->{life} = undef;
 	return;
 }
 
@@ -263,10 +161,10 @@ sub must
 # One id for the driver itself, recorded as any client's. Returns the error where there is none.
 sub mint
 {
-	my ($self, $node, $database, $line) = @_;
+	my ($self, $node, $database, $line, $settings) = @_;
 	my $sent = now_ns();
 	my ($code, $out, $err) =
-	  $self->query($node, $database, "SELECT snowflake.next_id($self->{hot})");
+	  $self->query($node, $database, ($settings // '') . "SELECT snowflake.next_id($self->{hot})");
 	return $err || 'no answer' unless $code eq '0' && $out =~ /^\d+$/;
 	$self->record($line, $sent, $out);
 	$self->{last_id} = $out;
@@ -285,10 +183,9 @@ sub record
 
 sub new_line
 {
-	my ($self, $node, %of) = @_;
+	my ($self, %of) = @_;
 	my $number = ++$self->{lines};
 	$self->say(join ' ', 'line', $number, $of{parent} // 0, $of{fork} // 0, $of{mode} // 'plain');
-	$self->{nodes}{ $node->name }{lines}{$number} = 1;
 	return $number;
 }
 
@@ -326,11 +223,14 @@ GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA app TO app;
 SQL
 }
 
-# A database of a server that clients mint in: {node, name, line, clients}.
+# A database of a server that clients mint in: {node, name, line, clients, neighbour}. Those of a
+# neighbour ask for one id after the other, and are not prepared to wait for any.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
 	my $node = $group->{node};
+	my @manner = $group->{neighbour} ? ('max_wait=0', 'only=single') : ("only=$self->{ways}");
+	my $name = $group->{neighbour} ? 'neighbour' : 'torture';
 	for (1 .. $count // $self->{clients})
 	{
 		my $id  = ++$self->{client_count};
@@ -341,9 +241,9 @@ sub start_clients
 		{
 			exec "$self->{programs}/client",
 			  'conninfo=' . "host=" . $node->host . " port=" . $node->port
-			  . " dbname=$group->{name} user=app application_name=torture connect_timeout=5",
+			  . " dbname=$group->{name} user=app application_name=$name connect_timeout=5",
 			  "log=$log", "line=$group->{line}", 'seed=' . ($self->{seed} * 1000 + $id),
-			  'shards=' . join(',', @shards), "rate=$self->{rate}", "only=$self->{ways}"
+			  'shards=' . join(',', @shards), "rate=$self->{rate}", @manner
 			  or POSIX::_exit(127);
 		}
 		push @{ $group->{clients} }, $pid;
@@ -390,6 +290,27 @@ sub settles
 		}
 	}
 	return 1;
+}
+
+# Does something in the first database, and has the checker make sure that nobody next door noticed:
+# no call of the neighbour's was refused or kept waiting meanwhile. Not for what concerns the whole
+# server, as a crash or a step of the clock does.
+sub next_door
+{
+	my ($self, $do) = @_;
+	my ($neighbour) = grep { $_->{neighbour} } $self->groups;
+	# After a crash or a step back everybody waits; not for ever.
+	my $deadline = clock_gettime(CLOCK_MONOTONIC) + 30;
+	my $error;
+	until (($error = $self->mint(@$neighbour{qw(node name line)}, 'SET snowflake.max_wait = 0;')) eq '')
+	{
+		die "the neighbour does not mint: $error" if clock_gettime(CLOCK_MONOTONIC) > $deadline;
+		sleep 0.02;
+	}
+	my $from = now_ns();
+	my @result = $do->();
+	$self->say(join ' ', 'apart', $from, now_ns(), $neighbour->{line});
+	return $result[0];
 }
 
 # What nobody returned from: backends of clients, by pid.

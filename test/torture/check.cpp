@@ -11,16 +11,16 @@
 //                asked for, whichever sessions, crashes and failovers lie between
 // and for each answer:
 //   session      the ids of a shard that a session receives go strictly up
-//   shard        the id decodes to the shard that was asked for
+//   shard        the id decodes to the shard that was asked for, and to the region of the servers
 //   time         it lies between the server's clock when it was minted and max_lead ahead of that
-// and for each life of a server, the time between two losses of its shared memory:
-//   life         no id was returned twice, over all of its databases
+// and of a database whose neighbour, another one of the server, is tampered with:
+//   neighbour    no call was refused, and none took longer than half a second
 //
 // The manifest, written by the driver as it goes:
-//   layout TIME_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS
+//   layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION
 //   line N PARENT FORK_NS plain|committed     PARENT 0: none. committed: inherits also what was
 //                                             acknowledged as committed after the fork
-//   life FROM_NS TO_NS LINE...
+//   apart FROM_NS TO_NS LINE                  meanwhile the neighbour of this line is tampered with
 //   step NS                                   somebody changed a clock
 
 #include <algorithm>
@@ -30,8 +30,6 @@
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <numeric>
-#include <set>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -63,17 +61,30 @@ struct Line {
   bool inherits_committed = false;
 };
 
-struct Life {
-  int64_t from, to;
-  std::set<uint32_t> lines;
+struct Refusal {
+  uint32_t line;
+  uint32_t client;
+  int32_t shard;
+  int64_t sent, received;
+  std::string state;
 };
+
+// While something happened to the neighbour of a line.
+struct Apart {
+  int64_t from, to;
+  uint32_t line;
+};
+constexpr int64_t kDelayedNs = 500'000'000;
 
 // Written anew from the id's definition: the product's own header would agree with itself.
 struct Format {
-  unsigned time = 0, shard = 0, sequence = 0;
-  int64_t tick = 1, epoch = 0, lead = 0;
+  unsigned time = 0, region = 0, shard = 0, sequence = 0;
+  int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;
   int64_t shard_of(int64_t id) const { return (id >> sequence) & ((int64_t{1} << shard) - 1); }
-  int64_t tick_of(int64_t id) const { return id >> (shard + sequence); }
+  int64_t region_of(int64_t id) const {
+    return (id >> (shard + sequence)) & ((int64_t{1} << region) - 1);
+  }
+  int64_t tick_of(int64_t id) const { return id >> (region + shard + sequence); }
   int64_t tick_at(int64_t us) const {
     const int64_t since = us / 1000 - epoch;
     return since / tick;
@@ -82,9 +93,10 @@ struct Format {
 
 Format format;
 std::map<uint32_t, Line> lines;
-std::vector<Life> lives;
+std::vector<Apart> aparts;
 std::vector<int64_t> steps;
 std::vector<Request> requests;
+std::vector<Refusal> refusals;
 std::vector<int64_t> ids;
 std::vector<std::string> clients;
 int passed = 0;
@@ -106,9 +118,11 @@ class Verdict {
  public:
   explicit Verdict(std::string name) : name_(std::move(name)) {}
   void broken(int64_t id, const Request& by, const std::string& how) {
-    if (broken_++ < 5)
-      shown_ += "#   id " + std::to_string(id) + " (tick " + std::to_string(format.tick_of(id)) +
-                ") " + how + "\n#     " + describe(by) + "\n";
+    broken("id " + std::to_string(id) + " (tick " + std::to_string(format.tick_of(id)) + ") " +
+           how + "\n#     " + describe(by));
+  }
+  void broken(const std::string& how) {
+    if (broken_++ < 5) shown_ += "#   " + how + "\n";
   }
   void give(const std::string& over) {
     (broken_ == 0 ? passed : failed) += 1;
@@ -130,8 +144,8 @@ void read_manifest(const char* path) {
     std::string kind;
     words >> kind;
     if (kind == "layout") {
-      words >> format.time >> format.shard >> format.sequence >> format.tick >> format.epoch >>
-          format.lead;
+      words >> format.time >> format.region >> format.shard >> format.sequence >> format.tick >>
+          format.epoch >> format.lead >> format.of_region;
     } else if (kind == "line") {
       uint32_t number = 0;
       std::string mode;
@@ -139,13 +153,10 @@ void read_manifest(const char* path) {
       words >> number >> line.parent >> line.fork >> mode;
       line.inherits_committed = mode == "committed";
       lines[number] = line;
-    } else if (kind == "life") {
-      Life life{};
-      words >> life.from >> life.to;
-      uint32_t line = 0;
-      while (words >> line) life.lines.insert(line);
-      lives.push_back(life);
-      continue;
+    } else if (kind == "apart") {
+      Apart apart{};
+      words >> apart.from >> apart.to >> apart.line;
+      aparts.push_back(apart);
     } else if (kind == "step") {
       int64_t at = 0;
       words >> at;
@@ -187,6 +198,11 @@ void read_log(const char* path) {
       for (const size_t i : transactions[transaction]) requests[i].committed = true;
       continue;
     }
+    if (r.kind == kRefused) {
+      refusals.push_back(
+          {r.line, client, r.shard, r.sent_ns, r.received_ns, unpack_state(r.state)});
+      continue;
+    }
     const size_t first = ids.size();
     ids.resize(first + r.count);
     // A client that was killed leaves half a record; what it holds was returned all the same.
@@ -216,6 +232,7 @@ void check_answers() {
     for (size_t i = r.first; i < r.first + r.count; ++i) {
       const int64_t id = ids[i];
       if (id <= 0 || format.shard_of(id) != r.shard) shard.broken(id, r, "is of another shard");
+      if (format.region_of(id) != format.of_region) shard.broken(id, r, "is of another region");
       if (id <= previous) session.broken(id, r, "follows " + std::to_string(previous));
       previous = id;
       if (!clocked) continue;
@@ -316,25 +333,39 @@ void check_lines() {
   }
 }
 
-void check_lives() {
-  Verdict verdict("no duplicate across databases");
-  size_t total = 0;
-  std::vector<uint32_t> by_sent(requests.size());
-  std::iota(by_sent.begin(), by_sent.end(), 0);
-  std::sort(by_sent.begin(), by_sent.end(),
-            [](uint32_t a, uint32_t b) { return requests[a].sent < requests[b].sent; });
-  for (const Life& life : lives) {
-    std::vector<uint32_t> members;
-    auto at = std::lower_bound(by_sent.begin(), by_sent.end(), life.from,
-                               [](uint32_t i, int64_t from) { return requests[i].sent < from; });
-    for (; at != by_sent.end() && requests[*at].sent <= life.to; ++at)
-      if (life.lines.contains(requests[*at].line) && requests[*at].received <= life.to) {
-        members.push_back(*at);
-        total += requests[*at].count;
-      }
-    find_duplicates(members, verdict);
+// A call that was still without an answer in the end has taken at least until then.
+bool delayed(const Apart& apart, int64_t sent, int64_t received) {
+  return std::min(received, apart.to) - sent > kDelayedNs;
+}
+
+void check_neighbours() {
+  Verdict verdict("neighbour");
+  size_t calls = 0;
+  for (const Apart& apart : aparts) {
+    const auto within = [&](const auto& call) {
+      return call.line == apart.line && call.sent >= apart.from && call.sent < apart.to;
+    };
+    size_t answered = 0;
+    for (const Request& r : requests) {
+      if (!within(r)) continue;
+      ++answered;
+      // What the server says it took: the client itself may have been kept off the processor.
+      const int64_t received = r.clock_low == 0 || r.received > apart.to
+                                   ? r.received
+                                   : r.sent + 1000 * (r.clock_high - r.clock_low);
+      if (delayed(apart, r.sent, received)) verdict.broken(ids[r.first], r, "was kept waiting");
+    }
+    for (const Refusal& r : refusals) {
+      if (!within(r) || (r.received > apart.to && !delayed(apart, r.sent, r.received))) continue;
+      verdict.broken("shard " + std::to_string(r.shard) + " was refused to " + clients[r.client] +
+                     ", SQLSTATE " + r.state);
+    }
+    if (answered == 0) verdict.broken("no call at all from " + std::to_string(apart.from));
+    calls += answered;
   }
-  verdict.give(std::to_string(lives.size()) + " server lives, " + std::to_string(total) + " ids");
+  if (!aparts.empty())
+    verdict.give(std::to_string(calls) + " calls while something happened next door, " +
+                 std::to_string(aparts.size()) + " times");
 }
 
 }  // namespace
@@ -349,7 +380,7 @@ int main(int argc, char** argv) {
   if (ids.empty()) return std::fprintf(stderr, "the logs hold no ids\n"), 2;
   check_answers();
   check_lines();
-  check_lives();
+  check_neighbours();
   std::printf("# %zu ids, %d passed, %d failed\n", ids.size(), passed, failed);
   return failed == 0 ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // A client that mints in every way there is, and writes down every id as soon as it was returned.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
+//          [max_wait=MS]
 //
 // Runs until SIGTERM. Errors are expected (faults are being made) and counted; what no fault
 // excuses - an internal error, a unique violation, a server that does not answer - goes to
@@ -27,6 +28,7 @@ struct Options {
   uint32_t line = 0;
   uint64_t seed = 1;
   double rate = 1e6;
+  int max_wait = -1;  // ms; -1: of every length
 };
 
 class Client {
@@ -62,8 +64,14 @@ class Client {
   bool chance(unsigned percent) { return below(100) < percent; }
   int some_shard() { return options_.shards[chance(50) ? 0 : below(options_.shards.size())]; }
 
+  bool patient() const { return options_.max_wait < 0; }
+
   bool connect() {
-    if (!connection_.open()) return false;
+    const int64_t sent = monotonic_ns();
+    if (!connection_.open()) {
+      refused(options_.shards[0], sent, "08001");
+      return false;
+    }
     ++session_;
     transaction_ = 0;
     prepared_ = false;
@@ -74,7 +82,8 @@ class Client {
                   "SELECT set_config('snowflake.max_wait', '%d', false), "
                   "set_config('snowflake.default_shard', '%d', false), "
                   "set_config('statement_timeout', '%d', false)",
-                  kWaits[below(5)], options_.shards[0], chance(20) ? 300 : 15000);
+                  patient() ? kWaits[below(5)] : options_.max_wait, options_.shards[0],
+                  patient() && chance(20) ? 300 : 15000);
     return connection_.run(text);
   }
 
@@ -88,14 +97,21 @@ class Client {
         text, parameters,
         [&](PGresult* row) {
           journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-          journal_.take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
+          last_ = {big_endian<int64_t>(PQgetvalue(row, 0, 1)), shard};
+          journal_.take(last_.first);
           if (journal_.pending() < 200) return;
           journal_.end(cost);
           journal_.begin(session_, transaction_, shard, sent);
         },
         prepared);
     journal_.end(cost);
+    if (!good) refused(shard, sent, connection_.is_open() ? connection_.state() : "08006");
     return good;
+  }
+
+  // Who is prepared to wait expects refusals, and counts them only.
+  void refused(int shard, int64_t sent, const std::string& state) {
+    if (!patient()) journal_.refused(session_, shard, sent, state);
   }
 
   void single() {
@@ -105,6 +121,22 @@ class Client {
     else
       mint("SELECT clock_timestamp(), snowflake.next_id($1::int), clock_timestamp()", {shard},
            shard);
+  }
+
+  // In the shard of an id that this client has, or after one of another shard.
+  void after() {
+    const auto [id, of_shard] = last_;
+    if (id == 0) return single();
+    const bool near = chance(30);
+    const int shard = near ? of_shard : some_shard();
+    if (near)
+      mint("SELECT clock_timestamp(), snowflake.next_id_near($1::bigint), clock_timestamp()", {id},
+           shard);
+    else
+      mint("SELECT clock_timestamp(), snowflake.next_id($1::int, $2::bigint), clock_timestamp()",
+           {shard, id}, shard);
+    if (!near && last_.first != id && last_.first < id)
+      connection_.complain("not after", std::to_string(last_.first).c_str());
   }
 
   void prepared() {
@@ -223,7 +255,7 @@ class Client {
         {"single", &Client::single, 8}, {"prepared", &Client::prepared, 3},
         {"batch", &Client::batch, 3},   {"stream", &Client::stream, 2},
         {"insert", &Client::insert, 4}, {"copy", &Client::copy, 2},
-        {"block", &Client::block, 1},
+        {"block", &Client::block, 1},   {"after", &Client::after, 2},
     };
     unsigned total = 0;
     for (const Way& way : kWays)
@@ -272,7 +304,8 @@ class Client {
       std::string line = state + " " + std::to_string(c.count) + " " + c.sample;
       std::replace(line.begin(), line.end(), '\n', ' ');
       stats += line + "\n";
-      if ((state.starts_with("XX") && !excused(c.sample)) || state == "23505" || state == "stuck")
+      if ((state.starts_with("XX") && !excused(c.sample)) || state == "23505" || state == "stuck" ||
+          state == "not after")
         violations += line + "\n";
     }
     write_to(".stats", stats);
@@ -285,6 +318,7 @@ class Client {
   Journal journal_;
   uint32_t session_ = 0;
   uint32_t transaction_ = 0;
+  std::pair<int64_t, int> last_;  // id, shard
   int64_t copies_ = 0;
   bool prepared_ = false;
   int64_t begun_ns_ = 0;
@@ -312,6 +346,8 @@ int main(int argc, char** argv) {
       options.line = static_cast<uint32_t>(std::stoul(value));
     else if (name == "seed")
       options.seed = std::stoull(value);
+    else if (name == "max_wait")
+      options.max_wait = std::stoi(value);
     else if (name == "rate")
       options.rate = std::stod(value);
     else if (name == "shards")

@@ -49,16 +49,17 @@ class Grammar {
         return "SELECT count(*) FROM fuzz WHERE " + condition();
       case 8:
         return "SELECT * FROM snowflake." +
-               pick({"layout", "shard_stats", "clock_status", "high_water", "seal", "seal_here",
+               pick({"layout", "shard_stats", "clock_status", "high_water", "seal", "dumped_seal",
                      "layout()", "shard_stats()", "clock_status()"}) +
                pick({"", " LIMIT 1", ", generate_series(1, 3)"});
       case 9:
         return "WITH x AS (SELECT " + id(2) + " AS id" + source() + ") SELECT id, " +
                "snowflake.decode(id), snowflake.make_id(snowflake.time_of(id), "
-               "snowflake.shard_of(id), snowflake.sequence_of(id)) = id FROM x";
+               "snowflake.shard_of(id), snowflake.sequence_of(id), snowflake.region_of(id)) = id "
+               "FROM x";
       case 10:
         return "SELECT (snowflake.decode(" + id(2) + "))." +
-               pick({"created_at", "shard", "sequence", "*", "nothing"});
+               pick({"created_at", "region", "shard", "sequence", "*", "nothing"});
       case 11:
         return "SELECT min(x), max(x), count(DISTINCT x) FROM (SELECT unnest(" + ids() + ") x) s";
       case 12:
@@ -108,10 +109,13 @@ class Grammar {
   std::string id(int depth) {
     if (depth > 0 && below(3) == 0)
       return pick({"snowflake.next_id(" + number(depth - 1) + ")", "snowflake.next_id()",
-                   "snowflake.last_id()", "snowflake.min_id(" + time(depth - 1) + ")",
+                   "snowflake.next_id(" + number(depth - 1) + ", " + id(depth - 1) + ")",
+                   "snowflake.next_id_near(" + id(depth - 1) + ")", "snowflake.last_id()",
+                   "snowflake.min_id(" + time(depth - 1) + ")",
                    "snowflake.max_id(" + time(depth - 1) + ")",
                    "snowflake.make_id(" + time(depth - 1) + ", " + number(depth - 1) + ", " +
                        number(depth - 1) + ")",
+                   "snowflake.make_id(" + time(depth - 1) + ", 5, 3, " + number(depth - 1) + ")",
                    "(" + ids() + ")[" + number(depth - 1) + "]",
                    "(" + id(depth - 1) + " # " + id(depth - 1) + ")", "(" + id(depth - 1) + " - 1)",
                    "lower(snowflake.id_range(" + range(depth - 1) + "))"});
@@ -144,7 +148,8 @@ class Grammar {
   }
 
   std::string ids() {
-    return "snowflake.next_ids(" + number(1) + ", " + pick({number(1), "1", "3", "2000"}) + ")";
+    return "snowflake.next_ids(" + number(1) + ", " + pick({number(1), "1", "3", "2000"}) +
+           pick({"", "", ", " + id(1)}) + ")";
   }
 
   std::string any() {
@@ -167,8 +172,9 @@ class Grammar {
         return number(3);
       case 8:
         return "snowflake." +
-               pick({"next_id", "next_ids", "decode", "observe", "min_id", "id_range", "make_id",
-                     "last_id", "created_within", "accept_clock"}) +
+               pick({"next_id", "next_id_near", "next_ids", "decode", "observe", "min_id",
+                     "id_range", "make_id", "last_id", "created_within", "accept_clock",
+                     "first_id_since", "last_id_before", "present_seal", "check_sequence_page"}) +
                "(" + pick({"", number(1), id(1), time(1), "NULL, NULL", "ARRAY[1]", "*"}) + ")";
       case 9:
         return "(SELECT array_agg(" + id(2) + ") FROM generate_series(1, 3))";

@@ -85,6 +85,19 @@ class Journal {
     append(&mark, sizeof mark);
   }
 
+  void refused(uint32_t session, int shard, int64_t sent_ns, const std::string& state) {
+    Record mark{};
+    mark.magic = kMagic;
+    mark.kind = kRefused;
+    mark.line = line_;
+    mark.session = session;
+    mark.shard = shard;
+    mark.sent_ns = sent_ns;
+    mark.received_ns = monotonic_ns();
+    mark.state = pack_state(state);
+    append(&mark, sizeof mark);
+  }
+
   size_t pending() const { return ids_.size(); }
   uint64_t minted() const { return minted_; }
   double spent() const { return spent_; }

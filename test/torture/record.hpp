@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <string>
 
 namespace torture {
 
@@ -12,6 +13,7 @@ inline constexpr uint32_t kMagic = 0x534e4f57;
 enum Kind : uint32_t {
   kIds = 1,        // followed by `count` ids, in the order in which they were returned
   kCommitted = 2,  // the server acknowledged the commit of `transaction` of `session`
+  kRefused = 3,    // there was no answer but an error, `state`
 };
 
 struct Record {
@@ -22,13 +24,26 @@ struct Record {
   uint32_t transaction;  // of this session
   int32_t shard;         // that was asked for
   uint32_t count;
-  uint32_t reserved;
+  uint32_t state;   // of a refusal
   int64_t sent_ns;  // this host's monotonic clock, which no fault touches
   int64_t received_ns;
   int64_t clock_low_us;   // the server's own clock just before and after, in us since 1970;
   int64_t clock_high_us;  // 0 where it is not known
 };
 static_assert(sizeof(Record) == 64);
+
+// An SQLSTATE in 30 bits, as PostgreSQL packs it.
+inline uint32_t pack_state(const std::string& state) {
+  uint32_t packed = 0;
+  for (size_t i = 0; i < 5 && i < state.size(); ++i)
+    packed |= static_cast<uint32_t>((state[i] - '0') & 0x3F) << (6 * i);
+  return packed;
+}
+inline std::string unpack_state(uint32_t packed) {
+  std::string state;
+  for (int i = 0; i < 5; ++i) state += static_cast<char>('0' + (packed >> (6 * i) & 0x3F));
+  return state;
+}
 
 inline int64_t monotonic_ns() {
   timespec t;

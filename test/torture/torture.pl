@@ -8,8 +8,8 @@ use FindBin;
 use Getopt::Long;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
-use lib $FindBin::RealBin;
-use PostgreSQL::Test::Cluster;
+use lib $FindBin::RealBin, "$FindBin::RealBin/../../t/lib";
+use Snowflake::Node;
 use PostgreSQL::Test::Utils;
 use World;
 use Crashes;
@@ -19,14 +19,8 @@ use Copies;
 my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
-	'list', 'max-lead=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
+	'max-lead=i', 'region=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
 	'calm=f', 'step=f') or exit 2;
-if ($options{list})
-{
-	print "$_\n" for sort keys %faults;    # goes to the log; scripts/torture prints it
-	note(join ' ', sort keys %faults);
-	exit 0;
-}
 
 # A list of faults; or one that begins with a minus, of those to leave out.
 my @names = sort keys %faults;
@@ -46,7 +40,7 @@ BAIL_OUT('the fault disk_full needs SNOWFLAKE_WAL_DISK: a small file system of i
 sub draw { srand unpack 'L', md5("$options{seed} $_[0]"); return; }
 
 draw(0);
-my $layout   = (qw(instagram instagram twitter js53))[ rand 4 ];
+my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
 my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: who else flushes the mark?
@@ -54,34 +48,35 @@ $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
 $reserve  = $options{reserve}            if $options{reserve};
 $delay    = $options{'wal-writer-delay'} if $options{'wal-writer-delay'};
-note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "$options{seconds} s") . ": layout $layout, max_lead $max_lead ms, reserve $reserve ms, "
-	  . "wal_writer_delay $delay ms");
-
 my $w = World->new(
 	dir      => PostgreSQL::Test::Utils::tempdir('torture'),
 	programs => $ENV{SNOWFLAKE_TORTURE_PROGRAMS},
-	faketime => $ENV{SNOWFLAKE_FAKETIME},
 	wal_disk => $ENV{SNOWFLAKE_WAL_DISK},
 	seed     => $options{seed},
 	short    => $options{short},
 	clients  => $options{clients},
 	rate     => $options{megabytes} * 1e6 / (2 * $options{clients} * ($options{seconds} + 60)),
 	layout   => $layout,
+	region   => $options{region},
 	max_lead => $max_lead,
 	reserve  => $reserve,
 	delay    => $delay,
 	step     => $options{step},
 	ways     => $options{ways} // '');
 
+note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "$options{seconds} s") . ": layout $layout, region $w->{region}, max_lead $max_lead ms, reserve $reserve ms, "
+	  . "wal_writer_delay $delay ms");
+
 my $main = $w->{main} = $w->new_server('main');
-$w->start($main);
+$main->start;
 $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
+# Faults that concern one database are made in the first; the other is its neighbour.
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
 	$w->must($main, $name, 'CREATE EXTENSION snowflake;' . $w->schema);
 	push @{ $w->{groups} },
-	  { node => $main, name => $name, line => $w->new_line($main), clients => [] };
+	  { node => $main, name => $name, line => $w->new_line, clients => [], neighbour => $name eq 'd2' };
 }
 $w->start_clients($_) for $w->groups;
 ok($w->settles(30), 'mints before the first fault');
@@ -113,7 +108,7 @@ while ($options{rounds} ? $step < $options{rounds} * @names : clock_gettime(CLOC
 
 ok($w->settles(30), 'mints after the last fault');
 $w->stop_clients($_) for $w->groups;
-$w->stop($w->main, 'fast');
+$w->main->stop;
 
 my @logs = glob "$w->{log_dir}/*";
 my (%seen, $sessions);

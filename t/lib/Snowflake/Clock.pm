@@ -13,6 +13,7 @@ use warnings FATAL => 'all';
 
 use File::Spec;
 use List::Util qw(first);
+use POSIX qw(strftime);
 
 sub new
 {
@@ -29,12 +30,27 @@ sub new
 sub set
 {
 	my ($self, $offset) = @_;
+	$self->_write(sprintf '%+.6f', $offset);
+	$self->{offset} = $offset;
+	return;
+}
+
+# Stops the clock at what it says now, in whole seconds, until it is set again.
+sub freeze
+{
+	my ($self) = @_;
+	$self->_write(strftime('%Y-%m-%d %H:%M:%S', localtime int(time + $self->{offset})));
+	return;
+}
+
+sub _write
+{
+	my ($self, $text) = @_;
 	my $new = "$self->{file}.new";
 	open my $handle, '>', $new or die "$new: $!";
-	printf $handle "%+.3f\n", $offset;
+	print $handle "$text\n";
 	close $handle or die "$new: $!";
 	rename $new, $self->{file} or die "$self->{file}: $!";
-	$self->{offset} = $offset;
 	return;
 }
 

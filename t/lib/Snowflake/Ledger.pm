@@ -1,5 +1,6 @@
 # All ids that clients were given, and whether they keep the promise: none twice over all server
-# lives, and those of a shard only going up, within a session and from one life to the next.
+# lives, and those of a shard only going up, within a session and from one life to the next. Databases
+# promise each other nothing: of() has a ledger for each.
 
 package Snowflake::Ledger;
 
@@ -14,12 +15,22 @@ sub new
 	return bless {
 		sequence_bits => $bits{sequence_bits} // 10,
 		shard_bits => $bits{shard_bits} // 13,
+		others => {},     # database => ledger
 		holder => {},     # id => session
 		last => {},       # session => shard => last id
 		highest => {},    # shard => highest id of this life and the earlier ones
 		floor => {},      # shard => highest id of the earlier lives
 		faults => [],
 		count => 0 }, $class;
+}
+
+# The ledger of another database, which shares lives and check() with this one.
+sub of
+{
+	my ($self, $database) = @_;
+	return $self if ($database // 'postgres') eq 'postgres';
+	return $self->{others}{$database} //=
+	  __PACKAGE__->new(sequence_bits => $self->{sequence_bits}, shard_bits => $self->{shard_bits});
 }
 
 sub shard_of
@@ -55,7 +66,7 @@ sub record
 sub new_life
 {
 	my ($self) = @_;
-	$self->{floor} = { %{ $self->{highest} } };
+	$_->{floor} = { %{ $_->{highest} } } foreach $self, values %{ $self->{others} };
 	return;
 }
 
@@ -66,7 +77,13 @@ sub anonymous
 	return 'client ' . ++$self->{clients};
 }
 
-sub count { return $_[0]{count}; }
+sub count
+{
+	my ($self) = @_;
+	my $count = 0;
+	$count += $_->{count} foreach $self, values %{ $self->{others} };
+	return $count;
+}
 
 sub highest
 {
@@ -79,8 +96,8 @@ sub check
 {
 	my ($self, $least, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	my @faults = @{ $self->{faults} };
-	push @faults, "only $self->{count} ids, expected $least" if $self->{count} < $least;
+	my @faults = map { @{ $_->{faults} } } $self, values %{ $self->{others} };
+	push @faults, 'only ' . $self->count . " ids, expected $least" if $self->count < $least;
 	ok(!@faults, "$name: no id twice, all shards ascending")
 	  or diag(join "\n", splice(@faults, 0, 10), @faults ? scalar(@faults) . ' more' : ());
 	return;

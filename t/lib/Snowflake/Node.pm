@@ -29,7 +29,19 @@ sub create
 	my $node = $class->new($name);
 	$node->init(%params);
 	$node->append_conf('postgresql.conf',
-		"shared_preload_libraries = 'snowflake'\nlog_statement = none\n$conf");
+		"shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\n$conf");
+	return $node;
+}
+
+# The same, started, with the extension in the database postgres. %params: also clock, see there.
+sub create_running
+{
+	my ($class, $name, %params) = @_;
+	my $clock = delete $params{clock} // 0;
+	my $node = $class->create($name, %params);
+	$node->clock->set($clock);
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 	return $node;
 }
 
@@ -65,6 +77,18 @@ sub restart
 	my ($self, %params) = @_;
 	local %ENV = (%ENV, $self->clock->environment);
 	return $self->SUPER::restart(%params);
+}
+
+# An immediate stop, and a start some seconds earlier or later. What the ledger is given from then on must
+# be above all before.
+sub crash
+{
+	my ($self, $ledger, $step) = @_;
+	$self->stop('immediate');
+	$self->clock->step($step // 0);
+	$ledger->new_life;
+	$self->start;
+	return;
 }
 
 # A server that does not go by its clock would pass every test here.
@@ -109,6 +133,37 @@ sub ids
 {
 	my ($self, $sql, $database) = @_;
 	return split /\n/, $self->safe_psql($database // 'postgres', $sql);
+}
+
+# What a session of an application does: single ids, batches, transactions that roll back.
+my $MIX = <<'SQL';
+SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
+SELECT unnest(snowflake.next_ids(7, 5000));
+BEGIN;
+SELECT snowflake.next_id(7);
+SAVEPOINT s;
+SELECT unnest(snowflake.next_ids(39, 50));
+ROLLBACK TO s;
+SELECT snowflake.next_id(7);
+ROLLBACK;
+SELECT snowflake.next_id(7);
+SQL
+
+# Runs $MIX, or a statement, and has the ledger record the ids. Whoever asks in this way comes after all
+# who did before, so to the ledger they are one session.
+sub mint
+{
+	my ($self, $ledger, $sql, $database) = @_;
+	my @ids = $self->ids($sql // $MIX, $database);
+	$ledger->of($database)->record('psql', @ids);
+	return @ids;
+}
+
+# The high-water mark, in milliseconds since 1970.
+sub mark
+{
+	my ($self, $database) = @_;
+	return $self->safe_psql($database // 'postgres', 'SELECT last_value FROM snowflake.high_water');
 }
 
 # What a session is told by a statement that must fail, with SQLSTATE, detail and hint.
@@ -182,6 +237,41 @@ sub finish_writer
 	my $well = $writer->{run}->finish;
 	my @ids = grep { /^\d+$/ } split /\n/, slurp_file("$writer->{base}.out");
 	return { well => $well, ids => \@ids, errors => slurp_file("$writer->{base}.err") };
+}
+
+# SIGKILL for every process of the server, the postmaster first so that nobody is replaced, as when the
+# machine stops.
+sub kill_all
+{
+	my ($self) = @_;
+	my $postmaster = $self->{_pid};
+	my @children = _children_of($postmaster);
+	$self->kill9;
+	kill 9, @children;
+	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
+	# A dead process that nobody has reaped yet looks alive to kill(), and its postmaster.pid to the next.
+	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
+	{
+		kill 9, _children_of($postmaster);
+		croak 'processes of the server outlive SIGKILL' if --$tries == 0;
+		select undef, undef, undef, 0.02;
+	}
+	unlink $self->data_dir . '/postmaster.pid', $self->host . '/.s.PGSQL.' . $self->port . '.lock';
+	return;
+}
+
+# State and parent of a process; of one that there is not, empty words.
+sub _stat_of
+{
+	my ($pid) = @_;
+	open my $file, '<', "/proc/$pid/stat" or return ('', '');
+	return (<$file> // '') =~ /.*\) (\S) (\d+)/ ? ($1, $2) : ('', '');
+}
+
+sub _children_of
+{
+	my ($parent) = @_;
+	return grep { (_stat_of($_))[1] eq $parent } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
 }
 
 sub log_content { return slurp_file($_[0]->logfile); }

@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# Which PostgreSQL the scripts work on. Sourced by lib.sh.
+
+oldest_postgres=15
+
+# Sets $pg_config to a server that can be started and built against. PG_CONFIG where it is given.
+# Else, of the servers in /usr/lib/postgresql, the newest whose headers are installed; else the newest
+# whose headers apt knows, which are installed (Debian's server comes without); and where there is no
+# server, Debian's own.
+choose_postgres() {
+  if [ -n "${PG_CONFIG:-}" ]; then
+    pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
+    pg_config=$(realpath -s "$pg_config")
+    [ "$(pg_major)" -ge "$oldest_postgres" ] ||
+      die "PG_CONFIG=$PG_CONFIG is $("$pg_config" --version); version $oldest_postgres or later is needed"
+    [ -z "$(lacking)" ] || install_headers || die "$(cannot_be_used)"
+  else
+    choose_installed_server || choose_debians_own
+  fi
+  # Root works as this account; a server from elsewhere may have come without.
+  [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
+}
+
+pg_major() { "$pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
+
+# The first file that $pg_config's server lacks to be started or to be built against.
+lacking() {
+  local file
+  [ -x "$pg_config" ] || { echo "$pg_config"; return; }
+  for file in "$("$pg_config" --bindir)/postgres" "$("$pg_config" --bindir)/initdb" \
+    "$("$pg_config" --includedir-server)/postgres.h" "$("$pg_config" --pgxs)"; do
+    [ -e "$file" ] || { echo "$file"; return; }
+  done
+}
+
+cannot_be_used() {
+  echo "the server of $pg_config cannot be used: $(lacking) is missing. Install what belongs to that" \
+    "server (headers and pgxs.mk are its development files), or set PG_CONFIG to the pg_config of another one."
+}
+
+# install_headers: fails where that does not make the server of $pg_config complete.
+install_headers() {
+  local version
+  version=$(pg_major)
+  [ "$("$pg_config" --bindir)" = "/usr/lib/postgresql/$version/bin" ] &&
+    [ -x "/usr/lib/postgresql/$version/bin/postgres" ] && apt_knows "postgresql-server-dev-$version" || return
+  install_missing "postgresql-server-dev-$version"
+  [ -z "$(lacking)" ]
+}
+
+# Fails where no server is installed.
+choose_installed_server() {
+  local version versions=() passed_over=''
+  for version in $(printf '%s\n' /usr/lib/postgresql/*/bin/postgres | sort -Vr | cut -d/ -f5); do
+    [[ $version =~ ^[0-9]+$ ]] && [ "$version" -ge "$oldest_postgres" ] || continue
+    pg_config=/usr/lib/postgresql/$version/bin/pg_config
+    if [ -z "$(lacking)" ]; then
+      [ -z "$passed_over" ] || say "PostgreSQL $version is used, not$passed_over, which has no headers here"
+      return 0
+    fi
+    versions+=("$version") passed_over+=" $version"
+  done
+  [ ${#versions[@]} != 0 ] || return 1
+  for version in "${versions[@]}"; do
+    pg_config=/usr/lib/postgresql/$version/bin/pg_config
+    ! install_headers || return 0
+    say "$(cannot_be_used)" >&2
+  done
+  die "apt has no headers for any of the servers in /usr/lib/postgresql:$passed_over"
+}
+
+choose_debians_own() {
+  apt_knows postgresql || die "there is no server in /usr/lib/postgresql, and apt knows none: set PG_CONFIG"
+  local version
+  version=$(candidate postgresql | sed -n 's/^\([0-9]*\).*/\1/p')
+  [ "$version" -ge "$oldest_postgres" ] ||
+    die "this system has PostgreSQL $version; version $oldest_postgres or later is needed (apt.postgresql.org has it)"
+  install_missing "postgresql-$version" "postgresql-server-dev-$version"
+  pg_config=/usr/lib/postgresql/$version/bin/pg_config
+}

@@ -1,0 +1,86 @@
+-- next_id(shard, after): greater than an id that was minted elsewhere, the receive rule of a hybrid
+-- logical clock; and next_id_near(id), in the shard of another. This server is region 3. Ids from
+-- elsewhere are up to 90 ms ahead of the clock here; max_lead is 100 ms.
+SELECT snowflake.next_id(240) AS first \gset
+
+-- From lower, the same, and higher regions and shards, at the ends of a tick, in one statement each
+CREATE TABLE posts (ahead int, region int, shard int, sequence int, id bigint, reply bigint, replies bigint[]);
+DO $$
+DECLARE
+  r int; s int; q int; ahead int; post bigint;
+BEGIN
+  FOREACH ahead IN ARRAY ARRAY[-86400000, 0, 40, 90] LOOP
+    FOREACH r IN ARRAY ARRAY[0, 2, 3, 4, 31] LOOP
+      FOREACH s IN ARRAY ARRAY[0, 239, 240, 241, 255] LOOP
+        FOREACH q IN ARRAY ARRAY[0, 511, 1023] LOOP
+          post := snowflake.make_id(clock_timestamp() + ahead * interval '1 ms', s, q, r);
+          INSERT INTO posts VALUES (ahead, r, s, q, post, snowflake.next_id(240, post), snowflake.next_ids(241, 3, post));
+        END LOOP;
+      END LOOP;
+    END LOOP;
+  END LOOP;
+END $$;
+SELECT count(*) AS posts, count(*) FILTER (WHERE reply > id) AS replies_after,
+       count(*) FILTER (WHERE replies[1] > id AND replies[2] > replies[1] AND replies[3] > replies[2]) AS batches_after,
+       count(DISTINCT reply) AS replies, bool_and(snowflake.shard_of(reply) = 240 AND snowflake.region_of(reply) = 3) AS here
+  FROM posts;
+-- ... and no further than it takes: at most the tick after, where the shard was not ahead by itself
+SELECT count(*) FILTER (WHERE snowflake.time_of(reply) > greatest(snowflake.time_of(id), snowflake.time_of(:first)) + interval '2 s') AS too_far
+  FROM posts WHERE ahead >= 0;
+
+-- No more than one tick is spent: the same place goes on in the same tick
+SELECT pg_sleep(0.2);
+DO $$
+DECLARE
+  post bigint := snowflake.make_id(clock_timestamp() + interval '90 ms', 242, 7, 3);
+BEGIN
+  ASSERT snowflake.next_id(242, post) = post + 1, 'the next of the same place';
+  post := snowflake.make_id(clock_timestamp() + interval '95 ms', 242, 1000, 2);
+  ASSERT snowflake.next_id(242, post) = snowflake.make_id(snowflake.time_of(post), 242, 0, 3), 'a lower region: the same tick';
+END $$;
+
+-- Nothing to be greater than
+SELECT snowflake.next_id(240, NULL) > :first AS null_asks_nothing, cardinality(snowflake.next_ids(240, 5, NULL)) AS batch,
+       snowflake.next_id(240, 0) > :first AS zero;
+
+-- Too far ahead: it waits where max_wait allows ...
+SELECT snowflake.make_id(clock_timestamp() + interval '400 ms', 1, 1) AS post \gset
+SELECT snowflake.next_id(243, :post) > :post AS waited;
+-- ... and refuses where not; nobody can throw a shard ahead with it
+SET snowflake.max_wait = 0;
+\set VERBOSITY sqlstate
+SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '1 s', 1, 1));
+SELECT snowflake.next_ids(244, 3, snowflake.make_id(now() + interval '1 s', 1, 1));
+SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '10 years', 1, 1));
+SELECT snowflake.next_id(244, 9223372036854775807);
+\set VERBOSITY default
+RESET snowflake.max_wait;
+SELECT snowflake.time_of(snowflake.next_id(244)) < clock_timestamp() + interval '50 ms' AS not_thrown_ahead;
+
+-- Bad arguments
+SELECT snowflake.next_id(NULL, 1);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id(256, 1);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id(1, -1);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_ids(1, 0, 1);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_ids(1, NULL, 1);
+\echo SQLSTATE :SQLSTATE
+BEGIN READ ONLY;
+SELECT snowflake.next_id(1, 1);
+\echo SQLSTATE :SQLSTATE
+ROLLBACK;
+
+-- Near: the shard of the other id, whoever minted it
+SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.make_id('2026-01-01', 245, 9, 17))) AS shard,
+       snowflake.region_of(snowflake.next_id_near(snowflake.make_id('2026-01-01', 245, 9, 17))) AS region,
+       snowflake.next_id_near(:first) > :first AS greater_in_its_own_shard;
+SELECT snowflake.next_id_near(snowflake.make_id('2026-01-01', 252, 0));
+\echo SQLSTATE :SQLSTATE
+CREATE TABLE authors (id bigint PRIMARY KEY DEFAULT snowflake.next_id(246));
+CREATE TABLE snapshots (id bigint PRIMARY KEY, user_id bigint NOT NULL REFERENCES authors);
+INSERT INTO authors SELECT FROM generate_series(1, 3);
+INSERT INTO snapshots SELECT snowflake.next_id_near(id), id FROM authors, generate_series(1, 100);
+SELECT count(*), bool_and(snowflake.shard_of(id) = snowflake.shard_of(user_id)) AS colocated FROM snapshots;

@@ -1,0 +1,84 @@
+// What the extension's script calls once, when it creates the extension.
+
+#include "core/clock.hpp"
+#include "pg/clock_watch.hpp"
+#include "pg/datum.hpp"
+#include "pg/errors.hpp"
+#include "pg/lost_marks.hpp"
+#include "pg/seal_notice.hpp"
+#include "pg/sequence_page.hpp"
+#include "pg/session_events.hpp"
+#include "pg/settings.hpp"
+#include "pg/shared_state.hpp"
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+bool has_subscription() {
+  Relation subscriptions = table_open(SubscriptionRelationId, AccessShareLock);
+  SysScanDesc scan = systable_beginscan(subscriptions, InvalidOid, false, nullptr, 0, nullptr);
+  const bool found = HeapTupleIsValid(systable_getnext(scan));
+  systable_endscan(scan);
+  table_close(subscriptions, AccessShareLock);
+  return found;
+}
+
+// A sign that this server is one of several that hold the same tables, or null.
+const char* sign_of_others() {
+  if (strstr(GetConfigOption("shared_preload_libraries", false, false), "citus") != nullptr)
+    return "Citus is preloaded";
+  if (has_subscription()) return "there is a subscription";
+  if (wal_level >= WAL_LEVEL_LOGICAL) return "\"wal_level\" is \"logical\"";
+  return nullptr;
+}
+
+constinit bool seal_is_new = false;
+
+}  // namespace
+
+void announce_seal_at_commit() {
+  watch_session_events();
+  seal_is_new = true;
+}
+
+void announce_seal() {
+  if (seal_is_new && OidIsValid(get_extension_oid("snowflake", true))) notice_sealed();
+}
+
+void forget_new_seal() {
+  seal_is_new = false;
+}
+
+// The seal, and a mark above whatever the database may have issued before.
+SF_SQL_FUNCTION(initial_state) {
+  if (shared_state == nullptr) error_not_preloaded();
+  const int64_t clock_ms = wall_clock_ms();
+  if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
+  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+
+  announce_seal_at_commit();
+  if (owns_everything()) {
+    if (const char* sign = sign_of_others()) warn_may_meet_others(sign);
+  }
+  Datum values[2] = {Int64GetDatum(seal_of(layout)),
+                     Int64GetDatum(std::max(clock_ms, lost_mark_ms()))};
+  bool nulls[2] = {};
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+}
+
+// Writes a value to a sequence as the mark is written, and returns what was stored before: the
+// script compares both with what SQL says.
+SF_SQL_FUNCTION(check_sequence_page) {
+  if (shared_state == nullptr) error_not_preloaded();
+  Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);
+  SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
+  const int64_t before = page.value();
+  page.write(sequence, PG_GETARG_INT64(1));
+  page.close();
+  relation_close(sequence, NoLock);
+  PG_RETURN_INT64(before);
+}
+
+}  // namespace snowflake::pg

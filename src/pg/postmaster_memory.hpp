@@ -1,0 +1,24 @@
+// Memory that the postmaster maps for itself and its children inherit. PostgreSQL's shared memory
+// is laid out afresh after a crash; this lasts as long as the postmaster does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/keyed_max.hpp"
+
+namespace snowflake::pg {
+
+struct PostmasterMemory {
+  // Wall clock less time since boot, when the server started or the clock was last accepted.
+  std::atomic<int64_t> clock_base_us;
+  // By database: the greatest mark, in ms since 1970, that a DROP or a rollback made unreachable.
+  KeyedMax<4096> lost_marks;
+};
+
+// Null where the library was not preloaded.
+extern PostmasterMemory* postmaster_memory;
+
+void map_postmaster_memory();
+
+}  // namespace snowflake::pg

@@ -1,0 +1,91 @@
+#include "pg/state_sequences.hpp"
+
+#include "pg/errors.hpp"
+#include "pg/session_events.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+constinit StateSequences known{};
+
+bool dropped_here(HeapTupleHeader row) {
+  return !(row->t_infomask & HEAP_XMAX_INVALID) && !HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask) &&
+         TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(row)) &&
+         !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row));
+}
+
+StateSequences find_state_sequences() {
+  const Oid extension = get_extension_oid("snowflake", true);
+  if (!OidIsValid(extension)) error_not_installed();
+
+  StateSequences found{};
+  Relation depend = table_open(DependRelationId, AccessShareLock);
+  ScanKeyData key[2];
+  ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+              ObjectIdGetDatum(ExtensionRelationId));
+  ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+              ObjectIdGetDatum(extension));
+  SysScanDesc scan = systable_beginscan(depend, DependReferenceIndexId, true, nullptr, 2, key);
+  while (HeapTuple tuple = systable_getnext(scan)) {
+    const auto entry = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
+    if (entry->deptype != DEPENDENCY_EXTENSION || entry->classid != RelationRelationId ||
+        get_rel_relkind(entry->objid) != RELKIND_SEQUENCE)
+      continue;
+    const char* name = get_rel_name(entry->objid);
+    if (name == nullptr) continue;
+    if (strcmp(name, "high_water") == 0) found.high_water = entry->objid;
+    if (strcmp(name, "seal") == 0) found.seal = entry->objid;
+    if (strcmp(name, "seal_local") == 0) found.seal_local = entry->objid;
+  }
+  systable_endscan(scan);
+  table_close(depend, AccessShareLock);
+  if (!found.complete()) error_other_extension();
+  return found;
+}
+
+}  // namespace
+
+StateSequences known_state_sequences() {
+  return known.complete() ? known : current_state_sequences();
+}
+
+StateSequences current_state_sequences() {
+  watch_session_events();
+  const StateSequences found = find_state_sequences();
+  known = found;
+  return found;
+}
+
+StateSequences remembered_state_sequences() {
+  return known;
+}
+
+void forget_state_sequences() {
+  known = StateSequences{};
+}
+
+bool is_high_water_mark(Oid relation) {
+  if (get_rel_relkind(relation) != RELKIND_SEQUENCE) return false;
+  const char* name = get_rel_name(relation);
+  if (name == nullptr || strcmp(name, "high_water") != 0) return false;
+  const Oid extension = getExtensionOfObject(RelationRelationId, relation);
+  return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
+}
+
+// Looks at dead rows too: the catalogue as it would be after a rollback.
+bool dropped_in_this_transaction() {
+  Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
+  ScanKeyData key;
+  ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
+              CStringGetDatum("snowflake"));
+  SysScanDesc scan =
+      systable_beginscan(extensions, ExtensionNameIndexId, true, SnapshotAny, 1, &key);
+  bool dropped = false;
+  while (HeapTuple tuple = systable_getnext(scan)) dropped |= dropped_here(tuple->t_data);
+  systable_endscan(scan);
+  table_close(extensions, AccessShareLock);
+  return dropped;
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,34 @@
+// The extension's own sequences in the current database: its durable state.
+#pragma once
+
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+struct StateSequences {
+  Oid high_water;
+  Oid seal;
+  Oid seal_local;
+
+  bool complete() const {
+    return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local);
+  }
+};
+
+// As this session looked them up last, or incomplete: looked up now by membership in the extension,
+// for a name alone could be anybody's. By value: taking a lock may run the callback that forgets
+// them. An error where the extension, or one of them, is missing.
+StateSequences known_state_sequences();
+// Looked up now: ALTER EXTENSION ... DROP SEQUENCE tells nobody.
+StateSequences current_state_sequences();
+// What was known, and perhaps incomplete.
+StateSequences remembered_state_sequences();
+void forget_state_sequences();
+
+// Whether a relation is the high-water mark of this database's extension.
+bool is_high_water_mark(Oid relation);
+
+// Whether this transaction has dropped an extension that others may still come to see again.
+bool dropped_in_this_transaction();
+
+}  // namespace snowflake::pg

@@ -1,0 +1,191 @@
+// A crowd of claimers over a few words, and a conductor who moves the clock and the limit under
+// them. Threads and processes run the same code; all of it may lie in shared memory.
+//
+// The conductor keeps to the protocol of pg/high_water.cpp: raise every word, then publish the new
+// limit with release. What lies between the old limit and the floor is a gap that nobody may claim.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <span>
+
+#include "core/shard.hpp"
+#include "support.hpp"
+
+namespace snowflake {
+
+inline constexpr size_t kWords = 2;
+inline constexpr size_t kJournalSize = 1 << 17;
+
+struct Plan {
+  Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick, 4 shards
+  uint64_t lead = 50;
+  uint64_t spread = 0;
+  uint64_t quota = kJournalSize;  // ids per claimer
+};
+
+struct Word {
+  Shard shard;
+  alignas(64) std::atomic<uint64_t> floor;  // the greatest floor that has returned
+};
+
+struct Stage {
+  Word words[kWords];
+  alignas(64) std::atomic<uint64_t> now;
+  std::atomic<uint64_t> limit;
+  std::atomic<bool> go;
+  std::atomic<bool> stop;
+  std::atomic<uint32_t> finished;
+};
+
+// What one claimer got, in its order. `used` is stored last, so that a killed claimer's journal is
+// whole too.
+struct Journal {
+  std::atomic<uint64_t> used;
+  std::atomic<uint64_t> below_floor;
+  std::atomic<uint64_t> above_limit;
+  std::atomic<uint64_t> too_far_ahead;
+  int64_t ids[kJournalSize];
+};
+
+inline size_t word_of(uint32_t shard) {
+  return shard % kWords;
+}
+
+inline void raise_floor(Word& word, uint64_t floor) {
+  word.shard.raise_floor(floor);
+  uint64_t seen = word.floor.load(std::memory_order_relaxed);
+  while (seen < floor &&
+         !word.floor.compare_exchange_weak(seen, floor, std::memory_order_release)) {
+  }
+}
+
+inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random random) {
+  const Layout& layout = plan.layout;
+  while (!stage.go.load(std::memory_order_acquire)) sched_yield();
+  for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
+    // Most claims meet at word 0, under two shards' names.
+    constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
+    const uint32_t shard = shards[random.below(8)];
+    Word& word = stage.words[word_of(shard)];
+    if (random.percent(1)) raise_floor(word, word.shard.last() + random.below(60) - 20);
+
+    const uint64_t wanted =
+        std::min(random.percent(85) ? 1 : random.between(2, 40), plan.quota - used);
+    const uint64_t floor = word.floor.load(std::memory_order_acquire);
+    const Bounds bounds{stage.now.load(std::memory_order_relaxed), plan.lead,
+                        stage.limit.load(std::memory_order_acquire), plan.spread};
+    const Claim claim = word.shard.claim(layout, bounds, wanted);
+    if (claim.outcome != Outcome::claimed) {
+      sched_yield();
+      continue;
+    }
+    if (claim.first < floor) ++journal.below_floor;
+    if (claim.last() >= bounds.limit) ++journal.above_limit;
+    if (layout.tick_of_position(claim.last()) > bounds.now + plan.lead) ++journal.too_far_ahead;
+    write_ids(layout, 0, shard, claim.first, claim.count, journal.ids + used);
+    used += claim.count;
+    journal.used.store(used, std::memory_order_release);
+    word.shard.counters.add(claim.count, wanted > 1, claim.borrowed,
+                            layout.id(claim.last(), 0, shard));
+  }
+  stage.finished.fetch_add(1);
+}
+
+struct Gap {
+  uint64_t begin;  // the limit that was
+  uint64_t end;    // the floor
+};
+
+// Runs the show until done() says so, or for a minute at most. Time follows the words, so that
+// claims are now ahead of the clock, now behind it, and never for long.
+template <class Done>
+std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
+  const Layout& layout = plan.layout;
+  std::vector<Gap> gaps;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const uint64_t start = layout.first_position(1000);  // room for clocks that go back
+  for (Word& word : stage.words) raise_floor(word, start);
+  stage.now.store(1000);
+  stage.limit.store(start);
+  stage.go.store(true, std::memory_order_release);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "the claimers do not get on";
+      break;
+    }
+    uint64_t last = 0;
+    for (const Word& word : stage.words) last = std::max(last, word.shard.last());
+    const uint64_t now =
+        layout.tick_of_position(last) + random.below(3) - random.below(plan.lead + 3);
+    stage.now.store(now, std::memory_order_relaxed);
+
+    const uint64_t limit = stage.limit.load(std::memory_order_relaxed);
+    const uint64_t reach = std::max(last + 1, layout.first_position(now));
+    if (reach + random.below(100) >= limit) {
+      const uint64_t floor = limit + random.below(200);
+      for (Word& word : stage.words) raise_floor(word, floor);
+      // Pairs with the acquire in claim_ids().
+      stage.limit.store(std::max(floor, reach) + random.between(1, 500), std::memory_order_release);
+      gaps.push_back({limit, floor});
+    }
+    sched_yield();
+  }
+  stage.stop.store(true);
+  return gaps;
+}
+
+struct Claimed {
+  uint64_t position;
+  size_t word;
+  size_t claimer;
+};
+
+// The promises, over every id of every claimer together.
+inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
+                  const std::vector<Gap>& gaps) {
+  const Layout& layout = plan.layout;
+  std::vector<Claimed> all;
+  for (size_t claimer = 0; claimer < journals.size(); ++claimer) {
+    const Journal& journal = journals[claimer];
+    EXPECT_EQ(journal.below_floor, 0u) << "claimer " << claimer;
+    EXPECT_EQ(journal.above_limit, 0u) << "claimer " << claimer;
+    EXPECT_EQ(journal.too_far_ahead, 0u) << "claimer " << claimer;
+    uint64_t before[kWords] = {};
+    for (uint64_t i = 0; i < journal.used; ++i) {
+      const auto id = static_cast<uint64_t>(journal.ids[i]);
+      const size_t word = word_of(layout.shard_of(id));
+      const uint64_t position = layout.position_of(id);
+      ASSERT_GT(position, before[word]) << "claimer " << claimer << ", its id " << i;
+      ASSERT_LE(position, stage.words[word].shard.last());
+      before[word] = position;
+      all.push_back({position, word, claimer});
+    }
+  }
+
+  // By position: the same one twice is a duplicate, even where the shards' names would hide it.
+  std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
+    return a.position != b.position ? a.position < b.position : a.word < b.word;
+  });
+  size_t gap = 0;
+  size_t turns = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    while (gap < gaps.size() && gaps[gap].end <= all[i].position) ++gap;
+    ASSERT_TRUE(gap == gaps.size() || all[i].position < gaps[gap].begin)
+        << "position " << all[i].position << " lies below floor " << gaps[gap].end
+        << ", which came before limit " << gaps[gap].begin << " was raised";
+    if (i == 0) continue;
+    ASSERT_FALSE(all[i].position == all[i - 1].position && all[i].word == all[i - 1].word)
+        << "position " << all[i].position << " was claimed by " << all[i - 1].claimer << " and "
+        << all[i].claimer;
+    turns += all[i].claimer != all[i - 1].claimer;
+  }
+  // Claimers that run one after another prove nothing.
+  EXPECT_GT(turns, 50u);
+  EXPECT_GT(gaps.size(), 100u);
+  std::printf("%zu ids, %zu changes of claimer, %zu limits\n", all.size(), turns, gaps.size());
+}
+
+}  // namespace snowflake

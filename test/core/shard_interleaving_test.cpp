@@ -1,0 +1,272 @@
+// Every way in which other claims and floors can come between the atomic steps of one: what threads
+// meet by luck and some machines never, spurious failures of compare_exchange_weak for one.
+//
+// To that end shard.hpp is compiled here with an atomic of the test's, under another namespace so
+// that the linker keeps the two apart. So no core header may be included before that, and every
+// standard header that one needs must be.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace interleaving {
+
+// Called before each atomic step; whether a weak exchange is to fail for no reason.
+std::function<bool()> before_step;
+
+bool step() {
+  return before_step && before_step();
+}
+
+}  // namespace interleaving
+
+namespace std {  // shard.hpp says std::atomic
+
+template <class T>
+class stepped_atomic {
+ public:
+  static constexpr bool is_always_lock_free = true;
+
+  operator T() const { return value_; }
+  T load(memory_order) const {
+    interleaving::step();
+    return value_;
+  }
+  void store(T value, memory_order = memory_order_seq_cst) {
+    interleaving::step();
+    value_ = value;
+  }
+  T exchange(T value, memory_order) {
+    interleaving::step();
+    return std::exchange(value_, value);
+  }
+  T fetch_add(T value, memory_order) {
+    interleaving::step();
+    return std::exchange(value_, value_ + value);
+  }
+  bool compare_exchange_weak(T& expected, T desired, memory_order) {
+    if (interleaving::step() || value_ != expected) {
+      expected = value_;
+      return false;
+    }
+    value_ = desired;
+    return true;
+  }
+  bool compare_exchange_strong(T& expected, T desired, memory_order order) {
+    interleaving::step();
+    const auto undisturbed = std::exchange(interleaving::before_step, nullptr);
+    const bool exchanged = compare_exchange_weak(expected, desired, order);
+    interleaving::before_step = undisturbed;
+    return exchanged;
+  }
+
+ private:
+  T value_;
+};
+
+}  // namespace std
+
+#define atomic stepped_atomic
+#define snowflake snowflake_stepped
+#include "core/shard.hpp"
+#undef atomic
+#undef snowflake
+
+namespace snowflake_stepped {
+namespace {
+
+constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
+constexpr uint64_t kStart = 10 * 16;
+constexpr Bounds kBounds{10, 4, kStart + 60, 0};
+
+// Counts through all sequences of choices, as an odometer whose length changes on the way.
+class Choices {
+ public:
+  size_t choose(size_t options) {
+    if (at_ == path_.size()) path_.push_back({0, options});
+    return path_[at_++].first;
+  }
+  bool next() {
+    path_.resize(at_);
+    at_ = 0;
+    while (!path_.empty() && path_.back().first + 1 == path_.back().second) path_.pop_back();
+    if (path_.empty()) return false;
+    ++path_.back().first;
+    return true;
+  }
+
+ private:
+  std::vector<std::pair<size_t, size_t>> path_;  // choice, options
+  size_t at_ = 0;
+};
+
+class Interleaving {
+ public:
+  Interleaving() { word_.raise_floor(kStart); }
+
+  // A claim and what holds of any, whoever else is at work.
+  Claim claim(const Bounds& bounds, uint64_t wanted) {
+    const uint64_t above = greatest_;
+    const uint64_t floor = floor_;
+    const Claim claim = word_.claim(layout, bounds, wanted);
+    if (claim.outcome != Outcome::claimed) return claim;
+    EXPECT_GT(claim.first, above);
+    EXPECT_GE(claim.first, floor);
+    EXPECT_LT(claim.last(), bounds.limit);
+    EXPECT_LE(layout.tick_of_position(claim.last()), bounds.now + bounds.lead);
+    for (uint64_t p = claim.first; p <= claim.last(); ++p)
+      EXPECT_TRUE(claimed_.insert(p).second) << "position " << p << " is claimed twice";
+    greatest_ = std::max(greatest_, claim.last());
+    return claim;
+  }
+
+  void raise_floor(uint64_t floor) {
+    word_.raise_floor(floor);
+    floor_ = std::max(floor_, floor);
+  }
+
+  // Runs `victim` with up to four disturbances among its steps.
+  template <class Victim>
+  void disturb(Choices& choices, Victim victim) {
+    int left = 4;
+    interleaving::before_step = [&] {
+      const size_t choice = left == 0 ? 0 : choices.choose(7);
+      if (choice == 0) return false;
+      --left;
+      const auto others = std::exchange(interleaving::before_step, nullptr);
+      const uint64_t last = word_.last();
+      if (choice == 1) claim(kBounds, 1);
+      if (choice == 2) claim(kBounds, 7);
+      if (choice == 3) claim({12, 1, UINT64_MAX, 3}, 1);
+      if (choice == 4) raise_floor(last + 2);
+      if (choice == 5) raise_floor(last + 30);
+      interleaving::before_step = others;
+      return choice == 6;
+    };
+    victim();
+    interleaving::before_step = nullptr;
+  }
+
+  // Whatever happened, ids go on above all of it.
+  void finish() {
+    EXPECT_EQ(claim({1, 1000, UINT64_MAX, 0}, 1).outcome, Outcome::claimed);
+    EXPECT_EQ(claim({100, 0, UINT64_MAX, 0}, 1).first, 100u * 16);
+  }
+
+  uint64_t last() const { return word_.last(); }
+
+ private:
+  Shard word_{};
+  std::set<uint64_t> claimed_;
+  uint64_t greatest_ = 0;
+  uint64_t floor_ = kStart;
+};
+
+template <class Body>
+size_t explore(Body body) {
+  Choices choices;
+  size_t schedules = 0;
+  do {
+    body(choices);
+    ++schedules;
+  } while (choices.next() && !testing::Test::HasFailure());
+  return schedules;
+}
+
+TEST(ShardInterleaving, OfAClaim) {
+  size_t schedules = 0;
+  for (const uint64_t wanted : {uint64_t{1}, uint64_t{5}, uint64_t{40}})
+    for (const Bounds& bounds : {kBounds, Bounds{11, 0, UINT64_MAX, 0}, Bounds{11, 3, 13 * 16, 7}})
+      schedules += explore([&](Choices& choices) {
+        Interleaving all;
+        all.disturb(choices, [&] {
+          const Claim claim = all.claim(bounds, wanted);
+          const uint64_t stop = std::min(bounds.limit, (bounds.now + bounds.lead + 1) * 16);
+          if (claim.outcome == Outcome::claimed) {
+            EXPECT_EQ(claim.count, std::min(wanted, stop - claim.first));
+          } else {
+            EXPECT_GE(claim.first, stop);
+          }
+        });
+        all.finish();
+      });
+  EXPECT_GT(schedules, 1000u);
+}
+
+TEST(ShardInterleaving, OfALift) {
+  size_t schedules = 0;
+  for (const uint64_t floor : {kStart - 5, kStart + 2, kStart + 8, kStart + 35, kStart + 500})
+    schedules += explore([&](Choices& choices) {
+      Interleaving all;
+      all.disturb(choices, [&] { all.raise_floor(floor); });
+      EXPECT_GE(all.last() + 1, floor);
+      all.finish();
+    });
+  EXPECT_GT(schedules, 500u);
+}
+
+// The publish protocol from the claimer's side: the words are raised to `floor`, and then the limit
+// moves from `old` beyond it. Whoever still has the old limit gets nothing between the two.
+TEST(ShardInterleaving, OfAnOldLimitAndALift) {
+  constexpr uint64_t old = kStart + 4;
+  constexpr uint64_t floor = old + 9;
+  for (size_t moment = 0; moment < 6; ++moment)
+    for (const uint64_t wanted : {uint64_t{1}, uint64_t{30}}) {
+      Interleaving all;
+      size_t steps = 0;
+      interleaving::before_step = [&] {
+        if (steps++ != moment) return false;
+        const auto others = std::exchange(interleaving::before_step, nullptr);
+        all.raise_floor(floor);
+        EXPECT_GE(all.claim({10, 4, floor + 20, 0}, 2).first, floor);
+        interleaving::before_step = others;
+        return false;
+      };
+      const Claim claim = all.claim({10, 4, old, 0}, wanted);
+      interleaving::before_step = nullptr;
+      if (claim.outcome == Outcome::claimed) {
+        EXPECT_LT(claim.last(), old);
+      } else {
+        EXPECT_EQ(claim.outcome, Outcome::at_limit);
+      }
+    }
+}
+
+TEST(ShardInterleaving, OfCounters) {
+  explore([](Choices& choices) {
+    Counters counters{};
+    uint64_t ids = 5;
+    uint64_t greatest = 1000;
+    int left = 4;
+    counters.last_id.store(900);
+    interleaving::before_step = [&] {
+      const size_t choice = left == 0 ? 0 : choices.choose(4);
+      if (choice == 0) return false;
+      --left;
+      if (choice == 3) return true;
+      const auto others = std::exchange(interleaving::before_step, nullptr);
+      const uint64_t last = choice == 1 ? 950 : 2000;
+      counters.add(choice, 1, 1, last);
+      ids += choice;
+      greatest = std::max(greatest, last);
+      interleaving::before_step = others;
+      return false;
+    };
+    counters.add(5, 1, 1, 1000);
+    interleaving::before_step = nullptr;
+    EXPECT_EQ(counters.ids, ids);
+    EXPECT_EQ(counters.batches, counters.borrowed);
+    EXPECT_EQ(counters.last_id, greatest);
+  });
+}
+
+}  // namespace
+}  // namespace snowflake_stepped

@@ -1,0 +1,99 @@
+// sequence_spread: where a new tick's sequence begins.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/shard.hpp"
+#include "support.hpp"
+
+namespace snowflake {
+namespace {
+
+constexpr Layout layout = parse_layout("instagram", 0, kDefaultEpoch).layout;
+
+uint64_t mint(Shard& word, uint64_t now, uint64_t spread, uint64_t wanted = 1) {
+  const Claim claim = word.claim(layout, {now, 10, UINT64_MAX, spread}, wanted);
+  EXPECT_EQ(claim.outcome, Outcome::claimed);
+  EXPECT_EQ(claim.count, wanted);
+  return claim.first;
+}
+
+TEST(ShardSpread, BeginsOneAfterTheLastSequence) {
+  Shard word{};
+  EXPECT_EQ(mint(word, 100, 4), layout.first_position(100) + 1);
+  EXPECT_EQ(mint(word, 101, 4), layout.first_position(101) + 2);
+  EXPECT_EQ(mint(word, 102, 4), layout.first_position(102) + 3);
+  EXPECT_EQ(mint(word, 103, 4), layout.first_position(103) + 0);
+  EXPECT_EQ(mint(word, 103, 4), layout.first_position(103) + 1);  // in the tick it counts on
+  EXPECT_EQ(mint(word, 110, 4, 7), layout.first_position(110) + 2);
+  EXPECT_EQ(mint(word, 111, 4), layout.first_position(111) + (2 + 7 - 1 + 1) % 4);
+}
+
+TEST(ShardSpread, ZeroAndOneBeginAtZero) {
+  for (const uint64_t spread : {uint64_t{0}, uint64_t{1}}) {
+    Shard word{};
+    for (uint64_t now = 1; now < 20; ++now)
+      EXPECT_EQ(mint(word, now, spread), layout.first_position(now));
+  }
+}
+
+TEST(ShardSpread, TheWholeTickWrapsToZero) {
+  Shard word{};
+  word.raise_floor(layout.first_position(50));  // the last sequence is the tick's last
+  EXPECT_EQ(mint(word, 60, layout.ids_per_tick()), layout.first_position(60));
+  EXPECT_EQ(mint(word, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
+}
+
+// What runs over into the next tick by itself is not a new tick of the clock's.
+TEST(ShardSpread, ABurstCarriesToSequenceZero) {
+  Shard word{};
+  mint(word, 100, 8, layout.ids_per_tick() - 1);  // sequences 1 to 1023
+  EXPECT_EQ(mint(word, 100, 8), layout.first_position(101));
+  EXPECT_EQ(mint(word, 101, 8), layout.first_position(101) + 1);
+
+  mint(word, 101, 7, layout.ids_per_tick() - 2);  // sequences 2 to 1023, and the clock follows
+  EXPECT_EQ(mint(word, 102, 7), layout.first_position(102));
+}
+
+TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
+  Shard word{};
+  word.raise_floor(layout.first_position(10) + 6);  // last sequence 5
+  const uint64_t start = layout.first_position(20) + 6;
+  const Claim refused = word.claim(layout, {20, 0, start, 8}, 1);
+  EXPECT_EQ(refused.outcome, Outcome::at_limit);
+  EXPECT_EQ(refused.first, start);
+  EXPECT_EQ(word.last(), layout.first_position(10) + 5);
+  const Claim claim = word.claim(layout, {20, 0, UINT64_MAX, 8}, 5000);
+  EXPECT_EQ(claim.first, start);
+  EXPECT_EQ(claim.count, layout.ids_per_tick() - 6);
+}
+
+// The purpose: at one id a tick, `id % spread` is even.
+TEST(ShardSpread, LowRatesUseAllResidues) {
+  Shard word{};
+  std::map<uint64_t, int> residues;
+  for (uint64_t now = 1000; now < 1000 + 16 * 50; ++now)
+    ++residues[layout.id(mint(word, now, 16), 0, 5) % 16];
+  ASSERT_EQ(residues.size(), 16u);
+  for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
+}
+
+TEST(ShardSpread, NeverLeavesTheTick) {
+  Random random(9);
+  for (int i = 0; i < 20'000; ++i) {
+    const Layout any = random_layout(random);
+    const uint64_t spread = random.between(1, any.ids_per_tick());
+    const uint64_t now = random.between(2, any.last_minted_tick());
+    Shard word{};
+    const uint64_t before =
+        any.first_position(random.below(now - 1)) + random.below(any.ids_per_tick());
+    word.raise_floor(before + 1);
+    const Claim claim = word.claim(any, {now, 0, UINT64_MAX, spread}, 1);
+    ASSERT_EQ(claim.outcome, Outcome::claimed) << testing::PrintToString(any);
+    ASSERT_EQ(claim.first, now * any.ids_per_tick() + (before % any.ids_per_tick() + 1) % spread);
+    ASSERT_LT(claim.first, (now + 1) * any.ids_per_tick());
+  }
+}
+
+}  // namespace
+}  // namespace snowflake
