@@ -60,7 +60,7 @@ SELECT nspname, count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespa
  WHERE nspname LIKE 'shard\_%' AND relkind = 'r' GROUP BY 1 ORDER BY 1;
 
 -- What a shard is made of: the same as the template but for the shard, by what PostgreSQL says of both
-CREATE VIEW made AS
+CREATE VIEW shard_parts AS
 WITH object AS (
   SELECT n.nspname, c.* FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
    WHERE nspname = 'Photo app' OR nspname LIKE 'shard\_%'
@@ -90,9 +90,9 @@ WITH object AS (
     FROM pg_namespace WHERE nspname = 'Photo app' OR nspname LIKE 'shard\_%'
 )
 SELECT nspname, replace(replace(line, quote_ident(nspname) || '.', ''), replace(nspname, 'shard_', 'next_id('), 'next_id(0') AS line FROM line;
-SELECT line FROM made WHERE nspname = 'shard_4' ORDER BY line COLLATE "C";
+SELECT line FROM shard_parts WHERE nspname = 'shard_4' ORDER BY line COLLATE "C";
 SELECT 'only in ' || nspname AS only, line
-  FROM (SELECT *, count(*) OVER (PARTITION BY replace(line, '= 4)', '= 0)')) FROM made WHERE nspname IN ('Photo app', 'shard_4')) AS m
+  FROM (SELECT *, count(*) OVER (PARTITION BY replace(line, '= 4)', '= 0)')) FROM shard_parts WHERE nspname IN ('Photo app', 'shard_4')) AS m
  WHERE count <> 2;
 
 -- It works: defaults mint for the shard, keys stay within the schema
@@ -115,7 +115,7 @@ SELECT snowflake.create_shard('"Photo app"', 5, 'other_'), snowflake.create_shar
 INSERT INTO shard_5.albums DEFAULT VALUES RETURNING snowflake.shard_of(id);
 -- A shard may be the template, of itself as well
 CALL snowflake.create_shards('shard_3', '[2,4)');
-SELECT count(*) FROM made WHERE nspname = 'shard_2';
+SELECT count(*) FROM shard_parts WHERE nspname = 'shard_2';
 
 -- What cannot be copied is said, before anything is made
 CREATE SCHEMA more;
@@ -173,6 +173,7 @@ SELECT snowflake.create_shard('"Photo app"', 7);
 RESET ROLE;
 
 SELECT string_agg(quote_ident(nspname), ', ') AS schemas FROM pg_namespace WHERE nspname ~ '^(shard|more|other|c)_' \gset
+DROP VIEW shard_parts;
 DROP SCHEMA "Photo app", more, :schemas CASCADE;
 DROP TABLE public.countries;
 DROP ROLE regress_shards_app, regress_shards_owner;
