@@ -32,6 +32,7 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
 bool derive(const uint8_t (&key)[kKeyBytes], const char* purpose, uint8_t (&derived)[32]) {
   uint8_t info[64];
   const size_t length = strlen(purpose);
+  // NOLINTNEXTLINE(bugprone-not-null-terminated-result): bytes, not a string
   memcpy(info, purpose, length);
   info[length] = 1;
   unsigned size = 0;
