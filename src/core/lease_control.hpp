@@ -45,8 +45,8 @@ namespace lease_detail {
 
 constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, LeaseVerdict verdict,
                              int64_t clock_ms) noexcept {
-  return {request.call, verdict, request.incarnation, fleet.era, ++fleet.newest, kNoRegion,
-          0,            0,       0,                   clock_ms};
+  return {request.call, verdict, request.incarnation, fleet.era, ++fleet.newest, kNoRegion, 0, 0, 0,
+          clock_ms};
 }
 
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
@@ -168,8 +168,7 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   fleet.heard_era = std::max(fleet.heard_era, request.era);
   if (request.era > fleet.era || (request.era == fleet.era && request.newest > fleet.newest))
     fleet.halted = true;
-  if (fleet.halted)
-    return lease_detail::refusal(fleet, request, LeaseVerdict::halted, clock_ms);
+  if (fleet.halted) return lease_detail::refusal(fleet, request, LeaseVerdict::halted, clock_ms);
   if (request.era != 0 && request.era < fleet.era)
     return lease_detail::answer(fleet, request, LeaseVerdict::lost, clock_ms);
   // That it is behind can only be told when the answer arrives: the request may have taken long.
@@ -178,11 +177,13 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.call == LeaseCall::acquire)
     return lease_detail::acquire(fleet, regions, request, clock_ms);
   LeasedRegion& region = regions[static_cast<size_t>(request.region)];
-  return request.call == LeaseCall::renew ? lease_detail::renew(fleet, region, request, clock_ms)
-                                          : lease_detail::give_back(fleet, region, request, clock_ms);
+  return request.call == LeaseCall::renew
+             ? lease_detail::renew(fleet, region, request, clock_ms)
+             : lease_detail::give_back(fleet, region, request, clock_ms);
 }
 
-// Ends the holder's lease. Nobody else gets the region before `until`: who was evicted may not know.
+// Ends the holder's lease. Nobody else gets the region before `until`: who was evicted may not
+// know.
 constexpr void evict(LeasedRegion& region) noexcept {
   region.incarnation = 0;
   region.given_back = false;
@@ -195,8 +196,8 @@ constexpr void recovered(FleetState& fleet, std::span<LeasedRegion> regions, int
                          int64_t salt) noexcept {
   for (LeasedRegion& region : regions) {
     evict(region);
-    region.floor_ms = std::max(
-        {region.floor_ms, region.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms});
+    region.floor_ms =
+        std::max({region.floor_ms, region.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms});
     region.until_ms = region.floor_ms;
   }
   fleet.era = std::max(era_at(now_ms, salt), std::max(fleet.era, fleet.heard_era) + 1);

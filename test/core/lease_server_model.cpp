@@ -69,7 +69,8 @@ void World::check_limit(Server& s, Session& session) {
 }
 
 uint64_t World::next_position(const Server& s, const Session&, int shard) const {
-  const uint64_t now = layout_.first_position(layout_.tick_at(std::max(clock(s), layout_.epoch_ms)));
+  const uint64_t now =
+      layout_.first_position(layout_.tick_at(std::max(clock(s), layout_.epoch_ms)));
   return std::max(s.words[static_cast<size_t>(shard)] + 1, now);
 }
 
@@ -92,7 +93,7 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const int64_t mark = *session.written_mark;
   session.written_mark.reset();
   Slot& slot = s.slots[static_cast<size_t>(session.database)];
-  if (rules_.publish_checks && slot.generation != session.generation) {
+  if (slot.generation != session.generation) {
     session.attached = false;
     return;
   }
@@ -102,11 +103,12 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   slot.limit = std::max(slot.limit, position_below(layout_, limit));
   if (interrupted) {
     // The lock is held; who reads the limit needs none.
-    Session& other = s.sessions[random_.below(kSessions)];
-    if (other.attached && other.database == session.database) {
+    for (Session& other : s.sessions) {
+      if (!other.attached || other.database != session.database) continue;
       read_limit(s, other);
       check_limit(s, other);
-      claim(s, other);
+      while (other.attached && claim(s, other)) {
+      }
     }
     return crash(s);
   }
@@ -120,7 +122,8 @@ bool World::claim(Server& s, Session& session) {
   uint64_t& word = s.words[shard];
   const uint64_t position = next_position(s, session, static_cast<int>(shard));
   const uint64_t now = layout_.tick_at(std::max(clock(s), layout_.epoch_ms));
-  if (layout_.tick_of_position(position) > now + static_cast<uint64_t>(lead_ms_ / 1000)) return false;
+  if (layout_.tick_of_position(position) > now + static_cast<uint64_t>(lead_ms_ / 1000))
+    return false;
   const uint64_t limit =
       rules_.own_limit ? session.limit : s.slots[static_cast<size_t>(session.database)].limit;
   if (position >= limit) return false;
@@ -128,7 +131,10 @@ bool World::claim(Server& s, Session& session) {
 
   const auto region = static_cast<uint64_t>(session.region);
   if (!ids_.insert(position << 8 | region << 4 | shard).second)
-    violate("duplicate: region " + std::to_string(region) + " position " + std::to_string(position));
+    violate("duplicate: region " + std::to_string(region) + " position " +
+            std::to_string(position));
+  if (!within_a_grant(session, position))
+    violate("an id outside of its lease: region " + std::to_string(region));
   uint64_t& last = last_of_[session.incarnation][shard];
   if (position <= last) violate("order within an incarnation");
   last = position;
@@ -139,8 +145,8 @@ bool World::claim(Server& s, Session& session) {
 
 // A session that nobody interrupts mints as much as it may.
 void World::burst(Server& s, Session& session) {
-  if (!session.attached || s.slots[static_cast<size_t>(session.database)].generation !=
-                               session.generation)
+  if (!session.attached ||
+      s.slots[static_cast<size_t>(session.database)].generation != session.generation)
     attach(s, session);
   for (uint64_t left = random_.between(1, 6); session.attached && left > 0; --left) {
     if (claim(s, session)) continue;
@@ -245,9 +251,8 @@ void World::hear(const Told& told) {
   if (!s.up) return;
   const LeaseView mine = s.memory.view();
   const int64_t received = clock(s);
-  const int64_t skew = rules_.skew_refused ? skew_ms_ : INT64_MAX / 4;
   const LeaseAnswer& answer = told.answer;
-  switch (read_answer(mine, s.worker.giving_back, answer, told.sent_ms, received, skew)) {
+  switch (read_answer(mine, s.worker.giving_back, answer, told.sent_ms, received, skew_ms_)) {
     case LeaseNews::stale:
     case LeaseNews::refused:
     case LeaseNews::apart:
@@ -275,6 +280,7 @@ void World::hear(const Told& told) {
       break;
     case LeaseNews::lost:
       withdraw(s);
+      s.born = now_;
       if (rules_.lost_is_new) {
         s.memory.begin(draw(), answer.era, answer.number);
       } else {

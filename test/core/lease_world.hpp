@@ -18,23 +18,21 @@
 namespace snowflake {
 
 struct Rules {
-  bool reopen_at_highest = true;      // who attaches raises the words to the highest limit
-  bool reopen_at_mark = true;         // and to the mark
-  bool highest_before_limit = true;   // the highest limit is raised before a limit is published
-  bool highest_of_all = true;         // over all databases, not that of the one that published last
-  bool publish_checks = true;         // a limit is published only in the generation that it is of
-  bool reader_checks = true;          // a limit is read, then the generation checked once more
-  bool own_limit = true;              // a claim is bounded by the session's copy, of its region
-  bool start_is_new = true;           // a start, a clone, a promotion is a new incarnation
-  bool forget_then_read = true;       // give back: withdraw and read the highest limit in one lock
-  bool forget_at_all = true;          // give back: forget the region before it is sent
-  bool lost_is_new = true;            // a region that was lost ends the incarnation
-  bool mark_below_until = true;       // no mark is written above `until`
-  bool observe_below_until = true;    // observe() beyond it is refused, not cut
-  bool commit_first = true;           // an answer is believed when the commit has been confirmed
-  bool identity_checked = true;       // timeline and system identifier
-  bool lease_checked = true;          // the limit is also the lease's
-  bool skew_refused = true;           // a server whose clock is apart is refused
+  bool reopen_at_highest = true;     // who attaches raises the words to the highest limit
+  bool reopen_at_mark = true;        // and to the mark
+  bool highest_before_limit = true;  // the highest limit is raised before a limit is published
+  bool highest_of_all = true;        // over all databases, not that of the one that published last
+  bool reader_checks = true;         // a limit is read, then the generation checked once more
+  bool own_limit = true;             // a claim is bounded by the session's copy, of its region
+  bool start_is_new = true;          // a start, a clone, a promotion is a new incarnation
+  bool forget_then_read = true;      // give back: withdraw and read the highest limit in one lock
+  bool forget_at_all = true;         // give back: forget the region before it is sent
+  bool lost_is_new = true;           // a region that was lost ends the incarnation
+  bool mark_below_until = true;      // no mark is written above `until`
+  bool observe_below_until = true;   // observe() beyond it is refused, not cut
+  bool commit_first = true;          // an answer is believed when the commit has been confirmed
+  bool identity_checked = true;      // timeline and system identifier
+  bool lease_checked = true;         // the limit is also the lease's
 };
 
 // A word whose writer may be killed: it counts the stores that are left to it, and drops the rest.
@@ -109,6 +107,13 @@ struct Asked {
   size_t server;
   LeaseRequest request;
 };
+// What an incarnation may issue of a region: positions from `floor_ms` to before `until_ms`.
+struct Grant {
+  int64_t incarnation;
+  int32_t region;
+  int64_t floor_ms;
+  int64_t until_ms;
+};
 struct Told {
   size_t server;
   int64_t sent_ms;
@@ -162,9 +167,10 @@ class World {
   void recover();
   void clone();
   void backup(const Server& s);
+  void note_grant(const LeaseRequest& request, const LeaseAnswer& answer);
+  bool within_a_grant(const Session& session, uint64_t position) const;
   int64_t draw() { return static_cast<int64_t>(random_.any() >> 2) + 1; }
   void violate(const std::string& what) {
-    if (getenv("DBG") != nullptr) std::printf("%s\n", what.c_str());
     if (violation_.empty()) violation_ = what;
   }
   void happened(const char* event) { ++events_[event]; }
@@ -180,12 +186,13 @@ class World {
   std::vector<Server> servers_;
   Control control_;
   std::vector<Control> control_backups_;
-  bool control_moved_ = false;  // another timeline or system than that which the fleet knows
+  bool control_moved_ = false;     // another timeline or system than that which the fleet knows
   bool control_replaced_ = false;  // its files by older ones, which have no new timeline
   std::vector<std::pair<int, Durable>> backups_;
   std::vector<Asked> asked_;
   std::vector<Told> told_;
   std::unordered_set<uint64_t> ids_;
+  std::vector<Grant> grants_;  // all that were committed, also where the control database forgot
   std::unordered_map<int64_t, std::array<uint64_t, kShards>> last_of_;  // per incarnation
   std::unordered_map<std::string, int> events_;
   std::string violation_;

@@ -13,7 +13,7 @@ World::World(uint64_t number, const Rules& rules)
     : random_(7'000'000 + number), rules_(rules), layout_(layout_from("30/3+1/1", 1000)) {
   lease_ms_ = static_cast<int64_t>(random_.between(10, 60)) * 1000;
   lead_ms_ = static_cast<int64_t>(random_.below(4)) * 1000;
-  reserve_ms_ = static_cast<int64_t>(random_.between(1, 8)) * 1000;
+  reserve_ms_ = static_cast<int64_t>(random_.between(1, random_.percent(30) ? 60 : 8)) * 1000;
   skew_ms_ = lease_ms_ / 4;
   recoveries_ = random_.percent(50);
   tame_ = recoveries_ || random_.percent(50);
@@ -63,11 +63,18 @@ void World::step() {
         const Told told = told_[i];
         if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
         // The worker may be killed at any store: then the postmaster starts everybody anew.
+        Server& s = servers_[told.server];
+        // Sessions may be in mid-extension when it arrives, and go on as soon as it has.
+        const bool crowded = s.up && random_.percent(30);
+        for (Session& session : s.sessions)
+          if (crowded && session.attached) write_mark(s, session);
         Kill::stores_left = random_.percent(15) ? static_cast<int>(random_.below(8)) : -1;
         hear(told);
         const bool killed = Kill::dead();
         Kill::stores_left = -1;
-        if (killed) crash(servers_[told.server]);
+        if (killed) crash(s);
+        for (Session& session : s.sessions)
+          if (crowded && random_.percent(30)) publish(s, session, false);
       }
       break;
     case 10:
@@ -137,7 +144,7 @@ void World::step_server(size_t number) {
     case 13:
     case 14:
     case 15:
-      publish(s, session, random_.percent(3));
+      publish(s, session, random_.percent(6));
       break;
     case 16:
     case 17:
@@ -176,18 +183,32 @@ void World::decide_one(size_t index) {
       (request.era < next.fleet.era || request.newest <= next.fleet.newest))
     return;
   LeaseAnswer answer = decide(next.fleet, next.regions, request, now_ + control_off_);
-  if (!rules_.skew_refused && answer.verdict == LeaseVerdict::clock_ahead) {
-    next.fleet.skew_ms = INT64_MAX / 4;
-    answer = decide(next.fleet, next.regions, request, now_ + control_off_);
-    next.fleet.skew_ms = skew_ms_;
-  }
   const bool committed = !random_.percent(8);
   if (committed) control_ = next;
+  if (committed) note_grant(request, answer);
   if (committed) control_replaced_ = false;
   // Not committed, the answer has been seen all the same: rows come before the commit.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
   if (answer.verdict == LeaseVerdict::halted) happened("halted");
+}
+
+void World::note_grant(const LeaseRequest& request, const LeaseAnswer& answer) {
+  if (answer.verdict == LeaseVerdict::granted)
+    grants_.push_back({answer.incarnation, answer.region, answer.floor_ms, answer.until_ms});
+  if (answer.verdict != LeaseVerdict::given_back) return;
+  for (Grant& grant : grants_)
+    if (grant.incarnation == request.incarnation && grant.region == request.region)
+      grant.until_ms = std::min(grant.until_ms, request.highest_ms);
+}
+
+bool World::within_a_grant(const Session& session, uint64_t position) const {
+  for (const Grant& grant : grants_)
+    if (grant.incarnation == session.incarnation && grant.region == session.region &&
+        position >= position_from(layout_, grant.floor_ms) &&
+        position < position_below(layout_, grant.until_ms))
+      return true;
+  return false;
 }
 
 void World::fail_control() {
@@ -283,8 +304,8 @@ void World::settle() {
       }
       for (Session& session : s.sessions) {
         for (int tries = 0; tries < 3; ++tries) {
-          if (session.attached && s.slots[static_cast<size_t>(session.database)].generation ==
-                                      session.generation) {
+          if (session.attached &&
+              s.slots[static_cast<size_t>(session.database)].generation == session.generation) {
             if (claim(s, session)) {
               minted.insert({i, session.database});
               break;
@@ -297,12 +318,6 @@ void World::settle() {
         }
       }
     }
-  }
-  if (getenv("DBG") && minted.size() < wanted) {
-    printf("tame %d rec %d now %ld end %ld lease %ld lead %ld skew %ld halted %d\n", tame_, recoveries_, now_, end, lease_ms_, lead_ms_, skew_ms_, control_.fleet.halted);
-    for (auto& r : control_.regions) printf("  region floor %ld until %ld inc %ld server %d gb %d\n", r.floor_ms - now_, r.until_ms - now_, r.incarnation, r.server, r.given_back);
-    for (auto& s : servers_) { auto v = s.memory.view(); printf("  server inc %ld region %d floor %ld until %ld highest %ld word %ld mark %ld %ld\n", v.incarnation, v.region, v.floor_ms-now_, v.until_ms-now_, v.highest_ms-now_, (long)(s.words[0]/2*1000)+layout_.epoch_ms-now_, s.disk.mark[0]-now_, s.disk.mark[1]-now_);
-      for (auto& x : s.sessions) printf("    session db %d att %d lim %ld\n", x.database, x.attached, (long)(x.limit/2*1000)+layout_.epoch_ms-now_); }
   }
   if (minted.size() < wanted && violation_.empty())
     violate("not everybody mints again: " + std::to_string(minted.size()) + " of " +
