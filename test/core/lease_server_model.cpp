@@ -3,9 +3,9 @@
 
 namespace snowflake {
 
-void World::raise_words(Server& s, int64_t ms) {
+void World::raise_words(Slot& slot, int64_t ms) {
   const uint64_t floor = position_from(layout_, ms);
-  for (uint64_t& word : s.words)
+  for (uint64_t& word : slot.words)
     if (floor != 0 && word < floor - 1) word = floor - 1;
 }
 
@@ -21,7 +21,6 @@ void World::start(Server& s, bool keep_memory) {
 
 // Shared memory is laid out afresh; the postmaster's own, and the disk, stay.
 void World::crash(Server& s) {
-  s.words = {};
   s.slots = {};
   for (size_t i = 0; i < s.sessions.size(); ++i) {
     s.sessions[i] = Session{};
@@ -42,15 +41,15 @@ void World::attach(Server& s, Session& session) {
   session.attached = false;
   session.read_limit.reset();
   session.written_mark.reset();
-  if (rules_.reopen_at_mark) raise_words(s, s.disk.mark[static_cast<size_t>(session.database)]);
+  Slot& slot = s.slots[static_cast<size_t>(session.database)];
+  if (rules_.reopen_at_mark) raise_words(slot, s.disk.mark[static_cast<size_t>(session.database)]);
   const LeaseView lease = s.memory.view();
   if (lease.region == kNoRegion) return;
-  const Slot& slot = s.slots[static_cast<size_t>(session.database)];
   session.generation = slot.generation;
   session.region = lease.region;
   session.incarnation = lease.incarnation;
   session.limit = 0;
-  if (rules_.reopen_at_highest) raise_words(s, lease.highest_ms);
+  if (rules_.reopen_at_highest) raise_words(slot, lease.highest_ms);
   session.attached = true;
 }
 
@@ -68,10 +67,11 @@ void World::check_limit(Server& s, Session& session) {
   session.read_limit.reset();
 }
 
-uint64_t World::next_position(const Server& s, const Session&, int shard) const {
+uint64_t World::next_position(const Server& s, const Session& session, int shard) const {
   const uint64_t now =
       layout_.first_position(layout_.tick_at(std::max(clock(s), layout_.epoch_ms)));
-  return std::max(s.words[static_cast<size_t>(shard)] + 1, now);
+  const auto& words = s.slots[static_cast<size_t>(session.database)].words;
+  return std::max(words[static_cast<size_t>(shard)] + 1, now);
 }
 
 // Writes and flushes the mark. Published later, or never.
@@ -119,7 +119,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
 
 bool World::claim(Server& s, Session& session) {
   const auto shard = static_cast<size_t>(random_.below(kShards));
-  uint64_t& word = s.words[shard];
+  const auto database = static_cast<size_t>(session.database);
+  uint64_t& word = s.slots[database].words[shard];
   const uint64_t position = next_position(s, session, static_cast<int>(shard));
   const uint64_t now = layout_.tick_at(std::max(clock(s), layout_.epoch_ms));
   if (layout_.tick_of_position(position) > now + static_cast<uint64_t>(lead_ms_ / 1000))
@@ -130,12 +131,12 @@ bool World::claim(Server& s, Session& session) {
   word = position;
 
   const auto region = static_cast<uint64_t>(session.region);
-  if (!ids_.insert(position << 8 | region << 4 | shard).second)
+  if (!ids_.insert(position << 8 | region << 4 | database << 2 | shard).second)
     violate("duplicate: region " + std::to_string(region) + " position " +
             std::to_string(position));
   if (!within_a_grant(session, position))
     violate("an id outside of its lease: region " + std::to_string(region));
-  uint64_t& last = last_of_[session.incarnation][shard];
+  uint64_t& last = last_of_[session.incarnation][database][shard];
   if (position <= last) violate("order within an incarnation");
   last = position;
   if (position <= s.disk.observed[static_cast<size_t>(session.database)]) violate("observe()");
@@ -168,7 +169,7 @@ void World::observe(Server& s, Session& session) {
     mark = lease.until_ms;
   }
   s.disk.mark[database] = std::max(s.disk.mark[database], mark);
-  raise_words(s, mark);
+  raise_words(s.slots[database], mark);
   if (rules_.observe_below_until || mark == ms)
     s.disk.observed[database] =
         std::max(s.disk.observed[database], position_from(layout_, mark) - 1);
@@ -183,8 +184,7 @@ void World::restore_database(Server& s) {
   const auto& backup = backups_[random_.below(backups_.size())].second;
   s.disk.mark[database] = backup.mark[database];
   s.disk.observed[database] = backup.observed[database];
-  s.slots[database].limit = 0;
-  ++s.slots[database].generation;
+  s.slots[database] = Slot{{}, s.slots[database].generation + 1, 0};
   for (Session& session : s.sessions)
     if (static_cast<size_t>(session.database) == database) session.attached = false;
   happened("database restored");

@@ -73,7 +73,9 @@ struct Session {
   std::optional<int64_t> written_mark;  // flushed, and not yet published
 };
 
+// A database's shared memory.
 struct Slot {
+  std::array<uint64_t, kShards> words{};
   uint32_t generation = 0;
   uint64_t limit = 0;
 };
@@ -92,7 +94,6 @@ struct Server {
   int64_t born = 0;
   ModelMemory memory;
   Durable disk;
-  std::array<uint64_t, kShards> words{};
   std::array<Slot, kDatabases> slots{};
   std::array<Session, kSessions> sessions{};
   Worker worker;
@@ -154,7 +155,7 @@ class World {
   void ask(size_t number);
   void give_back(size_t number);
   void hear(const Told& told);
-  void raise_words(Server& s, int64_t ms);
+  void raise_words(Slot& slot, int64_t ms);
   uint64_t next_position(const Server& s, const Session& session, int shard) const;
 
   // lease_world_model.cpp: what happens to it
@@ -193,7 +194,8 @@ class World {
   std::vector<Told> told_;
   std::unordered_set<uint64_t> ids_;
   std::vector<Grant> grants_;  // all that were committed, also where the control database forgot
-  std::unordered_map<int64_t, std::array<uint64_t, kShards>> last_of_;  // per incarnation
+  // Per incarnation: the last position of each database and shard.
+  std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;
   std::string violation_;
 };
