@@ -49,7 +49,8 @@ constexpr LeaseNews read_answer(const LeaseView& mine, bool giving_back, const L
   if (answer.incarnation != mine.incarnation) return LeaseNews::stale;
   if (answer.verdict == LeaseVerdict::halted || answer.verdict == LeaseVerdict::clock_ahead)
     return LeaseNews::refused;
-  if (answer.era == mine.era && answer.number <= mine.newest) return LeaseNews::stale;
+  if (answer.era < mine.era || (answer.era == mine.era && answer.number <= mine.newest))
+    return LeaseNews::stale;
   if (giving_back) {
     // Whatever was asked before is of no interest any more.
     return answer.call == LeaseCall::give_back ? LeaseNews::given_back : LeaseNews::stale;

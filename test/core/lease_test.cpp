@@ -290,6 +290,15 @@ TEST_F(Answer, IsReadOnce) {
   EXPECT_EQ(read(renewed), LeaseNews::extended);
 }
 
+TEST_F(Answer, OfAnEarlierEraIsOld) {
+  memory.take(granted);
+  memory.forget();
+  memory.note(granted.era + 1, 1);
+  EXPECT_EQ(read(granted), LeaseNews::stale);
+  granted.era += 2;
+  EXPECT_EQ(read(granted), LeaseNews::taken);
+}
+
 TEST_F(Answer, ForAnotherIncarnationIsIgnored) {
   granted.incarnation = 2;
   EXPECT_EQ(read(granted), LeaseNews::stale);
