@@ -8,13 +8,17 @@ MODULE_big = snowflake
 OBJS = \
 	src/pg/admin.o \
 	src/pg/bounds.o \
+	src/pg/by_shard.o \
 	src/pg/clock_watch.o \
 	src/pg/create_extension.o \
 	src/pg/database_state.o \
 	src/pg/decode.o \
+	src/pg/drop_guard.o \
 	src/pg/dumped_seal.o \
 	src/pg/errors.o \
 	src/pg/errors_input.o \
+	src/pg/errors_outside.o \
+	src/pg/errors_routing.o \
 	src/pg/high_water.o \
 	src/pg/lost_marks.o \
 	src/pg/mint.o \
@@ -24,10 +28,13 @@ OBJS = \
 	src/pg/seal_check.o \
 	src/pg/sequence_page.o \
 	src/pg/session_events.o \
+	src/pg/set_id.o \
 	src/pg/settings.o \
 	src/pg/shared_state.o \
 	src/pg/state_sequences.o \
 	src/pg/text.o \
+	src/pg/text_forms.o \
+	src/pg/uuid.o \
 	src/pg/views.o \
 	src/pg/wait.o
 
