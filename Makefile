@@ -55,7 +55,8 @@ endif
 
 # The server's headers come with -isystem, first: their warnings are not ours to mend.
 # Linked by the C++ compiler, but nothing of its runtime is needed: no exceptions, no RTTI.
-CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-register
+CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden \
+	-Wno-register
 # The server passes its own compiler's warning options, of which another may not know all. The place
 # of the build stays out of the result: two builds of one commit are the same library.
 NO_PLACE = -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.
