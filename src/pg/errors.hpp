@@ -30,6 +30,7 @@ void warn_epoch_in_future(const char* epoch);
 [[noreturn]] void error_seal_restored(int64_t local, int64_t dumped);
 [[noreturn]] void error_seal_contradicted(int64_t sealed);
 [[noreturn]] void error_not_a_seal(int64_t presented);
+[[noreturn]] void error_not_the_seals_trigger();
 [[noreturn]] void error_may_not_present();
 void notice_sealed();
 void warn_may_meet_others(const char* sign);
