@@ -65,7 +65,8 @@ bool is_created_here(Relation mark) {
 
 void check_mark(Relation mark) {
   if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
-  if (!is_created_here(mark) && storage_is_uncommitted(mark)) error_mark_uncommitted();
+  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
+  if (storage_is_uncommitted(mark)) error_mark_uncommitted();
   // After a rollback the old mark would be in force again, and not know of ids that this one
   // covers.
   if (is_created_here(mark) && dropped_in_this_transaction()) error_extension_recreated();
