@@ -48,7 +48,7 @@ void warn_may_meet_others(const char* sign);
 [[noreturn]] void error_foreign_id(int64_t id);
 [[noreturn]] void error_id_null();
 [[noreturn]] void error_timestamp(int64_t timestamp);
-[[noreturn]] void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms);
+[[noreturn]] void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms);
 void notice_nothing_observed();
 
 // The clock
