@@ -65,7 +65,8 @@ bool is_created_here(Relation mark) {
 
 void check_mark(Relation mark) {
   if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
-  if (!is_created_here(mark) && storage_is_uncommitted(mark)) error_mark_uncommitted();
+  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
+  if (storage_is_uncommitted(mark)) error_mark_uncommitted();
   // After a rollback the old mark would be in force again, and not know of ids that this one
   // covers.
   if (is_created_here(mark) && dropped_in_this_transaction()) error_extension_recreated();
@@ -298,12 +299,14 @@ void raise_mark(int64_t ms) {
   }
 }
 
-int64_t mark_ahead_of_clock() {
+const char* trouble_with_mark() {
   const StateSequences sequences = known_state_sequences();
   LockRelationOid(sequences.high_water, AccessShareLock);
   Relation mark = try_relation_open(sequences.high_water, NoLock);
+  bool permanent = true;
   int64_t stored_ms = 0;
   if (mark != nullptr) {
+    permanent = mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
     stored_ms = SequencePage::read(mark);
     relation_close(mark, NoLock);
   }
@@ -311,7 +314,11 @@ int64_t mark_ahead_of_clock() {
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms =
       state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
-  return stored_ms > highest_ms && is_ahead_of_clock(stored_ms) ? stored_ms : 0;
+  if (!permanent) return "high-water mark not permanent";
+  if (stored_ms < layout.epoch_ms && highest_ms == 0) return "high-water mark lost";
+  if (stored_ms > highest_ms && is_ahead_of_clock(stored_ms))
+    return "high-water mark ahead of the clock";
+  return nullptr;
 }
 
 }  // namespace snowflake::pg

@@ -61,7 +61,8 @@ void extend_early(uint64_t position);
 // returns when that is durable. The words are not touched.
 void raise_mark(int64_t ms);
 
-// The mark that is stored, where it is so far ahead that calls wait for it; else 0. For views.
-int64_t mark_ahead_of_clock();
+// What is wrong with the stored mark, so that calls wait or are refused, in a few words; or null. For
+// views.
+const char* trouble_with_mark();
 
 }  // namespace snowflake::pg

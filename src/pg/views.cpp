@@ -40,12 +40,13 @@ int64_t lead_ms(const DatabaseState* state, int64_t clock_ms) {
 }
 
 // Why a call would be refused or wait, in a few words; null where it would not.
-const char* why_not_minting(int64_t clock_ms, int64_t lead) {
+const char* why_not_minting(const DatabaseState* state, int64_t clock_ms, int64_t lead) {
   if (RecoveryInProgress()) return "standby";
   if (clock_ms < layout.epoch_ms) return "clock before the epoch";
   if (layout.tick_at(clock_ms) > layout.last_minted_tick()) return "layout exhausted";
   if (clock_jumped_ahead()) return "clock jumped ahead";
-  if (mark_ahead_of_clock() != 0) return "high-water mark ahead of the clock";
+  if (const char* trouble = trouble_with_mark()) return trouble;
+  if (state == nullptr && !place_is_left()) return "too many databases";
   if (lead > max_lead_ms + static_cast<int64_t>(layout.tick_ms)) return "clock behind the ids";
   return nullptr;
 }
@@ -110,7 +111,7 @@ SF_SQL_FUNCTION(clock_status) {
   const int64_t clock_ms = wall_clock_ms();
   const DatabaseState* const state = find_database_state();
   const int64_t lead = lead_ms(state, clock_ms);
-  const char* const reason = why_not_minting(clock_ms, lead);
+  const char* const reason = why_not_minting(state, clock_ms, lead);
   const int64_t floor_ms = state == nullptr ? 0 : state->floor_ms.load(std::memory_order_relaxed);
   const uint64_t limit = state == nullptr ? 0 : state->limit.read();
   const int64_t covered_ms = layout.ms_of_tick(layout.tick_of_position(limit));
