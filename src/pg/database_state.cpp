@@ -3,6 +3,7 @@
 #include <new>
 
 #include "pg/settings.hpp"
+#include "pg/statistics.hpp"
 
 namespace snowflake::pg {
 
@@ -61,6 +62,7 @@ DatabaseState* take_place() {
       state->floor_ms.store(0, std::memory_order_relaxed);
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
+      clear_statistics(*state);
       state->database = MyDatabaseId;
     }
   }
@@ -84,7 +86,8 @@ DatabaseState* find_or_take_database_state() {
   return take_place();
 }
 
-bool place_is_left() {
+bool has_or_may_take_place() {
+  if (find_database_state() != nullptr) return true;
   for (int i = 0; i < max_databases; ++i) {
     const Oid database = holder_of(database_states[i]);
     if (!OidIsValid(database) || !database_exists(database)) return true;

@@ -41,7 +41,9 @@ struct alignas(64) DatabaseState {
 // of snowflake.max_databases places are taken by databases that exist.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
-bool place_is_left();  // for a database that has none
+
+// Whether find_or_take would find a place, without taking one.
+bool has_or_may_take_place();
 
 // The words of a database: word_count() of them, and the one that a shard uses.
 Shard* words_of(const DatabaseState& state);

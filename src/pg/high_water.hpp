@@ -61,8 +61,7 @@ void extend_early(uint64_t position);
 // returns when that is durable. The words are not touched.
 void raise_mark(int64_t ms);
 
-// What is wrong with the stored mark, so that calls wait or are refused, in a few words; or null. For
-// views.
-const char* trouble_with_mark();
+// Whether a mark is so far ahead that calls wait for it.
+bool is_ahead_of_clock(int64_t mark_ms);
 
 }  // namespace snowflake::pg
