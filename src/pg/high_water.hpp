@@ -61,8 +61,8 @@ void extend_early(uint64_t position);
 // returns when that is durable. The words are not touched.
 void raise_mark(int64_t ms);
 
-// What is wrong with the stored mark, so that calls wait or are refused, in a few words; or null. For
-// views.
+// What is wrong with the stored mark, so that calls wait or are refused, in a few words; or null.
+// For views.
 const char* trouble_with_mark();
 
 }  // namespace snowflake::pg
