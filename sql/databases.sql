@@ -24,8 +24,12 @@ SELECT lead_ms < 10 AS in_step FROM snowflake.clock_status;
 
 -- A mark a day ahead stops its own database, before anything is raised, and no other
 \c regress_snowflake_2
+SELECT snowflake.next_id(230) > :id AS minted;
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', :mark + 86400000) > 0 AS a_day_ahead;
+-- ... nor is anything said to be observed that only this mark covers
+\set VERBOSITY sqlstate
+SELECT snowflake.observe(:id);
 \c -
 \set VERBOSITY terse
 SELECT snowflake.observe(:id);
