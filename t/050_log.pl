@@ -121,14 +121,14 @@ is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms B
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 2;
 my $news = says('the clock jumped ahead by 150\.0 min',
-	'It has moved 90\d{5} ms further than the time since boot; "snowflake.max_forward_jump" is 3600 s\. .*',
+	'It has moved (?:89|90)\d{5} ms further than the time since boot; "snowflake.max_forward_jump" is 3600 s\. .*',
 	'Correct the clock, or confirm it with SELECT snowflake\.accept_clock\(\)\.', 'a jump ahead is told');
 like($news, qr/LOG:  snowflake refuses calls in database "postgres": the clock jumped ahead\n/, 'and that it leads to refusals');
 is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '2', 'refusals of the guard are counted');
 $clock->step(-7200);
 select undef, undef, undef, 1.2;
 mint(1);
-$news = says('the clock\'s jump ahead is over', 'The clock has moved 18\d{5} ms against the time since boot by now; it was noticed \d+ ms ago\.',
+$news = says('the clock\'s jump ahead is over', 'The clock has moved 1(?:79|80)\d{4} ms against the time since boot by now; it was noticed \d+ ms ago\.',
 	undef, 'that the jump was taken back is told');
 like($news, qr/LOG:  snowflake mints again in database "postgres"; refusals have ended: the clock jumped ahead\n.*DETAIL:  2 calls were refused, since \d+ ms ago\./,
 	'refusals of the whole database end when the mark is next extended');
@@ -136,7 +136,7 @@ unlike($news, qr/stepped back/, 'and nothing waits for ids that were never minte
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)');
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by 90\d{5} ms/, 'that it was accepted is told');
+like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by (?:89|90)\d{5} ms/, 'that it was accepted is told');
 mint(1);
 
 # Before the epoch, exhausted: the layout's ends. Less than a year before.

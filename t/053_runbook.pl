@@ -99,15 +99,12 @@ next_block($title);
 $node->restart;
 like($node->error_of('SELECT snowflake.next_id(5)'), qr/the clock is behind the high-water mark/, 'the mark keeps everybody waiting');
 is_put_right(next_block($title));
-is($node->safe_psql('postgres', 'SELECT snowflake.region_of(max(id)) || count(*) FROM photos WHERE id >= snowflake.min_id(now() + interval \'1 h\')'),
-	'020', 'the ids of the future stay, and are of the old region');
+is($node->safe_psql('postgres', 'SELECT snowflake.region_of(max(id)), count(*) FROM photos WHERE id >= snowflake.min_id(now() + interval \'1 h\')'),
+	'0|20', 'the ids of the future stay, and are of the old region');
 
 begin('regionless', conf => "snowflake.layout = 'instagram'\n");
 $node->safe_psql('postgres', 'CREATE TABLE likes (photo bigint REFERENCES photos ON UPDATE CASCADE)');
 $blocks{$title} = [ @again[ 0, 3 ] ];
-$node->clock->step(-10000);
-$node->restart;
-$node->clock->step(+10000);
 be_ahead();
 $node->safe_psql('postgres', 'INSERT INTO likes SELECT id FROM photos');
 my $shards = $node->safe_psql('postgres', 'SELECT snowflake.shard_of(id), count(*) FROM photos GROUP BY 1 ORDER BY 1');
@@ -162,7 +159,7 @@ sub messages_of_source
 	$source =~ s/"\n\s*"//g;
 	my @found = map { s/\\"/"/gr } $source =~ /errmsg\("((?:[^"\\]|\\.)*)"/g;
 	my ($refusal) = grep { /^snowflake refuses/ } @found;
-	my @whats = $source =~ /return \{"((?:[^"\\]|\\.)+)"/g;
+	my @whats = $source =~ /return \{\s*"((?:[^"\\]|\\.)+)"/g;
 	@found = map { s/%(?:lld|llu|s)(?: ms)?/\x{2026}/gr } grep { !/^snowflake refuses/ } @found;
 	return (@found, map { ": $_" } @whats);
 }
