@@ -8,15 +8,22 @@ MODULE_big = snowflake
 OBJS = \
 	src/pg/admin.o \
 	src/pg/bounds.o \
+	src/pg/clock_bounds.o \
 	src/pg/clock_watch.o \
+	src/pg/commit_wait.o \
+	src/pg/condition.o \
 	src/pg/create_extension.o \
 	src/pg/database_state.o \
 	src/pg/decode.o \
 	src/pg/dumped_seal.o \
 	src/pg/errors.o \
+	src/pg/errors_clock_error.o \
 	src/pg/errors_input.o \
 	src/pg/errors_outside.o \
+	src/pg/explain.o \
+	src/pg/health.o \
 	src/pg/high_water.o \
+	src/pg/log_messages.o \
 	src/pg/lost_marks.o \
 	src/pg/mint.o \
 	src/pg/module.o \
@@ -28,6 +35,8 @@ OBJS = \
 	src/pg/settings.o \
 	src/pg/shared_state.o \
 	src/pg/state_sequences.o \
+	src/pg/statistics.o \
+	src/pg/statistics_views.o \
 	src/pg/text.o \
 	src/pg/text_forms.o \
 	src/pg/uuid.o \

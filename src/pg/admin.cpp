@@ -5,6 +5,7 @@
 #include "pg/datum.hpp"
 #include "pg/errors.hpp"
 #include "pg/high_water.hpp"
+#include "pg/log_messages.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/settings.hpp"
 #include "pg/postgres.hpp"
@@ -40,6 +41,7 @@ SF_SQL_FUNCTION(accept_clock) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t drift_us = clock_drift_us();
   accept_clock();
+  look_at_clock();
   log_clock_accepted(drift_us / 1000);
   PG_RETURN_DATUM(interval_datum(drift_us));
 }

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "pg/settings.hpp"
+#include "pg/statistics.hpp"
 
 namespace snowflake::pg {
 
@@ -53,6 +54,7 @@ DatabaseState* take_place() {
       state->floor_ms.store(0, std::memory_order_relaxed);
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
+      clear_statistics(*state);
       state->database = MyDatabaseId;
     }
   }
@@ -74,6 +76,18 @@ DatabaseState* find_or_take_database_state() {
   if (DatabaseState* state = take_place()) return state;
   free_places_of_dropped_databases();
   return take_place();
+}
+
+bool has_or_may_take_place() {
+  if (find_database_state() != nullptr) return true;
+  for (int i = 0; i < max_databases; ++i) {
+    LWLockAcquire(shared_state->lock, LW_SHARED);
+    const Oid database = database_states[i].database;
+    LWLockRelease(shared_state->lock);
+    if (!OidIsValid(database) || !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
+      return true;
+  }
+  return false;
 }
 
 Shard* words_of(const DatabaseState& state) {

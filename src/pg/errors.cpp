@@ -241,10 +241,4 @@ void error_exhausted() {
            errhint("Move the database to a layout with more time bits or a later epoch.")));
 }
 
-void log_clock_accepted(int64_t drift_ms) {
-  ereport(LOG, (errmsg("snowflake accepts a clock that moved by %lld ms",
-                       static_cast<long long>(drift_ms)),
-                errdetail("The move is measured against the time since boot.")));
-}
-
 }  // namespace snowflake::pg

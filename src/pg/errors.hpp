@@ -59,6 +59,5 @@ void notice_nothing_observed();
 [[noreturn]] void error_clock_jumped(int64_t jump_ms);
 [[noreturn]] void error_clock_before_epoch(int64_t clock_ms);
 [[noreturn]] void error_exhausted();
-void log_clock_accepted(int64_t drift_ms);
 
 }  // namespace snowflake::pg

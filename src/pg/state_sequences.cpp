@@ -15,10 +15,7 @@ bool dropped_here(HeapTupleHeader row) {
          !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row));
 }
 
-StateSequences find_state_sequences() {
-  const Oid extension = get_extension_oid("snowflake", true);
-  if (!OidIsValid(extension)) error_not_installed();
-
+StateSequences find_state_sequences(Oid extension) {
   StateSequences found{};
   Relation depend = table_open(DependRelationId, AccessShareLock);
   ScanKeyData key[2];
@@ -40,7 +37,6 @@ StateSequences find_state_sequences() {
   }
   systable_endscan(scan);
   table_close(depend, AccessShareLock);
-  if (!found.complete()) error_other_extension();
   return found;
 }
 
@@ -52,9 +48,17 @@ StateSequences known_state_sequences() {
 
 StateSequences current_state_sequences() {
   watch_session_events();
-  const StateSequences found = find_state_sequences();
+  const Oid extension = get_extension_oid("snowflake", true);
+  if (!OidIsValid(extension)) error_not_installed();
+  const StateSequences found = find_state_sequences(extension);
+  if (!found.complete()) error_other_extension();
   known = found;
   return found;
+}
+
+StateSequences present_state_sequences() {
+  const Oid extension = get_extension_oid("snowflake", true);
+  return OidIsValid(extension) ? find_state_sequences(extension) : StateSequences{};
 }
 
 StateSequences remembered_state_sequences() {

@@ -21,6 +21,8 @@ struct StateSequences {
 StateSequences known_state_sequences();
 // Looked up now: ALTER EXTENSION ... DROP SEQUENCE tells nobody.
 StateSequences current_state_sequences();
+// Looked up now, and incomplete where the extension, or one of them, is missing: no error.
+StateSequences present_state_sequences();
 // What was known, and perhaps incomplete.
 StateSequences remembered_state_sequences();
 void forget_state_sequences();
