@@ -23,9 +23,9 @@ my @EVENTS = (
 	{ at => 10, what => 'step', by => -0.06 },
 	{ at => 14, what => 'step', by => -1.5 },
 	{ at => 19, what => 'step', by => +1.56 },
-	{ at => 23, what => 'step', by => +7200 },
-	{ at => 27, what => 'step', by => -7200 });
-my $END = 31;
+	{ at => 23.5, what => 'step', by => +7200 },
+	{ at => 25.5, what => 'step', by => -7200 });
+my $END = 29;
 
 # Shards by how often one id a transaction is asked for, in a second. The other one mints in batches.
 my %RATE = (1 => 300, 2 => 120, 3 => 30);
@@ -98,9 +98,10 @@ sub sample
 	my $before = time;
 	my $sample = decode_json(ask($client, <<'SQL'));
 SELECT json_build_object('clock', extract(epoch FROM c.clock), 'minting', c.minting, 'reason', c.reason,
-         'lead_ms', c.lead_ms, 'backward_steps', c.backward_steps, 'shards',
-         (SELECT coalesce(json_agg(json_build_object('shard', shard, 'ids', ids, 'waits', waits, 'wait_ms', wait_time,
-                   'refusals', refusals, 'last', extract(epoch FROM last_time))), '[]')
+         'lead_ms', c.lead_ms, 'backward_steps', c.backward_steps, 'total',
+         (SELECT json_build_object('ids', ids, 'waits', waits, 'wait_ms', wait_time, 'refusals', refusals)
+            FROM snowflake.database_stats), 'shards',
+         (SELECT coalesce(json_agg(json_build_object('shard', shard, 'ids', ids, 'last', extract(epoch FROM last_time))), '[]')
             FROM snowflake.shard_stats))
   FROM snowflake.clock_status c
 SQL

@@ -43,7 +43,7 @@ sub phase
 sub total
 {
 	my ($sample, $what) = @_;
-	return sum0(map { $_->{$what} } @{ $sample->{shards} });
+	return $sample->{total}{$what};
 }
 
 sub of_shard
@@ -75,7 +75,7 @@ sub duration
 {
 	my ($seconds) = @_;
 	return sprintf '%g h', $seconds / 3600 if abs $seconds >= 3600;
-	return sprintf '%.1f s', $seconds if abs $seconds >= 1;
+	return sprintf '%.3g s', $seconds if abs $seconds >= 1;
 	return sprintf '%.0f ms', $seconds * 1000;
 }
 
@@ -103,7 +103,7 @@ sub story_of
 	my $lead = duration($setting{max_lead} / 1000);
 	my $guard = duration($setting{max_forward_jump});
 	return 'Three shards post photos, one id a transaction.' unless $event;
-	return "Ids run ahead of the clock, by up to ${\duration($phase->{lead} / 1000)}, and calls wait for it from then on."
+	return "Ids run ahead of the clock, by up to ${\duration($phase->{lead} / 1000)}; at $lead calls would wait for it."
 	  if $event->{what} eq 'burst';
 	my $pause = duration($phase->{pause});
 	if ($event->{by} < 0)
@@ -124,7 +124,7 @@ sub story_of
 sub frame
 {
 	my (%is) = @_;
-	my %frame = (left => 46, right => 10, top => 22, bottom => 24, %is);
+	my %frame = (left => 54, right => 10, top => 22, bottom => 24, %is);
 	my $across = $frame{width} - $frame{left} - $frame{right};
 	my $down = $frame{height} - $frame{top} - $frame{bottom};
 	$frame{x} = sub { return $frame{left} + $across * $_[0] / $end };
@@ -218,11 +218,11 @@ sub draw
 # are ids that follow it; where ids stand still, their line falls.
 sub clock_drawing
 {
-	my $low = min(map { $_->{offset} } @samples) - 0.3;
+	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;
 	my $high = 0.9;
 	return draw('Clock of the server and time of the newest id, both less the true time', 260, sub {
 		my $frame = frame(width => $_[0], height => $_[1], low => $low, high => $high);
-		my $svg = grid($frame, sub { sprintf('%+.1f s', $_[0]) =~ s/\+0.0/0/r }, grep { $_ > $low } map { $_ / 2 } -4 .. 1);
+		my $svg = grid($frame, sub { sprintf('%+.1f s', $_[0]) =~ s/\+0.0/0/r }, grep { $_ > $low } map { $_ / 2 } -6 .. 1);
 		$svg .= marks($frame);
 		my (@clock, @newest);
 		my $before;
@@ -235,8 +235,8 @@ sub clock_drawing
 				push @clock, [ $event->{at}, $before->{offset} ], [ $event->{at}, $sample->{offset} ] if $event;
 			}
 			push @clock, [ $sample->{at}, $sample->{offset} ];
-			my $last = max(0, map { $_->{last} // 0 } @{ $sample->{shards} });
-			push @newest, [ $sample->{at}, $last - $recording->{began} - $sample->{at} ] if $last > 0;
+			my $newest = newest($sample);
+			push @newest, [ $sample->{at}, $newest ] if defined $newest;
 			$before = $sample;
 		}
 		$svg .= curve($frame, 'clock', map { [ $_->[0], $_->[1] > $high ? $high * 1.01 : $_->[1] ] } @clock);
@@ -246,6 +246,14 @@ sub clock_drawing
 		  if $jump;
 		return $svg;
 	});
+}
+
+# The time of the newest id, less the true time.
+sub newest
+{
+	my ($sample) = @_;
+	my $last = max(0, map { $_->{last} // 0 } @{ $sample->{shards} });
+	return $last == 0 ? undef : $last - $recording->{began} - $sample->{at};
 }
 
 sub lead_drawing
@@ -352,7 +360,7 @@ $style</style>
 <h1>Ids while the clock is stepped</h1>
 <p>snowflake $server->{snowflake} in PostgreSQL ${\html($server->{postgres})}, layout $server->{layout}. A throw-away server minted ids for four
 shards for ${\sprintf '%.0f', $end} seconds, and its clock was set back and ahead meanwhile. All that is drawn was read from the
-views <code>clock_status</code> and <code>shard_stats</code>, five times a second.</p>
+views <code>clock_status</code>, <code>database_stats</code> and <code>shard_stats</code>, five times a second.</p>
 </header>
 <ul class="tiles">
 $tiles</ul>
