@@ -64,6 +64,7 @@ while ((my $now = time - $began) < $END)
 {
 	while (@EVENTS && $EVENTS[0]{at} <= $now)
 	{
+		push @samples, sample();    # the phase before ends here
 		my $event = shift @EVENTS;
 		$event->{at} = time - $began;
 		$clock->step($event->{by}) if $event->{what} eq 'step';
@@ -72,7 +73,7 @@ while ((my $now = time - $began) < $END)
 		push @done, $event;
 	}
 	push @samples, sample();
-	my $pause = $began + @samples * $INTERVAL - time;
+	my $pause = $now + $began + $INTERVAL - time;
 	sleep($pause) if $pause > 0;
 }
 finish($_) foreach @load;

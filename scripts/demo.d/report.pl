@@ -103,7 +103,7 @@ sub story_of
 	my $lead = duration($setting{max_lead} / 1000);
 	my $guard = duration($setting{max_forward_jump});
 	return 'Three shards post photos, one id a transaction.' unless $event;
-	return "Ids run ahead of the clock, by up to ${\duration($phase->{lead} / 1000)}; at $lead calls would wait for it."
+	return "Ids run ahead of the clock, by up to ${\duration($phase->{lead} / 1000)} here; max_lead allows $lead."
 	  if $event->{what} eq 'burst';
 	my $pause = duration($phase->{pause});
 	if ($event->{by} < 0)
@@ -113,7 +113,7 @@ sub story_of
 		return "More than max_lead ($lead): calls wait until the clock comes near the last id, $pause at most here, "
 		  . 'and no id goes back.';
 	}
-	return "Further than max_forward_jump ($guard): calls are refused, until somebody corrects or accepts the clock."
+	return "Further than max_forward_jump ($guard): once the reserve is used up calls are refused, until somebody corrects or accepts the clock."
 	  if $event->{by} > $setting{max_forward_jump};
 	return 'The clock is right again, and the next id has its time.';
 }
