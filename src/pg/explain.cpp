@@ -1,5 +1,5 @@
-// explain_id(): what is to be known of any number as an id, in one row that a person reads. An id of
-// another layout, server or product is explained, not refused.
+// explain_id(): what is to be known of any number as an id, in one row that a person reads. An id
+// of another layout, server or product is explained, not refused.
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"
@@ -77,8 +77,7 @@ SF_SQL_FUNCTION(explain_id) {
     all.add(static_cast<int64_t>(id) < 0
                 ? "it is negative, and no layout mints negative numbers"
                 : psprintf("it is beyond %llu, the last id of layout %s",
-                           static_cast<unsigned long long>(ids.last_id()),
-                           layout_bits_text(ids)));
+                           static_cast<unsigned long long>(ids.last_id()), layout_bits_text(ids)));
     values[6] = CStringGetTextDatum("no server of this layout");
     std::fill(nulls + 1, nulls + 6, true);
   } else {
