@@ -9,6 +9,7 @@ use Exporter qw(import);
 use HTTP::Tiny;
 use IO::Socket::INET;
 use JSON::PP;
+use POSIX qw(WNOHANG);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(start_program stop_program free_port fetch ask_prometheus scrape with_names_of_rules eventually
@@ -62,6 +63,12 @@ sub stop_program
 	my ($pid) = @_;
 	@running = grep { $_ != $pid } @running;
 	kill TERM => $pid;
+	foreach (1 .. 50)
+	{
+		return if waitpid($pid, WNOHANG) != 0;
+		sleep 0.1;
+	}
+	kill KILL => $pid;
 	waitpid $pid, 0;
 	return;
 }
@@ -69,7 +76,7 @@ sub stop_program
 END
 {
 	local $?;
-	stop_program($_) foreach @running;
+	stop_program($_) foreach my @all = @running;
 }
 
 # Until the code returns something true, and that; dies after a minute or two.
