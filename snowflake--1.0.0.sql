@@ -408,3 +408,504 @@ CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_ulid(text) IS
   'The id of which to_ulid() made this, read as forgivingly as base32; any other ULID is an error';
+
+-- Routing within a server: partitions by shard
+
+CREATE FUNCTION snowflake.hash_by_shard(id bigint, seed bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_hash_by_shard'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION snowflake.hash_by_shard(id integer, seed bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_hash_integer_by_shard'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION snowflake.hash_by_shard(id smallint, seed bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_hash_smallint_by_shard'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.hash_by_shard(bigint, bigint) IS
+  'Behind the operator class snowflake.by_shard: hash partitions of modulus m have shard s in remainder s % m';
+COMMENT ON FUNCTION snowflake.hash_by_shard(integer, bigint) IS
+  'Behind the operator class snowflake.by_shard, for integer constants';
+COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
+  'Behind the operator class snowflake.by_shard, for smallint constants';
+
+-- Function 1 is core's, for hash joins may pick it up; only hash partitions use function 2. The
+-- smaller types are in the family as in core's, so that WHERE id = 5 prunes.
+CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
+COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
+  'Ids and integers, hashed by the shard in hash partitions and as core does elsewhere';
+CREATE OPERATOR CLASS snowflake.by_shard FOR TYPE bigint USING hash FAMILY snowflake.by_shard AS
+  OPERATOR 1 pg_catalog.=,
+  FUNCTION 1 pg_catalog.hashint8(bigint),
+  FUNCTION 2 snowflake.hash_by_shard(bigint, bigint);
+COMMENT ON OPERATOR CLASS snowflake.by_shard USING hash IS
+  'PARTITION BY HASH (id snowflake.by_shard) places a row by the shard of its id: shard s in remainder s % modulus';
+ALTER OPERATOR FAMILY snowflake.by_shard USING hash ADD
+  FUNCTION 1 (integer) pg_catalog.hashint4(integer),
+  FUNCTION 2 (integer) snowflake.hash_by_shard(integer, bigint),
+  FUNCTION 1 (smallint) pg_catalog.hashint2(smallint),
+  FUNCTION 2 (smallint) snowflake.hash_by_shard(smallint, bigint),
+  OPERATOR 1 pg_catalog.= (bigint, integer),
+  OPERATOR 1 pg_catalog.= (bigint, smallint),
+  OPERATOR 1 pg_catalog.= (integer, bigint),
+  OPERATOR 1 pg_catalog.= (integer, integer),
+  OPERATOR 1 pg_catalog.= (integer, smallint),
+  OPERATOR 1 pg_catalog.= (smallint, bigint),
+  OPERATOR 1 pg_catalog.= (smallint, integer),
+  OPERATOR 1 pg_catalog.= (smallint, smallint);
+
+-- How PostgreSQL combines the hashes of a key's columns is its own affair. If a version did it
+-- otherwise than those before it, nothing must be placed by it.
+DO $$
+BEGIN
+  CREATE TABLE snowflake.probe (id bigint) PARTITION BY HASH (id snowflake.by_shard);
+  PERFORM FROM snowflake.layout AS l,
+               pg_catalog.generate_series(0, l.shards - 1, greatest(1, l.shards / 64)) AS shard
+    WHERE NOT pg_catalog.satisfies_hash_partition('snowflake.probe'::pg_catalog.regclass, l.shards,
+                                                  shard, snowflake.make_id(l.epoch, shard, 0));
+  IF FOUND THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'feature_not_supported',
+      MESSAGE = 'this version of PostgreSQL places rows in hash partitions in another way',
+      DETAIL = 'Rows partitioned by snowflake.by_shard would not be in the partition of their shard.',
+      HINT = 'Use a version of the extension that was made for this one.';
+  END IF;
+  DROP TABLE snowflake.probe;
+END
+$$;
+
+-- Routing within a server: conditions, columns, schemas
+
+CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
+  LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+  BEGIN ATOMIC
+    SELECT id OPERATOR(pg_catalog.=) key
+       AND snowflake.shard_of(id) OPERATOR(pg_catalog.=) snowflake.shard_of(key);
+  END;
+COMMENT ON FUNCTION snowflake.has_id(bigint, bigint) IS
+  'id = key, also where the table is partitioned or indexed by shard_of(id): prunes to the shard of the key';
+
+CREATE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS boolean
+  LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+  BEGIN ATOMIC
+    SELECT id OPERATOR(pg_catalog.=) key
+       AND shard OPERATOR(pg_catalog.=) snowflake.shard_of(key);
+  END;
+COMMENT ON FUNCTION snowflake.has_id(integer, bigint, bigint) IS
+  'id = key, for a table that has the shard in a column and is partitioned, indexed or distributed by it';
+
+CREATE FUNCTION snowflake.set_id() RETURNS trigger
+  AS 'MODULE_PATHNAME', 'snowflake_set_id'
+  LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.set_id() IS
+  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that user_id has; a second argument names the id''s column';
+
+CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
+  LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+  BEGIN ATOMIC
+    SELECT prefix OPERATOR(pg_catalog.||) snowflake.shard_of(id)::text;
+  END;
+COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
+  'The schema that holds the rows of an id''s shard, where each shard has a schema of its own';
+
+-- Routing within a server: a schema for each shard, made from a template. What is printed while the
+-- template's schema is all of search_path names its objects without a schema, and so means those of
+-- the shard's schema when that takes its place.
+
+CREATE FUNCTION snowflake.definition_of(catalogue regclass, object oid, schema name) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  kind CONSTANT text := catalogue::text;
+  expression pg_node_tree;
+  relation oid;
+BEGIN
+  IF kind = 'pg_attrdef' THEN
+    SELECT adbin, adrelid INTO expression, relation FROM pg_attrdef WHERE oid = object;
+  END IF;
+  PERFORM set_config('search_path', quote_ident(schema) || ', pg_temp', true);
+  CASE kind
+    WHEN 'pg_attrdef' THEN RETURN pg_catalog.pg_get_expr(expression, relation, true);
+    WHEN 'pg_constraint' THEN RETURN pg_catalog.pg_get_constraintdef(object, true);
+    WHEN 'pg_class' THEN RETURN pg_catalog.pg_get_indexdef(object, 0, true);
+    WHEN 'pg_trigger' THEN RETURN pg_catalog.pg_get_triggerdef(object, true);
+    WHEN 'pg_type' THEN RETURN pg_catalog.format_type(object, -1);
+    WHEN 'pg_statistic_ext' THEN RETURN pg_catalog.pg_get_statisticsobjdef(object);
+  END CASE;
+END
+$$;
+COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
+  'Behind snowflake.create_shards: how an object is defined, as seen from a schema';
+
+CREATE FUNCTION snowflake.statements_of(source regclass, shard integer)
+  RETURNS TABLE (step integer, statement text)
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  class pg_class;
+  schema name;
+  home text;  -- the schema's name with its dot, as others print it
+  this text;
+BEGIN
+  SELECT * INTO class FROM pg_class WHERE oid = source;
+  SELECT nspname INTO schema FROM pg_namespace WHERE oid = class.relnamespace;
+  home := quote_ident(schema) || '.';
+  this := quote_ident(class.relname);
+  RETURN QUERY
+  WITH attribute AS (
+    SELECT a.*, quote_ident(attname) AS col, t.typcollation, t.typstorage
+      FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
+     WHERE attrelid = source AND attnum > 0 AND NOT attisdropped
+  ), identity AS (
+    SELECT refobjsubid AS attnum, s.*
+      FROM pg_depend JOIN pg_sequence AS s ON seqrelid = objid
+     WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = source
+       AND deptype = 'i'
+  ), columns AS (
+    SELECT attnum, concat_ws(' ', col, format_type(atttypid, atttypmod),
+             CASE WHEN attcollation <> typcollation THEN 'COLLATE ' || attcollation::regcollation END,
+             CASE WHEN attgenerated <> ''
+                  THEN format('GENERATED ALWAYS AS (%s) %s',
+                              snowflake.definition_of('pg_attrdef', d.oid, schema),
+                              CASE attgenerated WHEN 's' THEN 'STORED' ELSE 'VIRTUAL' END)
+                  WHEN d.oid IS NOT NULL
+                  THEN 'DEFAULT ' || snowflake.definition_of('pg_attrdef', d.oid, schema)
+                  WHEN attidentity <> ''
+                  THEN format('GENERATED %s AS IDENTITY (START %s INCREMENT %s MINVALUE %s MAXVALUE %s CACHE %s%s)',
+                              CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+                              seqstart, seqincrement, seqmin, seqmax, seqcache,
+                              CASE WHEN seqcycle THEN ' CYCLE' ELSE '' END)
+             END,
+             CASE WHEN attnotnull THEN 'NOT NULL' END) AS definition
+      FROM attribute LEFT JOIN pg_attrdef AS d ON adrelid = source AND adnum = attnum
+      LEFT JOIN identity USING (attnum)
+  ), settings AS (
+    SELECT option FROM unnest(class.reloptions) AS option
+    UNION ALL
+    SELECT 'toast.' || option FROM pg_class AS toast, unnest(toast.reloptions) AS option
+     WHERE toast.oid = class.reltoastrelid
+  ), commented (what, text) AS (
+    SELECT 'TABLE ' || this, obj_description(source, 'pg_class')
+    UNION ALL
+    SELECT format('COLUMN %s.%s', this, col), col_description(source, attnum) FROM attribute
+    UNION ALL
+    SELECT format('CONSTRAINT %I ON %s', conname, this), obj_description(oid, 'pg_constraint')
+      FROM pg_constraint WHERE conrelid = source
+    UNION ALL
+    SELECT 'INDEX ' || quote_ident(relname), obj_description(indexrelid, 'pg_class')
+      FROM pg_index JOIN pg_class ON oid = indexrelid WHERE indrelid = source
+    UNION ALL
+    SELECT format('TRIGGER %I ON %s', tgname, this), obj_description(oid, 'pg_trigger')
+      FROM pg_trigger WHERE tgrelid = source AND NOT tgisinternal
+    UNION ALL
+    SELECT 'STATISTICS ' || quote_ident(stxname), obj_description(oid, 'pg_statistic_ext')
+      FROM pg_statistic_ext WHERE stxrelid = source
+  ), granted AS (
+    SELECT this AS target, '' AS col, acl.* FROM aclexplode(class.relacl) AS acl
+    UNION ALL
+    SELECT this, format(' (%s)', col), acl.* FROM attribute, aclexplode(attacl) AS acl
+  ), made (step, statement) AS (
+    SELECT 0, format('CREATE %sTABLE %s (%s) USING %I',
+                     CASE class.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END, this,
+                     (SELECT string_agg(definition, ', ' ORDER BY attnum) FROM columns), amname)
+      FROM pg_am WHERE oid = class.relam
+    UNION ALL
+    SELECT 1, format('ALTER TABLE %s SET (%s)', this,
+                     string_agg(format('%s = %L', split_part(option, '=', 1),
+                                       substr(option, strpos(option, '=') + 1)), ', ' ORDER BY option))
+      FROM settings HAVING count(*) > 0
+    UNION ALL
+    SELECT 1, format('ALTER TABLE %s ALTER COLUMN %s SET %s', this, col, change)
+      FROM attribute, LATERAL (VALUES
+        (CASE WHEN attstorage <> typstorage THEN 'STORAGE ' || CASE attstorage
+           WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END),
+        (CASE attcompression WHEN 'p' THEN 'COMPRESSION pglz' WHEN 'l' THEN 'COMPRESSION lz4' END),
+        (CASE WHEN attstattarget >= 0 THEN 'STATISTICS ' || attstattarget END),
+        -- Recent minor versions keep notes of their own there, too.
+        ((SELECT '(' || string_agg(option, ', ' ORDER BY option) || ')'
+            FROM unnest(attoptions) AS option WHERE option LIKE 'n\_distinct%'))
+      ) AS changes (change) WHERE change IS NOT NULL
+    UNION ALL
+    SELECT CASE contype WHEN 'f' THEN 3 ELSE 1 END,
+           format('ALTER TABLE %s ADD CONSTRAINT %I %s', this, conname,
+                  snowflake.definition_of('pg_constraint', oid, schema))
+      FROM pg_constraint WHERE conrelid = source AND contype IN ('c', 'p', 'u', 'x', 'f')
+    UNION ALL
+    SELECT 2, format('ALTER INDEX %I SET (%s)', relname, array_to_string(i.reloptions, ', '))
+      FROM pg_constraint JOIN pg_class AS i ON i.oid = conindid
+     WHERE conrelid = source AND contype IN ('p', 'u', 'x') AND i.reloptions IS NOT NULL
+    UNION ALL
+    SELECT 2, snowflake.definition_of('pg_class', indexrelid, schema)
+      FROM pg_index WHERE indrelid = source AND NOT EXISTS
+        (SELECT FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('p', 'u', 'x'))
+    UNION ALL
+    SELECT 2, regexp_replace(snowflake.definition_of('pg_statistic_ext', oid, schema),
+                             '^CREATE STATISTICS ("([^"]|"")+"|[^".]+)\.', 'CREATE STATISTICS ')
+      FROM pg_statistic_ext WHERE stxrelid = source
+    UNION ALL
+    SELECT 3, format('ALTER TABLE %s CLUSTER ON %I', this, relname)
+      FROM pg_index JOIN pg_class ON oid = indexrelid WHERE indrelid = source AND indisclustered
+    UNION ALL
+    SELECT 3, format('ALTER TABLE %s REPLICA IDENTITY %s', this,
+                     CASE class.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING'
+                     ELSE 'USING INDEX ' || (SELECT quote_ident(relname) FROM pg_index JOIN pg_class ON oid = indexrelid
+                                              WHERE indrelid = source AND indisreplident) END)
+     WHERE class.relreplident <> 'd'
+    UNION ALL
+    SELECT 4, snowflake.definition_of('pg_trigger', oid, schema)
+      FROM pg_trigger WHERE tgrelid = source AND NOT tgisinternal
+    UNION ALL
+    SELECT 5, format('ALTER TABLE %s %s TRIGGER %I', this,
+                     CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tgname)
+      FROM pg_trigger WHERE tgrelid = source AND NOT tgisinternal AND tgenabled <> 'O'
+    UNION ALL
+    SELECT 5, format('COMMENT ON %s IS %L', what, text) FROM commented WHERE text IS NOT NULL
+    UNION ALL
+    SELECT 7, format('REVOKE ALL ON TABLE %s FROM %s', this, class.relowner::regrole) WHERE class.relacl IS NOT NULL
+    UNION ALL
+    SELECT 8, format('GRANT %s%s ON TABLE %s TO %s%s', privilege_type, col, target,
+                     CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+                     CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+      FROM granted
+    UNION ALL
+    SELECT 6, format('ALTER TABLE %s OWNER TO %s', this, class.relowner::regrole)
+  )
+  -- The template's shard becomes the new one, in defaults and in constraints.
+  SELECT m.step, regexp_replace(regexp_replace(m.statement,
+           '\msnowflake\.next_id\(\d+\)', format('snowflake.next_id(%s)', shard), 'g'),
+           '(\msnowflake\.shard_of\([^()]*\) = )\d+', '\1' || shard, 'g')
+    FROM made AS m;
+END
+$$;
+COMMENT ON FUNCTION snowflake.statements_of(regclass, integer) IS
+  'Behind snowflake.create_shards: the statements that make a table again, for a shard, in another schema';
+
+CREATE FUNCTION snowflake.uncopyable(template regnamespace)
+  RETURNS TABLE (object text, reason text)
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  schema CONSTANT name := (SELECT nspname FROM pg_namespace WHERE oid = template);
+BEGIN
+  RETURN QUERY
+  WITH tab AS (
+    SELECT c.* FROM pg_class AS c WHERE relnamespace = template AND relkind = 'r'
+  ), odd (classid, objid, why) AS (
+    -- What lies in the schema and is no table.
+    SELECT classid, objid, 'is no ordinary table, and stays in the template'
+      FROM pg_depend AS d
+     WHERE refclassid = 'pg_namespace'::regclass AND refobjid = template AND deptype IN ('n', 'a')
+       AND classid <> 'pg_statistic_ext'::regclass
+       AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT oid FROM tab))
+       -- members of an extension come with it, and the sequence of an identity column with its table
+       AND NOT EXISTS (SELECT FROM pg_depend AS m WHERE m.classid = d.classid AND m.objid = d.objid
+                                                    AND m.objsubid = 0 AND m.deptype IN ('e', 'i'))
+  ), part (classid, objid) AS (
+    SELECT 'pg_class'::regclass::oid, oid FROM tab
+    UNION ALL
+    SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tab)
+    UNION ALL
+    SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid IN (SELECT oid FROM tab)
+    UNION ALL
+    SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid IN (SELECT oid FROM tab)
+    UNION ALL
+    SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM tab) AND NOT tgisinternal
+  ), found AS (
+    SELECT * FROM odd
+    UNION ALL
+    -- Parts of tables that would go on to mean the template's objects.
+    SELECT p.classid, p.objid, format('uses %s of the template', pg_describe_object(o.classid, o.objid, 0))
+      FROM part AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid AND d.deptype = 'n'
+      JOIN odd AS o ON d.refclassid = o.classid AND d.refobjid = o.objid
+    UNION ALL
+    SELECT 'pg_class'::regclass, a.attrelid, format('column %I has the row type of a table of the template', attname)
+      FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
+      LEFT JOIN pg_type AS e ON e.oid = t.typelem
+     WHERE attrelid IN (SELECT oid FROM tab) AND attnum > 0
+       AND (t.typrelid IN (SELECT oid FROM tab) OR e.typrelid IN (SELECT oid FROM tab))
+    UNION ALL
+    SELECT 'pg_trigger'::regclass, oid, 'names the template'
+      FROM pg_trigger
+     WHERE tgrelid IN (SELECT oid FROM tab) AND NOT tgisinternal
+       AND (tgconstrrelid <> 0
+            OR strpos(encode(tgargs, 'escape'), schema || '.') > 0 OR strpos(encode(tgargs, 'escape'), quote_ident(schema) || '.') > 0
+            OR encode(tgargs, 'escape') ~ ('(^|\\000)' || regexp_replace(schema, '(\W)', '\\\1', 'g') || '\\000'))
+    UNION ALL
+    SELECT 'pg_rewrite'::regclass, oid, 'is not copied' FROM pg_rewrite WHERE ev_class IN (SELECT oid FROM tab)
+    UNION ALL
+    SELECT 'pg_policy'::regclass, oid, 'is not copied' FROM pg_policy WHERE polrelid IN (SELECT oid FROM tab)
+    UNION ALL
+    SELECT 'pg_class'::regclass, oid, r
+      FROM tab, LATERAL (VALUES
+        (CASE WHEN relrowsecurity OR relforcerowsecurity THEN 'has row security' END),
+        (CASE WHEN reloftype <> 0 THEN 'is of a type' END),
+        (CASE WHEN reltablespace <> 0 THEN 'has a tablespace of its own' END),
+        (CASE WHEN relispartition THEN 'is a partition'
+              WHEN EXISTS (SELECT FROM pg_inherits WHERE oid IN (inhrelid, inhparent)) THEN 'inherits' END)
+      ) AS v (r) WHERE r IS NOT NULL
+  )
+  SELECT pg_describe_object(f.classid, f.objid, 0), f.why FROM found AS f ORDER BY 1, 2;
+END
+$$;
+COMMENT ON FUNCTION snowflake.uncopyable(regnamespace) IS
+  'What create_shards() cannot copy of a template schema, and why';
+
+CREATE FUNCTION snowflake.create_shard(template regnamespace, shard integer, prefix text DEFAULT 'shard_')
+  RETURNS integer
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  source pg_namespace;
+  target CONSTANT name := prefix || shard;
+  made name[];
+  old record;
+  missing text;
+  extra text;
+  stated text;
+BEGIN
+  SELECT * INTO source FROM pg_namespace WHERE oid = template;
+  IF octet_length(prefix || shard) > 63 THEN
+    RAISE EXCEPTION USING ERRCODE = 'name_too_long',
+      MESSAGE = format('schema name "%s" is too long', prefix || shard),
+      DETAIL = 'A name has 63 bytes at most.', HINT = 'Choose a shorter prefix.';
+  END IF;
+  IF target = source.nspname THEN
+    RETURN 0;
+  END IF;
+
+  IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
+    EXECUTE format('CREATE SCHEMA %I', target);
+    EXECUTE format('ALTER SCHEMA %I OWNER TO %s', target, source.nspowner::regrole);
+    FOR stated IN
+      SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', target, source.nspowner::regrole) WHERE source.nspacl IS NOT NULL
+      UNION ALL
+      SELECT format('GRANT %s ON SCHEMA %I TO %s%s', privilege_type, target,
+                    CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+                    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+        FROM aclexplode(source.nspacl)
+      UNION ALL
+      SELECT format('COMMENT ON SCHEMA %I IS %L', target, c) FROM obj_description(template, 'pg_namespace') AS c WHERE c IS NOT NULL
+    LOOP
+      EXECUTE stated;
+    END LOOP;
+  END IF;
+
+  -- Tables that are there are left as they are; that they are otherwise is said.
+  FOR old IN
+    SELECT f.oid::regclass AS copied, t.oid::regclass AS existing
+      FROM pg_class AS f JOIN pg_class AS t USING (relname) JOIN pg_namespace AS n ON n.oid = t.relnamespace
+     WHERE f.relnamespace = template AND f.relkind = 'r' AND nspname = target ORDER BY relname
+  LOOP
+    SELECT string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE theirs IS NULL),
+           string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE ours IS NULL)
+      INTO missing, extra
+      FROM (SELECT statement, true AS ours FROM snowflake.statements_of(old.copied, shard)) AS o
+      FULL JOIN (SELECT statement, true AS theirs FROM snowflake.statements_of(old.existing, shard)) AS t USING (statement);
+    IF missing IS NOT NULL OR extra IS NOT NULL THEN
+      RAISE WARNING USING ERRCODE = 'duplicate_table',
+        MESSAGE = format('table %s is not as in the template, and is left as it is', old.existing),
+        DETAIL = format('By the template: %s. Instead: %s.', coalesce(missing, 'nothing'), coalesce(extra, 'nothing')),
+        HINT = 'Alter the table, or drop it and call create_shards() again.';
+    END IF;
+  END LOOP;
+
+  SELECT array_agg(relname) INTO made
+    FROM pg_class AS f
+   WHERE relnamespace = template AND relkind = 'r' AND NOT EXISTS
+     (SELECT FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
+       WHERE t.relname = f.relname AND nspname = target);
+  FOR stated IN
+    SELECT statement FROM pg_class AS f, snowflake.statements_of(f.oid, shard)
+     WHERE relnamespace = template AND relname = ANY (made) ORDER BY step, f.oid, statement
+  LOOP
+    -- What was not copied, if that was asked for, is found in the template.
+    PERFORM set_config('search_path', concat_ws(', ', quote_ident(target), quote_ident(source.nspname), 'pg_temp'), true);
+    EXECUTE stated;
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  END LOOP;
+  RETURN coalesce(cardinality(made), 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
+  'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. See create_shards()';
+
+CREATE FUNCTION snowflake.check_template(template regnamespace, shards int4range, prefix text, partial boolean,
+                                         commit_each boolean)
+  RETURNS void
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  known CONSTANT integer := l.shards FROM snowflake.layout AS l;
+  problem record;
+  problems text;
+  locks bigint;
+  room bigint;
+BEGIN
+  IF template IS NULL OR shards IS NULL OR prefix IS NULL OR partial IS NULL OR commit_each IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+      MESSAGE = 'create_shards() takes no null',
+      DETAIL = 'A template schema, a range of shards, a prefix for names, and two booleans are needed.',
+      HINT = 'Leave out what has a default.';
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_namespace WHERE oid = template) THEN
+    RAISE EXCEPTION USING ERRCODE = 'undefined_schema',
+      MESSAGE = format('schema %s does not exist', template::oid),
+      DETAIL = 'The template is a schema with the tables that each shard is to have.',
+      HINT = 'Pass the name of a schema.';
+  END IF;
+  IF isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0 OR upper(shards) > known THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('shards %s are out of range', shards),
+      DETAIL = format('The layout has shards 0 to %s.', known - 1),
+      HINT = 'Pass a range of shards, such as ''[0,16)''.';
+  END IF;
+
+  IF partial THEN
+    FOR problem IN SELECT * FROM snowflake.uncopyable(template) LOOP
+      RAISE WARNING USING ERRCODE = 'feature_not_supported',
+        MESSAGE = format('not copied as it is: %s', problem.object),
+        DETAIL = format('It %s.', problem.reason);
+    END LOOP;
+  ELSE
+    SELECT string_agg(format('%s %s', object, reason), E'\n') INTO problems FROM snowflake.uncopyable(template);
+    IF problems IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+        MESSAGE = format('schema %s has what cannot be copied', template),
+        DETAIL = problems,
+        HINT = 'Move these out of the template, or pass partial => true and make them for each shard yourself.';
+    END IF;
+  END IF;
+
+  -- Everything that is made is locked until the transaction ends.
+  SELECT (upper(shards) - lower(shards)) * (2 + count(*) FILTER (WHERE relkind = 'r') * 3 + count(*)) INTO locks
+    FROM pg_class WHERE relnamespace = template;
+  room := current_setting('max_locks_per_transaction')::bigint
+        * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint);
+  IF locks > room AND NOT commit_each THEN
+    RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
+      MESSAGE = format('%s schemas are too many for one transaction', upper(shards) - lower(shards)),
+      DETAIL = format('About %s locks would be held; "max_locks_per_transaction" and the number of connections leave room for %s.', locks, room),
+      HINT = 'Pass commit_each => true outside of a transaction block, or fewer shards.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_template(regnamespace, int4range, text, boolean, boolean) IS
+  'Behind snowflake.create_shards: raises the error that fits its arguments, warns of what is not copied';
+
+-- Without a SET clause, with which it could not commit: everything is named with its schema.
+CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
+                                         partial boolean DEFAULT false, commit_each boolean DEFAULT false)
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM snowflake.check_template(template, shards, prefix, partial, commit_each);
+  FOR shard IN pg_catalog.lower(shards) .. pg_catalog.upper(shards) OPERATOR(pg_catalog.-) 1 LOOP
+    PERFORM snowflake.create_shard(template, shard, prefix);
+    IF commit_each THEN
+      COMMIT;
+    END IF;
+  END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE snowflake.create_shards(regnamespace, int4range, text, boolean, boolean) IS
+  'Makes a schema for each shard of a range: the tables of the template, with their keys, indexes, triggers, comments and privileges, and defaults that mint for the shard. What is there stays. Fails where the template has what it cannot copy, unless partial';

@@ -17,6 +17,7 @@ use Test::More;
 my $conf = <<~'CONF';
 	shared_preload_libraries = 'snowflake'
 	snowflake.layout = '40/3+10/10'
+	snowflake.region = 7
 	snowflake.tick = 10
 	snowflake.epoch = '2020-05-17 01:00+02'
 	snowflake.region = 7
@@ -41,12 +42,12 @@ note 'from ' . $old->safe_psql('postgres', 'SHOW server_version');
 $old->safe_psql('postgres', <<~'SQL');
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (
-	  id bigint PRIMARY KEY DEFAULT snowflake.next_id(255),
+	  id bigint PRIMARY KEY DEFAULT snowflake.next_id(1023),
 	  shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED,
 	  n int, CHECK (snowflake.region_of(id) = 7), CHECK (id >= snowflake.min_id('2026-01-01+00')));
 	CREATE INDEX ON photos (snowflake.time_of(id));
 	CREATE INDEX ON photos (n) WHERE id >= snowflake.min_id('2026-01-01+00');
-	CREATE TABLE likes (id bigint DEFAULT snowflake.next_id(254), n int) PARTITION BY RANGE (id);
+	CREATE TABLE likes (id bigint DEFAULT snowflake.next_id(1022), n int) PARTITION BY RANGE (id);
 	CREATE TABLE likes_now PARTITION OF likes
 	  FOR VALUES FROM (snowflake.min_id('2026-01-01+00')) TO (MAXVALUE);
 	CREATE TABLE likes_then (id bigint CHECK (id < snowflake.min_id('2026-01-01+00')), n int);
@@ -54,12 +55,20 @@ $old->safe_psql('postgres', <<~'SQL');
 	  FOR VALUES FROM (MINVALUE) TO (snowflake.min_id('2026-01-01+00'));
 	CREATE TABLE routed (id bigint) PARTITION BY LIST (snowflake.shard_of(id));
 	CREATE TABLE routed_5 PARTITION OF routed FOR VALUES IN (5);
+	CREATE TABLE spread (id bigint PRIMARY KEY, n int) PARTITION BY HASH (id snowflake.by_shard);
+	CREATE TABLE spread_0 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+	CREATE TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+	CREATE TABLE beside (id bigint REFERENCES spread) PARTITION BY HASH (id snowflake.by_shard);
+	CREATE TABLE beside_0 PARTITION OF beside FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+	CREATE TABLE beside_1 PARTITION OF beside FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 	CREATE VIEW recent AS
 	  SELECT * FROM photos WHERE snowflake.created_within(id, now() - interval '1 day', now());
 	CREATE MATERIALIZED VIEW per_shard AS SELECT snowflake.shard_of(id), count(*) FROM photos GROUP BY 1;
 	CREATE FUNCTION mint() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT snowflake.next_id(3); END;
 	INSERT INTO photos (n) SELECT generate_series(1, 2000);
 	INSERT INTO likes (n) SELECT generate_series(1, 2000);
+	INSERT INTO spread SELECT snowflake.next_id(g % 1000), g FROM generate_series(1, 2000) g;
+	INSERT INTO beside SELECT id FROM spread;
 	REFRESH MATERIALIZED VIEW per_shard;
 	CREATE DATABASE other;
 	SQL
@@ -67,7 +76,7 @@ $old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1
 # Ids from another server, ten seconds ahead, and the last one of this server, above them all.
 $old->safe_psql('postgres',
 	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
-my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(255)');
+my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(1023)');
 cmp_ok($highest, '>', $old->safe_psql('postgres', "SELECT max(id) FROM $_"), "the last id is above those of $_")
   foreach 'photos', 'likes';
 
@@ -79,6 +88,7 @@ my @carried = (
 		SELECT md5(string_agg(p::text || snowflake.decode(id)::text, ',' ORDER BY id))
 		  FROM (SELECT id, shard, n FROM photos UNION ALL SELECT id, 0, n FROM likes) p
 		SQL
+	[ 'the partitions by shard' => "SELECT md5(string_agg(tableoid::regclass::text || id, ',' ORDER BY id)) FROM spread" ],
 	[ 'the privileges' => "SELECT has_function_privilege('public', 'snowflake.observe(bigint)', 'EXECUTE'),
 		has_function_privilege('public', 'snowflake.next_id(int)', 'EXECUTE')" ]);
 my @before = map { $old->safe_psql('postgres', $_->[1]) } @carried;
@@ -116,7 +126,7 @@ is(Snowflake::Catalogue::differences(
 
 # Ids sort by time first, so those of any shard are above the highest one of before.
 my @ids = $new->ids(<<~'SQL');
-	SELECT snowflake.next_id(g % 256) FROM generate_series(1, 100) g;
+	SELECT snowflake.next_id(g % 1024) FROM generate_series(1, 100) g;
 	INSERT INTO photos (n) SELECT generate_series(1, 100) RETURNING id;
 	INSERT INTO likes (n) SELECT generate_series(1, 100) RETURNING id;
 	SELECT mint();
@@ -126,7 +136,13 @@ is(scalar(grep { $_ <= $highest } @ids), 0, 'every new id is above every old one
 is(scalar(@ids), 401, 'every statement of the new server minted');
 my %seen;
 is(scalar(grep { $seen{$_}++ } @ids), 0, 'the new server mints no id twice');
-is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 255'), 2100, 'the constraints hold in the new server');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 1023'), 2100, 'the constraints hold in the new server');
+is($new->safe_psql('postgres', <<~'SQL'), '0|2000', 'each row of the partitions by shard is where this version looks for it');
+	CREATE FUNCTION found(bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN count(*) FROM spread WHERE id = $1; END';
+	INSERT INTO beside SELECT id FROM spread;
+	SELECT count(*) FILTER (WHERE found(id) <> 1
+	         OR NOT satisfies_hash_partition('spread'::regclass, 2, right(tableoid::regclass::text, 1)::int, id)), count(*) FROM spread
+	SQL
 is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table in the new server');
 	SET enable_seqscan = off;
 	SELECT (SELECT count(*) FROM photos WHERE snowflake.time_of(id) > '2026-01-01+00') = count(*) FROM photos

@@ -1,18 +1,24 @@
--- A photo application over 16 logical shards: a schema each, ids minted for the shard by default.
-SELECT format($ddl$
-  CREATE SCHEMA shard_%1$s;
-  CREATE TABLE shard_%1$s.users (
-    id bigint PRIMARY KEY DEFAULT snowflake.next_id(%1$s),
-    name text NOT NULL);
-  CREATE TABLE shard_%1$s.photos (
-    id bigint PRIMARY KEY DEFAULT snowflake.next_id(%1$s),
-    user_id bigint NOT NULL REFERENCES shard_%1$s.users,
-    caption text NOT NULL);
-  CREATE TABLE shard_%1$s.likes (
-    id bigint PRIMARY KEY DEFAULT snowflake.next_id(%1$s),
-    user_id bigint NOT NULL REFERENCES shard_%1$s.users,
-    photo_id bigint NOT NULL REFERENCES shard_%1$s.photos);
-$ddl$, shard) FROM generate_series(0, 15) AS shard
+-- A photo application over 16 logical shards: a schema each, as the template is, with defaults that
+-- mint for the shard.
+CREATE SCHEMA template;
+CREATE TABLE template.users (
+  id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
+  name text NOT NULL);
+CREATE TABLE template.photos (
+  id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
+  user_id bigint NOT NULL REFERENCES template.users,
+  caption text NOT NULL);
+CREATE TABLE template.likes (
+  id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
+  user_id bigint NOT NULL REFERENCES template.users,
+  photo_id bigint NOT NULL REFERENCES template.photos);
+CALL snowflake.create_shards('template', '[0,16)');
+
+-- The same rows could be in one table, with a partition for every two shards.
+CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), text text NOT NULL)
+  PARTITION BY HASH (id snowflake.by_shard);
+SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
+  FROM generate_series(0, 7) AS r
 \gexec
 
 -- What pgbench -i made, with a key: its own script names the columns that it inserts, so the id

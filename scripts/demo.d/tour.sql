@@ -9,9 +9,15 @@ SELECT kind, id, (snowflake.decode(id)).* FROM (
 ORDER BY id;
 
 \echo :bold'So the id is enough to find the row: it names the schema':plain
-SELECT max(id) AS id, 'shard_' || snowflake.shard_of(max(id)) AS home FROM shard_11.photos \gset
+SELECT max(id) AS id, snowflake.schema_of(max(id)) AS home FROM shard_11.photos \gset
 \echo 'SELECT * FROM ':home'.photos WHERE id = ':id
 SELECT * FROM :home.photos WHERE id = :id;
+
+\echo :bold'Or PostgreSQL finds it: in a table that is PARTITION BY HASH (id snowflake.by_shard), the id names the partition':plain
+INSERT INTO messages SELECT snowflake.next_id(n % 16), 'message ' || n FROM generate_series(1, 16000) AS n;
+SELECT min(id) AS message FROM messages WHERE snowflake.shard_of(id) = 13 \gset
+EXPLAIN (COSTS OFF) SELECT text FROM messages WHERE id = :message;
+SELECT tableoid::regclass AS partition, * FROM messages WHERE id = :message;
 
 \echo :bold'Yesterday\'s photos, found through the primary key: there is no created_at, and no index on it':plain
 SELECT current_date - 1 AS yesterday, current_date AS today \gset

@@ -29,7 +29,9 @@ void set(Condition& condition, const char* reason, const char* advice) {
 
 void look_at_seal(Condition& condition, const StateSequences& sequences) {
   Seals seals{};
-  switch (find_seal_fault(sequences, &seals)) {
+  const SealFault fault = find_seal_fault(sequences, &seals);
+  condition.sealed = seals.local;
+  switch (fault) {
     case SealFault::none:
       return;
     case SealFault::gone:

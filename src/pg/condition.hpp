@@ -16,6 +16,7 @@ struct Condition {
   int64_t clock_ms;
   int64_t lead_ms;     // how far the shard that is furthest ahead of the clock is; 0 where none is
   int64_t mark_ms;     // as it is stored; 0 where it could not be read
+  int64_t sealed;      // the seal that CREATE EXTENSION made; 0 likewise
   int64_t covered_ms;  // until when ids are covered by a published limit
 
   bool minting() const { return reason == nullptr; }

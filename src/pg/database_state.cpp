@@ -25,16 +25,24 @@ void end_generation(DatabaseState& state) {
   state.seal_checked_us.store(0, std::memory_order_relaxed);
 }
 
+Oid holder_of(const DatabaseState& state) {
+  LWLockAcquire(shared_state->lock, LW_SHARED);
+  const Oid database = state.database;
+  LWLockRelease(shared_state->lock);
+  return database;
+}
+
+bool database_exists(Oid database) {
+  return SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+}
+
 // Gives back the places of dropped databases. No backend can hold one: a database with sessions
 // cannot be dropped.
 void free_places_of_dropped_databases() {
   for (int i = 0; i < max_databases; ++i) {
     DatabaseState& state = database_states[i];
-    LWLockAcquire(shared_state->lock, LW_SHARED);
-    const Oid database = state.database;
-    LWLockRelease(shared_state->lock);
-    if (!OidIsValid(database) || SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
-      continue;
+    const Oid database = holder_of(state);
+    if (!OidIsValid(database) || database_exists(database)) continue;
     LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
     if (state.database == database) {
       state.database = InvalidOid;
@@ -81,11 +89,8 @@ DatabaseState* find_or_take_database_state() {
 bool has_or_may_take_place() {
   if (find_database_state() != nullptr) return true;
   for (int i = 0; i < max_databases; ++i) {
-    LWLockAcquire(shared_state->lock, LW_SHARED);
-    const Oid database = database_states[i].database;
-    LWLockRelease(shared_state->lock);
-    if (!OidIsValid(database) || !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
-      return true;
+    const Oid database = holder_of(database_states[i]);
+    if (!OidIsValid(database) || !database_exists(database)) return true;
   }
   return false;
 }

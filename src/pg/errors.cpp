@@ -141,6 +141,13 @@ void error_not_a_seal(int64_t presented) {
                   errhint("Restore the row as pg_dump wrote it.")));
 }
 
+void error_not_the_seals_trigger() {
+  ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                  errmsg("present_seal() was not called by its trigger"),
+                  errdetail("It compares a row that is inserted into snowflake.dumped_seal."),
+                  errhint("Insert into snowflake.dumped_seal instead.")));
+}
+
 void error_may_not_present() {
   ereport(ERROR,
           (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

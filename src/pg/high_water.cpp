@@ -60,7 +60,8 @@ bool is_created_here(Relation mark) {
 
 void check_mark(Relation mark) {
   if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
-  if (!is_created_here(mark) && storage_is_uncommitted(mark)) error_mark_uncommitted();
+  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
+  if (storage_is_uncommitted(mark)) error_mark_uncommitted();
   // After a rollback the old mark would be in force again, and not know of ids that this one
   // covers.
   if (is_created_here(mark) && dropped_in_this_transaction()) error_extension_recreated();
@@ -321,16 +322,21 @@ void raise_mark(int64_t ms) {
     if (mark == nullptr) continue;
     check_mark(mark);
     bool done = false;
+    int64_t ahead_ms = 0;
     if (revalidate(mark)) {
-      done = current_state_sequences().high_water == hold.mark.relation;
-      if (done) {
-        flush_mark(update_mark(mark, ms, 0, ms).after_lsn);
+      if (current_state_sequences().high_water == hold.mark.relation) {
+        const MarkUpdate update = update_mark(mark, ms, 0, ms);
+        if (update.ahead) ahead_ms = update.before;
+        done = !update.ahead;
+        if (done) flush_mark(update.after_lsn);
       } else {
         give_up_mark();
       }
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
+    // It covers `ms`, but only until somebody lowers it.
+    if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }
 

@@ -77,11 +77,12 @@ RefusalText text_of(Cause cause) {
 void log_refusals_begin(const DatabaseState& state, Cause cause) {
   const RefusalText text = text_of(cause);
   const int64_t clock_ms = wall_clock_ms();
-  const char* mark = kept_time_text(state.highest_mark_ms.load(std::memory_order_relaxed));
+  const int64_t mark_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+  const char* mark = mark_ms == 0 ? "not known yet" : kept_time_text(mark_ms);
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(), text.what),
            errdetail("The clock says %s and has moved by %lld ms against the time since boot; the "
-                     "high-water mark is at %s.",
+                     "high-water mark is %s.",
                      time_text(clock_ms), static_cast<long long>(clock_drift_us() / 1000), mark),
            errhint("%s", text.hint), hide_caller()));
 }
@@ -90,8 +91,10 @@ void log_refusals_over(const DatabaseState&, Cause cause, uint64_t refused, int6
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake mints again in database \"%s\"; refusals have ended: %s",
                   database_name(), text_of(cause).what),
-           errdetail("%llu calls were refused, since %s ago.",
-                     static_cast<unsigned long long>(refused), span_text(lasted_ms)),
+           errdetail_plural("%llu call was refused, since %s ago.",
+                            "%llu calls were refused, since %s ago.",
+                            static_cast<unsigned long>(refused),
+                            static_cast<unsigned long long>(refused), span_text(lasted_ms)),
            hide_caller()));
 }
 

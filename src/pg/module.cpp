@@ -1,3 +1,4 @@
+#include "pg/drop_guard.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/postmaster_memory.hpp"
 #include "pg/settings.hpp"
@@ -22,6 +23,7 @@ void _PG_init(void) {
   snowflake::pg::map_postmaster_memory();
   snowflake::pg::install_shared_state();
   snowflake::pg::install_drop_hook();
+  snowflake::pg::install_drop_guard();
 }
 
 }  // extern "C"

@@ -9,10 +9,12 @@ namespace {
 
 constinit StateSequences known{};
 
-bool dropped_here(HeapTupleHeader row) {
-  return !(row->t_infomask & HEAP_XMAX_INVALID) && !HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask) &&
-         TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(row)) &&
-         !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row));
+// What one subtransaction has made and dropped no rollback brings back.
+bool may_come_back(HeapTupleHeader row) {
+  if ((row->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
+    return false;
+  const TransactionId dropper = HeapTupleHeaderGetUpdateXid(row);
+  return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
 StateSequences find_state_sequences(Oid extension) {
@@ -86,7 +88,7 @@ bool dropped_in_this_transaction() {
   SysScanDesc scan =
       systable_beginscan(extensions, ExtensionNameIndexId, true, SnapshotAny, 1, &key);
   bool dropped = false;
-  while (HeapTuple tuple = systable_getnext(scan)) dropped |= dropped_here(tuple->t_data);
+  while (HeapTuple tuple = systable_getnext(scan)) dropped |= may_come_back(tuple->t_data);
   systable_endscan(scan);
   table_close(extensions, AccessShareLock);
   return dropped;

@@ -88,7 +88,8 @@ void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budge
   const Wait wait = wait_until(target_of(position, lead), budget);
   if (wait.too_long()) {
     count_refusal(Cause::id_ahead);
-    error_id_ahead(id, layout.ms_of_tick(layout.tick_of(static_cast<uint64_t>(id))), wait.clock_ms);
+    error_id_ahead(id, layout.ms_of_tick(layout.tick_of(static_cast<uint64_t>(id))), wait.clock_ms,
+                   lead < lead_ticks ? static_cast<int64_t>(lead * layout.tick_ms) : max_lead_ms);
   }
   sleep_for_database(wait, budget);
   CHECK_FOR_INTERRUPTS();

@@ -1,0 +1,103 @@
+-- Where a row belongs, by its id: conditions that prune, the trigger that sets ids, schemas by shard.
+SET timezone = 'UTC';
+CREATE SCHEMA routing;
+SET search_path = routing;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+
+-- has_id(id, key): a table that is partitioned or indexed by shard_of(id)
+CREATE TABLE routed (id bigint, n int) PARTITION BY LIST (snowflake.shard_of(id));
+CREATE TABLE routed_1 PARTITION OF routed FOR VALUES IN (1);
+CREATE TABLE routed_2 PARTITION OF routed FOR VALUES IN (2);
+CREATE INDEX ON routed (id);
+INSERT INTO routed SELECT snowflake.make_id('2026-01-01', 1 + n % 2, n), n FROM generate_series(0, 99) AS n;
+SELECT snowflake.make_id('2026-01-01', 2, 7) AS key \gset
+EXPLAIN (COSTS OFF) SELECT n FROM routed WHERE snowflake.has_id(id, 287011189555202055);
+SELECT n FROM routed WHERE snowflake.has_id(id, :key);
+SELECT n FROM routed WHERE snowflake.has_id(id, :key + 1);
+SET plan_cache_mode = force_generic_plan;
+PREPARE by_key(bigint) AS SELECT n FROM routed WHERE snowflake.has_id(id, $1);
+EXPLAIN (COSTS OFF) EXECUTE by_key(:key);
+EXECUTE by_key(:key);
+RESET plan_cache_mode;
+SELECT count(*) FROM routed WHERE snowflake.has_id(id, NULL);
+
+-- has_id(shard, id, key): a table that carries the shard in a column
+CREATE TABLE carried (shard int, id bigint, n int, PRIMARY KEY (shard, id), CHECK (shard = snowflake.shard_of(id)))
+  PARTITION BY LIST (shard);
+CREATE TABLE carried_1 PARTITION OF carried FOR VALUES IN (1);
+CREATE TABLE carried_2 PARTITION OF carried FOR VALUES IN (2);
+INSERT INTO carried SELECT snowflake.shard_of(id), id, n FROM routed;
+EXPLAIN (COSTS OFF) SELECT n FROM carried WHERE snowflake.has_id(shard, id, 287011189555202055);
+SELECT n FROM carried WHERE snowflake.has_id(shard, id, :key);
+SELECT n FROM carried WHERE snowflake.has_id(shard, id, NULL);
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
+-- set_id(): the shard of another column's id
+CREATE TABLE users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(7));
+CREATE TABLE posts (id bigint PRIMARY KEY, user_id bigint REFERENCES users, note text);
+CREATE TRIGGER posts_id BEFORE INSERT ON posts FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
+INSERT INTO users DEFAULT VALUES;
+INSERT INTO users VALUES (snowflake.next_id(8));
+INSERT INTO posts (user_id, note) SELECT id, 'one of ' || n FROM users, generate_series(1, 500) AS n;
+SELECT snowflake.shard_of(user_id) AS user, snowflake.shard_of(id) AS post, count(*), count(DISTINCT id) AS ids
+  FROM posts GROUP BY 1, 2 ORDER BY 1;
+COPY posts (user_id, note) FROM STDIN;
+\N	of nobody
+\.
+\echo SQLSTATE :SQLSTATE
+-- A row that brings its id along keeps it
+INSERT INTO posts (id, note) VALUES (42, 'by hand') RETURNING *;
+INSERT INTO posts (user_id, note) SELECT min(id), 'returned' FROM users RETURNING snowflake.shard_of(id), id = snowflake.last_id() AS last;
+INSERT INTO posts (note) VALUES ('of nobody');
+\echo SQLSTATE :SQLSTATE
+-- Another column for the id, and columns that a table was altered to have
+CREATE TABLE comments (gone int, post_id bigint, note text);
+ALTER TABLE comments DROP COLUMN gone;
+ALTER TABLE comments ADD COLUMN comment_id bigint;
+CREATE TRIGGER comments_id BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
+INSERT INTO comments (post_id, note) SELECT max(id), 'first' FROM posts RETURNING snowflake.shard_of(comment_id), note;
+-- A table that is partitioned by the other column
+CREATE TABLE by_user (id bigint, user_id bigint) PARTITION BY HASH (user_id snowflake.by_shard);
+CREATE TABLE by_user_0 PARTITION OF by_user FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE by_user_1 PARTITION OF by_user FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+CREATE TRIGGER by_user_id BEFORE INSERT ON by_user FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
+INSERT INTO by_user (user_id) SELECT id FROM users RETURNING tableoid::regclass, snowflake.shard_of(id);
+-- ... but not by the column that it sets: the row has been sent to a partition before
+CREATE TABLE by_id (id bigint, user_id bigint) PARTITION BY HASH (id snowflake.by_shard);
+CREATE TABLE by_id_0 PARTITION OF by_id FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE by_id_1 PARTITION OF by_id FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+CREATE TRIGGER by_id_id BEFORE INSERT ON by_id FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
+\set VERBOSITY terse
+INSERT INTO by_id (user_id) SELECT min(id) FROM users;
+\set VERBOSITY default
+\echo SQLSTATE :SQLSTATE
+DROP TABLE by_id;
+-- Not what a trigger can do
+CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('nothing');
+INSERT INTO comments (post_id) VALUES (1);
+\echo SQLSTATE :SQLSTATE
+DROP TRIGGER again ON comments;
+CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('note', 'comment_id');
+INSERT INTO comments (post_id) VALUES (1);
+\echo SQLSTATE :SQLSTATE
+DROP TRIGGER again ON comments;
+CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
+INSERT INTO comments (post_id) VALUES (1);
+\echo SQLSTATE :SQLSTATE
+DROP TRIGGER again ON comments;
+CREATE TRIGGER again BEFORE UPDATE ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
+UPDATE comments SET note = '';
+\echo SQLSTATE :SQLSTATE
+DROP TRIGGER again ON comments;
+CREATE TRIGGER again AFTER INSERT ON comments FOR EACH STATEMENT EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
+INSERT INTO comments (post_id) VALUES (1);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.set_id();
+\echo SQLSTATE :SQLSTATE
+
+-- schema_of(): the schema of an id's shard
+SELECT snowflake.schema_of(:key), snowflake.schema_of(:key, 'photos_'), snowflake.schema_of(NULL) IS NULL AS null;
+SELECT snowflake.schema_of(id) AS schema, count(*) FROM routed GROUP BY 1 ORDER BY 1;
+DROP TABLE by_user, routed, carried, posts, users, comments;

@@ -1,0 +1,20 @@
+// Errors of routing: partitions by shard, the trigger that sets ids, DROP EXTENSION.
+#pragma once
+
+#include <cstdint>
+
+namespace snowflake::pg {
+
+// This server places rows of hash partitions in another way than those before it.
+[[noreturn]] void error_hashes_combined_otherwise(uint64_t shard, uint64_t placed);
+
+// `tables`: names, separated by commas, of those that CASCADE would drop; `more`: how many others.
+[[noreturn]] void error_tables_partitioned(const char* tables, int more);
+
+[[noreturn]] void error_not_an_insert_trigger();
+[[noreturn]] void error_set_id_arguments(int count);
+[[noreturn]] void error_no_such_column(const char* relation, const char* column);
+[[noreturn]] void error_not_bigint(const char* relation, const char* column, const char* type);
+[[noreturn]] void error_key_null(const char* relation, const char* column);
+
+}  // namespace snowflake::pg

@@ -1,0 +1,194 @@
+# Partitions by shard beyond one server's SQL: other layouts, settings that contradict the seal, dumps,
+# logical replication. In each case a row is where its id says, or nothing is placed at all.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
+use Snowflake::Node;
+use Test::More;
+
+my %parameters = (allows_streaming => 'logical', conf => "autovacuum = off\ninclude = 'tested.conf'\n");
+my $node = Snowflake::Node->create('main', %parameters);
+my $other = Snowflake::Node->create('other', %parameters);
+
+# The layout that a server starts with.
+sub start_with
+{
+	my ($server, $settings) = @_;
+	my $file = $server->data_dir . '/tested.conf';
+	unlink $file;
+	append_to_file($file, "$settings\n");
+	$server->stop('fast') if $server->{started}++;
+	$server->start;
+	return;
+}
+
+sub create_partitions
+{
+	my ($table, $modulus) = @_;
+	return join '', map { "CREATE TABLE ${table}_$_ PARTITION OF $table FOR VALUES WITH (MODULUS $modulus, REMAINDER $_);\n" }
+	  0 .. $modulus - 1;
+}
+
+# Rows in another partition than that of the shard: bits $lowest and up of the id, $bits of them, worked
+# out here.
+sub misplaced
+{
+	my ($server, $database, $table, $lowest, $bits) = @_;
+	return $server->safe_psql($database, <<~SQL);
+		SELECT count(*) FROM $table
+		 WHERE tableoid::regclass::text <> '${table}_' || ((id >> $lowest) & ((1::bigint << $bits) - 1)) % 16
+		SQL
+}
+
+# Every shard of every layout, minted by the first, the last and some region in between, with the
+# greatest and the least of all other fields; and numbers that nobody mints.
+foreach (
+	[ 'instagram', 13, 10, 0 ],
+	[ 'twitter', 5, 12, 5 ],
+	[ 'js53', 7, 8, 0 ],
+	[ '40/3+10/10', 10, 10, 3 ],
+	[ '41/5+8/10', 8, 10, 5 ],
+	[ '44/20/0', 20, 0, 0 ],
+	[ "30/20/14'\nsnowflake.tick = '1000ms", 20, 14, 0 ],
+	[ '40/6+0/12', 0, 12, 6 ])
+{
+	my ($layout, $shard_bits, $sequence_bits, $region_bits) = @$_;
+	start_with($node, "snowflake.layout = '$layout'");
+	$layout =~ s/'.*//s;
+	(my $database = "l_$layout") =~ tr{/+}{_};
+	$node->create_database($database);
+	$node->safe_psql($database, "CREATE TABLE t (id bigint PRIMARY KEY) PARTITION BY HASH (id snowflake.by_shard);\n"
+		  . create_partitions('t', 16));
+	my $time_shift = $sequence_bits + $shard_bits + $region_bits;
+	my $rows = $node->safe_psql($database, <<~SQL);
+		INSERT INTO t
+		SELECT DISTINCT (time << $time_shift) | (region << ${\($sequence_bits + $shard_bits)}) | (shard << $sequence_bits) | sequence
+		  FROM generate_series(0::bigint, (1 << $shard_bits) - 1, greatest(1, (1 << $shard_bits) / 5000)) AS shard,
+		       unnest(ARRAY[0, ((1 << $region_bits) - 1) / 3, (1 << $region_bits) - 1]::bigint[]) AS region,
+		       unnest(ARRAY[0, (1::bigint << 39) - 1]) AS time,
+		       unnest(ARRAY[0, (1 << $sequence_bits) - 1]::bigint[]) AS sequence;
+		INSERT INTO t VALUES (-1), (-9223372036854775808), (-4096) ON CONFLICT DO NOTHING;
+		INSERT INTO t VALUES (9223372036854775807) ON CONFLICT DO NOTHING;
+		INSERT INTO t VALUES (snowflake.next_id(0));
+		SELECT count(*) > (1 << least($shard_bits, 12)), count(*) = count(DISTINCT id) FROM t;
+		SQL
+	is($rows, 't|t', "$layout: rows of all shards");
+	is(misplaced($node, $database, 't', $sequence_bits, $shard_bits), '0', "$layout: each where its id says");
+	is($node->safe_psql($database, <<~'SQL'), '0', "$layout: each found by its id");
+		CREATE FUNCTION found(bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN count(*) FROM t WHERE id = $1; END';
+		SELECT count(*) FROM (SELECT id FROM t ORDER BY hashint8(id) LIMIT 2000) s WHERE found(id) <> 1
+		SQL
+	is($node->safe_psql($database, "SELECT count(*) FROM t WHERE $_"), '1', "$layout: also as $_")
+	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
+}
+
+# Settings that contradict the seal: nothing is placed, nothing is looked for in the wrong place.
+start_with($node, "snowflake.layout = '41/5+8/10'");
+my %contradiction = (
+	sqlstate => '55000',
+	message => 'the settings contradict the layout that this database is sealed with',
+	detail => 'The server has layout 41/5\+8/10.*this database has layout 41/13/10',
+	hint => 'Set "snowflake.layout"');
+my $id = 123 << 10;
+$node->refuses($_->[1], \%contradiction, "contradicting settings: $_->[0]", 'l_instagram')
+  foreach [ 'INSERT', "INSERT INTO t VALUES ($id + 1)" ],
+  [ 'COPY', "COPY t FROM PROGRAM 'echo 7'" ],
+  [ 'UPDATE', "UPDATE t SET id = id + 1024 WHERE id = $id" ],
+  [ 'SELECT', "SELECT * FROM t WHERE id = $id" ],
+  [ 'a generic plan', "SET plan_cache_mode = force_generic_plan; PREPARE p(bigint) AS SELECT * FROM t WHERE id = \$1; EXECUTE p($id)" ],
+  [ 'a partition', "INSERT INTO t_11 VALUES ($id + 1)" ],
+  [ 'ATTACH', "ALTER TABLE t DETACH PARTITION t_3; INSERT INTO t_3 VALUES (1); ALTER TABLE t ATTACH PARTITION t_3 FOR VALUES WITH (MODULUS 16, REMAINDER 3)" ];
+start_with($node, "snowflake.layout = 'instagram'");
+$node->safe_psql('l_instagram', <<~'SQL');
+	DELETE FROM t_3 WHERE id = 1;
+	ALTER TABLE t ATTACH PARTITION t_3 FOR VALUES WITH (MODULUS 16, REMAINDER 3)
+	SQL
+is(misplaced($node, 'l_instagram', 't', 10, 13), '0', 'and nothing was misplaced meanwhile');
+
+# Dumps. Two tables with a foreign key, and names without which psql could not go on.
+$node->create_database('app');
+$node->safe_psql('app', <<~'SQL' . create_partitions('photos', 16) . create_partitions('likes', 16));
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int) PARTITION BY HASH (id snowflake.by_shard);
+	CREATE TABLE likes (id bigint PRIMARY KEY, photo_id bigint REFERENCES photos) PARTITION BY HASH (id snowflake.by_shard);
+	SQL
+$node->safe_psql('app', <<~'SQL');
+	INSERT INTO photos SELECT snowflake.next_id(n), n FROM generate_series(0, 999) AS n;
+	INSERT INTO likes SELECT snowflake.next_id(snowflake.shard_of(id)), id FROM photos;
+	SQL
+my %dump = map { $_ => $node->basedir . "/$_.sql" } 'partitions', 'root';
+$node->command_ok([ 'pg_dump', '-d', $node->connstr('app'), '-f', $dump{partitions} ], 'pg_dump');
+$node->command_ok([ 'pg_dump', '--load-via-partition-root', '-d', $node->connstr('app'), '-f', $dump{root} ],
+	'pg_dump --load-via-partition-root');
+
+# What psql says of a restore that goes on after errors, as it does by default.
+sub restore
+{
+	my ($dump, $database) = @_;
+	$other->safe_psql('postgres', "DROP DATABASE IF EXISTS $database");
+	$other->safe_psql('postgres', "CREATE DATABASE $database");
+	my $errors = $other->basedir . "/$database.err";
+	IPC::Run::run([ 'psql', '-Xq', '-f', $dump, '-d', $other->connstr($database) ], '>', '/dev/null', '2>', $errors);
+	return slurp_file($errors);
+}
+start_with($other, "snowflake.layout = 'instagram'");
+foreach my $way ('partitions', 'root')
+{
+	unlike(restore($dump{$way}, $way), qr/ERROR|FATAL/, "restored by $way: no error");
+	is(misplaced($other, $way, 'photos', 10, 13), '0', "restored by $way: each row where its id says");
+	is($other->safe_psql($way, 'SELECT count(*), sum(n) FROM likes JOIN photos ON photos.id = photo_id'),
+		'1000|499500', "restored by $way: all of them");
+	$other->safe_psql($way, 'INSERT INTO photos DEFAULT VALUES');
+}
+
+# Under another layout the partitions refuse rows of others, and what was routed anew is not used.
+start_with($other, "snowflake.layout = '42/8/13'");
+like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout, by partitions');
+my %restored = (
+	sqlstate => '55000',
+	message => 'this database was restored under another layout than its ids have',
+	detail => 'partitions may be wrong',
+	hint => 'restart, and restore into a new database');
+restore($dump{root}, 'root');
+is($other->safe_psql('root', 'SELECT count(*) FROM photos'), '1000', 'restored under another layout, by the root: the rows are there');
+isnt(misplaced($other, 'root', 'photos', 10, 13), '0', '... not where their ids say');
+$other->refuses($_, \%restored, "... and nothing goes by that: $_", 'root')
+  foreach 'INSERT INTO photos DEFAULT VALUES', 'INSERT INTO photos VALUES (1)', 'SELECT * FROM photos WHERE id = 1',
+  'DELETE FROM photos WHERE id = 1', "COPY photos FROM PROGRAM 'echo 1,1' (FORMAT csv)";
+
+# Logical replication, from a plain table and from partitions of another number.
+start_with($other, "snowflake.layout = 'instagram'");
+$node->safe_psql('app', <<~'SQL');
+	CREATE TABLE plain (id bigint PRIMARY KEY, n int);
+	INSERT INTO plain SELECT snowflake.next_id(n), n FROM generate_series(0, 99) AS n;
+	CREATE PUBLICATION p FOR TABLE plain, photos WITH (publish_via_partition_root = true);
+	SQL
+$other->create_database('applied');
+$other->safe_psql('applied', <<~'SQL' . create_partitions('photos', 4) . create_partitions('plain', 16));
+	CREATE TABLE photos (id bigint PRIMARY KEY, n int) PARTITION BY HASH (id snowflake.by_shard);
+	CREATE TABLE plain (id bigint PRIMARY KEY, n int) PARTITION BY HASH (id snowflake.by_shard);
+	SQL
+$other->safe_psql('applied', 'CREATE SUBSCRIPTION s CONNECTION $c$' . $node->connstr('app') . '$c$ PUBLICATION p');
+$other->wait_for_subscription_sync($node, 's', 'applied');
+$node->safe_psql('app', <<~'SQL');
+	INSERT INTO photos (n) SELECT generate_series(1000, 1099);
+	INSERT INTO plain SELECT snowflake.next_id(n), n FROM generate_series(100, 999) AS n;
+	UPDATE plain SET n = -n WHERE n % 2 = 0;
+	UPDATE plain SET id = id + 1025 WHERE n % 5 = 0;
+	DELETE FROM plain WHERE n % 3 = 0;
+	SQL
+$node->wait_for_catchup('s');
+foreach my $table ('plain', 'photos')
+{
+	my $digest = "SELECT count(*), md5(string_agg(id || ' ' || n, ',' ORDER BY id)) FROM $table";
+	is($other->safe_psql('applied', $digest), $node->safe_psql('app', $digest), "$table was replicated");
+}
+is(misplaced($other, 'applied', 'plain', 10, 13), '0', 'and applied to the partition of the shard');
+is($other->safe_psql('applied', "SELECT count(*) FROM photos WHERE tableoid::regclass::text <> 'photos_' || ((id >> 10) & 8191) % 4"),
+	'0', 'also where the modulus is another');
+$other->safe_psql('applied', 'DROP SUBSCRIPTION s');
+
+done_testing();
