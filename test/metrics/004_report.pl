@@ -57,7 +57,7 @@ like($page, qr{class="good"><b>0</b> of them twice}, 'none twice');
 is(() = $page =~ /<svg /g, 12, 'six drawings, in two widths');
 is(() = $page =~ m{<span class="badge">}g, 7, 'seven phases');
 like($page, qr/refused: clock jumped ahead/, 'the reason of the refusals');
-like($page, qr/the clock was stepped back by 1500 ms/, "the server's own words");
+like($page, qr/the clock was stepped back by \d/, "the server's own words");
 unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'no number went wrong');
 
 # Looked at, in both colour schemes, on a wide screen and on a phone.
