@@ -384,8 +384,8 @@ $rates</div>
 $phases</ol>
 </section>
 $log<footer>
-<p>The clock is libfaketime's, which reads a file for every reading: the rates are those of this demonstration, not of the
-extension. bench/RESULTS.md has those.</p>
+<p>The clock is that of a library that the server was started with; no clock of the machine was set. The rates are those of four
+clients that insert what they mint: bench/RESULTS.md has the extension's own.</p>
 </footer>
 </body>
 </html>
