@@ -211,7 +211,7 @@ sub draw
 		my ($class, $width) = @$_;
 		qq{<svg class="$class" viewBox="0 0 $width $height" role="img" aria-label="} . html($label) . '">'
 		  . $code->($width, $height) . "</svg>\n"
-	} [ 'wide', 860 ], [ 'narrow', 358 ];
+	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
 # The clock and the newest id, both less the true time: a clock that runs right is a level line, and so
@@ -431,7 +431,7 @@ svg.narrow { display: none; }
 text { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
 .scale, .end { text-anchor: end; }
 .time, .number { text-anchor: middle; }
-.number { fill: var(--on-badge); font-size: 11px; font-weight: 600; }
+.number { fill: var(--on-badge); font-size: 12px; font-weight: 600; }
 .grid { stroke: var(--rule); }
 .axis { stroke: var(--axis); }
 .event { stroke: var(--axis); stroke-dasharray: 2 3; }

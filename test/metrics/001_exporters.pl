@@ -113,6 +113,16 @@ is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|la
 my $text = fetch("$postgres_exporter->{url}/metrics");
 is_deeply([ sort $text =~ /^# TYPE (snowflake_\w+_total) (?!counter)/mg ], [], 'every ..._total is a counter');
 
+# Two databases by one exporter.
+$node->create_database('other');
+$node->safe_psql('other', 'SELECT snowflake.next_id(9) FROM generate_series(1, 5)');
+my $both = start_sql_exporter($node, 'postgres', 'other');
+my $of_both = eventually('ids of both databases', sub {
+	my $ids = with_names_of_rules(scrape($both->{url}, qr/^sql_snowflake_/))->{snowflake_shard_ids_total};
+	return $ids->{'database="other",shard="9"'} && $ids->{'database="postgres",shard="7"'} && $ids;
+});
+is($of_both->{'database="other",shard="9"'}, 5, 'the SQL exporter has several databases');
+
 # A database that cannot mint says so, and why.
 $node->clock->step(+7200);
 like(join(' ', keys %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} }),

@@ -110,8 +110,9 @@ foreach my $panel (@{ $dashboard->{panels} })
 is_deeply(\@silent, [], 'every query of the dashboard has an answer');
 
 # Somebody alters the mark, and does not commit.
-my $session = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, 'postgres' ],
-	'<', \"BEGIN; ALTER SEQUENCE snowflake.high_water OWNED BY NONE; SELECT pg_sleep(600);\n", '>', '/dev/null', '2>', '/dev/null');
+my $session = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-c',
+		'BEGIN; ALTER SEQUENCE snowflake.high_water OWNED BY NONE; SELECT pg_sleep(600)', 'postgres' ],
+	'>', '/dev/null', '2>', '/dev/null');
 fires('SnowflakeMarkNotExtended', 'a transaction that holds the mark');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%OWNED BY NONE%' AND pid <> pg_backend_pid()");
 $session->finish;

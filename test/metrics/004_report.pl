@@ -57,7 +57,7 @@ like($page, qr{class="good"><b>0</b> of them twice}, 'none twice');
 is(() = $page =~ /<svg /g, 12, 'six drawings, in two widths');
 is(() = $page =~ m{<span class="badge">}g, 7, 'seven phases');
 like($page, qr/refused: clock jumped ahead/, 'the reason of the refusals');
-like($page, qr/the clock was stepped back by 1500 ms/, "the server's own words");
+like($page, qr/the clock was stepped back by \d/, "the server's own words");
 unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'no number went wrong');
 
 # Looked at, in both colour schemes, on a wide screen and on a phone.
@@ -72,7 +72,7 @@ if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
 			my $name = "$scheme, $width pixels";
 			is_deeply($seen->{console}, [], "$name: nothing on the console");
 			is($seen->{result}{width}, $width, "$name: as wide as it should be");
-			is($seen->{result}{scroll}, $width, "$name: no horizontal scrolling");
+			cmp_ok($seen->{result}{scroll}, '<=', $width, "$name: no horizontal scrolling");
 			is_deeply($seen->{result}{beyond}, [], "$name: nothing is cut off");
 			is($seen->{result}{drawings}, 6, "$name: six drawings are visible");
 			cmp_ok($seen->{result}{smallest}, '>=', 11, "$name: text of at least 11 pixels");

@@ -9,6 +9,7 @@ use Exporter qw(import);
 use HTTP::Tiny;
 use IO::Socket::INET;
 use JSON::PP;
+use POSIX qw(WNOHANG);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(start_program stop_program free_port fetch ask_prometheus scrape with_names_of_rules eventually
@@ -62,6 +63,12 @@ sub stop_program
 	my ($pid) = @_;
 	@running = grep { $_ != $pid } @running;
 	kill TERM => $pid;
+	foreach (1 .. 50)
+	{
+		return if waitpid($pid, WNOHANG) != 0;
+		sleep 0.1;
+	}
+	kill KILL => $pid;
 	waitpid $pid, 0;
 	return;
 }
@@ -69,7 +76,7 @@ sub stop_program
 END
 {
 	local $?;
-	stop_program($_) foreach @running;
+	stop_program($_) foreach my @all = @running;
 }
 
 # Until the code returns something true, and that; dies after a minute or two.
@@ -152,13 +159,15 @@ sub start_postgres_exporter
 
 sub start_sql_exporter
 {
-	my ($node) = @_;
+	my ($node, @databases) = @_;
 	my $url = '127.0.0.1:' . free_port();
-	my $connection = 'postgres:///postgres?host=' . $node->host . '&port=' . $node->port . '&user=monitor&sslmode=disable';
-	my $config = "$PostgreSQL::Test::Utils::tmp_check/sql_exporter.yaml";
+	my $connections = join "\n      - ", map { "postgres:///$_?host=" . $node->host . '&port=' . $node->port . '&user=monitor&sslmode=disable' }
+	  @databases ? @databases : 'postgres';
+	my $name = join '_', 'sql_exporter', @databases;
+	my $config = "$PostgreSQL::Test::Utils::tmp_check/$name.yaml";
 	PostgreSQL::Test::Utils::append_to_file($config, adapted(monitoring_file('sql_exporter.yaml'),
-			qr{postgres:///app\?\S+}, $connection, qr/interval: 15s/, 'interval: 500ms'));
-	my $pid = start_program('sql_exporter', {}, 'prometheus-sql-exporter', '-config.file', $config, '-web.listen-address', $url);
+			qr{postgres:///app\?\S+}, $connections, qr/interval: 15s/, 'interval: 500ms'));
+	my $pid = start_program($name, {}, 'prometheus-sql-exporter', '-config.file', $config, '-web.listen-address', $url);
 	eventually('the SQL exporter answers', sub { fetch("http://$url/metrics") =~ /^sql_snowflake_/m });
 	return { target => $url, url => "http://$url", pid => $pid };
 }
