@@ -108,15 +108,15 @@ uint64_t current_tick(const Reading& clock) {
   return tick;
 }
 
-// What was claimed, from which word, and in which region it was minted.
-struct Minted {
-  Claim claim;
+// From which word ids were claimed, and in which region they are minted.
+struct Source {
   Shard* word;
   uint32_t region;
 };
 
 // Claims between one and `wanted` ids, waiting for the clock and extending the mark as need be.
-inline Minted claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock) {
+// The source is told apart from the claim: a structure of both would be copied through memory.
+inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock, Source& source) {
   WaitBudget budget;
   for (;; clock = exact_clock()) {
     if (!hold.good()) [[unlikely]] {
@@ -124,14 +124,14 @@ inline Minted claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading cloc
       continue;
     }
     Shard& word = word_of(hold.words, shard);
-    const uint32_t region = hold.region;
+    source = {&word, hold.region};
     const Bounds bounds{current_tick(clock), lead, hold.limit,
                         static_cast<uint64_t>(sequence_spread)};
     const Claim claimed = word.claim(layout, bounds, wanted);
     if (claimed.outcome == Outcome::claimed) [[likely]] {
       if (claimed.last() >= hold.extend_early_at) [[unlikely]]
         extend_early(claimed.last());
-      return {claimed, &word, region};
+      return claimed;
     }
     if (!clock.exact) continue;  // only the exact clock refuses
     switch (claimed.outcome) {
@@ -159,11 +159,12 @@ void remember(uint64_t id) {
   check_may_write(function);
   check_shard(shard);
   const auto number = static_cast<uint32_t>(shard);
-  const Minted minted = claim(number, 1, lead_ticks, clock);
-  const uint64_t id = layout.id(minted.claim.first, minted.region, number);
-  account(*minted.word, minted.claim, 0, id);
-  if (minted.claim.borrowed != 0) {
-    burst = {shard, layout.ms_of_tick(layout.tick_of_position(minted.claim.first))};
+  Source source;
+  const Claim claimed = claim(number, 1, lead_ticks, clock, source);
+  const uint64_t id = layout.id(claimed.first, source.region, number);
+  account(*source.word, claimed, 0, id);
+  if (claimed.borrowed != 0) {
+    burst = {shard, layout.ms_of_tick(layout.tick_of_position(claimed.first))};
   }
   remember(id);
   return last.id;
@@ -176,13 +177,14 @@ void next_ids(int shard, int count, int64_t* out) {
   uint64_t batches = 1;
   while (left > 0) {
     CHECK_FOR_INTERRUPTS();
-    const Minted minted = claim(number, left, lead_ticks / 2, exact_clock());
-    const uint64_t last_id = layout.id(minted.claim.last(), minted.region, number);
-    write_ids(layout, minted.region, number, minted.claim.first, minted.claim.count, out);
-    account(*minted.word, minted.claim, batches, last_id);
+    Source source;
+    const Claim claimed = claim(number, left, lead_ticks / 2, exact_clock(), source);
+    const uint64_t last_id = layout.id(claimed.last(), source.region, number);
+    write_ids(layout, source.region, number, claimed.first, claimed.count, out);
+    account(*source.word, claimed, batches, last_id);
     remember(last_id);
-    out += minted.claim.count;
-    left -= minted.claim.count;
+    out += claimed.count;
+    left -= claimed.count;
     batches = 0;
   }
 }
