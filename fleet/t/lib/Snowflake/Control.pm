@@ -1,0 +1,66 @@
+# A control database, and a server's side of its conversation, spoken by the test.
+
+package Snowflake::Control;
+
+use strict;
+use warnings FATAL => 'all';
+
+use parent 'Snowflake::Node';
+
+use Carp;
+use FindBin;
+
+# The layout 41/5+8/10 since 2025, packed as src/core/seal.hpp does it.
+our $seal = (1735689600000 << 23) | (41 << 17) | (5 << 12) | (8 << 7) | (10 << 2);
+
+# A plain server, which keeps what it commits. %params: conf, and what init() takes.
+sub create
+{
+	my ($class, $name, %params) = @_;
+	my $conf = delete $params{conf} // '';
+	my $node = $class->new($name);
+	$node->init(%params);
+	$node->append_conf('postgresql.conf', "fsync = on\nlog_statement = none\nautovacuum = off\ntimezone = 'UTC'\n$conf");
+	return $node;
+}
+
+sub install { return $_[0]->safe_psql($_[1] // 'postgres', 'CREATE EXTENSION snowflake_fleet'); }
+
+sub install_script
+{
+	my ($self, $database) = @_;
+	system('psql', '-Xq', '-d', $self->connstr($database), '-f', "$FindBin::RealBin/../snowflake_fleet.sql") == 0
+	  or croak 'psql -f failed';
+	return;
+}
+
+# What a server is told, as a hash; or the error, as {error}. %request: call, server, incarnation, and
+# what differs from the first request of a new incarnation.
+sub ask
+{
+	my ($self, %request) = @_;
+	my $sql = $self->question(%request);
+	my ($code, $out, $err) = $self->psql($request{database} // 'postgres', "SELECT to_jsonb(a) FROM $sql AS a",
+		extra_params => [ '-U', $request{server}, '-v', 'VERBOSITY=verbose' ]);
+	return { error => $err } if $code != 0;
+	my %answer = $out =~ /"(\w+)": (?|"([^"]*)"|(-?\d+|null))/g;
+	return \%answer;
+}
+
+sub question
+{
+	my ($self, %r) = @_;
+	$r{$_} //= 0 foreach qw(fleet era newest acked region grant highest);
+	$r{nonce} //= 1;
+	$r{length} //= 10_100;
+	$r{seal} //= $seal;
+	my $clock = sprintf 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + %d', $r{ahead} // 0;
+	my $common = "$r{fleet}, $r{incarnation}, $r{era}, $r{newest}";
+	return "snowflake_fleet.acquire($common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{seal})"
+	  if $r{call} eq 'acquire';
+	return "snowflake_fleet.renew($common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{seal}, $r{region})"
+	  if $r{call} eq 'renew';
+	return "snowflake_fleet.give_back($common, $r{seal}, $r{region}, $r{grant}, $r{highest})";
+}
+
+1;
