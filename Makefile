@@ -17,6 +17,7 @@ OBJS = \
 	src/pg/dumped_seal.o \
 	src/pg/errors.o \
 	src/pg/errors_input.o \
+	src/pg/errors_outside.o \
 	src/pg/errors_routing.o \
 	src/pg/high_water.o \
 	src/pg/lost_marks.o \
@@ -32,6 +33,8 @@ OBJS = \
 	src/pg/shared_state.o \
 	src/pg/state_sequences.o \
 	src/pg/text.o \
+	src/pg/text_forms.o \
+	src/pg/uuid.o \
 	src/pg/views.o \
 	src/pg/wait.o
 

@@ -93,6 +93,8 @@ for my $function (qw(shard_of sequence_of time_of min_id max_id)) {
   aim("`$function` / C function: shift and mask", '<=', 2,
     $samples->ratio('call', [$function, 'ns'], ['C: shift and mask', 'ns']));
 }
+aim("`$_` / `id::text`", '<=', 1.5, $samples->ratio('outside', [$_, 'ns'], ['id::text', 'ns'])) for qw(to_base62 to_base32);
+aim('`to_uuid` / `min_id`', '<=', 1.2, $samples->ratio('outside', ['to_uuid', 'ns'], ['min_id', 'ns']));
 aim('INSERT … SELECT: time of `next_id` / ids supplied', '<=', 1.05,
   $samples->ratio('insert', ['INSERT: supplied', 'rows/s'], ['INSERT: next_id', 'rows/s']));
 aim('INSERT … SELECT: CPU time of `next_id` / ids supplied', '<=', 1.05,
@@ -146,6 +148,13 @@ $text{batches} = table(['', 'ns an id'],
   map { ["`$_`", spread($samples->of('call', $_, 'ns an id'))] }
     subjects('call', 'ns an id', 'array_agg(nextval)', 'unnest(next_ids(1000))', 'next_ids(10)', 'next_ids(100)',
       'next_ids(1000)', 'next_ids(10000)', 'next_ids(1000000)'));
+$text{outside} = table(['', 'ns a call', 'of `id::text`', 'of `gen_random_uuid()`'],
+  map { my $subject = $_;
+    ["`$subject`", spread($samples->of('outside', $subject, 'ns')),
+     map { spread($samples->ratio('outside', [$subject, 'ns'], [$_, 'ns'])) } 'id::text', 'gen_random_uuid'] }
+    subjects('outside', 'ns', 'C: 16 bytes', 'min_id', 'id::text', 'text::bigint', 'gen_random_uuid', 'to_base62', 'from_base62',
+      'to_base32', 'to_base32, checked', 'from_base32', 'to_uuid', 'from_uuid', 'to_ulid', 'from_ulid', 'alias', 'from_alias',
+      'token', 'from_token'));
 my @ten_shards = $samples->of('stall', 'next_ids, ten shards', 'ids/s');
 $text{ten_shards} = spread(@ten_shards) if @ten_shards;
 

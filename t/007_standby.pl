@@ -65,10 +65,10 @@ $standby->refuses($_, \%recovering, "a standby refuses $_")
 is($standby->safe_psql('postgres', "SELECT shard FROM snowflake.decode($id)"), '5', 'a standby decodes');
 is($standby->safe_psql('postgres', "SELECT count(*) FROM photos WHERE snowflake.created_within(id, now() - interval '1 hour', now() + interval '1 hour')"),
 	'200', 'a standby finds rows by time');
-is($session->query_safe('SELECT layout FROM snowflake.layout'), '41/13/10', 'the view layout works on a standby');
+is($session->query_safe('SELECT bits FROM snowflake.layout'), '41/5+8/10', 'the view layout works on a standby');
 is($session->query_safe('SELECT count(*) FROM snowflake.shard_stats'), '0', 'the view shard_stats works on a standby');
-is($session->query_safe('SELECT clock IS NOT NULL AND floor IS NULL AND "limit" IS NULL FROM snowflake.clock_status'),
-	't', 'clock_status shows a clock and no limit on a standby');
+is($session->query_safe('SELECT clock IS NOT NULL AND floor IS NULL AND covered_until IS NULL AND NOT minting AND reason = \'standby\' FROM snowflake.clock_status'),
+	't', 'clock_status shows a clock and says that this is a standby');
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 

@@ -90,8 +90,11 @@ $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
 is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'a pooled session, before the restore');
-restore($target);
-$target->clock->step(+2);
+# ... the row that carries the seal is the last of it, and says so.
+$target->command_fails_like(
+	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
+	qr/this database was restored under another layout than its ids have/,
+	'a dump of another layout: the restore says so');
 my @functions = (
 	'next_id(5)', 'next_ids(5, 10)', "decode($id)", "time_of($id)", "shard_of($id)", "region_of($id)",
 	"sequence_of($id)", 'min_id(now())', 'max_id(now())', "id_range('[now,infinity)')",
@@ -100,7 +103,7 @@ my @functions = (
 my %restored = (
 	sqlstate => '55000',
 	message => 'this database was restored under another layout than its ids have',
-	detail => 'The server had layout 41/5\+5/12, tick 1 ms, .*; the dump.s ids have layout 41/13/10, tick 1 ms, '
+	detail => 'The server had layout 41/5\+5/12, tick 1 ms, .*; the dump.s ids have layout 41/5\+8/10, tick 1 ms, '
 	  . '.*Generated columns, indexes and partitions may be wrong',
 	hint => 'Set the dump.s layout, tick and epoch in postgresql.conf, restart, and restore into a new database');
 
@@ -122,19 +125,43 @@ $pooled->quit;
 all_refuse(\%restored, 'restored under another layout: every function refuses, and says what to do');
 
 # Changing the setting afterwards is not what the hint says: what was computed stays wrong.
-$target->append_conf('postgresql.conf', "snowflake.layout = 'instagram'");
+$target->append_conf('postgresql.conf', "snowflake.layout = 'fleet'");
 $target->restart;
 all_refuse(\%restored, 'restored under another layout: every function refuses also when the setting is changed afterwards');
 $target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
 restore($target);
 continues($target, 200, 'restored into a new database, as the hint says');
 
+# Restored by a role that owns the database and not the extension, into one where that was created
+# before: it may not set the mark, but it presents the seal. Errors do not stop this restore.
+sub restore_as_app
+{
+	$target->safe_psql('postgres', 'DROP DATABASE app');
+	$target->safe_psql('postgres', 'CREATE DATABASE app OWNER app');
+	$target->safe_psql('app', 'CREATE EXTENSION snowflake');
+	my ($out, $err) = run_command([ 'psql', '-Xq', '-U', 'app', '-f', $dump, '-d', $target->connstr('app') ]);
+	like($err, qr/permission denied for sequence high_water/, 'a role that does not own the extension may not restore the mark');
+	return $err;
+}
+unlike(restore_as_app(), qr/another layout/, 'the same layout: the seal of a dump that its role restores fits');
+is($target->safe_psql('app', "SELECT count(*) FROM app.photos WHERE shard = 5"), '200', 'the same layout: its rows are there');
+cmp_ok(scalar(insert($target, 1)), '==', 200, 'the same layout: minting goes on');
+$target->append_conf('postgresql.conf', "snowflake.epoch = '2020-01-01'");
+$target->restart;
+like(restore_as_app(), qr/restored under another layout than its ids have/, 'another epoch: the restore says so');
+all_refuse({ %restored, detail => 'epoch 2020-01-01 .*; the dump.s ids have layout .* epoch 2025-01-01' },
+	'another epoch, restored by a role that does not own the extension: every function refuses');
+$target->append_conf('postgresql.conf', "snowflake.epoch = '2025-01-01'");
+$target->restart;
+$target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
+restore($target);
+
 # The settings contradict the data.
-my $sealed = '41/13/10, tick 1 ms, epoch 2025-01-01 00:00:00';
+my $sealed = '41/5\+8/10, tick 1 ms, epoch 2025-01-01 00:00:00';
 foreach (
 	[ "snowflake.layout = 'twitter'", '41/5\+5/12, tick 1 ms, epoch 2025-01-01 00:00:00' ],
-	[ "snowflake.layout = '41/13/10'\nsnowflake.tick = 10", '41/13/10, tick 10 ms, epoch 2025-01-01 00:00:00' ],
-	[ "snowflake.tick = 1\nsnowflake.epoch = '2024-06-01'", '41/13/10, tick 1 ms, epoch 2024-06-01 00:00:00' ])
+	[ "snowflake.layout = '41/5+8/10'\nsnowflake.tick = 10", '41/5\+8/10, tick 10 ms, epoch 2025-01-01 00:00:00' ],
+	[ "snowflake.tick = 1\nsnowflake.epoch = '2024-06-01'", '41/5\+8/10, tick 1 ms, epoch 2024-06-01 00:00:00' ])
 {
 	my ($settings, $layout) = @$_;
 	$target->append_conf('postgresql.conf', $settings);
@@ -144,13 +171,13 @@ foreach (
 			sqlstate => '55000',
 			message => 'the settings contradict the layout that this database is sealed with',
 			detail => "The server has layout $layout.*; this database has layout $sealed",
-			hint => 'Set snowflake.layout, snowflake.tick and snowflake.epoch to the database.s layout'
+			hint => 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the database.s layout'
 		},
 		'settings that contradict the seal: every function refuses, and names both: ' . $settings =~ s/\n/, /r);
 }
 $target->append_conf('postgresql.conf', "snowflake.epoch = '2025-01-01 02:00:00+02'");
 $target->restart;
-continues($target, 400, 'the same epoch, written otherwise');
+continues($target, 200, 'the same epoch, written otherwise');
 $target->stop;
 
 # Base backups, under a clock behind that of the original.

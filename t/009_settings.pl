@@ -47,7 +47,7 @@ my $range = qr/-?\d+(?: \w+)? is outside the valid range for parameter/;
 my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],
 	tick => [ 7, qr/invalid value for .*\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds\./ ],
-	epoch => [ 'today', qr/invalid value for .*\n.*DETAIL:  An epoch is a timestamp in whole milliseconds/ ],
+	epoch => [ 'today', qr/invalid value for .*\n.*DETAIL:  An epoch is an ISO date in whole milliseconds/ ],
 	owned_shards => [ '5-2', qr/invalid value for .*\n.*DETAIL:  A range ends before it begins\./ ],
 	sequence_spread => [ 1025, qr/invalid value for .*\n.*DETAIL:  The layout has 1024 sequence numbers per tick/ ],
 	max_databases => [ 0, $range ],
@@ -64,11 +64,19 @@ foreach my $name (sort keys %wrong)
 
 # Settings that do not go together.
 stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
-	qr/FATAL:  snowflake.layout "js53" with snowflake.tick 1 ms .* is not a layout\n.*DETAIL:  The preset has a tick of its own\.\n.*HINT:/);
+	qr/FATAL:  "snowflake.layout" js53 with "snowflake.tick" 1 ms .* is not a layout\n.*DETAIL:  The preset has a tick of its own\.\n.*HINT:/);
 stops_the_start("snowflake.owned_shards = '0-8192'",
-	qr/FATAL:  snowflake.owned_shards "0-8192" names shards that the layout does not have\n.*DETAIL:  Layout 41\/13\/10 has shards 0 to 8191/);
+	qr/FATAL:  "snowflake.owned_shards" names shards that the layout does not have\n.*DETAIL:  It says 0-8192; layout 41\/5\+8\/10 has shards 0 to 255/);
+stops_the_start('snowflake.region = 32',
+	qr/FATAL:  invalid value for parameter "snowflake.region": 32\n.*DETAIL:  Layout 41\/5\+8\/10 has regions 0 to 31/);
+stops_the_start("snowflake.layout = 'instagram'\nsnowflake.region = 1",
+	qr/FATAL:  invalid value for parameter "snowflake.region": 1\n.*DETAIL:  Layout 41\/13\/10 has regions 0 to 0/);
+stops_the_start("snowflake.tick = '100us'",
+	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# Settings that are not there: a misspelt owned_shards would leave all shards owned.
+# Settings that are not there: a misspelt owned_shards would leave all shards owned. Names have no case.
+stops_the_start("Snowflake.owned_shard = '0-5'",
+	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",
 	qr/FATAL:  unrecognized configuration parameter "snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start('snowflake.node = 1',
@@ -90,16 +98,16 @@ configure("snowflake.max_lead = '30s'\nsnowflake.owned_shards = '1-5'\nsnowflake
 $since = -s $node->logfile;
 $node->reload;
 $node->wait_for_log(qr/parameter "snowflake.layout" cannot be changed without restarting the server/, $since);
-is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(8191))'),
-	'8191', 'a reload changes neither the layout nor the owned shards');
+is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(255))'),
+	'255', 'a reload changes neither the layout nor the owned shards');
 
 # Right, but of little use today.
 configure("snowflake.epoch = '2039-01-01'");
 $node->restart;
-like($node->log_content, qr/WARNING:  snowflake.epoch "2039-01-01" is in the future/, 'an epoch in the future warns at the start');
+like($node->log_content, qr/WARNING:  "snowflake.epoch" 2039-01-01 is in the future/, 'an epoch in the future warns at the start');
 $node->safe_psql('postgres', 'CREATE DATABASE early');
 $node->refuses('CREATE EXTENSION snowflake',
-	{ sqlstate => '55000', message => 'the clock is before the epoch', detail => 'snowflake.epoch is 2039-01-01', hint => 'Correct the clock' },
+	{ sqlstate => '55000', message => 'the clock is before the epoch', detail => '"snowflake.epoch" is 2039-01-01', hint => 'Correct the clock' },
 	'CREATE EXTENSION is refused before the epoch', 'early');
 
 done_testing();

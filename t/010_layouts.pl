@@ -13,8 +13,7 @@ my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	include = 'tested.conf'
 	CONF
 
-# Another layout in a database of its own; the clock a little further back each time, so that what
-# the databases share has to hold as well.
+# Another layout in a database of its own; the clock a little further back each time.
 sub start_with
 {
 	my ($settings, $database) = @_;
@@ -33,23 +32,22 @@ sub start_with
 sub decodes
 {
 	my ($database, $layout, @ids) = @_;
-	my ($bits, $tick, $region_bits) = @$layout{qw(bits tick region_bits)};
-	my ($time_bits, $shard_bits, $sequence_bits) = @$bits;
+	my ($bits, $tick) = @$layout{qw(bits tick)};
+	my ($time_bits, $region_bits, $shard_bits, $sequence_bits) = @$bits;
 	my @wrong;
 	my @rows = $node->ids(<<~"SQL", $database);
-		SELECT id, (extract(epoch FROM d.created_at) * 1000)::bigint, d.shard, d.sequence,
-		       snowflake.region_of(id), abs(extract(epoch FROM now() - d.created_at)) < 120,
-		       id = snowflake.make_id(d.created_at, d.shard, d.sequence)
+		SELECT id, (extract(epoch FROM d.created_at) * 1000)::bigint, d.region, d.shard,
+		       d.sequence, abs(extract(epoch FROM now() - d.created_at)) < 120,
+		       id = snowflake.make_id(d.created_at, d.shard, d.sequence, d.region)
 		  FROM unnest(ARRAY[${\ join ',', @ids}]) AS id, snowflake.decode(id) AS d
 		SQL
 	foreach (@rows)
 	{
 		my ($id, @fields) = split /\|/;
-		my $shard = $id >> $sequence_bits & (1 << $shard_bits) - 1;
 		my @expected = (
-			1735689600000 + ($id >> $shard_bits + $sequence_bits) * $tick,
-			$shard, $id & (1 << $sequence_bits) - 1,
-			$region_bits ? $shard >> $shard_bits - $region_bits : 0, 't', 't');
+			1735689600000 + ($id >> $region_bits + $shard_bits + $sequence_bits) * $tick,
+			$layout->{region}, $id >> $sequence_bits & (1 << $shard_bits) - 1,
+			$id & (1 << $sequence_bits) - 1, 't', 't');
 		push @wrong, "$id: @fields instead of @expected" if "@fields" ne "@expected";
 	}
 	push @wrong, 'no ids' if !@rows;
@@ -58,19 +56,20 @@ sub decodes
 }
 
 my %layouts = (
-	twitter => { settings => "snowflake.layout = 'twitter'", bits => [ 41, 10, 12 ], tick => 1, region_bits => 5 },
-	js53 => { settings => "snowflake.layout = 'js53'", bits => [ 38, 7, 8 ], tick => 10, region_bits => 0 },
-	regions => { settings => "snowflake.layout = '41/3+10/10'", bits => [ 41, 13, 10 ], tick => 1, region_bits => 3 },
+	twitter => { settings => "snowflake.layout = 'twitter'\nsnowflake.region = 31", region => 31, bits => [ 41, 5, 5, 12 ], tick => 1 },
+	js53 => { settings => "snowflake.layout = 'js53'", region => 0, bits => [ 38, 0, 7, 8 ], tick => 10 },
+	instagram => { settings => "snowflake.layout = 'instagram'", region => 0, bits => [ 41, 0, 13, 10 ], tick => 1 },
+	regions => { settings => "snowflake.layout = '41/3+10/10'\nsnowflake.region = 5", region => 5, bits => [ 41, 3, 10, 10 ], tick => 1 },
 	seconds => {
-		settings => "snowflake.layout = '28/22/13'\nsnowflake.tick = '1s'",
-		bits => [ 28, 22, 13 ],
-		tick => 1000,
-		region_bits => 0 });
+		settings => "snowflake.layout = '28/22/13'\nsnowflake.tick = '1s'\nsnowflake.max_databases = 6",
+		region => 0,
+		bits => [ 28, 0, 22, 13 ],
+		tick => 1000 });
 
 foreach my $database (sort keys %layouts)
 {
 	my $layout = $layouts{$database};
-	my ($time_bits, $shard_bits, $sequence_bits) = @{ $layout->{bits} };
+	my ($time_bits, $region_bits, $shard_bits, $sequence_bits) = @{ $layout->{bits} };
 	my $last = (1 << $shard_bits) - 1;
 	my $ledger = Snowflake::Ledger->new(sequence_bits => $sequence_bits, shard_bits => $shard_bits);
 
@@ -92,20 +91,20 @@ foreach my $database (sort keys %layouts)
 			hint => 'Pass a shard of the layout'
 		},
 		"$database: the shard after the last", $database);
-	is($node->safe_psql($database, 'SELECT time_bits, region_bits + local_bits, sequence_bits, tick = '
-		  . "interval '$layout->{tick} ms', shards FROM snowflake.layout"),
-		join('|', @{ $layout->{bits} }, 't', $last + 1), "$database: the view layout says so");
+	is($node->safe_psql($database, 'SELECT time_bits, region_bits, shard_bits, sequence_bits, tick_ms, shards, regions FROM snowflake.layout'),
+		join('|', @{ $layout->{bits} }, $layout->{tick}, $last + 1, 1 << $region_bits), "$database: the view layout says so");
 
-	# What this layout has never made; all 64 bits are a layout's where it uses them all.
-	my $bits = $time_bits + $shard_bits + $sequence_bits;
-	foreach my $foreign ($bits == 64 ? () : ('-1', $bits == 63 ? '(-9223372036854775808)' : 1 << $bits))
+	# What no server of this layout can make.
+	my $bits = $time_bits + $region_bits + $shard_bits + $sequence_bits;
+	my $greatest = $bits >= 63 ? '9223372036854775807' : (1 << $bits) - 1;
+	foreach my $foreign ('-1', $bits >= 63 ? '(-9223372036854775808)' : 1 << $bits)
 	{
 		$node->refuses(
 			"SELECT snowflake.$_($foreign)",
 			{
 				sqlstate => '22003',
 				message => ($foreign =~ /(-?\d+)/)[0] . ' is not an id of this layout',
-				detail => "have $bits bits: 0 to " . ((1 << $bits) - 1) . '\.',
+				detail => "are numbers from 0 to $greatest",
 				hint => 'Pass an id that was minted with this layout'
 			},
 			"$database: $_($foreign)", $database)
@@ -150,29 +149,29 @@ foreach my $database (sort keys %layouts)
 
 # Ownership. The clock catches up first: what follows is about the present.
 $node->clock->set(0);
-start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 4096'", 'regions');
-is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 4096]) s'), '3', 'shards that are owned are minted');
-foreach my $shard (10, 4095, 4097, 8191)
+start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 500'", 'regions');
+is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 500]) s'), '3', 'shards that are owned are minted');
+foreach my $shard (10, 499, 501, 1023)
 {
 	my %expected = (
 		sqlstate => '55000',
 		message => "shard $shard is not owned by this server",
-		detail => 'snowflake.owned_shards is "0-9, 4096"',
+		detail => '"snowflake.owned_shards" is 0-9, 500',
 		hint => 'Insert on the server that owns the shard');
 	$node->refuses("SELECT snowflake.next_id($shard)", \%expected, "shard $shard is not owned", 'regions');
 	$node->refuses("SELECT snowflake.next_ids($shard, 2)", \%expected, "shard $shard is not owned, for a batch", 'regions');
 }
-is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 4097, 0))'), '4097', 'an id of a shard that is not owned is decoded');
+is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 501, 0))'), '501', 'an id of a shard that is not owned is decoded');
 
 # A shard by default.
 $node->refuses('SELECT snowflake.next_id()',
-	{ sqlstate => '55000', message => 'snowflake.default_shard is not set', detail => 'without an argument', hint => 'Set snowflake.default_shard' },
+	{ sqlstate => '55000', message => '"snowflake.default_shard" is not set', detail => 'without an argument', hint => 'Set "snowflake.default_shard"' },
 	'next_id() without a default shard', 'regions');
 is($node->safe_psql('regions', 'SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())'), '7', 'next_id() mints in the default shard');
 $node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
 	{ sqlstate => '55000', message => 'shard 10 is not owned' }, 'a default shard of another server is refused', 'regions');
-$node->refuses('SET snowflake.default_shard = 8192; SELECT snowflake.next_id()',
-	{ sqlstate => '22023', message => 'shard 8192 is out of range' }, 'a default shard that the layout does not have is refused', 'regions');
+$node->refuses('SET snowflake.default_shard = 1024',
+	{ sqlstate => '22023', message => 'invalid value for parameter "snowflake.default_shard": 1024', detail => 'has shards 0 to 1023' }, 'a default shard that the layout does not have is refused', 'regions');
 
 # Sequence numbers at a low rate: one id a tick.
 my @slowly = (

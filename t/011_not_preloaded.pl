@@ -31,7 +31,7 @@ my %missing = (
 	sqlstate => '55000',
 	message => 'snowflake must be loaded when the server starts',
 	detail => 'Its shards live in shared memory',
-	hint => 'Add snowflake to shared_preload_libraries and restart the server');
+	hint => 'Add snowflake to "shared_preload_libraries" and restart the server');
 my @calls = (
 	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', 'last_id()', "decode($id)", "time_of($id)",
 	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
@@ -93,7 +93,7 @@ foreach my $call ('next_id(5)', "decode($id)")
 		{
 			sqlstate => '55000',
 			message => 'extension "snowflake" in this database is another product',
-			detail => 'It has no sequences high_water, seal and seal_here',
+			detail => 'It has no sequences high_water, seal and seal_local',
 			hint => 'CREATE EXTENSION snowflake'
 		},
 		"without a mark: $call", 'other');

@@ -54,7 +54,7 @@ my @steps = split /--/, query('postgres',
 @steps = ($oldest) unless @steps;
 note 'steps: ' . join ' -> ', @steps;
 
-my $state = "SELECT (SELECT last_value FROM snowflake.seal), (SELECT last_value FROM snowflake.seal_here)";
+my $state = "SELECT (SELECT last_value FROM snowflake.seal), (SELECT last_value FROM snowflake.seal_local)";
 my $mark = 'SELECT last_value FROM snowflake.high_water';
 query('postgres', 'CREATE DATABASE walked');
 query('walked', <<~"SQL");

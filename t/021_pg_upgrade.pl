@@ -20,6 +20,7 @@ my $conf = <<~'CONF';
 	snowflake.region = 7
 	snowflake.tick = 10
 	snowflake.epoch = '2020-05-17 01:00+02'
+	snowflake.region = 7
 	snowflake.max_lead = 60s
 	CONF
 

@@ -22,6 +22,11 @@ CREATE FUNCTION bench.field(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'bench_field' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.field(bigint) IS 'A call, a shift and a mask: the least that a decoder does';
 
+CREATE FUNCTION bench.bytes(id bigint) RETURNS uuid
+  AS 'MODULE_PATHNAME', 'bench_bytes' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.bytes(bigint) IS
+  'A call and 16 bytes of memory: the least that a function which returns a UUID does';
+
 CREATE FUNCTION bench.uuidv7() RETURNS uuid
   AS 'MODULE_PATHNAME', 'bench_uuidv7' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.uuidv7() IS

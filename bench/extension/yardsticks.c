@@ -92,6 +92,16 @@ Datum bench_field(PG_FUNCTION_ARGS) {
   PG_RETURN_INT32((PG_GETARG_INT64(0) >> 10) & 8191);
 }
 
+PG_FUNCTION_INFO_V1(bench_bytes);
+Datum bench_bytes(PG_FUNCTION_ARGS) {
+  pg_uuid_t* uuid = palloc(sizeof(*uuid));
+  int64 id = PG_GETARG_INT64(0);
+
+  memcpy(uuid->data, &id, sizeof(id));
+  memcpy(uuid->data + 8, &id, sizeof(id));
+  PG_RETURN_UUID_P(uuid);
+}
+
 PG_FUNCTION_INFO_V1(bench_uuidv7);
 Datum bench_uuidv7(PG_FUNCTION_ARGS) {
   pg_uuid_t* uuid = palloc(sizeof(*uuid));

@@ -93,8 +93,10 @@ $$;
 CREATE TABLE bench.subject (place serial, name text, metric text, expression text, rows integer);
 
 -- Costs of calls: ten calls a row, less ten columns that cost nothing; all subjects in turn, in each run.
--- Run 0 warms up.
-CREATE PROCEDURE bench.measure_calls(runs integer) LANGUAGE plpgsql AS $$
+-- Run 0 warms up. `source` gives the columns, with %s for the number of rows.
+CREATE PROCEDURE bench.measure_calls(runs integer, source text DEFAULT
+    '(SELECT i, now() AS t, tstzrange(now(), now() + ''1 day'') AS r FROM generate_series(1::bigint, %s) AS i OFFSET 0)')
+LANGUAGE plpgsql AS $$
 DECLARE
   s record;
   columns text;
@@ -104,10 +106,8 @@ BEGIN
       SELECT string_agg(e, ', ') INTO columns
         FROM (SELECT bench.with_shard(s.expression) AS e OFFSET 0) x, generate_series(1, 10);
       INSERT INTO bench.sample
-      SELECT s.name, s.metric, run, bench.cost(format(
-               'SELECT %s FROM (SELECT i, now() AS t, tstzrange(now(), now() + ''1 day'') AS r
-                  FROM generate_series(1::bigint, %s) AS i OFFSET 0) AS row', columns, s.rows))
-             / (s.rows * 10);
+      SELECT s.name, s.metric, run, bench.cost(
+               'SELECT ' || columns || ' FROM ' || format(source, s.rows) || ' AS row') / (s.rows * 10);
     END LOOP;
   END LOOP;
   UPDATE bench.sample SET value = value - (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY value)

@@ -16,6 +16,17 @@ inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
+// A text of so many bytes, to be filled in; and what a text argument holds.
+inline text* new_text(size_t length) {
+  const auto result = static_cast<text*>(palloc(VARHDRSZ + length));
+  SET_VARSIZE(result, VARHDRSZ + length);
+  return result;
+}
+
+inline std::string_view text_view(const text* argument) {
+  return {VARDATA_ANY(argument), static_cast<size_t>(VARSIZE_ANY_EXHDR(argument))};
+}
+
 // The row that a function with OUT parameters returns. Finding out its shape costs several times
 // what forming the row does, so the shape is kept for as long as the query has the function looked
 // up.

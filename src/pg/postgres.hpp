@@ -7,6 +7,8 @@
 #include <cmath>
 #include <new>
 
+#include "core/base32.hpp"
+#include "core/base62.hpp"
 #include "core/clock.hpp"
 #include "core/keyed_max.hpp"
 #include "core/layout.hpp"
@@ -14,6 +16,7 @@
 #include "core/seal.hpp"
 #include "core/shard.hpp"
 #include "core/shard_set.hpp"
+#include "core/uuid.hpp"
 
 extern "C" {
 #include "postgres.h"
@@ -41,6 +44,7 @@ extern "C" {
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "partitioning/partbounds.h"
 #include "pgstat.h"
@@ -65,6 +69,7 @@ extern "C" {
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
+#include "utils/uuid.h"
 #include "utils/wait_event.h"
 }
 

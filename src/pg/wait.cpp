@@ -78,6 +78,7 @@ void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budge
 
 void wait_for_mark(int64_t mark_ms, WaitBudget& budget) {
   const Wait wait = wait_until(mark_ms - static_cast<int64_t>(lead_ticks * layout.tick_ms), budget);
+  if (wait.clock_ms < layout.epoch_ms) error_clock_before_epoch(wait.clock_ms);
   if (wait.too_long()) error_mark_ahead(mark_ms, wait.clock_ms, wait.needed_ms);
   sleep_part(wait, budget);
   CHECK_FOR_INTERRUPTS();

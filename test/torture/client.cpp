@@ -163,8 +163,9 @@ class Client {
           // Binary array: dimensions, nulls, type, length, lower bound; then length, value.
           const char* array = PQgetvalue(row, 0, 1);
           const auto length = big_endian<int32_t>(array + 12);
-          for (int32_t i = 0; i < length; ++i)
-            journal_.take(big_endian<int64_t>(array + 20 + 12 * i + 4));
+          const char* value = array + 20 + 4;
+          for (int32_t i = 0; i < length; ++i, value += 12)
+            journal_.take(big_endian<int64_t>(value));
         });
     journal_.end();
   }

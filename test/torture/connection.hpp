@@ -64,6 +64,7 @@ class Connection {
     warned_ = false;
     state_.clear();
     std::vector<const char*> values;
+    values.reserve(parameters.size());
     for (const auto& p : parameters) values.push_back(p.text.c_str());
     const int n = static_cast<int>(values.size());
     const int sent =

@@ -236,14 +236,27 @@ class Grammar {
   // What a plain user must not be able to do, or does in vain.
   std::string mischief() {
     return pick({"SELECT setval('snowflake.high_water', 1)",
-                 "SELECT nextval('snowflake.high_water')", "SELECT setval('snowflake.seal', 0)",
+                 "SELECT nextval('snowflake.high_water')",
+                 "SELECT setval('snowflake.seal', 0)",
                  "ALTER SEQUENCE snowflake.high_water RESTART",
-                 "ALTER SEQUENCE snowflake.high_water SET UNLOGGED", "DROP EXTENSION snowflake",
-                 "DROP SEQUENCE snowflake.seal", "CREATE EXTENSION snowflake", "LOCK TABLE fuzz",
-                 "SELECT pg_advisory_lock(16384)", "DELETE FROM snowflake.high_water",
-                 "COPY fuzz (n) FROM PROGRAM 'echo 1'", "SELECT snowflake.initial_state()",
-                 "SELECT pg_catalog.currval('snowflake.high_water')", "PREPARE TRANSACTION 'x'",
-                 "ALTER EXTENSION snowflake UPDATE", "LISTEN x; NOTIFY x", "DISCARD ALL"});
+                 "ALTER SEQUENCE snowflake.high_water SET UNLOGGED",
+                 "DROP EXTENSION snowflake",
+                 "DROP SEQUENCE snowflake.seal",
+                 "CREATE EXTENSION snowflake",
+                 "LOCK TABLE fuzz",
+                 "SELECT pg_advisory_lock(16384)",
+                 "DELETE FROM snowflake.high_water",
+                 "COPY fuzz (n) FROM PROGRAM 'echo 1'",
+                 "SELECT snowflake.initial_state()",
+                 "SELECT pg_catalog.currval('snowflake.high_water')",
+                 "PREPARE TRANSACTION 'x'",
+                 "INSERT INTO snowflake.dumped_seal VALUES (" + number(1) + ")",
+                 "CREATE TEMP TABLE s (); CREATE TRIGGER s BEFORE INSERT ON s FOR EACH " +
+                     pick({"ROW", "STATEMENT"}) +
+                     " EXECUTE FUNCTION snowflake.present_seal(); INSERT INTO s DEFAULT VALUES",
+                 "ALTER EXTENSION snowflake UPDATE",
+                 "LISTEN x; NOTIFY x",
+                 "DISCARD ALL"});
   }
 
   std::mt19937_64 random_;

@@ -1,0 +1,43 @@
+/* snowflake_alias--1.0.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
+
+-- STABLE, not IMMUTABLE: a reload may bring other keys. So an alias can be looked up by an index over
+-- the id, but is nothing to be stored.
+
+CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
+  AS 'MODULE_PATHNAME', 'snowflake_alias'
+  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.alias(bigint, text) IS
+  'An id, permuted under a key, in 11 characters 0-9A-Za-z; refuses negative numbers';
+
+CREATE FUNCTION snowflake.from_alias(encoded text, key_name text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_from_alias'
+  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.from_alias(text, text) IS
+  'The id of an alias, under the version of the key that made it; not a proof that alias() made it';
+
+CREATE FUNCTION snowflake.token(id bigint, key_name text) RETURNS text
+  AS 'MODULE_PATHNAME', 'snowflake_token'
+  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.token(bigint, text) IS
+  'An id and 64 bits of redundancy, enciphered under a key, in 22 characters 0-9A-Za-z';
+
+CREATE FUNCTION snowflake.from_token(encoded text, key_name text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_from_token'
+  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.from_token(text, text) IS
+  'The id of a token, under any version of the key; a token that token() did not make is an error';
+
+CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT writes boolean,
+                                     OUT check_value text)
+  RETURNS SETOF record
+  AS 'MODULE_PATHNAME', 'snowflake_alias_keys'
+  LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 10;
+COMMENT ON FUNCTION snowflake.alias_keys() IS
+  'The keys that this session has read, and a value by which to compare them with another server''s';
+
+-- Whoever may call these can turn any alias into its id: that is the secret.
+REVOKE ALL ON FUNCTION snowflake.alias(bigint, text), snowflake.from_alias(text, text),
+  snowflake.token(bigint, text), snowflake.from_token(text, text), snowflake.alias_keys() FROM PUBLIC;

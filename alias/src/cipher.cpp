@@ -1,0 +1,130 @@
+#include "cipher.hpp"
+
+#include <cstring>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "core/permutation.hpp"
+
+namespace snowflake::alias {
+
+namespace {
+
+constexpr size_t kBlock = 16;
+
+// FF1's P for radix 2, n = 63, u = 31 and no tweak: version 1, method 2, addition 1, radix in three
+// bytes, ten rounds, u, n in four bytes, the tweak's length in four bytes.
+constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
+
+void store_big_endian(uint64_t value, uint8_t* bytes, size_t count) {
+  for (size_t i = count; i-- > 0; value >>= 8) bytes[i] = static_cast<uint8_t>(value);
+}
+
+uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < count; ++i) value = value << 8 | bytes[i];
+  return value;
+}
+
+// HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1).
+bool derive(const uint8_t (&key)[kKeyBytes], const char* purpose, uint8_t (&derived)[32]) {
+  uint8_t info[64];
+  const size_t length = strlen(purpose);
+  memcpy(info, purpose, length);
+  info[length] = 1;
+  unsigned size = 0;
+  return HMAC(EVP_sha256(), key, kKeyBytes, info, length + 1, derived, &size) != nullptr &&
+         size == sizeof(derived);
+}
+
+EVP_CIPHER_CTX* new_context(const uint8_t (&key)[32], bool encrypt) {
+  EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
+  if (context == nullptr) return nullptr;
+  if (EVP_CipherInit_ex(context, EVP_aes_256_ecb(), nullptr, key, nullptr, encrypt) == 1 &&
+      EVP_CIPHER_CTX_set_padding(context, 0) == 1)
+    return context;
+  EVP_CIPHER_CTX_free(context);
+  return nullptr;
+}
+
+bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
+  int length = 0;
+  return EVP_CipherUpdate(context, out, &length, in, kBlock) == 1 && length == int{kBlock};
+}
+
+// FF1's pseudorandom function, AES-CBC-MAC over P and Q. Q is zeros, the round, and the other half.
+struct RoundFunction {
+  const Cipher& cipher;
+  bool* failed;
+
+  uint32_t operator()(unsigned round, uint32_t half) const {
+    uint8_t block[kBlock];
+    memcpy(block, cipher.compact_start, kBlock);
+    block[11] ^= static_cast<uint8_t>(round);
+    for (size_t i = 0; i < 4; ++i) block[12 + i] ^= static_cast<uint8_t>(half >> (24 - 8 * i));
+    if (!apply(cipher.compact, block, block)) *failed = true;
+    return static_cast<uint32_t>(load_big_endian(block, 8));
+  }
+};
+
+}  // namespace
+
+bool Cipher::set_key(const uint8_t (&key)[kKeyBytes]) {
+  uint8_t derived[32];
+  bool good = derive(key, "snowflake_alias compact", derived);
+  if (good) {
+    compact = new_context(derived, true);
+    good = compact != nullptr && apply(compact, kFf1Parameters, compact_start);
+  }
+  if (good && (good = derive(key, "snowflake_alias token", derived))) {
+    seal_token = new_context(derived, true);
+    open_token = new_context(derived, false);
+    good = seal_token != nullptr && open_token != nullptr;
+  }
+  if (good && (good = derive(key, "snowflake_alias check", derived)))
+    memcpy(check_value, derived, sizeof(check_value));
+  forget(derived, sizeof(derived));
+  return good;
+}
+
+void Cipher::release() {
+  EVP_CIPHER_CTX_free(compact);
+  EVP_CIPHER_CTX_free(seal_token);
+  EVP_CIPHER_CTX_free(open_token);
+  forget(this, sizeof(*this));
+}
+
+bool Cipher::permute_id(uint64_t id, uint64_t* permuted) const {
+  bool failed = false;
+  *permuted = permute(id, RoundFunction{*this, &failed});
+  return !failed;
+}
+
+bool Cipher::unpermute_id(uint64_t permuted, uint64_t* id) const {
+  bool failed = false;
+  *id = unpermute(permuted, RoundFunction{*this, &failed});
+  return !failed;
+}
+
+bool Cipher::encipher(uint64_t id, uint8_t (&block)[16]) const {
+  store_big_endian(id, block, 8);
+  memset(block + 8, 0, 8);
+  return apply(seal_token, block, block);
+}
+
+Cipher::Opened Cipher::decipher(const uint8_t (&block)[16], uint64_t* id) const {
+  static constexpr uint8_t kRedundancy[8] = {};
+  uint8_t plain[16];
+  if (!apply(open_token, block, plain)) return Opened::failed;
+  *id = load_big_endian(plain, 8);
+  const bool authentic = (CRYPTO_memcmp(plain + 8, kRedundancy, 8) == 0) & (*id <= kGreatestId);
+  return authentic ? Opened::authentic : Opened::forged;
+}
+
+void forget(void* secret, size_t bytes) {
+  OPENSSL_cleanse(secret, bytes);
+}
+
+}  // namespace snowflake::alias

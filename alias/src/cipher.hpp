@@ -1,0 +1,42 @@
+// What is done with a key, all of it by OpenSSL's libcrypto.
+//
+// A key of the file is never used as it is. Each purpose has a key of its own, by HKDF-Expand (RFC
+// 5869) with HMAC-SHA-256: "snowflake_alias compact", "snowflake_alias token", "snowflake_alias
+// check".
+#pragma once
+
+#include <cstdint>
+
+#include "key_file.hpp"
+
+struct evp_cipher_ctx_st;
+
+namespace snowflake::alias {
+
+// Holds memory of libcrypto: release() has to be called. Trivially destructible, so that an error
+// may cross its frame.
+struct Cipher {
+  evp_cipher_ctx_st* compact;
+  evp_cipher_ctx_st* seal_token;
+  evp_cipher_ctx_st* open_token;
+  uint8_t compact_start[16];  // AES of FF1's constant block P
+  uint8_t check_value[8];
+
+  // False where libcrypto fails, for want of memory or of AES; release() all the same.
+  bool set_key(const uint8_t (&key)[kKeyBytes]);
+  void release();
+
+  // FF1 over 63 bits, see core/permutation.hpp; false where libcrypto fails.
+  bool permute_id(uint64_t id, uint64_t* permuted) const;
+  bool unpermute_id(uint64_t permuted, uint64_t* id) const;
+
+  // Encode-then-encipher (Bellare and Rogaway 2000): one block of AES over the id and 64 bits of 0.
+  // A forger who guesses finds such a block once in 2^64 attempts.
+  bool encipher(uint64_t id, uint8_t (&block)[16]) const;
+  enum class Opened { authentic, forged, failed };
+  Opened decipher(const uint8_t (&block)[16], uint64_t* id) const;
+};
+
+void forget(void* secret, size_t bytes);
+
+}  // namespace snowflake::alias

@@ -1,0 +1,125 @@
+#include "errors.hpp"
+
+#include "pg/postgres.hpp"
+
+namespace snowflake::alias {
+
+namespace {
+
+// For the message. Nobody has a name or an alias of that length.
+const char* shown(std::string_view text) {
+  const int length = pg_mbcliplen(text.data(), static_cast<int>(text.size()), 100);
+  return pnstrdup(text.data(), static_cast<Size>(length));
+}
+
+const char* character_at(std::string_view text, size_t at) {
+  const int length = pg_encoding_mblen(GetDatabaseEncoding(), text.data() + at);
+  return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));
+}
+
+}  // namespace
+
+// The path goes to the log only: the setting is for superusers.
+
+void error_no_key_file() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("\"snowflake_alias.key_file\" is empty"), errdetail("Aliases need keys."),
+                  errhint("Set \"snowflake_alias.key_file\" to the path of a key file.")));
+}
+
+void error_reading_key_file(const char* path, const char* attempt) {
+  ereport(ERROR, (errcode_for_file_access(), errmsg("could not %s the key file: %m", attempt),
+                  errdetail("\"snowflake_alias.key_file\" names it."),
+                  errdetail_log("Its path is \"%s\".", path),
+                  errhint("Put the keys there, readable for the server's user.")));
+}
+
+void error_key_file_kind(const char* path) {
+  ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is not a regular file"),
+                  errdetail("\"snowflake_alias.key_file\" names it."),
+                  errdetail_log("Its path is \"%s\".", path),
+                  errhint("Put the keys into a regular file.")));
+}
+
+void error_key_file_access(const char* path) {
+  ereport(ERROR,
+          (errcode(ERRCODE_CONFIG_FILE_ERROR),
+           errmsg("the key file may be read or written by others than the server's user"),
+           errdetail("It must belong to the server's user and have mode 0600 or less, or belong to "
+                     "root and have mode 0640 or less."),
+           errdetail_log("Its path is \"%s\".", path),
+           errhint("Correct its owner and mode; if others could read it, make new keys.")));
+}
+
+void error_key_file_size(const char* path) {
+  ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is too large"),
+                  errdetail("A key file has at most 65536 bytes."),
+                  errdetail_log("Its path is \"%s\".", path),
+                  errhint("Remove keys that nothing is read with.")));
+}
+
+void error_key_line(const char* path, int line, const char* reason) {
+  ereport(ERROR,
+          (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("line %d of the key file is wrong", line),
+           errdetail("%s", reason), errdetail_log("%s Its path is \"%s\".", reason, path),
+           errhint("Correct the line, and reload the configuration.")));
+}
+
+void error_cipher() {
+  ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+                  errmsg("libcrypto could not compute AES or HMAC-SHA-256"),
+                  errdetail("It may be out of memory, or be configured without them."),
+                  errhint("Check the configuration of OpenSSL.")));
+}
+
+void error_no_such_key(std::string_view name) {
+  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("there is no key \"%s\"", shown(name)),
+                  errdetail("No line of the key file begins with this name."),
+                  errhint("Pass the name of a key, or add it to the key file and reload the "
+                          "configuration.")));
+}
+
+void error_negative_id(int64_t id) {
+  ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                  errmsg("%lld is out of range for ids", static_cast<long long>(id)),
+                  errdetail("Aliases stand for 0 to %lld.", static_cast<long long>(kGreatestId)),
+                  errhint("Pass an id, which is never negative.")));
+}
+
+void error_written(const Form& form, NumeralError error, size_t at, std::string_view text) {
+  switch (error) {
+    case NumeralError::symbol:
+      ereport(ERROR,
+              (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+               errmsg("invalid character \"%s\" at position %d of %s", character_at(text, at),
+                      pg_mbstrlen_with_len(text.data(), static_cast<int>(at)) + 1, form.name),
+               errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+    case NumeralError::length:
+      ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg_plural("%s cannot have %zu character", "%s cannot have %zu characters",
+                                    at, form.name, at),
+                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+    default:
+      ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                      errmsg("\"%s\" is out of range for %s", shown(text), form.name),
+                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+  }
+}
+
+void error_no_such_version(unsigned version, std::string_view name) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+       errmsg("the alias was not made with key \"%s\"", shown(name)),
+       errdetail("It names version %u, and the key file has no such version of this key.", version),
+       errhint("Pass the key's name, or put its old version back into the key file.")));
+}
+
+void error_not_authentic(std::string_view name) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("the token was not made with key \"%s\"", shown(name)),
+                  errdetail("No version of the key in the key file accepts it."),
+                  errhint("Pass what snowflake.token(id, key_name) made.")));
+}
+
+}  // namespace snowflake::alias

@@ -1,0 +1,35 @@
+// Every error that a user of the aliases can cause. None of them says what stands in the key file,
+// or which id an alias is of.
+#pragma once
+
+#include <string_view>
+
+#include "core/numeral.hpp"
+#include "key_file.hpp"
+
+namespace snowflake::alias {
+
+struct Form {
+  const char* name;     // "alias"
+  const char* written;  // how it is written, a sentence for an error's detail
+  const char* maker;
+};
+
+// The key file
+[[noreturn]] void error_no_key_file();
+[[noreturn]] void error_reading_key_file(const char* path, const char* attempt);
+[[noreturn]] void error_key_file_kind(const char* path);
+[[noreturn]] void error_key_file_access(const char* path);
+[[noreturn]] void error_key_file_size(const char* path);
+[[noreturn]] void error_key_line(const char* path, int line, const char* reason);
+[[noreturn]] void error_cipher();
+
+// Arguments
+[[noreturn]] void error_no_such_key(std::string_view name);
+[[noreturn]] void error_negative_id(int64_t id);
+[[noreturn]] void error_written(const Form& form, NumeralError error, size_t at,
+                                std::string_view text);
+[[noreturn]] void error_no_such_version(unsigned version, std::string_view name);
+[[noreturn]] void error_not_authentic(std::string_view name);
+
+}  // namespace snowflake::alias

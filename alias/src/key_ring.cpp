@@ -1,0 +1,166 @@
+#include "key_ring.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "errors.hpp"
+#include "pg/postgres.hpp"
+
+extern "C" {
+#include "storage/fd.h"
+#include "utils/memutils.h"
+}
+
+namespace snowflake::alias {
+
+namespace {
+
+constexpr size_t kMaxFileSize = 65536;
+constexpr size_t kShortestLine = 1 + 1 + 1 + 1 + 2 * kKeyBytes;
+constexpr int kMaxKeys = kMaxFileSize / kShortestLine;
+
+constinit char* key_file = nullptr;
+constinit MemoryContext memory = nullptr;
+constinit KeyRing ring{};
+constinit TimestampTz read_at = 0;  // PgReloadTime when the ring was read
+
+// As for the server's own private key: nobody but the server's user, or root and a group.
+bool is_private(const struct stat& file) {
+  if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
+}
+
+// The file's bytes, in `buffer`. What is asked of the file is asked of the one that is open.
+size_t read_file(const char* path, char* buffer) {
+  const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY | O_NONBLOCK);
+  if (fd < 0) error_reading_key_file(path, "open");
+  struct stat file;
+  if (fstat(fd, &file) != 0) error_reading_key_file(path, "look at");
+  if (!S_ISREG(file.st_mode)) error_key_file_kind(path);
+  if (!is_private(file)) error_key_file_access(path);
+  size_t size = 0;
+  while (size <= kMaxFileSize) {
+    const ssize_t got = read(fd, buffer + size, kMaxFileSize + 1 - size);
+    if (got == 0) break;
+    if (got < 0) {
+      const int failure = errno;
+      forget(buffer, size);
+      errno = failure;
+      error_reading_key_file(path, "read");
+    }
+    size += static_cast<size_t>(got);
+  }
+  CloseTransientFile(fd);
+  if (size <= kMaxFileSize) return size;
+  forget(buffer, size);
+  error_key_file_size(path);
+}
+
+// Frees what libcrypto holds when the keys' memory goes, whichever way that comes about.
+void release_keys(void* argument) {
+  const auto old = static_cast<KeyRing*>(argument);
+  for (int i = 0; i < old->count; ++i) old->keys[i].cipher.release();
+}
+
+// Why a line cannot stand beside those before it; null where it can.
+const char* conflict(const KeyRing& keys, const KeyLine& line, const Cipher& cipher) {
+  for (int i = 0; i < keys.count; ++i) {
+    const Key& other = keys.keys[i];
+    if (other.is_called(line.name) && other.version == line.version)
+      return "The name has this version already.";
+    if (memcmp(other.cipher.check_value, cipher.check_value, sizeof(cipher.check_value)) == 0)
+      return "The same key stands in an earlier line.";
+  }
+  return nullptr;
+}
+
+// Adds a line's key; null, or why it cannot be.
+const char* add(KeyRing& keys, const KeyLine& line) {
+  if (line.error != LineError::none) return describe(line.error);
+  if (line.name.empty()) return nullptr;
+  Key& key = keys.keys[keys.count];
+  key = Key{};
+  if (!key.cipher.set_key(line.key)) {
+    key.cipher.release();
+    return "";
+  }
+  if (const char* reason = conflict(keys, line, key.cipher)) {
+    key.cipher.release();
+    return reason;
+  }
+  memcpy(key.name, line.name.data(), line.name.size());
+  key.version = line.version;
+  key.writes = keys.writing(line.name) == nullptr;
+  ++keys.count;
+  return nullptr;
+}
+
+// Into a context of its own, that the caller's error takes along unless it is adopted.
+void read_keys() {
+  if (key_file == nullptr || *key_file == '\0') error_no_key_file();
+  const TimestampTz reloaded = PgReloadTime;
+  const MemoryContext fresh =
+      AllocSetContextCreate(CurrentMemoryContext, "snowflake_alias keys", ALLOCSET_SMALL_SIZES);
+  const auto keys = static_cast<KeyRing*>(MemoryContextAllocZero(fresh, sizeof(KeyRing)));
+  keys->keys = static_cast<Key*>(MemoryContextAllocZero(fresh, sizeof(Key) * kMaxKeys));
+  const auto callback = static_cast<MemoryContextCallback*>(
+      MemoryContextAllocZero(fresh, sizeof(MemoryContextCallback)));
+  callback->func = release_keys;
+  callback->arg = keys;
+  MemoryContextRegisterResetCallback(fresh, callback);
+
+  const auto buffer = static_cast<char*>(MemoryContextAlloc(fresh, kMaxFileSize + 1));
+  const size_t size = read_file(key_file, buffer);
+  int number = 0;
+  const char* reason = nullptr;
+  for (std::string_view rest(buffer, size); !rest.empty() && reason == nullptr;) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    KeyLine line = parse_key_line(rest.substr(0, end));
+    reason = add(*keys, line);
+    forget(line.key, sizeof(line.key));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++number;
+  }
+  forget(buffer, size);
+  pfree(buffer);
+  if (reason != nullptr && *reason == '\0') error_cipher();
+  if (reason != nullptr) error_key_line(key_file, number, reason);
+
+  // Nothing can fail from here on.
+  MemoryContextSetParent(fresh, TopMemoryContext);
+  if (memory != nullptr) MemoryContextDelete(memory);
+  memory = fresh;
+  ring = *keys;
+  read_at = reloaded;
+}
+
+}  // namespace
+
+const Key* KeyRing::writing(std::string_view name) const {
+  for (int i = 0; i < count; ++i)
+    if (keys[i].is_called(name)) return &keys[i];
+  return nullptr;
+}
+
+const Key* KeyRing::version_of(std::string_view name, unsigned version) const {
+  for (int i = 0; i < count; ++i)
+    if (keys[i].version == version && keys[i].is_called(name)) return &keys[i];
+  return nullptr;
+}
+
+const KeyRing& current_keys() {
+  if (memory == nullptr || read_at != PgReloadTime) [[unlikely]]
+    read_keys();
+  return ring;
+}
+
+void define_settings() {
+  DefineCustomStringVariable(
+      "snowflake_alias.key_file", "Sets the file that holds the keys of aliases and tokens.",
+      "A relative path is taken from the data directory.", &key_file, "snowflake_alias.keys",
+      PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+  MarkGUCPrefixReserved("snowflake_alias");
+}
+
+}  // namespace snowflake::alias

@@ -1,0 +1,19 @@
+#include "key_ring.hpp"
+#include "pg/postgres.hpp"
+
+extern "C" {
+
+#ifdef PG_MODULE_MAGIC_EXT
+PG_MODULE_MAGIC_EXT(.name = "snowflake_alias", .version = SNOWFLAKE_VERSION);
+#else
+PG_MODULE_MAGIC;
+#endif
+
+PGDLLEXPORT void _PG_init(void);
+
+// Need not be preloaded: nothing is shared, and the setting may be defined at any time.
+void _PG_init(void) {
+  snowflake::alias::define_settings();
+}
+
+}  // extern "C"

@@ -1,0 +1,32 @@
+# shellcheck shell=bash disable=SC2154
+# What the tests of the installed package share. Sourced by them; root, and a cluster of their own.
+set -euo pipefail
+
+fail() { echo "not ok: $*" >&2; exit 1; }
+expect() {  # WHAT WANTED GOT
+  [ "$2" = "$3" ] || fail "$1: wanted \"$2\", got \"$3\""
+  echo "ok: $1"
+}
+
+# The PostgreSQL versions whose package is installed.
+installed_versions() {
+  dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'postgresql-*-snowflake' |
+    sed -n 's/^installed postgresql-\([0-9]*\)-snowflake$/\1/p'
+}
+
+# The version of the extension whose package for PostgreSQL $postgres is installed.
+packaged_version() { dpkg-query -W -f '${source:Upstream-Version}' "postgresql-$postgres-snowflake"; }
+
+# start_cluster: one of $postgres that listens on nothing but its socket, without the library; gone
+# when the script ends.
+start_cluster() {
+  pg_createcluster "$postgres" snowflake_test -- --no-sync >/dev/null
+  trap 'pg_dropcluster --stop "$postgres" snowflake_test 2>/dev/null || true' EXIT
+  pg_conftool "$postgres" snowflake_test set listen_addresses ''
+  pg_ctlcluster "$postgres" snowflake_test start
+}
+preload() {
+  pg_conftool "$postgres" snowflake_test set shared_preload_libraries "$1"
+  pg_ctlcluster "$postgres" snowflake_test restart
+}
+query() { su postgres -c "psql -XAtq -v ON_ERROR_STOP=1 --cluster $postgres/snowflake_test -d postgres" <<<"$1"; }

@@ -1,0 +1,168 @@
+-- Ids as text: base62 and Crockford's base32, against long division in SQL.
+CREATE SCHEMA text_forms;
+SET search_path = text_forms;
+SET timezone = 'UTC';
+
+-- The ends and the examples of the documentation
+SELECT id, snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_base32(id, true) AS checked
+  FROM unnest(ARRAY[0, 1, 61, 62, 1234, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
+
+-- Symbols by division in numeric, which knows no 64 bits
+CREATE FUNCTION by_division(number numeric, symbols text, base integer, width integer) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT string_agg(substr(symbols, (div(number, trunc(base::numeric ^ place)) % base)::integer + 1, 1), '' ORDER BY place DESC)
+    FROM generate_series(0, width - 1) AS place
+$$;
+CREATE TABLE tried (id bigint PRIMARY KEY);
+-- Every power of 2 and of 62 and its neighbours, every length of random number, and ids of the layout
+INSERT INTO tried
+  SELECT DISTINCT id::bigint FROM (
+    SELECT trunc(2::numeric ^ e) + d FROM generate_series(0, 63) e, generate_series(-2, 1) d
+    UNION ALL SELECT trunc(62::numeric ^ e) + d FROM generate_series(0, 10) e, generate_series(-2, 1) d
+    UNION ALL SELECT trunc(random()::numeric * 2::numeric ^ e) FROM generate_series(1, 62) e, generate_series(1, 40)
+    UNION ALL SELECT snowflake.min_id(timestamptz '2025-01-01' + random() * interval '30 years') FROM generate_series(1, 200)
+    UNION ALL SELECT snowflake.next_id(5) FROM generate_series(1, 50)) t (id)
+   WHERE id BETWEEN 0 AND 9223372036854775807;
+SELECT count(*) > 2500 AS many, max(id) = 9223372036854775807 AS the_greatest,
+       bool_and(snowflake.to_base62(id) = by_division(id, '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 62, 11)) AS base62,
+       bool_and(snowflake.to_base32(id) = by_division(id, '0123456789ABCDEFGHJKMNPQRSTVWXYZ', 32, 13)) AS base32,
+       bool_and(snowflake.to_base32(id, true) = snowflake.to_base32(id)
+                || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U', (id % 37)::integer + 1, 1)) AS checked
+  FROM tried;
+SELECT bool_and(snowflake.from_base62(snowflake.to_base62(id)) = id) AS base62_back,
+       bool_and(snowflake.from_base32(snowflake.to_base32(id)) = id) AS base32_back,
+       bool_and(snowflake.from_base32(snowflake.to_base32(id, true), true) = id) AS checked_back
+  FROM tried;
+SELECT bool_and(base62 > before62) AS base62_sorts, bool_and(base32 > before32) AS base32_sorts
+  FROM (SELECT snowflake.to_base62(id) COLLATE "C" AS base62, lag(snowflake.to_base62(id)) OVER w COLLATE "C" AS before62,
+               snowflake.to_base32(id) COLLATE "C" AS base32, lag(snowflake.to_base32(id)) OVER w COLLATE "C" AS before32
+          FROM tried WINDOW w AS (ORDER BY id)) t;
+
+-- Crockford's forgiving reading
+SELECT snowflake.from_base32(encoded)
+  FROM unnest(ARRAY['000000000016J', '000000000016j', '0-0000-0000-016J', 'oOo000000016j', 'OOOOOOOOOOi6j', '0000000000L6J', '0000000000l6J',
+                    '-000000000016J-']) AS encoded;
+SELECT encoded, snowflake.from_base32(encoded, true)
+  FROM unnest(ARRAY['000000000016JD', '000000000016jd', '000000000016j-d', '0000000000010*', '0000000000011~', '0000000000012$',
+                    '0000000000013=', '0000000000014U', '0000000000014u', '0000000000001i', 'ooooooooooooLl', '0000000000000o']) AS encoded;
+
+-- NULL in, NULL out
+SELECT snowflake.to_base62(NULL) IS NULL AND snowflake.from_base62(NULL) IS NULL AND snowflake.to_base32(NULL) IS NULL
+   AND snowflake.to_base32(1, NULL) IS NULL AND snowflake.from_base32(NULL) IS NULL AND snowflake.from_base32('x', NULL) IS NULL AS nulls;
+
+-- What is refused: base62 forgives nothing
+SELECT snowflake.to_base62(-1);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.to_base32(-9223372036854775808);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base62('0000000000-');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base62(' 0000000000');
+SELECT snowflake.from_base62('00000é00000');
+SELECT snowflake.from_base62('ééé日本語🐘0?00');
+SELECT snowflake.from_base62('0');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base62('');
+SELECT snowflake.from_base62('000000000000');
+SELECT snowflake.from_base62('AzL8n0Y58m8');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base62('zzzzzzzzzzz');
+SELECT snowflake.from_base32('000000000000U');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base32('--日本------0');
+SELECT snowflake.from_base32('000000000000');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base32('000000000016JD');
+SELECT snowflake.from_base32('000000000016J', true);
+SELECT snowflake.from_base32('8000000000000');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base32('ZZZZZZZZZZZZZ0', true);
+SELECT snowflake.from_base32('000000000016JE', true);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base32('000000000061JD', true);
+SELECT snowflake.from_base32('00000000001*6JD', true);
+
+-- The readers are fed anything: an id that is written the same, or an error of its own
+CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  id bigint;
+  state text;
+BEGIN
+  EXECUTE call INTO id;
+  RETURN 'an id';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE;
+  RETURN state;
+END $$;
+CREATE FUNCTION anything() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  encoded text := '';
+BEGIN
+  FOR i IN 1 .. 10 + floor(random() * 6) LOOP
+    encoded := encoded || CASE WHEN random() < 0.96
+      THEN substr('0123456789ABCDEFGHJKMNPQRSTVWXYZabcxyzoilOIL-*~$=Uu', 1 + floor(random() * 51)::integer, 1)
+      ELSE chr(1 + floor(random() * 50000)::integer) END;
+  END LOOP;
+  RETURN encoded;
+END $$;
+CREATE TABLE fuzzed AS
+  SELECT CASE WHEN random() < 0.5 THEN anything() ELSE left('0' || anything(), 11 + 2 * (n % 2)) END AS encoded
+    FROM generate_series(1, 5000) n;
+SELECT outcome, count(*) > 0 AS seen
+  FROM (SELECT o.outcome
+          FROM fuzzed, LATERAL (VALUES (outcome_of(format('SELECT snowflake.from_base62(%L)', encoded))),
+                                       (outcome_of(format('SELECT snowflake.from_base32(%L)', encoded))),
+                                       (outcome_of(format('SELECT snowflake.from_base32(%L, true)', encoded)))) o (outcome)) t
+ GROUP BY 1 ORDER BY 1;
+SELECT bool_and(snowflake.to_base62(snowflake.from_base62(encoded)) = encoded) AS one_spelling
+  FROM fuzzed WHERE encoded ~ '^[0-9A-Za-z]{11}$' AND encoded COLLATE "C" <= 'AzL8n0Y58m7';
+-- ... and what is large
+SELECT outcome_of('SELECT snowflake.from_base62(repeat(''0'', 1000000))') AS long62,
+       outcome_of('SELECT snowflake.from_base32(repeat(''-'', 1000000) || ''0000000000000'')') AS hyphens,
+       outcome_of('SELECT snowflake.from_base32(repeat(''0'', 1000000))') AS long32;
+CREATE TABLE toasted AS SELECT repeat('0-', 13) || repeat('-', 100000) AS encoded;
+SELECT snowflake.from_base32(encoded) FROM toasted;
+
+-- Look-ups by the text form use the key
+CREATE TABLE posts (id bigint PRIMARY KEY, title text);
+INSERT INTO posts SELECT snowflake.min_id(timestamptz '2025-03-01' + n * interval '1 minute'), 'post ' || n FROM generate_series(1, 5000) n;
+VACUUM ANALYZE posts;
+PREPARE by_base62(text) AS SELECT title FROM posts WHERE id = snowflake.from_base62($1);
+PREPARE by_base32(text) AS SELECT title FROM posts WHERE id = snowflake.from_base32($1);
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE by_base62('00000000000');
+EXPLAIN (COSTS OFF) EXECUTE by_base32('0000000000000');
+SELECT snowflake.to_base62(id) AS base62, snowflake.to_base32(id) AS base32 FROM posts WHERE title = 'post 77' \gset
+EXECUTE by_base62(:'base62');
+EXECUTE by_base32(lower(:'base32'));
+RESET plan_cache_mode;
+-- ... also where the argument is known
+EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_base62('0000009Zt7Q');
+-- An index over the text form, for those who search by its beginning
+CREATE INDEX posts_base32 ON posts (snowflake.to_base32(id) COLLATE "C");
+ANALYZE posts;
+EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE snowflake.to_base32(id) COLLATE "C" LIKE '009KD3%';
+-- Under COLLATE "C" the order is the key's
+SELECT array_agg(title ORDER BY snowflake.to_base62(id) COLLATE "C") = array_agg(title ORDER BY id) AS same_order FROM posts;
+
+-- JSON: a number is what JavaScript cannot hold, a string is not
+SELECT to_json(9007199254740993) AS a_number, to_json(9007199254740993::text) AS a_string;
+CREATE TABLE notes (
+  id bigint PRIMARY KEY,
+  public_id text COLLATE "C" GENERATED ALWAYS AS (snowflake.to_base62(id)) STORED UNIQUE,
+  body text);
+INSERT INTO notes (id, body) VALUES (499712025023222784, 'first'), (499712025023222785, 'second');
+CREATE VIEW notes_json AS SELECT snowflake.to_base62(id) AS id, body FROM notes;
+SELECT row_to_json(n) FROM notes_json n ORDER BY id;
+SELECT json_agg(n ORDER BY id) FROM notes_json n;
+SELECT row_to_json(n)->>'public_id' AS generated, jsonb_typeof(to_jsonb(n)->'public_id') AS type FROM notes n ORDER BY id LIMIT 1;
+SELECT body FROM notes WHERE public_id = '0augYQesYgy';
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT body FROM notes WHERE public_id = '0augYQesYgz';
+-- Who asks the view by its own column needs an index over the expression
+CREATE INDEX ON notes (snowflake.to_base62(id));
+EXPLAIN (COSTS OFF) SELECT body FROM notes_json WHERE id = '0augYQesYgz';
+RESET enable_seqscan;
+-- What came in as JSON goes back
+INSERT INTO notes (id, body) SELECT snowflake.from_base62(j->>'id'), j->>'body' FROM (VALUES ('{"id": "0000000001A", "body": "third"}'::json)) v (j);
+SELECT id FROM notes WHERE body = 'third';

@@ -1,0 +1,160 @@
+// Crockford's base32, https://www.crockford.com/base32.html: five bits a symbol, without I, L, O
+// and U. Thirteen symbols for an id, so that text sorts as ids do; a check symbol may follow, which
+// tells every mistyped symbol and every two that changed places. Reading forgives what people do:
+// lower case, o for 0, i and l for 1, hyphens anywhere.
+#pragma once
+
+#include <string_view>
+
+#include "core/numeral.hpp"
+
+namespace snowflake {
+
+inline constexpr size_t kBase32Length = 13;
+
+// 128 bits as two words, as UUIDs and ULIDs are.
+struct Wide {
+  uint64_t high;
+  uint64_t low;
+  constexpr bool operator==(const Wide&) const noexcept = default;
+};
+
+namespace detail {
+
+// The last five stand for 32 to 36 and are check symbols only.
+inline constexpr std::string_view kBase32Symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
+inline constexpr uint8_t kNoBase32 = 0xFF;
+inline constexpr uint8_t kHyphen = 0xFE;
+
+struct Base32Values {
+  uint8_t of[256];
+};
+
+inline constexpr Base32Values kBase32Values = [] {
+  Base32Values values{};
+  for (auto& value : values.of) value = kNoBase32;
+  for (size_t i = 0; i < kBase32Symbols.size(); ++i) {
+    const auto symbol = static_cast<uint8_t>(kBase32Symbols[i]);
+    values.of[symbol] = static_cast<uint8_t>(i);
+    if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
+  }
+  values.of['O'] = values.of['o'] = 0;
+  values.of['I'] = values.of['i'] = values.of['L'] = values.of['l'] = 1;
+  values.of['-'] = kHyphen;
+  return values;
+}();
+
+struct ParsedBase32 {
+  Wide value;     // of the last 128 bits
+  uint8_t first;  // the first symbol's, for what was shifted out
+  uint8_t check;
+  NumeralError error;
+  size_t at;
+};
+
+// Reads `length` symbols, and one check symbol after them where asked.
+constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
+                                           bool check_symbol) noexcept {
+  ParsedBase32 result{};
+  size_t count = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const uint8_t value = kBase32Values.of[static_cast<uint8_t>(text[i])];
+    if (value == kHyphen) continue;
+    const bool is_check = check_symbol && count == length;
+    if (value == kNoBase32 || (value >= 32 && !is_check)) {
+      result.error = NumeralError::symbol;
+      result.at = i;
+      return result;
+    }
+    if (is_check) {
+      result.check = value;
+      result.at = i;
+    } else if (count < length) {
+      if (count == 0) result.first = value;
+      result.value = {result.value.high << 5 | result.value.low >> 59,
+                      result.value.low << 5 | value};
+    }
+    ++count;
+  }
+  if (count != length + (check_symbol ? 1 : 0)) {
+    result.error = NumeralError::length;
+    result.at = count;
+  }
+  return result;
+}
+
+// Thirteen plain symbols in a row, which is what nearly every text is; false where it is not.
+// `carry` is what the 65 bits have above the 64 of `value`.
+constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
+  uint8_t seen = 0;
+  *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
+  for (size_t i = 0; i < kBase32Length; ++i) {
+    const uint8_t digit = kBase32Values.of[static_cast<uint8_t>(text[i])];
+    seen |= digit;
+    *value = *value << 5 | digit;
+  }
+  return seen < 32;
+}
+
+}  // namespace detail
+
+// Writes thirteen symbols, for any number of 64 bits.
+constexpr void write_base32(uint64_t value, char* out) noexcept {
+  for (size_t i = kBase32Length; i-- > 0; value >>= 5) out[i] = detail::kBase32Symbols[value & 31];
+}
+
+constexpr char base32_check_symbol(uint64_t value) noexcept {
+  return detail::kBase32Symbols[value % 37];
+}
+
+// Reads an id; with `check_symbol` the fourteenth symbol has to be there, and to be right.
+constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
+  uint64_t plain = 0;
+  uint8_t carry = 0;
+  if (!check_symbol && text.size() == kBase32Length &&
+      detail::read_thirteen(text.data(), &plain, &carry)) {
+    if (carry != 0 || plain > kGreatestId) return {0, NumeralError::overflow, 0};
+    return {plain, NumeralError::none, 0};
+  }
+  const auto parsed = detail::read_base32_symbols(text, kBase32Length, check_symbol);
+  if (parsed.error != NumeralError::none) return {0, parsed.error, parsed.at};
+  if (parsed.value.high != 0 || parsed.value.low > kGreatestId)
+    return {0, NumeralError::overflow, 0};
+  if (check_symbol && parsed.value.low % 37 != parsed.check)
+    return {parsed.value.low, NumeralError::check, parsed.at};
+  return {parsed.value.low, NumeralError::none, 0};
+}
+
+// The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols, the first of which is
+// at most 7. Read as forgivingly as the above.
+inline constexpr size_t kUlidLength = 26;
+
+// Thirteen symbols are 65 bits: the lower ones begin with the last bit of the upper word.
+constexpr void write_ulid(Wide value, char* out) noexcept {
+  write_base32(value.high >> 1, out);
+  write_base32(value.low, out + kBase32Length);
+  out[kBase32Length] = detail::kBase32Symbols[(value.high & 1) << 4 | value.low >> 60];
+}
+
+struct ParsedUlid {
+  Wide value;
+  NumeralError error;
+  size_t at;
+};
+
+constexpr ParsedUlid read_ulid(std::string_view text) noexcept {
+  Wide plain{};
+  uint8_t above = 0;
+  uint8_t carry = 0;
+  if (text.size() == kUlidLength && detail::read_thirteen(text.data(), &plain.high, &above) &&
+      detail::read_thirteen(text.data() + kBase32Length, &plain.low, &carry)) {
+    if (above != 0 || plain.high >> 63 != 0) return {{}, NumeralError::overflow, 0};
+    return {{plain.high << 1 | carry, plain.low}, NumeralError::none, 0};
+  }
+  const auto parsed = detail::read_base32_symbols(text, kUlidLength, false);
+  if (parsed.error != NumeralError::none) return {{}, parsed.error, parsed.at};
+  if (parsed.first > 7) return {{}, NumeralError::overflow, 0};
+  return {parsed.value, NumeralError::none, 0};
+}
+
+}  // namespace snowflake

@@ -1,0 +1,102 @@
+// An id as a UUID of version 7 (RFC 9562), and back.
+//
+//   | time: ms since 1970 48 | 7 | rest, upper 12 | 2 | rest, lower 32 | check 30 |
+//                              4                    2
+//
+// The time is that of the id's tick, `rest` is everything below the id's time field, 44 bits at
+// most. So UUIDs sort as their ids do, and no two ids share one. The check bits come last, where
+// order does not depend on them; they and the bits of `rest` that a layout leaves 0 tell a UUID
+// that was made here from any other: 2^-30 of random ones pass at worst, 2^-51 with 23 bits of
+// rest.
+//
+// They are no secret and no signature: whoever can read this can make one.
+#pragma once
+
+#include "core/base32.hpp"
+#include "core/layout.hpp"
+
+namespace snowflake {
+
+namespace detail {
+
+inline constexpr unsigned kUuidTimeBits = 48;
+inline constexpr unsigned kUuidRestBits = 44;
+inline constexpr unsigned kUuidCheckBits = 30;
+static_assert(64 - kMinTimeBits <= kUuidRestBits, "what is below the time fits, in every layout");
+static_assert(kUuidTimeBits + 4 + 2 + kUuidRestBits + kUuidCheckBits == 128);
+
+// Multiplicative hashing (Knuth, TAOCP vol. 3, 6.4): the upper bits of a product with an odd
+// number, here 2^64 divided by the golden ratio.
+inline constexpr uint64_t kUuidMultiplier = 0x9E3779B97F4A7C15;
+
+constexpr uint64_t uuid_check(uint64_t id) noexcept {
+  return id * kUuidMultiplier >> (64 - kUuidCheckBits);
+}
+
+// A changed bit of the id always shows: it moves the product by at least a unit of the check,
+// either way round.
+constexpr bool every_bit_shows() noexcept {
+  constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const uint64_t change = kUuidMultiplier << bit;
+    if (change < unit || uint64_t{0} - change < unit) return false;
+  }
+  return true;
+}
+static_assert(every_bit_shows());
+
+constexpr unsigned rest_bits(const Layout& layout) noexcept {
+  return layout.id_bits() - layout.time_bits;
+}
+
+}  // namespace detail
+
+// The first millisecond that 48 bits do not hold: 10889-08-02. Only layouts of 48 time bits or
+// more, or of longer ticks, reach it.
+inline constexpr int64_t kUuidEndMs = int64_t{1} << detail::kUuidTimeBits;
+
+constexpr bool fits_uuid(const Layout& layout, uint64_t id) noexcept {
+  return layout.ms_of_tick(layout.tick_of(id)) < kUuidEndMs;
+}
+
+// REQUIRES layout.contains(id), fits_uuid(layout, id).
+constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
+  const auto ms = static_cast<uint64_t>(layout.ms_of_tick(layout.tick_of(id)));
+  const uint64_t rest = id & ((uint64_t{1} << detail::rest_bits(layout)) - 1);
+  return {
+      ms << 16 | uint64_t{7} << 12 | rest >> 32,
+      uint64_t{2} << 62 | (rest & 0xFFFFFFFF) << detail::kUuidCheckBits | detail::uuid_check(id)};
+}
+
+enum class UuidError : uint8_t {
+  none,
+  version,  // another version or variant than RFC 9562's 7
+  time,     // no tick of the layout begins then
+  rest,     // bits where the layout has none
+  check,
+};
+
+struct ParsedUuid {
+  uint64_t id;
+  UuidError error;
+};
+
+// The id of a UUID that uuid_of() made of an id that can be minted; any other is an error.
+constexpr ParsedUuid id_of_uuid(const Layout& layout, Wide uuid) noexcept {
+  if ((uuid.high >> 12 & 15) != 7 || uuid.low >> 62 != 2) return {0, UuidError::version};
+  const auto ms = static_cast<int64_t>(uuid.high >> 16);
+  if (ms < layout.epoch_ms) return {0, UuidError::time};
+  const uint64_t tick = layout.tick_at(ms);
+  if (tick > layout.last_minted_tick() || layout.ms_of_tick(tick) != ms)
+    return {0, UuidError::time};
+  const unsigned bits = detail::rest_bits(layout);
+  const uint64_t rest =
+      (uuid.high & 0xFFF) << 32 | (uuid.low >> detail::kUuidCheckBits & 0xFFFFFFFF);
+  if (rest >> bits != 0) return {0, UuidError::rest};
+  const uint64_t id = tick << bits | rest;
+  constexpr uint64_t check_mask = (uint64_t{1} << detail::kUuidCheckBits) - 1;
+  if ((uuid.low & check_mask) != detail::uuid_check(id)) return {0, UuidError::check};
+  return {id, UuidError::none};
+}
+
+}  // namespace snowflake

@@ -1,0 +1,23 @@
+// The errors of ids outside the database: text forms, UUIDs. As in errors.hpp.
+#pragma once
+
+#include "core/numeral.hpp"
+#include "core/uuid.hpp"
+
+namespace snowflake::pg {
+
+// A text form as its users know it.
+struct TextForm {
+  const char* name;     // "base62 id"
+  const char* written;  // how it is written, a sentence for an error's detail
+  const char* maker;    // the function that makes it
+};
+
+[[noreturn]] void error_negative_id(int64_t id);
+[[noreturn]] void error_numeral(const TextForm& form, NumeralError error, size_t at,
+                                std::string_view text);
+[[noreturn]] void error_no_uuid_for(int64_t id);
+[[noreturn]] void error_foreign_uuid(const char* form, const char* text, const char* maker,
+                                     UuidError error);
+
+}  // namespace snowflake::pg

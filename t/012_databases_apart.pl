@@ -1,0 +1,156 @@
+# A database is a generator of its own: what happens to the mark of one, or to its extension, neither
+# stops nor delays another; and what was dropped or rolled back is not forgotten where it counts.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+	restart_after_crash = on
+	snowflake.reserve = 60s
+	snowflake.max_databases = 3
+	CONF
+my $ledger = Snowflake::Ledger->new;
+$node->create_database($_) foreach qw(prod staging);
+
+sub mint
+{
+	my ($database) = @_;
+	$node->mint($ledger, 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g', $database);
+	return;
+}
+
+# A client of prod that may not wait at all, over whatever happens next door. The clock is right, so
+# each of its calls has to be given an id.
+sub undisturbed
+{
+	my ($what, @sql) = @_;
+	my $session = $node->session('prod');
+	$session->query_safe('SET snowflake.max_wait = 0');
+	$session->query_safe('SELECT snowflake.next_id(1)');
+	foreach my $sql (@sql)
+	{
+		$node->psql(ref $sql ? @$sql : ('staging', $sql));
+		$session->query('SELECT snowflake.next_id(g) FROM generate_series(0, 255) g');
+		is($session->{stderr}, '', "next door, $what: prod mints on, in all shards (after: " . (ref $sql ? $sql->[1] : $sql) . ')');
+		$session->{stderr} = '';
+		my ($code, undef, $err) = $node->psql('prod', 'SET snowflake.max_wait = 0; SELECT snowflake.next_id(7)');
+		is("$code$err", '0', "next door, $what: a new session of prod mints as well");
+	}
+	$session->quit;
+	return;
+}
+
+mint('staging');
+mint('prod');
+my $day_ahead = "SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 86400000)";
+undisturbed(
+	'a mark a day ahead',
+	$day_ahead,
+	'SELECT snowflake.next_id(1)',
+	'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))',
+	'SET ROLE pg_monitor; SELECT snowflake.next_id(1)',
+	'BEGIN; DROP EXTENSION snowflake; ROLLBACK',
+	'SELECT snowflake.next_ids(2, 1000)');
+
+# Getting out of it takes no restart, and the day ahead is on no disk and in no memory any more.
+my %behind = (
+	sqlstate => '55000',
+	message => 'the clock is behind the high-water mark of this database',
+	detail => 'Ids may have been issued up to .* the call would wait 24.0 h, more than "snowflake.max_wait"',
+	hint => 'set sequence snowflake.high_water to a time after every id, in milliseconds since 1970');
+$node->refuses('SELECT snowflake.next_id(1)', \%behind, 'a mark a day ahead is waited for', 'staging');
+$node->refuses('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 5)', { %behind, detail => '24.0 h' },
+	'a mark a day ahead is waited for by a batch', 'staging');
+$node->safe_psql('staging', "SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint)");
+mint('staging');
+$node->safe_psql('staging', 'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
+cmp_ok($node->safe_psql('staging', 'SELECT last_value - extract(epoch FROM clock_timestamp()) * 1000 FROM snowflake.high_water'),
+	'<', 200_000, 'a lowered mark stays lowered, observed or extended');
+$node->crash($ledger, +61);    # past the reserve, which a crash uses up
+mint('prod');
+mint('staging');
+
+# A template copy, under a reserve of a minute: it may wait for its own mark, and nobody else does.
+undisturbed(
+	'a template copy',
+	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
+	[ 'copy', 'SET snowflake.max_wait = 0; SELECT snowflake.next_id(1)' ],
+	[ 'postgres', 'DROP DATABASE copy' ]);
+undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
+	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
+
+# A lowered mark: sessions take hold of it once each, not in turns for ever.
+$node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
+$node->reload;
+$node->clock->step(+120);
+my @sessions = map { $node->session('prod') } 1 .. 2;
+$_->query_safe('SELECT snowflake.next_id(1)') foreach @sessions;
+$node->safe_psql('prod', "SELECT setval('snowflake.high_water', 1800000000000 - 86400000000)");
+my $from = $node->safe_psql('prod', 'SELECT pg_current_wal_insert_lsn()');
+foreach my $round (1 .. 20)
+{
+	$ledger->of('prod')->record('a', split /\n/, $sessions[0]->query_safe('SELECT snowflake.next_id(1)'));
+	$ledger->of('prod')->record('b', split /\n/, $sessions[1]->query_safe('SELECT snowflake.next_id(1)'));
+	mint('prod');
+}
+$_->quit foreach @sessions;
+my $bytes = $node->safe_psql('prod', "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$from')");
+cmp_ok($bytes, '<', 15 * 8192, "after a lowered mark it is written again, and not by each session in turn ($bytes bytes)");
+
+# What a DROP saw outlives a crash restart of the same postmaster: ids that ran 30 s ahead, the
+# extension dropped, a backend killed, the extension created again.
+$node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
+$node->reload;
+$node->safe_psql('postgres', 'CREATE DATABASE fickle');
+$node->safe_psql('postgres', 'DROP DATABASE staging');
+my $burst = 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id';
+
+sub kill_a_backend
+{
+	my $victim = $node->session;
+	$node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
+	return;
+}
+
+foreach my $way (
+	[ 'dropped', 'CREATE EXTENSION snowflake', 'DROP EXTENSION snowflake' ],
+	[ 'created and rolled back', 'BEGIN; CREATE EXTENSION snowflake', 'ROLLBACK' ])
+{
+	my ($name, $before, $after) = @$way;
+	foreach my $round (1, 2)
+	{
+		$node->mint($ledger, "$before; " . join('; ', ($burst) x 9) . "; $after;", 'fickle');
+		kill_a_backend() if $round == 2;
+		$node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
+		$ledger->new_life;
+		mint('fickle');
+		$node->safe_psql('fickle', 'DROP EXTENSION snowflake');
+		$node->clock->step(+60);
+	}
+	$ledger->check(100, "an extension that was $name, and a crash restart");
+}
+
+# ... also where there is no place for its database: three others hold them.
+$node->clock->step(+60);
+$node->create_database($_) foreach qw(third fourth);
+$node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');
+kill_a_backend();
+mint($_) foreach qw(prod third fourth);
+$node->refuses('CREATE EXTENSION snowflake; SELECT snowflake.next_id(3)',
+	{ sqlstate => '53400', message => 'too many databases' }, 'no place is left', 'fickle');
+$node->safe_psql('fickle', 'DROP EXTENSION snowflake');
+kill_a_backend();
+$node->safe_psql('postgres', 'DROP DATABASE third');
+$node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
+$ledger->new_life;
+mint('fickle');
+mint('prod');
+$ledger->check(300, 'an extension that was dropped without a place');
+
+done_testing();

@@ -1,0 +1,170 @@
+# Ids outside the database under every preset and other layouts: text forms, UUIDs and ULIDs against
+# arithmetic in Perl; and which of them work where the library is not preloaded.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => "include = 'tested.conf'\n");
+
+sub start_with
+{
+	my ($settings) = @_;
+	my $file = $node->data_dir . '/tested.conf';
+	open my $handle, '>', $file or die "$file: $!";
+	print $handle "$settings\n";
+	close $handle;
+	$node->stop;
+	$node->start;
+	return;
+}
+
+my @base62 = ('0' .. '9', 'A' .. 'Z', 'a' .. 'z');
+my @base32 = ('0' .. '9', grep { !/[ILOU]/ } 'A' .. 'Z');
+
+sub digits
+{
+	my ($number, $width, @symbols) = @_;
+	my $text = '';
+	for (1 .. $width)
+	{
+		my $digit = $number % @symbols;
+		$text = $symbols[$digit] . $text;
+		$number = ($number - $digit) / @symbols;
+	}
+	return $text;
+}
+
+# The low 64 bits of a product.
+sub product { use integer; return $_[0] * $_[1]; }
+
+# By RFC 9562, field by field, as bits in text.
+sub uuid_of
+{
+	my ($id, $below, $tick, $epoch_ms) = @_;
+	my $ms = $epoch_ms + ($id >> $below) * $tick;
+	my $rest = $id & (1 << $below) - 1;
+	my $check = product($id, 11400714819323198485) >> 34 & (1 << 30) - 1;
+	my $bits = sprintf '%048b%s%012b%s%032b%030b', $ms, '0111', $rest >> 32, '10', $rest & 0xffffffff, $check;
+	return $bits;
+}
+
+my %layouts = (
+	fleet => [ "snowflake.layout = 'fleet'", 41, 64, 1 ],
+	instagram => [ "snowflake.layout = 'instagram'", 41, 64, 1 ],
+	twitter => [ "snowflake.layout = 'twitter'", 41, 63, 1 ],
+	js53 => [ "snowflake.layout = 'js53'", 38, 53, 10 ],
+	regions => [ "snowflake.layout = '41/5+8/10'", 41, 64, 1 ],
+	no_shards => [ "snowflake.layout = '41/0/22'", 41, 63, 1 ],
+	tenths => [ "snowflake.layout = '36/10/10'\nsnowflake.tick = 100ms", 36, 56, 100 ],
+	seconds => [ "snowflake.layout = '28/22/13'\nsnowflake.tick = 1s", 28, 63, 1000 ],
+	much_below => [ "snowflake.layout = '28/16/20'\nsnowflake.tick = 1s", 28, 64, 1000 ],
+	nothing_below => [ "snowflake.layout = '42/0/0'", 42, 42, 1 ],
+	far => [ "snowflake.layout = '50/3/10'", 50, 63, 1 ]);
+
+foreach my $database (sort keys %layouts)
+{
+	my ($settings, $time_bits, $bits, $tick) = @{ $layouts{$database} };
+	start_with($settings);
+	$node->create_database($database);
+	my $below = $bits - $time_bits;
+	my $last = $bits >= 63 ? ~0 >> 1 : (1 << $bits) - 1;
+	my $epoch = 1735689600000;
+
+	# What fits the 48 bits of a UUID's time, and the last number of the layout.
+	my $end = int(((1 << 48) - $epoch) / $tick);
+	my $last_uuid = $end < $last >> $below ? ($end << $below) - 1 : $last;
+	my @ids = (0, 1, 2, (1 << $below) - 1, 1 << $below, (1 << $below) + 1, $last_uuid, $last_uuid - 1);
+	push @ids, map { 1 << $_, (1 << $_) - 1 } 1 .. $bits - ($bits == 64 ? 2 : 1);
+	push @ids, map { (int(rand 2**32) << 31 ^ int rand 2**31) & $last } 1 .. 300;
+	@ids = grep { $_ >= 0 && $_ <= $last_uuid } @ids;
+
+	my (@wrong, $compared);
+	my @rows = $node->ids(<<~"SQL", $database);
+		SELECT id, snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_uuid(id), snowflake.to_ulid(id),
+		       id = ALL (ARRAY[snowflake.from_base62(snowflake.to_base62(id)), snowflake.from_base32(snowflake.to_base32(id)),
+		                       snowflake.from_uuid(snowflake.to_uuid(id)), snowflake.from_ulid(snowflake.to_ulid(id))])
+		  FROM unnest(ARRAY[${\ join ',', @ids}]::bigint[]) id
+		SQL
+	foreach (@rows)
+	{
+		my ($id, @got) = split /\|/;
+		my $uuid = uuid_of($id, $below, $tick, $epoch);
+		my $hex = join '', map { sprintf '%04x', oct "0b$_" } $uuid =~ /(.{16})/g;
+		my @expected = (
+			digits($id, 11, @base62), digits($id, 13, @base32), join('-', $hex =~ /(.{8})(.{4})(.{4})(.{4})(.{12})/),
+			join('', map { $base32[ oct "0b$_" ] } "00$uuid" =~ /(.{5})/g), 't');
+		push @wrong, "$id: @got instead of @expected" if "@got" ne "@expected";
+		++$compared;
+	}
+	is(join("\n", @wrong), '', "$database: as worked out here");
+	cmp_ok($compared, '>=', 100, "$database: $compared ids");
+	is($node->safe_psql($database, <<~"SQL"), 't|t', "$database: in the order of ids");
+		SELECT array_agg(id ORDER BY snowflake.to_uuid(id)) = array_agg(id ORDER BY id),
+		       array_agg(id ORDER BY snowflake.to_ulid(id) COLLATE "C") = array_agg(id ORDER BY id)
+		  FROM (SELECT DISTINCT unnest(ARRAY[${\ join ',', @ids}]::bigint[]) AS id) s
+		SQL
+
+	# What the layout cannot mint has no UUID; as text it is a number like any other.
+	foreach my $foreign ('-1', $last < ~0 >> 1 ? $last + 1 : ())
+	{
+		$node->refuses("SELECT snowflake.$_($foreign)", { sqlstate => '22003', message => "$foreign is not an id of this layout" },
+			"$database: $_($foreign)", $database)
+		  foreach qw(to_uuid to_ulid);
+	}
+	if ($last_uuid < $last)
+	{
+		$node->refuses(
+			"SELECT snowflake.$_(${\ ($last_uuid + 1)})",
+			{
+				sqlstate => '22003',
+				message => 'there is no UUID for id ' . ($last_uuid + 1),
+				detail => 'The id is of 10889-08-02 05:31:50.656\+00; the 48 bits of a UUID\'s time end before 10889-08-02 05:31:50.656\+00',
+				hint => 'text form'
+			},
+			"$database: $_ of what comes after", $database)
+		  foreach qw(to_uuid to_ulid);
+	}
+}
+
+# A UUID of another layout or epoch is not taken for one of this.
+start_with("snowflake.layout = 'instagram'");
+my @uuids = $node->ids('SELECT snowflake.to_uuid(snowflake.next_id(5)) FROM generate_series(1, 100)', 'instagram');
+my $tries = sub {
+	my ($database) = @_;
+	return $node->safe_psql($database, <<~"SQL");
+		CREATE FUNCTION outcome_of(uuid uuid) RETURNS text LANGUAGE plpgsql AS \$\$
+		BEGIN
+		  PERFORM snowflake.from_uuid(uuid);
+		  RETURN 'an id';
+		EXCEPTION WHEN invalid_parameter_value THEN
+		  RETURN SQLSTATE;
+		END \$\$;
+		SELECT string_agg(DISTINCT outcome_of(uuid), ', ') FROM unnest(ARRAY['${\ join "','", @uuids}']::uuid[]) uuid
+		SQL
+};
+is($tries->('instagram'), 'an id', 'from_uuid() knows its own');
+start_with($layouts{twitter}[0]);
+is($tries->('twitter'), '22023', 'but none of another layout');
+start_with("snowflake.layout = 'instagram'\nsnowflake.epoch = '2025-01-02'");
+$node->create_database('later');
+is($tries->('later'), '22023', 'or another epoch');
+
+# Text forms are functions of the number: they need no layout. The others say what they need.
+my $made = $node->safe_psql('later', 'SELECT snowflake.to_uuid(5), snowflake.to_ulid(5)');
+my ($uuid, $ulid) = split /\|/, $made;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+is($node->safe_psql('later', "SELECT snowflake.from_base62(snowflake.to_base62(1234)), snowflake.from_base32(snowflake.to_base32(1234, true), true)"),
+	'1234|1234', 'not preloaded: text forms work');
+foreach my $call ('to_uuid(5)', "from_uuid('$uuid')", 'to_ulid(5)', "from_ulid('$ulid')")
+{
+	$node->refuses("SELECT snowflake.$call", { sqlstate => '55000', message => 'snowflake must be loaded when the server starts' },
+		"not preloaded: $call", 'later');
+}
+
+done_testing();
