@@ -1,0 +1,197 @@
+-- The fleet: one row, and the one lock that everything here takes first.
+
+CREATE SCHEMA snowflake_fleet;
+COMMENT ON SCHEMA snowflake_fleet IS
+  'Control database of a fleet of servers that mint snowflake ids';
+
+CREATE TABLE snowflake_fleet.fleet (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  id bigint NOT NULL CHECK (id > 0),
+  founded timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+  era bigint NOT NULL,
+  newest bigint NOT NULL DEFAULT 0,
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),
+  skew_ms bigint NOT NULL CHECK (skew_ms > 0),
+  halted boolean NOT NULL DEFAULT false,
+  heard_era bigint NOT NULL DEFAULT 0,
+  seal bigint,
+  system_identifier bigint NOT NULL,
+  timeline integer NOT NULL,
+  database oid NOT NULL
+);
+COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; to be changed by the functions only';
+COMMENT ON COLUMN snowflake_fleet.fleet.id IS 'Drawn at random; servers remember it';
+COMMENT ON COLUMN snowflake_fleet.fleet.era IS
+  'When the fleet was made or last recovered: ms since 1970, times 2^20, and 20 random bits';
+COMMENT ON COLUMN snowflake_fleet.fleet.newest IS 'Number of the newest answer of the era';
+COMMENT ON COLUMN snowflake_fleet.fleet.longest_ms IS
+  'No grant is longer: the longest snowflake.lease and snowflake.max_lead, in ms';
+COMMENT ON COLUMN snowflake_fleet.fleet.skew_ms IS
+  'How far a server''s clock may be ahead of this database''s, in ms';
+COMMENT ON COLUMN snowflake_fleet.fleet.halted IS
+  'A server knew more than this database: nothing is granted before recovered()';
+COMMENT ON COLUMN snowflake_fleet.fleet.heard_era IS 'The newest era that a server has named';
+COMMENT ON COLUMN snowflake_fleet.fleet.seal IS
+  'Layout, tick and epoch, packed: that of the first server that asked, and then of all';
+COMMENT ON COLUMN snowflake_fleet.fleet.timeline IS
+  'With system_identifier and database: where answers were last given';
+
+-- A dump of the control database carries the fleet. Restored elsewhere, it waits for recovered().
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_extension
+              WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN
+    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.fleet', '');
+  END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_fleet.to_ms(at timestamptz) RETURNS bigint
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  AS $$ SELECT pg_catalog.floor(pg_catalog.date_part('epoch', at)
+          OPERATOR(pg_catalog.*) 1000)::bigint $$;
+COMMENT ON FUNCTION snowflake_fleet.to_ms(timestamptz) IS 'Milliseconds since 1970';
+
+CREATE FUNCTION snowflake_fleet.from_ms(ms bigint) RETURNS timestamptz
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  AS $$ SELECT pg_catalog.to_timestamp(
+          ms::double precision OPERATOR(pg_catalog./) 1000) $$;
+COMMENT ON FUNCTION snowflake_fleet.from_ms(bigint) IS 'The time of milliseconds since 1970';
+
+CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint
+  LANGUAGE sql VOLATILE PARALLEL SAFE
+  AS $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(
+          pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint
+          OPERATOR(pg_catalog.+) 1 $$;
+COMMENT ON FUNCTION snowflake_fleet.random_number() IS '1 to 2^48, from a cryptographic source';
+
+CREATE FUNCTION snowflake_fleet.era_at(now_ms bigint, salt bigint) RETURNS bigint
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  AS $$ SELECT (now_ms OPERATOR(pg_catalog.<<) 20)
+               OPERATOR(pg_catalog.|) (salt OPERATOR(pg_catalog.&) 1048575) $$;
+COMMENT ON FUNCTION snowflake_fleet.era_at(bigint, bigint) IS
+  'The era that begins at a time: eras are in the order of the recoveries that begin them';
+
+-- Timeline from the WAL, not from the control file: that has the old one for a while after a
+-- promotion.
+CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
+                                            OUT database oid)
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') THEN
+    SELECT s.system_identifier INTO system_identifier FROM pg_catalog.pg_control_system() AS s;
+  ELSE
+    system_identifier := 0;  -- a managed service: the timeline is what there is
+  END IF;
+  timeline := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
+  SELECT d.oid INTO database FROM pg_catalog.pg_database AS d WHERE d.datname = current_database();
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
+  'What changes when this database is restored, recovered, promoted or copied';
+
+CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour',
+                                             max_lead interval DEFAULT '1 minute',
+                                             max_skew interval DEFAULT '10 seconds')
+  RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  lease_ms bigint := floor(extract(epoch FROM lease) * 1000);
+  lead_ms bigint := floor(extract(epoch FROM max_lead) * 1000);
+  skew_ms bigint := floor(extract(epoch FROM max_skew) * 1000);
+  id bigint;
+BEGIN
+  IF lease IS NULL OR max_lead IS NULL OR max_skew IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+      MESSAGE = 'lease, max_lead and max_skew must not be null',
+      HINT = 'Leave out what is to have its default.';
+  END IF;
+  IF lease_ms NOT BETWEEN 1000 AND 3600000 OR lead_ms NOT BETWEEN 0 AND 60000 OR
+     skew_ms < 1 OR skew_ms * 3 >= lease_ms THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'lease, max_lead or max_skew is out of range',
+      DETAIL = format('lease is %s (1 second to 1 hour), max_lead %s (0 to 1 minute), max_skew %s '
+                      '(less than a third of the lease).', lease, max_lead, max_skew),
+      HINT = 'Give the longest that any server of the fleet will use.';
+  END IF;
+  INSERT INTO snowflake_fleet.fleet (id, era, longest_ms, skew_ms, system_identifier, timeline, database)
+  SELECT snowflake_fleet.random_number(),
+         snowflake_fleet.era_at(snowflake_fleet.to_ms(clock_timestamp()), snowflake_fleet.random_number()),
+         lease_ms + lead_ms, skew_ms, w.system_identifier, w.timeline, w.database
+    FROM snowflake_fleet.whereabouts() AS w
+  ON CONFLICT (one) DO NOTHING
+  RETURNING fleet.id INTO id;
+  IF id IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+      MESSAGE = 'the fleet exists',
+      DETAIL = 'A longer lease than was promised would outlast a recovery of this database.',
+      HINT = 'A shorter lease is a matter of the server''s setting "snowflake.lease".';
+  END IF;
+  RETURN id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
+  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use, '
+  'for ever; enroll() does it with the defaults. Returns the fleet''s number';
+
+-- Every function begins with it: READ COMMITTED, because what was decided while this waits for the
+-- lock has to be seen.
+CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  fleet snowflake_fleet.fleet;
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction',
+      MESSAGE = 'the control database is a standby',
+      HINT = 'Connect to its primary server: list all hosts and add target_session_attrs=read-write '
+             'to "snowflake.fleet".';
+  END IF;
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
+      MESSAGE = 'leases are decided in READ COMMITTED transactions only',
+      DETAIL = format('This transaction is %s.', upper(current_setting('transaction_isolation'))),
+      HINT = 'Set "default_transaction_isolation" to "read committed" for the server''s role.';
+  END IF;
+  SELECT f.* INTO fleet FROM snowflake_fleet.fleet AS f FOR UPDATE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'there is no fleet yet',
+      HINT = 'Make it with snowflake_fleet.enroll() or snowflake_fleet.create_fleet().';
+  END IF;
+  RETURN fleet;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Takes the one lock on the fleet; returns its row';
+
+-- A grant that a crash of this database forgets would be granted again.
+CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+  IF pg_catalog.current_setting('fsync') OPERATOR(pg_catalog.=) 'off' OR
+     pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the control database could forget what it grants',
+      DETAIL = pg_catalog.format('"fsync" is %s, "synchronous_commit" is %s.',
+                 pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit')),
+      HINT = 'Turn both on in the control database.';
+  END IF;
+  -- With synchronous standbys they have it as well. Not a SET clause of a function: that would be
+  -- undone before the commit.
+  IF pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=)
+     ANY (ARRAY['local', 'remote_write']) THEN
+    PERFORM pg_catalog.set_config('synchronous_commit', 'on', true);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.require_durability() IS
+  'Refuses to go on where a commit may be lost; asks for synchronous replication';
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;

@@ -1,0 +1,516 @@
+-- Regions and their leases. decide() is a transcription of src/core/lease_control.hpp, which is where
+-- the reasons are; a test replays the same requests through both.
+
+CREATE TABLE snowflake_fleet.region (
+  region integer PRIMARY KEY CHECK (region >= 0),
+  floor_ms bigint NOT NULL DEFAULT 0,
+  until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),
+  incarnation bigint NOT NULL DEFAULT 0,
+  grant_number bigint NOT NULL DEFAULT 0,
+  nonce bigint NOT NULL DEFAULT 0,
+  server text REFERENCES snowflake_fleet.server,
+  given_back boolean NOT NULL DEFAULT false,
+  since timestamptz,
+  heard timestamptz,
+  clock_offset_ms bigint
+);
+COMMENT ON TABLE snowflake_fleet.region IS
+  'Who may mint ids of a region: none of a time before floor_ms, none of until_ms or later';
+COMMENT ON COLUMN snowflake_fleet.region.floor_ms IS 'In ms since 1970; only rises';
+COMMENT ON COLUMN snowflake_fleet.region.until_ms IS
+  'In ms since 1970; the next holder begins there. Only rises, but when the region is given back';
+COMMENT ON COLUMN snowflake_fleet.region.incarnation IS
+  'The holder: one life of a server, drawn at random; 0: nobody';
+COMMENT ON COLUMN snowflake_fleet.region.server IS 'The holder''s server, or the last one''s';
+COMMENT ON COLUMN snowflake_fleet.region.clock_offset_ms IS
+  'Clock of the server less that of this database at the last exchange, less what that took';
+
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_extension
+              WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN
+    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.region', '');
+  END IF;
+END
+$$;
+
+-- struct LeaseRequest, struct LeaseAnswer
+CREATE TYPE snowflake_fleet.request AS (
+  call text, server text, incarnation bigint, era bigint, newest bigint, nonce bigint, acked bigint,
+  clock_ms bigint, length_ms bigint, region integer, grant_number bigint, highest_ms bigint);
+COMMENT ON TYPE snowflake_fleet.request IS 'What a server asks: acquire, renew or give_back';
+
+CREATE TYPE snowflake_fleet.answer AS (
+  verdict text, fleet bigint, era bigint, number bigint, region integer, grant_number bigint,
+  floor_ms bigint, until_ms bigint, clock_ms bigint, detail text);
+COMMENT ON TYPE snowflake_fleet.answer IS
+  'What it is told: granted, given_back, lost, full, halted or clock_ahead';
+
+CREATE FUNCTION snowflake_fleet.evict_region(number integer) RETURNS void
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  AS $$ UPDATE snowflake_fleet.region SET incarnation = 0, given_back = false
+         WHERE region.region OPERATOR(pg_catalog.=) number $$;
+COMMENT ON FUNCTION snowflake_fleet.evict_region(integer) IS 'Ends the holder''s lease';
+
+CREATE FUNCTION snowflake_fleet.recover_fleet(now_ms bigint, salt bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  fleet snowflake_fleet.fleet;
+BEGIN
+  SELECT f.* INTO STRICT fleet FROM snowflake_fleet.fleet AS f;
+  PERFORM snowflake_fleet.evict_region(r.region) FROM snowflake_fleet.region AS r;
+  UPDATE snowflake_fleet.region AS r
+     SET floor_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms),
+         until_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms);
+  UPDATE snowflake_fleet.fleet AS f
+     SET era = greatest(snowflake_fleet.era_at(now_ms, salt), greatest(f.era, f.heard_era) + 1),
+         halted = false;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.recover_fleet(bigint, bigint) IS
+  'Ends all incarnations and raises every floor above all that may have been granted';
+
+CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT CASE WHEN r.given_back THEN r.until_ms OPERATOR(pg_catalog.-) 10000
+                    ELSE r.until_ms END $$;
+COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS
+  'From when on (in ms since 1970) the region may be granted to somebody else';
+
+-- The caller holds the lock on the fleet and commits what this leaves.
+CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint)
+  RETURNS snowflake_fleet.answer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  fleet snowflake_fleet.fleet;
+  held snowflake_fleet.region;
+  answer snowflake_fleet.answer;
+  earlier bigint := least(request.clock_ms, now_ms);
+  anew boolean := false;
+BEGIN
+  UPDATE snowflake_fleet.fleet AS f
+     SET heard_era = greatest(f.heard_era, request.era),
+         halted = f.halted OR request.era > f.era OR (request.era = f.era AND request.newest > f.newest)
+  RETURNING f.* INTO STRICT fleet;
+  answer.fleet := fleet.id;
+  answer.era := fleet.era;
+  answer.number := 0;
+  answer.region := -1;
+  answer.grant_number := 0;
+  answer.floor_ms := 0;
+  answer.until_ms := 0;
+  answer.clock_ms := now_ms;
+  IF fleet.halted THEN
+    answer.verdict := 'halted';
+    RETURN answer;
+  END IF;
+  IF NOT (request.era <> 0 AND request.era < fleet.era) AND
+     request.call <> 'give_back' AND request.clock_ms - now_ms > fleet.skew_ms THEN
+    answer.verdict := 'clock_ahead';
+    RETURN answer;
+  END IF;
+
+  UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest INTO answer.number;
+  answer.verdict := 'lost';
+  IF request.era <> 0 AND request.era < fleet.era THEN
+    RETURN answer;
+  END IF;
+
+  SELECT r.* INTO held FROM snowflake_fleet.region AS r
+   WHERE r.incarnation = request.incarnation AND r.incarnation <> 0 AND r.server = request.server
+     AND (request.call = 'acquire' OR r.region = request.region)
+   ORDER BY r.region LIMIT 1;
+
+  IF request.call = 'give_back' THEN
+    IF held.region IS NULL OR held.grant_number <> request.grant_number THEN
+      RETURN answer;
+    END IF;
+    held.floor_ms := greatest(held.floor_ms, least(request.highest_ms, held.until_ms));
+    UPDATE snowflake_fleet.region AS r
+       SET floor_ms = held.floor_ms, until_ms = held.floor_ms, incarnation = 0, given_back = true
+     WHERE r.region = held.region;
+    answer.verdict := 'given_back';
+    RETURN answer;
+  END IF;
+
+  IF request.call = 'renew' THEN
+    IF held.region IS NULL OR
+       (request.acked <> 0 AND held.nonce <> request.acked AND held.nonce <> request.nonce) THEN
+      RETURN answer;
+    END IF;
+  ELSE
+    anew := true;
+    IF held.region IS NULL THEN
+      SELECT r.* INTO held FROM snowflake_fleet.region AS r
+       WHERE snowflake_fleet.free_from(r) <= now_ms AND r.given_back AND r.server = request.server
+         AND r.until_ms <= earlier
+       ORDER BY r.grant_number DESC, r.region LIMIT 1;
+      IF NOT FOUND THEN
+        SELECT r.* INTO held FROM snowflake_fleet.region AS r
+         WHERE snowflake_fleet.free_from(r) <= now_ms
+         ORDER BY r.until_ms, r.region LIMIT 1;
+      END IF;
+      IF NOT FOUND THEN
+        SELECT min(snowflake_fleet.free_from(r)) INTO answer.until_ms FROM snowflake_fleet.region AS r;
+        answer.verdict := 'full';
+        RETURN answer;
+      END IF;
+      held.floor_ms := greatest(held.floor_ms, held.until_ms);
+      held.until_ms := held.floor_ms;
+      held.incarnation := request.incarnation;
+      held.server := request.server;
+      held.given_back := false;
+      held.since := snowflake_fleet.from_ms(now_ms);
+    END IF;
+  END IF;
+
+  held.until_ms := greatest(held.until_ms,
+                            earlier + greatest(0, least(request.length_ms, fleet.longest_ms)));
+  held.nonce := request.nonce;
+  IF anew THEN
+    held.grant_number := answer.number;
+  END IF;
+  UPDATE snowflake_fleet.region AS r
+     SET floor_ms = held.floor_ms, until_ms = held.until_ms, incarnation = held.incarnation,
+         grant_number = held.grant_number, nonce = held.nonce, server = held.server,
+         given_back = held.given_back, since = held.since
+   WHERE r.region = held.region;
+  answer.verdict := 'granted';
+  answer.region := held.region;
+  answer.grant_number := held.grant_number;
+  answer.floor_ms := held.floor_ms;
+  answer.until_ms := held.until_ms;
+  RETURN answer;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
+  'Answers a request as of a time in ms since 1970; the three functions below check who asks';
+
+-- Who holds what until when, for an error that a server's users will read.
+CREATE FUNCTION snowflake_fleet.holders() RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT string_agg(format('%s %s until %s', r.region,
+           CASE WHEN r.incarnation <> 0 THEN 'held by ' || quote_ident(r.server)
+                WHEN r.server IS NULL THEN 'kept'
+                ELSE 'last held by ' || quote_ident(r.server) END,
+           to_char(snowflake_fleet.from_ms(r.until_ms), 'YYYY-MM-DD HH24:MI:SSOF')), ', '
+           ORDER BY r.until_ms, r.region)
+    FROM (SELECT * FROM snowflake_fleet.region ORDER BY until_ms, region LIMIT 8) AS r
+$$;
+COMMENT ON FUNCTION snowflake_fleet.holders() IS 'The regions that get free first, as text';
+
+-- What the three functions have in common: who asks, where, and whether an answer could last.
+CREATE FUNCTION snowflake_fleet.ask(request snowflake_fleet.request, fleet bigint, seal bigint)
+  RETURNS snowflake_fleet.answer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  own snowflake_fleet.fleet;
+  place record;
+  answer snowflake_fleet.answer;
+  arrived bigint := snowflake_fleet.to_ms(clock_timestamp());
+  now_ms bigint;
+BEGIN
+  IF request.incarnation IS NULL OR request.era IS NULL OR request.newest IS NULL OR
+     request.nonce IS NULL OR request.acked IS NULL OR request.clock_ms IS NULL OR
+     request.length_ms IS NULL OR request.region IS NULL OR request.grant_number IS NULL OR
+     request.highest_ms IS NULL OR fleet IS NULL OR seal IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+      MESSAGE = format('no argument of %s() may be null', request.call),
+      HINT = 'These functions are for the servers'' own use.';
+  END IF;
+  IF request.incarnation < 1 OR request.era < 0 OR request.newest < 0 OR request.nonce < 0 OR
+     request.acked < 0 OR request.clock_ms NOT BETWEEN 0 AND 8796093022207 OR
+     request.highest_ms NOT BETWEEN 0 AND 8796093022207 OR request.era > 9223372036854775000 OR
+     request.length_ms NOT BETWEEN 0 AND 8796093022207 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('an argument of %s() is out of range', request.call),
+      DETAIL = 'Times are milliseconds since 1970, below 2^43; an incarnation is positive.',
+      HINT = 'These functions are for the servers'' own use.';
+  END IF;
+  request.server := snowflake_fleet.speaker();
+  PERFORM snowflake_fleet.require_durability();
+  own := snowflake_fleet.lock_fleet();
+  now_ms := snowflake_fleet.to_ms(clock_timestamp());
+
+  IF fleet <> 0 AND fleet <> own.id THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'this is the control database of another fleet',
+      DETAIL = format('The server belongs to fleet %s, this is %s.', fleet, own.id),
+      HINT = 'Correct "snowflake.fleet" of the server.';
+  END IF;
+  IF own.seal IS NULL AND request.call = 'acquire' THEN
+    PERFORM snowflake_fleet.adopt_layout(seal);
+    own.seal := seal;
+  END IF;
+  IF own.seal IS DISTINCT FROM seal THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the server''s layout is not the fleet''s',
+      DETAIL = format('The fleet has %s, the server %s.', snowflake_fleet.layout_text(own.seal),
+                      snowflake_fleet.layout_text(seal)),
+      HINT = 'Correct "snowflake.layout", "snowflake.tick" and "snowflake.epoch" of the server.';
+  END IF;
+  IF request.call <> 'acquire' AND
+     NOT EXISTS (SELECT FROM snowflake_fleet.region AS r WHERE r.region = request.region) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('there is no region %s', request.region),
+      HINT = 'These functions are for the servers'' own use.';
+  END IF;
+  UPDATE snowflake_fleet.server AS s SET heard = clock_timestamp() WHERE s.name = request.server;
+
+  SELECT * INTO STRICT place FROM snowflake_fleet.whereabouts();
+  IF (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM
+     (own.system_identifier, own.timeline, own.database) THEN
+    answer.verdict := 'halted';
+    answer.fleet := own.id;
+    answer.clock_ms := now_ms;
+    answer.detail := format('It was recovered, promoted or copied: timeline %s of system %s, database %s, '
+      'was timeline %s of system %s, database %s.', place.timeline, place.system_identifier, place.database,
+      own.timeline, own.system_identifier, own.database);
+    RETURN answer;
+  END IF;
+
+  answer := snowflake_fleet.decide(request, now_ms);
+  UPDATE snowflake_fleet.region AS r
+     SET heard = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived
+   WHERE answer.verdict = 'granted' AND r.region = answer.region;
+  answer.detail := CASE answer.verdict
+    WHEN 'full' THEN format('Regions: %s.', coalesce(snowflake_fleet.holders(), 'none'))
+    WHEN 'halted' THEN 'A server knows of newer grants: the control database is an older copy of itself.'
+    WHEN 'clock_ahead' THEN format('The server''s clock is %s ms ahead of the control database''s.',
+                                   request.clock_ms - now_ms)
+    WHEN 'lost' THEN CASE WHEN request.era <> 0 AND request.era < own.era
+                          THEN 'The control database was recovered.'
+                          ELSE 'The lease was ended, or renewed by a copy of this server''s memory.' END
+    END;
+  IF answer.verdict NOT IN ('granted', 'full') OR request.call = 'acquire' THEN
+    RAISE LOG 'snowflake_fleet: % of server % (incarnation %): %, region %, until %',
+      request.call, quote_ident(request.server), request.incarnation, answer.verdict,
+      greatest(answer.region, request.region), snowflake_fleet.from_ms(answer.until_ms);
+  END IF;
+  RETURN answer;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.ask(snowflake_fleet.request, bigint, bigint) IS
+  'Checks who asks and where, and decides';
+
+-- Layouts, as src/core/seal.hpp packs them: epoch 41, time 6, region 5, shard 5, sequence 5, tick 2.
+CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE WHEN seal IS NULL THEN 'none yet' ELSE
+    format('%s/%s%s/%s of %s ms since %s', seal >> 17 & 63,
+           CASE WHEN seal >> 12 & 31 <> 0 THEN format('%s+', seal >> 12 & 31) END,
+           seal >> 7 & 31, seal >> 2 & 31, (ARRAY[1, 10, 100, 1000])[(seal & 3) + 1],
+           to_char(snowflake_fleet.from_ms(seal >> 23 & 2199023255551) AT TIME ZONE 'UTC',
+                   'YYYY-MM-DD HH24:MI:SS.MS'))
+    END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS 'A packed layout, for people';
+
+CREATE FUNCTION snowflake_fleet.adopt_layout(seal bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  region_bits integer := (seal >> 12 & 31)::integer;
+BEGIN
+  IF seal >> 17 & 63 NOT BETWEEN 20 AND 53 OR region_bits > 24 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('%s is no layout', seal),
+      HINT = 'These functions are for the servers'' own use.';
+  END IF;
+  UPDATE snowflake_fleet.fleet AS f SET seal = adopt_layout.seal;
+  -- More than a thousand servers and spares nobody has.
+  INSERT INTO snowflake_fleet.region (region) SELECT generate_series(0, (1 << least(region_bits, 10)) - 1);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.adopt_layout(bigint) IS
+  'Makes the layout of the first server that of the fleet, with 2^region_bits regions, 1024 at most';
+
+-- For the servers. SECURITY DEFINER, because nobody but these functions writes the tables.
+
+CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, era bigint, newest bigint,
+                                        nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
+                                        seal bigint)
+  RETURNS snowflake_fleet.answer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RETURN snowflake_fleet.ask(ROW('acquire', NULL, incarnation, era, newest, nonce, acked, clock_ms,
+                                 length_ms, -1, 0, 0)::snowflake_fleet.request, fleet, seal);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.acquire(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
+  'For a server''s worker: a free region, or the one that the incarnation has';
+
+CREATE FUNCTION snowflake_fleet.renew(fleet bigint, incarnation bigint, era bigint, newest bigint,
+                                      nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
+                                      seal bigint, region integer)
+  RETURNS snowflake_fleet.answer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RETURN snowflake_fleet.ask(ROW('renew', NULL, incarnation, era, newest, nonce, acked, clock_ms,
+                                 length_ms, region, 0, 0)::snowflake_fleet.request, fleet, seal);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.renew(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer) IS
+  'For a server''s worker: more time for the region that the incarnation has';
+
+CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, era bigint, newest bigint,
+                                          seal bigint, region integer, grant_number bigint,
+                                          highest_ms bigint)
+  RETURNS snowflake_fleet.answer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RETURN snowflake_fleet.ask(ROW('give_back', NULL, incarnation, era, newest, 0, 0, 0, 0, region,
+                                 grant_number, highest_ms)::snowflake_fleet.request, fleet, seal);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.give_back(bigint, bigint, bigint, bigint, bigint, integer, bigint, bigint) IS
+  'For a server''s worker: it issues no id of the region of highest_ms or later';
+
+-- For the operator.
+
+CREATE FUNCTION snowflake_fleet.evict(region integer) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  held snowflake_fleet.region;
+BEGIN
+  IF region IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'region must not be null',
+      HINT = 'The view snowflake_fleet.regions has them all.';
+  END IF;
+  PERFORM snowflake_fleet.lock_fleet();
+  SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = evict.region;
+  IF held.incarnation IS NULL OR held.incarnation = 0 THEN
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+      MESSAGE = format('nobody holds region %s', region),
+      HINT = 'The view snowflake_fleet.regions has those that somebody holds.';
+  END IF;
+  PERFORM snowflake_fleet.end_lease(held);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.evict(integer) IS
+  'Ends the lease of a region: it is not renewed, and free once its time is past. The holder may '
+  'mint until then or until it hears of it, and takes another region';
+
+CREATE FUNCTION snowflake_fleet.end_lease(held snowflake_fleet.region) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM snowflake_fleet.evict_region(held.region);
+  RAISE LOG 'snowflake_fleet: server % (incarnation %) is evicted from region %, which is free at %',
+    quote_ident(held.server), held.incarnation, held.region, snowflake_fleet.from_ms(held.until_ms);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS 'Evicts a holder, and logs it';
+
+CREATE FUNCTION snowflake_fleet.recovered(now timestamptz) RETURNS timestamptz
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  own snowflake_fleet.fleet;
+  resumes timestamptz;
+BEGIN
+  IF now IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'now must not be null',
+      HINT = 'Give the time from a clock that you trust, with its time zone.';
+  END IF;
+  PERFORM snowflake_fleet.require_durability();
+  own := snowflake_fleet.lock_fleet();
+  IF NOT isfinite(now) OR
+     abs(extract(epoch FROM now - clock_timestamp())) * 1000 > own.skew_ms THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'the control database''s clock does not agree',
+      DETAIL = format('It shows %s, you say %s; %s ms may be between.', clock_timestamp(), now, own.skew_ms),
+      HINT = 'Correct the one that is wrong.';
+  END IF;
+  PERFORM snowflake_fleet.recover_fleet(snowflake_fleet.to_ms(now), snowflake_fleet.random_number());
+  UPDATE snowflake_fleet.fleet AS f
+     SET system_identifier = w.system_identifier, timeline = w.timeline, database = w.database
+    FROM snowflake_fleet.whereabouts() AS w;
+  SELECT snowflake_fleet.from_ms(min(r.floor_ms)) INTO resumes FROM snowflake_fleet.region AS r;
+  RAISE LOG 'snowflake_fleet: recovered; ids of new leases begin at %', resumes;
+  RETURN resumes;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.recovered(timestamptz) IS
+  'After this database was recovered to an earlier time, or failed over to a standby that may lack '
+  'something: ends all leases. `now` is the time by a clock that the operator trusts. Returns when '
+  'ids of new leases begin; servers may mint to the end of the leases that they have';
+
+CREATE FUNCTION snowflake_fleet.nothing_lost() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  own snowflake_fleet.fleet;
+BEGIN
+  PERFORM snowflake_fleet.require_durability();
+  own := snowflake_fleet.lock_fleet();
+  IF own.halted THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'something was lost',
+      DETAIL = 'A server has named a grant that this database does not know.',
+      HINT = 'Run snowflake_fleet.recovered(now).';
+  END IF;
+  UPDATE snowflake_fleet.fleet AS f
+     SET system_identifier = w.system_identifier, timeline = w.timeline, database = w.database
+    FROM snowflake_fleet.whereabouts() AS w;
+  RAISE LOG 'snowflake_fleet: an operator says that nothing was lost; leases go on';
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.nothing_lost() IS
+  'After a switch-over, a failover to a standby that was synchronous, or pg_upgrade: leases go on. '
+  'Where a grant was lost after all, two servers may mint the same ids: in doubt, recovered()';
+
+-- Views
+
+CREATE VIEW snowflake_fleet.regions AS
+  SELECT r.region,
+         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0 THEN r.server END AS holder,
+         CASE WHEN r.until_ms OPERATOR(pg_catalog.>) 0 THEN snowflake_fleet.from_ms(r.until_ms) END AS until,
+         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0 THEN r.since END AS since,
+         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0 THEN r.heard END AS heard,
+         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0
+              THEN pg_catalog.make_interval(secs =>
+                     r.clock_offset_ms::double precision OPERATOR(pg_catalog./) 1000) END AS clock_offset,
+         snowflake_fleet.free_from(r.*) OPERATOR(pg_catalog.<=)
+           snowflake_fleet.to_ms(pg_catalog.clock_timestamp()) AS free
+    FROM snowflake_fleet.region AS r;
+COMMENT ON VIEW snowflake_fleet.regions IS
+  'Regions: who holds each, until when and since when; when the holder was last heard of, how far its '
+  'clock was ahead then; whether the region can be granted to somebody else';
+
+CREATE VIEW snowflake_fleet.servers AS
+  SELECT s.name AS server, s.enrolled, s.retired, s.heard,
+         ARRAY(SELECT r.region FROM snowflake_fleet.region AS r
+                WHERE r.server OPERATOR(pg_catalog.=) s.name
+                  AND r.incarnation OPERATOR(pg_catalog.<>) 0 ORDER BY r.region) AS regions
+    FROM snowflake_fleet.server AS s;
+COMMENT ON VIEW snowflake_fleet.servers IS
+  'Servers: when each was enrolled, retired, last heard of; the regions that it and its clones hold';
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_fleet TO pg_monitor;
+GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
+  snowflake_fleet.free_from(snowflake_fleet.region) TO pg_monitor;

@@ -1,0 +1,11 @@
+-- Without an extension, where no files can be installed on the server:
+--
+--   psql -f fleet/snowflake_fleet.sql
+--
+-- As the role that is to own the fleet; it needs CREATE on the database, and CREATEROLE to enroll().
+\set ON_ERROR_STOP on
+BEGIN;
+\ir parts/fleet.sql
+\ir parts/servers.sql
+\ir parts/leases.sql
+COMMIT;

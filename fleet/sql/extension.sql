@@ -1,0 +1,61 @@
+-- What CREATE EXTENSION makes, what a dump carries, and who may do what.
+SET client_min_messages = warning;
+CREATE EXTENSION snowflake_fleet;
+SELECT member
+  FROM pg_depend, pg_describe_object(classid, objid, 0) AS member
+ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_fleet')
+   AND classid <> 'pg_type'::regclass
+ ORDER BY member COLLATE "C";
+SELECT extversion, extrelocatable, extconfig::regclass[] AS dumped, nspname
+  FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_fleet';
+
+-- Labels. Whatever runs with the owner's rights has a search path of its own
+SELECT p.proname AS function, provolatile AS volatile, proparallel AS parallel, prosecdef AS definer,
+       proconfig AS config, l.lanname AS language
+  FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+ WHERE pronamespace = 'snowflake_fleet'::regnamespace ORDER BY p.proname COLLATE "C";
+SELECT count(*) AS definers_without_a_path FROM pg_proc
+ WHERE pronamespace = 'snowflake_fleet'::regnamespace AND prosecdef
+   AND coalesce(array_to_string(proconfig, ','), '') <> 'search_path=pg_catalog, pg_temp';
+
+-- Every object and every argument has a name and a meaning
+SELECT pg_describe_object(classid, objid, 0) AS uncommented
+  FROM pg_depend
+ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_fleet')
+   AND (classid <> 'pg_type'::regclass OR
+        EXISTS (SELECT FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid
+                 WHERE t.oid = objid AND c.relkind = 'c'))
+   AND coalesce(obj_description(objid, classid::regclass::name), '') = '';
+SELECT count(*) AS arguments_without_a_name FROM pg_proc
+ WHERE pronamespace = 'snowflake_fleet'::regnamespace AND pronargs > 0 AND proargnames IS NULL;
+
+-- Nothing of it is for everybody
+SELECT p.oid::regprocedure AS open_to_public FROM pg_proc p
+ WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE');
+SELECT c.oid::regclass AS open_to_public FROM pg_class c
+ WHERE relnamespace = 'snowflake_fleet'::regnamespace AND relkind IN ('r', 'v', 'S')
+   AND has_table_privilege('public', c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER');
+SELECT has_schema_privilege('public', 'snowflake_fleet', 'USAGE, CREATE') AS open_to_public;
+
+-- The fleet's limits, once
+SELECT snowflake_fleet.create_fleet(lease => '2 hours');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake_fleet.create_fleet(lease => '10 s');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake_fleet.create_fleet(max_lead => NULL);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '100 ms', max_skew => '3 s') > 0 AS made;
+SELECT snowflake_fleet.create_fleet();
+\echo SQLSTATE :SQLSTATE
+SELECT longest_ms, skew_ms, halted, seal, timeline,
+       abs(era / 1048576 - extract(epoch FROM now()) * 1000) < 60000 AS era FROM snowflake_fleet.fleet;
+
+-- It goes as it came
+DROP EXTENSION snowflake_fleet CASCADE;
+SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_fleet';
+CREATE SCHEMA snowflake_fleet;
+CREATE EXTENSION snowflake_fleet;
+\echo SQLSTATE :SQLSTATE
+DROP SCHEMA snowflake_fleet;

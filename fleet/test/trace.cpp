@@ -1,0 +1,117 @@
+// Random requests and what src/core/lease_control.hpp decides, one line each, for the SQL functions
+// to decide the same: trace SEED STEPS. Times are near each other, so that the edges meet.
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "core/lease_control.hpp"
+
+namespace {
+
+using namespace snowflake;
+
+std::mt19937_64 engine;
+int64_t below(int64_t end) {
+  return static_cast<int64_t>(engine() % static_cast<uint64_t>(end));
+}
+bool percent(int64_t chance) {
+  return below(100) < chance;
+}
+
+constexpr const char* kCalls[] = {"acquire", "renew", "give_back"};
+constexpr const char* kVerdicts[] = {"granted", "given_back", "lost",
+                                     "full",    "halted",     "clock_ahead"};
+constexpr int64_t kStart = 1'900'000'000'000;
+
+FleetState fleet;
+std::vector<LeasedRegion> regions;
+std::vector<LeaseRequest> asked;
+int64_t now;
+
+void reset() {
+  fleet = {era_at(kStart, below(1 << 20)), below(3), 1 + below(60'000), 1 + below(5'000), false, 0};
+  regions.assign(static_cast<size_t>(1 + below(4)), LeasedRegion{0, 0, 0, 0, 0, -1, false});
+  asked.clear();
+  now = kStart + below(1000);
+  std::printf("reset\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%zu\n", fleet.era,
+              fleet.newest, fleet.longest_ms, fleet.skew_ms, regions.size());
+}
+
+LeaseRequest random_request() {
+  // One that was made before, as it was or a little different, or one for a region as it is.
+  LeaseRequest request{};
+  if (!asked.empty() && percent(60)) request = asked[static_cast<size_t>(below(std::ssize(asked)))];
+  if (asked.empty() || percent(40)) request.incarnation = 1 + below(6);
+  if (asked.empty() || percent(60)) request.call = static_cast<LeaseCall>(below(3));
+  if (percent(40)) {
+    const LeasedRegion& region = regions[static_cast<size_t>(below(std::ssize(regions)))];
+    request.region = static_cast<int32_t>(&region - regions.data());
+    request.incarnation = region.incarnation == 0 ? 1 : region.incarnation;
+    request.server = region.server < 0 ? 0 : region.server;
+    request.grant = region.grant;
+    request.acked = region.nonce;
+    request.highest_ms = region.floor_ms + below(70'000) - 5'000;
+  }
+  if (percent(30)) request.server = static_cast<int32_t>(below(3));
+  if (percent(20)) request.region = static_cast<int32_t>(below(std::ssize(regions)));
+  if (percent(20)) request.grant = below(fleet.newest + 2);
+  if (percent(20)) request.acked = below(5);
+  if (percent(50)) request.nonce = 1 + below(5);
+  if (percent(10)) request.highest_ms = kStart + below(70'000);
+  request.era = percent(70) ? fleet.era : percent(80) ? 0 : fleet.era + below(3) - 1;
+  request.newest = below(1000) < 995 ? below(fleet.newest + 1) : fleet.newest + 1;
+  request.clock_ms = now + (percent(80) ? below(500) - 250 : below(20'000) - 10'000);
+  request.length_ms = below(70'000);
+  request.highest_ms = std::max<int64_t>(0, request.highest_ms);
+  return request;
+}
+
+void print_state() {
+  std::printf("\t%d,%" PRId64 ",%" PRId64 ",%" PRId64, fleet.halted, fleet.era, fleet.newest,
+              fleet.heard_era);
+  for (const LeasedRegion& r : regions)
+    std::printf(";%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d", r.floor_ms,
+                r.until_ms, r.incarnation, r.grant, r.nonce, r.server, r.given_back);
+  std::printf("\n");
+}
+
+void step() {
+  now += percent(10) ? below(30'000) : below(500);
+  if (percent(3)) {
+    const int64_t salt = 1 + below(1 << 20);
+    recovered(fleet, regions, now, salt);
+    std::printf("recovered\t%" PRId64 "\t%" PRId64, now, salt);
+    return print_state();
+  }
+  if (percent(3)) {
+    const int64_t region = below(std::ssize(regions));
+    evict(regions[static_cast<size_t>(region)]);
+    std::printf("evict\t%" PRId64, region);
+    return print_state();
+  }
+  const LeaseRequest q = random_request();
+  if (asked.size() < 30) asked.push_back(q);
+  const LeaseAnswer a = decide(fleet, regions, q, now);
+  std::printf("ask\t%s\t%d\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64
+              "\t%" PRId64 "\t%" PRId64 "\t%d\t%" PRId64 "\t%" PRId64 "\t%" PRId64,
+              kCalls[static_cast<int>(q.call)], q.server, q.incarnation, q.era, q.newest, q.nonce,
+              q.acked, q.clock_ms, q.length_ms, q.region, q.grant, q.highest_ms, now);
+  std::printf("\t%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
+              kVerdicts[static_cast<int>(a.verdict)], a.era, a.number, a.region, a.grant,
+              a.floor_ms, a.until_ms, a.clock_ms);
+  print_state();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) return 2;
+  engine.seed(std::strtoull(arguments[1], nullptr, 0));
+  const int64_t steps = std::strtoll(arguments[2], nullptr, 0);
+  for (int64_t i = 0; i < steps; ++i) {
+    if (i % 60 == 0) reset();
+    step();
+  }
+}

@@ -1,0 +1,113 @@
+// Leased regions: what a server and the control database of its fleet say to each other.
+//
+// A lease says: the holder issues no id of the region of a time before `floor`, nor of `until` or
+// later. It is a second high-water mark, kept elsewhere: the next holder begins at `until`, so the
+// ids of two holders are disjoint whatever their clocks say and whoever still runs. Clocks decide
+// only how long somebody waits. Times are milliseconds since 1970.
+//
+// lease_control.hpp decides what the control database answers, lease_memory.hpp what a server makes
+// of it. The functions of the extension snowflake_fleet are a transcription of the former.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/layout.hpp"
+
+namespace snowflake {
+
+inline constexpr int64_t kShortestGrantMs = 10'000;
+inline constexpr int64_t kLongestLeaseMs = 3'600'000;
+
+// No region; regions are numbered from 0.
+inline constexpr int32_t kNoRegion = -1;
+
+enum class LeaseCall : uint8_t { acquire, renew, give_back };
+
+struct LeaseRequest {
+  LeaseCall call;
+  int32_t server;       // the login role that asks: the control database goes by its own records
+  int64_t incarnation;  // one life of a postmaster, drawn at random; never 0
+  int64_t era;          // of the newest answer that the server has, 0: it has none
+  int64_t newest;       // that answer's number
+  int64_t nonce;        // drawn anew after each answer, and sent until it is answered
+  int64_t acked;        // the nonce that was answered last, 0: this worker has had no answer yet
+  int64_t clock_ms;     // the server's clock when it sends this
+  int64_t length_ms;    // how long a grant is asked for: lease and lead
+  int32_t region;       // renew and give_back: which
+  int64_t grant;        // give_back: the grant that is given back
+  int64_t highest_ms;   // give_back: the highest limit, no id of it or later was issued
+};
+
+enum class LeaseVerdict : uint8_t {
+  granted,
+  given_back,
+  lost,         // evicted, or of an earlier era: the incarnation has ended
+  full,         // no region is free before `until_ms`
+  halted,       // the control database is behind, until an operator says recovered()
+  clock_ahead,  // the server's clock, by more than max_skew
+};
+
+struct LeaseAnswer {
+  LeaseCall call;
+  LeaseVerdict verdict;
+  int64_t incarnation;
+  int64_t era;
+  int64_t number;  // of the answer: rises within an era; 0 where nothing was decided
+  int32_t region;
+  int64_t grant;  // number of the answer that granted the region
+  int64_t floor_ms;
+  int64_t until_ms;
+  int64_t clock_ms;  // the control database's clock when it decided
+};
+
+// How long a grant an incarnation of this age asks for, without the lead: as long as it is old. A
+// server that does not stay up holds a few regions rather than all of them.
+constexpr int64_t grant_length(int64_t age_ms, int64_t lease_ms) noexcept {
+  return std::clamp(age_ms, std::min(kShortestGrantMs, lease_ms), lease_ms);
+}
+
+// How long after an exchange the next one is due.
+constexpr int64_t renew_after(int64_t length_ms) noexcept {
+  return length_ms / 3;
+}
+
+// How far the server's clock is ahead of the control database's (behind it where negative), as far
+// as that is certain: the answer's time lies between sending and receiving, however long it took.
+constexpr int64_t clocks_apart(int64_t sent_ms, int64_t control_ms, int64_t received_ms) noexcept {
+  if (control_ms < sent_ms) return sent_ms - control_ms;
+  if (control_ms > received_ms) return received_ms - control_ms;
+  return 0;
+}
+
+// The time up to which ids may be issued: what the mark covers and what the lease covers.
+constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
+  return std::min(mark_ms, until_ms);
+}
+
+// The first position that a limit in time does not allow, and the first that a floor allows: where
+// a time lies within a tick, neither side has that tick.
+constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
+  if (limit_ms <= layout.epoch_ms) return 0;
+  return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));
+}
+constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcept {
+  if (floor_ms <= layout.epoch_ms) return 0;
+  return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
+}
+
+// The time that a mark is raised to so that `position` is covered: a reserve beyond it, but never
+// above the lease, so that a wrong clock does not poison the mark. 0 where the lease does not cover
+// the position: then nothing is written, the lease is waited for.
+constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
+                                    int64_t until_ms) noexcept {
+  if (position >= position_below(layout, until_ms)) return 0;
+  const int64_t wanted = layout.ms_of_tick(layout.tick_of_position(position)) + reserve_ms;
+  return std::min(wanted, until_ms);
+}
+
+}  // namespace snowflake

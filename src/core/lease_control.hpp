@@ -1,0 +1,207 @@
+// The control side of leases: what the fleet's control database decides.
+//
+// Every function takes the fleet under its one lock and the control database's clock, and leaves
+// the rows as they are to be committed; an answer may be sent once the commit is durable.
+//
+// Invariants, per region:
+//  1. floor and until only rise (but that a region given back ends at its holder's highest limit),
+//     and floor <= until.
+//  2. A new holder's floor is at least every earlier holder's until or highest limit.
+#pragma once
+
+#include <span>
+
+#include "core/lease.hpp"
+
+namespace snowflake {
+
+struct LeasedRegion {
+  int64_t floor_ms;     // the holder issues nothing of an earlier time
+  int64_t until_ms;     // nor of this time or later
+  int64_t incarnation;  // the holder, 0: nobody
+  int64_t grant;        // number of the last grant
+  int64_t nonce;        // of the holder's last request
+  int32_t server;       // the last holder's server, -1: none yet
+  bool given_back;      // by that server, and not granted since
+};
+
+struct FleetState {
+  int64_t era;         // when the fleet was made or last recovered, see era_at()
+  int64_t newest;      // number of the newest answer
+  int64_t longest_ms;  // no grant is longer: the longest lease and lead
+  int64_t skew_ms;     // how far clocks may be apart
+  bool halted;         // found to be behind: nothing is decided until recovered()
+  int64_t heard_era;   // the newest era that a server has named
+};
+
+// Eras are in the order of the recoveries that begin them. So what an earlier recovery granted,
+// of which the database may have been robbed by the next one, is known to be over; two recoveries
+// in one instant differ by the salt, 20 random bits.
+constexpr int64_t era_at(int64_t now_ms, int64_t salt) noexcept {
+  return now_ms << 20 | (salt & 0xfffff);
+}
+
+namespace lease_detail {
+
+constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, LeaseVerdict verdict,
+                             int64_t clock_ms) noexcept {
+  return {request.call, verdict, request.incarnation, fleet.era, ++fleet.newest, kNoRegion, 0, 0, 0,
+          clock_ms};
+}
+
+constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
+                              LeaseVerdict verdict, int64_t clock_ms) noexcept {
+  return {request.call, verdict, request.incarnation, fleet.era, 0, kNoRegion, 0, 0, 0, clock_ms};
+}
+
+// Until when the holder may mint. The earlier clock counts: a clock that is ahead makes nobody wait
+// for it. A grant is never taken back by a later one.
+constexpr int64_t extended(const FleetState& fleet, const LeaseRequest& request, int64_t until_ms,
+                           int64_t clock_ms) noexcept {
+  const int64_t length = std::clamp<int64_t>(request.length_ms, 0, fleet.longest_ms);
+  return std::max(until_ms, std::min(request.clock_ms, clock_ms) + length);
+}
+
+constexpr LeaseAnswer grant(FleetState& fleet, LeasedRegion& region, int32_t number,
+                            const LeaseRequest& request, int64_t clock_ms, bool anew) noexcept {
+  LeaseAnswer result = answer(fleet, request, LeaseVerdict::granted, clock_ms);
+  region.until_ms = extended(fleet, request, region.until_ms, clock_ms);
+  region.nonce = request.nonce;
+  if (anew) region.grant = result.number;
+  result.region = number;
+  result.grant = region.grant;
+  result.floor_ms = region.floor_ms;
+  result.until_ms = region.until_ms;
+  return result;
+}
+
+// From when on the region may be granted. One that was given back may be ahead of the clock by its
+// holder's reserve; if it is by more, its holder's clock was wrong, and it is left alone.
+constexpr int64_t free_from(const LeasedRegion& region) noexcept {
+  return region.given_back ? region.until_ms - kShortestGrantMs : region.until_ms;
+}
+
+// The free region for a server: the one that it gave back last, if its ids can go on at once; else
+// the one that has been unused for longest.
+constexpr int32_t choose(std::span<const LeasedRegion> regions, const LeaseRequest& request,
+                         int64_t clock_ms) noexcept {
+  const int64_t earlier = std::min(request.clock_ms, clock_ms);
+  int32_t own = kNoRegion;
+  int32_t oldest = kNoRegion;
+  for (int32_t i = 0; i < static_cast<int32_t>(regions.size()); ++i) {
+    const LeasedRegion& region = regions[static_cast<size_t>(i)];
+    if (free_from(region) > clock_ms) continue;
+    if (region.given_back && region.server == request.server && region.until_ms <= earlier &&
+        (own == kNoRegion || region.grant > regions[static_cast<size_t>(own)].grant))
+      own = i;
+    if (oldest == kNoRegion || region.until_ms < regions[static_cast<size_t>(oldest)].until_ms)
+      oldest = i;
+  }
+  return own != kNoRegion ? own : oldest;
+}
+
+constexpr bool holds(const LeasedRegion& region, const LeaseRequest& request) noexcept {
+  return region.incarnation != 0 && region.incarnation == request.incarnation &&
+         region.server == request.server;
+}
+
+constexpr int32_t held_by(std::span<const LeasedRegion> regions,
+                          const LeaseRequest& request) noexcept {
+  for (int32_t i = 0; i < static_cast<int32_t>(regions.size()); ++i)
+    if (holds(regions[static_cast<size_t>(i)], request)) return i;
+  return kNoRegion;
+}
+
+constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions,
+                              const LeaseRequest& request, int64_t clock_ms) noexcept {
+  // Asked again, as the first answer may have been lost: the same region. The grant is a new one,
+  // so that what the incarnation may have sent to give the old one back has no effect.
+  int32_t number = held_by(regions, request);
+  if (number != kNoRegion)
+    return grant(fleet, regions[static_cast<size_t>(number)], number, request, clock_ms, true);
+
+  number = choose(regions, request, clock_ms);
+  if (number == kNoRegion) {
+    LeaseAnswer full = answer(fleet, request, LeaseVerdict::full, clock_ms);
+    for (const LeasedRegion& region : regions)
+      if (full.until_ms == 0 || free_from(region) < full.until_ms)
+        full.until_ms = free_from(region);
+    return full;
+  }
+  LeasedRegion& region = regions[static_cast<size_t>(number)];
+  region.floor_ms = region.until_ms = std::max(region.floor_ms, region.until_ms);
+  region.incarnation = request.incarnation;
+  region.server = request.server;
+  region.given_back = false;
+  return grant(fleet, region, number, request, clock_ms, true);
+}
+
+constexpr LeaseAnswer renew(FleetState& fleet, LeasedRegion& region, const LeaseRequest& request,
+                            int64_t clock_ms) noexcept {
+  // A nonce that is neither the last one answered nor the one now sent is somebody else's: a copy
+  // of this very incarnation, out of a memory snapshot of its machine, has renewed in between.
+  const bool copied =
+      request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;
+  if (!holds(region, request) || copied)
+    return answer(fleet, request, LeaseVerdict::lost, clock_ms);
+  return grant(fleet, region, request.region, request, clock_ms, false);
+}
+
+constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
+                                const LeaseRequest& request, int64_t clock_ms) noexcept {
+  if (!holds(region, request) || region.grant != request.grant)
+    return answer(fleet, request, LeaseVerdict::lost, clock_ms);
+  region.floor_ms = std::clamp(request.highest_ms, region.floor_ms, region.until_ms);
+  region.until_ms = region.floor_ms;
+  region.incarnation = 0;
+  region.given_back = true;
+  return answer(fleet, request, LeaseVerdict::given_back, clock_ms);
+}
+
+}  // namespace lease_detail
+
+// Answers a request. REQUIRES for renew and give_back: 0 <= request.region < regions.size().
+constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
+                             const LeaseRequest& request, int64_t clock_ms) noexcept {
+  // A server that has heard more than was ever said here: the control database was recovered to an
+  // earlier state, and nobody, also no server that comes new, may be told anything by it.
+  fleet.heard_era = std::max(fleet.heard_era, request.era);
+  if (request.era > fleet.era || (request.era == fleet.era && request.newest > fleet.newest))
+    fleet.halted = true;
+  if (fleet.halted) return lease_detail::refusal(fleet, request, LeaseVerdict::halted, clock_ms);
+  if (request.era != 0 && request.era < fleet.era)
+    return lease_detail::answer(fleet, request, LeaseVerdict::lost, clock_ms);
+  // That it is behind can only be told when the answer arrives: the request may have taken long.
+  if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
+    return lease_detail::refusal(fleet, request, LeaseVerdict::clock_ahead, clock_ms);
+  if (request.call == LeaseCall::acquire)
+    return lease_detail::acquire(fleet, regions, request, clock_ms);
+  LeasedRegion& region = regions[static_cast<size_t>(request.region)];
+  return request.call == LeaseCall::renew
+             ? lease_detail::renew(fleet, region, request, clock_ms)
+             : lease_detail::give_back(fleet, region, request, clock_ms);
+}
+
+// Ends the holder's lease. Nobody else gets the region before `until`: who was evicted may not
+// know.
+constexpr void evict(LeasedRegion& region) noexcept {
+  region.incarnation = 0;
+  region.given_back = false;
+}
+
+// What was decided after the moment that the control database was recovered to is lost: the new
+// floors are above all that may have been granted. REQUIRES that `now_ms` is not before any of
+// those grants by more than the clocks may be apart.
+constexpr void recovered(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
+                         int64_t salt) noexcept {
+  for (LeasedRegion& region : regions) {
+    evict(region);
+    region.floor_ms =
+        std::max({region.floor_ms, region.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms});
+    region.until_ms = region.floor_ms;
+  }
+  fleet.era = std::max(era_at(now_ms, salt), std::max(fleet.era, fleet.heard_era) + 1);
+  fleet.halted = false;
+}
+
+}  // namespace snowflake

@@ -1,0 +1,157 @@
+// The server side of leases: what an incarnation remembers, and what it makes of an answer.
+//
+// The memory is the postmaster's own: it outlives a crash of the server's processes, and is new in
+// a restart, a clone, a promoted standby. One worker writes it; whoever publishes a limit raises
+// `highest`, under the lock that the members name. Any of them may be killed between two stores and
+// leave the rest to a successor, so the region is stored last and forgotten first: without a region
+// nothing else here is acted on.
+//
+// Invariants
+//  1. While a region is held, every limit that was published is below or at `highest`, and
+//     floor <= highest <= until.
+//  2. A region is taken only when none is held and none is being given back.
+#pragma once
+
+#include <atomic>
+
+#include "core/lease.hpp"
+
+namespace snowflake {
+
+// What the memory says, read by the worker or under the lock.
+struct LeaseView {
+  int64_t incarnation;
+  int64_t era;
+  int64_t newest;
+  int32_t region;
+  int64_t grant;
+  int64_t floor_ms;
+  int64_t until_ms;
+  int64_t highest_ms;
+};
+
+// What an answer means for the incarnation that it reaches.
+enum class LeaseNews : uint8_t {
+  stale,       // of another incarnation, or not newer than what is known: ignored
+  taken,       // a region is granted: take()
+  extended,    // more time for the region that is held: extend()
+  given_back,  // the control database has it back
+  lost,        // the incarnation has ended: forget the limits, begin() a new one
+  full,        // ask again when a region gets free
+  refused,     // ask again later; an operator is needed
+  apart,       // the clocks are: nothing is taken from this answer
+};
+
+// `giving_back`: the worker has forgotten its region in order to give it back. REQUIRES: sent and
+// received are the server's clock at these moments.
+constexpr LeaseNews read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
+                                int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
+  if (answer.incarnation != mine.incarnation) return LeaseNews::stale;
+  if (answer.verdict == LeaseVerdict::halted || answer.verdict == LeaseVerdict::clock_ahead)
+    return LeaseNews::refused;
+  if (answer.era < mine.era || (answer.era == mine.era && answer.number <= mine.newest))
+    return LeaseNews::stale;
+  if (giving_back) {
+    // Whatever was asked before is of no interest any more.
+    return answer.call == LeaseCall::give_back ? LeaseNews::given_back : LeaseNews::stale;
+  }
+  // Given back by a worker that was killed: its successor has begun to acquire.
+  if (answer.call == LeaseCall::give_back) return LeaseNews::stale;
+  if (answer.verdict == LeaseVerdict::lost) return LeaseNews::lost;
+  if (answer.verdict == LeaseVerdict::full) return LeaseNews::full;
+  const int64_t apart = clocks_apart(sent_ms, answer.clock_ms, received_ms);
+  if (apart > skew_ms || apart < -skew_ms) return LeaseNews::apart;
+  if (mine.region != kNoRegion) {
+    // Another region, or the same with another floor, was granted to a request of long ago: the
+    // region was lost in between, and somebody else may have had it.
+    const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
+    return same ? LeaseNews::extended : LeaseNews::lost;
+  }
+  // A renewal was asked for a region that has been forgotten since.
+  return answer.call == LeaseCall::acquire ? LeaseNews::taken : LeaseNews::stale;
+}
+
+// Word: std::atomic, or what a test kills the writer with.
+template <template <class> class Word>
+class BasicLeaseMemory {
+ public:
+  LeaseView view() const noexcept {
+    // The region first: what it stands for was stored before.
+    const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
+    return {read(incarnation_), read(era_),   read(newest_), region,
+            read(grant_),       read(floor_), read(until_),  read(highest_)};
+  }
+
+  // A new incarnation, with nothing of an earlier one's; what it knows of the control database
+  // stays known. REQUIRES the lock and, in it, that all limits have been withdrawn before.
+  void begin(int64_t incarnation, int64_t era, int64_t newest) noexcept {
+    forget();
+    // Next, for the old one may still be told of a region that it had, and would have forgotten
+    // what it issued of it.
+    store(incarnation_, incarnation);
+    store(until_, 0);
+    store(floor_, 0);
+    store(highest_, 0);
+    store(grant_, 0);
+    note(era, newest);
+  }
+
+  // REQUIRES LeaseNews::taken.
+  void take(const LeaseAnswer& answer) noexcept {
+    note(answer.era, answer.number);
+    store(grant_, answer.grant);
+    store(floor_, answer.floor_ms);
+    store(until_, answer.until_ms);
+    raise_highest(answer.floor_ms);
+    region_after_.store(answer.region + 1, std::memory_order_release);
+  }
+
+  // REQUIRES LeaseNews::extended.
+  void extend(const LeaseAnswer& answer) noexcept {
+    note(answer.era, answer.number);
+    store(grant_, answer.grant);
+    store(until_, std::max(read(until_), answer.until_ms));
+  }
+
+  // An answer that changed nothing here, but is the newest.
+  void note(int64_t era, int64_t newest) noexcept {
+    // A worker killed in between must not leave a number that the era never had.
+    if (era != read(era_)) {
+      store(newest_, 0);
+      store(era_, era);
+    }
+    store(newest_, newest);
+  }
+
+  // REQUIRES the lock and, in it, that all limits have been withdrawn before: what view() says of
+  // `highest` then is what is given back.
+  void forget() noexcept { region_after_.store(0, std::memory_order_release); }
+
+  // Before a limit is published, of whatever database. REQUIRES the lock.
+  void raise_highest(int64_t limit_ms) noexcept {
+    if (limit_ms > read(highest_)) store(highest_, limit_ms);
+  }
+
+ private:
+  static int64_t read(const Word<int64_t>& word) noexcept {
+    return word.load(std::memory_order_relaxed);
+  }
+  static void store(Word<int64_t>& word, int64_t value) noexcept {
+    word.store(value, std::memory_order_relaxed);
+  }
+
+  Word<int64_t> incarnation_;
+  Word<int64_t> era_;
+  Word<int64_t> newest_;
+  Word<int64_t> region_after_;  // the region and 1: fresh memory holds none
+  Word<int64_t> grant_;
+  Word<int64_t> floor_;
+  Word<int64_t> until_;
+  Word<int64_t> highest_;
+};
+
+template <class T>
+using AtomicWord = std::atomic<T>;
+using LeaseMemory = BasicLeaseMemory<AtomicWord>;
+
+}  // namespace snowflake

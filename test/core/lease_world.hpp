@@ -1,0 +1,203 @@
+// A fleet in miniature: servers with databases, sessions and a worker each, a control database, and
+// everything that may happen to them, one step at a time. What is decided is the code under test;
+// the order of steps is what the glue has to follow. `Rules` takes single rules out, to show that
+// each is needed.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/lease_control.hpp"
+#include "core/lease_memory.hpp"
+#include "support.hpp"
+
+namespace snowflake {
+
+struct Rules {
+  bool reopen_at_highest = true;     // who attaches raises the words to the highest limit
+  bool reopen_at_mark = true;        // and to the mark
+  bool highest_before_limit = true;  // the highest limit is raised before a limit is published
+  bool highest_of_all = true;        // over all databases, not that of the one that published last
+  bool reader_checks = true;         // a limit is read, then the generation checked once more
+  bool own_limit = true;             // a claim is bounded by the session's copy, of its region
+  bool start_is_new = true;          // a start, a clone, a promotion is a new incarnation
+  bool forget_then_read = true;      // give back: withdraw and read the highest limit in one lock
+  bool forget_at_all = true;         // give back: forget the region before it is sent
+  bool lost_is_new = true;           // a region that was lost ends the incarnation
+  bool mark_below_until = true;      // no mark is written above `until`
+  bool observe_below_until = true;   // observe() beyond it is refused, not cut
+  bool commit_first = true;          // an answer is believed when the commit has been confirmed
+  bool identity_checked = true;      // timeline and system identifier
+  bool lease_checked = true;         // the limit is also the lease's
+};
+
+// A word whose writer may be killed: it counts the stores that are left to it, and drops the rest.
+struct Kill {
+  static inline int stores_left = -1;  // -1: nobody is about to be killed
+  static bool dead() { return stores_left == 0; }
+};
+template <class T>
+struct KillableWord {
+  T value{};
+  T load(std::memory_order) const { return value; }
+  void store(T next, std::memory_order) {
+    if (Kill::dead()) return;
+    if (Kill::stores_left > 0) --Kill::stores_left;
+    value = next;
+  }
+};
+using ModelMemory = BasicLeaseMemory<KillableWord>;
+
+inline constexpr int kShards = 2;
+inline constexpr int kDatabases = 2;
+inline constexpr int kSessions = 3;
+
+// What a backup, a standby or a crash finds.
+struct Durable {
+  std::array<int64_t, kDatabases> mark{};
+  std::array<uint64_t, kDatabases> observed{};  // promised by observe(): later positions are above
+};
+
+struct Session {
+  int database = 0;
+  bool attached = false;
+  uint32_t generation = 0;
+  int64_t incarnation = 0;
+  int32_t region = kNoRegion;
+  uint64_t limit = 0;
+  std::optional<uint64_t> read_limit;   // read, and not yet known to be of the generation
+  std::optional<int64_t> written_mark;  // flushed, and not yet published
+};
+
+// A database's shared memory.
+struct Slot {
+  std::array<uint64_t, kShards> words{};
+  uint32_t generation = 0;
+  uint64_t limit = 0;
+};
+
+struct Worker {
+  bool giving_back = false;
+  LeaseRequest back{};  // the request that gives back, sent until it is answered
+  int64_t nonce = 1;
+  int64_t acked = 0;
+};
+
+struct Server {
+  bool up = false;
+  int role = 0;  // the login role: a clone has its original's
+  int64_t clock_off = 0;
+  int64_t born = 0;
+  ModelMemory memory;
+  Durable disk;
+  std::array<Slot, kDatabases> slots{};
+  std::array<Session, kSessions> sessions{};
+  Worker worker;
+};
+
+struct Control {
+  FleetState fleet{};
+  std::vector<LeasedRegion> regions;
+};
+
+struct Asked {
+  size_t server;
+  LeaseRequest request;
+};
+// What an incarnation may issue of a region: positions from `floor_ms` to before `until_ms`.
+struct Grant {
+  int64_t incarnation;
+  int32_t region;
+  int64_t floor_ms;
+  int64_t until_ms;
+};
+struct Told {
+  size_t server;
+  int64_t sent_ms;
+  int64_t nonce;
+  LeaseAnswer answer;
+};
+
+class World {
+ public:
+  World(uint64_t number, const Rules& rules);
+
+  // Faults and work in random order; then no more faults, and everybody has to mint.
+  void run(int steps);
+  void settle();
+
+  const std::string& violation() const { return violation_; }
+  size_t ids() const { return ids_.size(); }
+  int count(const char* event) const {
+    const auto found = events_.find(event);
+    return found == events_.end() ? 0 : found->second;
+  }
+
+ private:
+  // lease_server_model.cpp: what a server does
+  int64_t clock(const Server& s) const { return now_ + s.clock_off; }
+  void start(Server& s, bool keep_memory);
+  void crash(Server& s);
+  void withdraw(Server& s);
+  void attach(Server& s, Session& session);
+  void read_limit(Server& s, Session& session);
+  void check_limit(Server& s, Session& session);
+  void write_mark(Server& s, Session& session);
+  void publish(Server& s, Session& session, bool interrupted);
+  bool claim(Server& s, Session& session);
+  void burst(Server& s, Session& session);
+  void observe(Server& s, Session& session);
+  void restore_database(Server& s);
+  void ask(size_t number);
+  void give_back(size_t number);
+  void hear(const Told& told);
+  void raise_words(Slot& slot, int64_t ms);
+  uint64_t next_position(const Server& s, const Session& session, int shard) const;
+
+  // lease_world_model.cpp: what happens to it
+  void step();
+  void step_server(size_t number);
+  void step_clock();
+  void decide_one(size_t index);
+  void fail_control();
+  void operate();
+  void recover();
+  void clone();
+  void backup(const Server& s);
+  void note_grant(const LeaseRequest& request, const LeaseAnswer& answer);
+  bool within_a_grant(const Session& session, uint64_t position) const;
+  int64_t draw() { return static_cast<int64_t>(random_.any() >> 2) + 1; }
+  void violate(const std::string& what) {
+    if (violation_.empty()) violation_ = what;
+  }
+  void happened(const char* event) { ++events_[event]; }
+
+  Random random_;
+  Rules rules_;
+  Layout layout_;
+  int64_t lease_ms_, lead_ms_, reserve_ms_, skew_ms_;
+  bool tame_;        // the control database's clock is right to within max_skew
+  bool recoveries_;  // it is recovered to earlier states; then its clock is right as well
+  int64_t now_;
+  int64_t control_off_ = 0;
+  std::vector<Server> servers_;
+  Control control_;
+  std::vector<Control> control_backups_;
+  bool control_moved_ = false;     // another timeline or system than that which the fleet knows
+  bool control_replaced_ = false;  // its files by older ones, which have no new timeline
+  std::vector<std::pair<int, Durable>> backups_;
+  std::vector<Asked> asked_;
+  std::vector<Told> told_;
+  std::unordered_set<uint64_t> ids_;
+  std::vector<Grant> grants_;  // all that were committed, also where the control database forgot
+  // Per incarnation: the last position of each database and shard.
+  std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
+  std::unordered_map<std::string, int> events_;
+  std::string violation_;
+};
+
+}  // namespace snowflake

@@ -1,0 +1,327 @@
+// What happens to the fleet: messages late, doubled, lost and overtaken; crashes, kills, clones,
+// clocks, operators, and a control database recovered to an earlier state.
+#include "lease_world.hpp"
+
+namespace snowflake {
+
+namespace {
+constexpr size_t kMostServers = 4;
+constexpr size_t kMostInFlight = 12;
+}  // namespace
+
+World::World(uint64_t number, const Rules& rules)
+    : random_(7'000'000 + number), rules_(rules), layout_(layout_from("30/3+1/1", 1000)) {
+  lease_ms_ = static_cast<int64_t>(random_.between(10, 60)) * 1000;
+  lead_ms_ = static_cast<int64_t>(random_.below(4)) * 1000;
+  reserve_ms_ = static_cast<int64_t>(random_.between(1, random_.percent(30) ? 60 : 8)) * 1000;
+  skew_ms_ = lease_ms_ / 4;
+  recoveries_ = random_.percent(50);
+  tame_ = recoveries_ || random_.percent(50);
+  now_ = layout_.epoch_ms + 10'000'000;
+
+  control_.fleet = {era_at(now_, draw()), 0, lease_ms_ + lead_ms_, skew_ms_, false, 0};
+  control_.regions.assign(random_.between(1, 4), LeasedRegion{0, 0, 0, 0, 0, -1, false});
+  control_backups_.push_back(control_);
+  servers_.resize(random_.between(2, 3));
+  backups_.push_back({0, Durable{}});
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    servers_[i].role = static_cast<int>(i);
+    start(servers_[i], false);
+  }
+  servers_.reserve(kMostServers);
+}
+
+void World::run(int steps) {
+  for (int i = 0; i < steps && violation_.empty(); ++i) step();
+  if (violation_.empty()) settle();
+}
+
+void World::step() {
+  switch (random_.below(32)) {
+    case 0:
+      step_clock();
+      break;
+    case 1:
+      now_ += static_cast<int64_t>(random_.below(random_.percent(10) ? 20'000 : 2500));
+      break;
+    case 2:
+      fail_control();
+      break;
+    case 3:
+      if (random_.percent(25)) operate();
+      break;
+    case 4:
+    case 5:
+    case 6:
+      if (!asked_.empty()) decide_one(random_.below(asked_.size()));
+      break;
+    case 7:
+    case 8:
+    case 9:
+      if (!told_.empty()) {
+        const size_t i = random_.below(told_.size());
+        const Told told = told_[i];
+        if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
+        // The worker may be killed at any store: then the postmaster starts everybody anew.
+        Server& s = servers_[told.server];
+        // Sessions may be in mid-extension when it arrives, and go on as soon as it has.
+        const bool crowded = s.up && random_.percent(30);
+        for (Session& session : s.sessions)
+          if (crowded && session.attached) write_mark(s, session);
+        Kill::stores_left = random_.percent(15) ? static_cast<int>(random_.below(8)) : -1;
+        hear(told);
+        const bool killed = Kill::dead();
+        Kill::stores_left = -1;
+        if (killed) crash(s);
+        for (Session& session : s.sessions)
+          if (crowded && random_.percent(30)) publish(s, session, false);
+      }
+      break;
+    case 10:
+      clone();
+      break;
+    default:
+      step_server(random_.below(servers_.size()));
+  }
+  while (asked_.size() > kMostInFlight) asked_.erase(asked_.begin());
+  while (told_.size() > kMostInFlight) told_.erase(told_.begin());
+}
+
+void World::step_server(size_t number) {
+  Server& s = servers_[number];
+  if (!s.up) {
+    if (random_.percent(20)) start(s, !rules_.start_is_new);
+    return;
+  }
+  if (s.memory.view().region == kNoRegion && random_.percent(20)) return ask(number);
+  Session& session = s.sessions[random_.below(kSessions)];
+  switch (random_.below(24)) {
+    case 0:
+      ask(number);
+      break;
+    case 1:
+      if (random_.percent(20)) crash(s);
+      break;
+    case 2:
+      if (random_.percent(5)) s.up = false;
+      break;
+    case 3:
+      if (random_.percent(30)) {
+        Kill::stores_left = random_.percent(20) ? static_cast<int>(random_.below(2)) : -1;
+        give_back(number);
+        const bool killed = Kill::dead();
+        Kill::stores_left = -1;
+        if (killed) crash(s);
+      }
+      break;
+    case 4:
+      if (s.worker.giving_back && random_.percent(20)) {
+        // The worker fails and is started again; its message is on its way.
+        s.worker = Worker{};
+        s.worker.nonce = draw();
+      } else if (random_.percent(20)) {
+        restore_database(s);
+      } else {
+        backup(s);
+      }
+      break;
+    case 5:
+      if (session.attached) observe(s, session);
+      break;
+    case 6:
+    case 7:
+      if (session.attached) read_limit(s, session);
+      break;
+    case 8:
+    case 9:
+      check_limit(s, session);
+      break;
+    case 10:
+    case 11:
+    case 12:
+      if (session.attached) write_mark(s, session);
+      break;
+    case 13:
+    case 14:
+    case 15:
+      publish(s, session, random_.percent(6));
+      break;
+    case 16:
+    case 17:
+      burst(s, session);
+      break;
+    default:
+      if (!session.attached)
+        attach(s, session);
+      else
+        claim(s, session);
+  }
+}
+
+void World::step_clock() {
+  Server& s = servers_[random_.below(servers_.size())];
+  const auto swing = static_cast<uint64_t>(random_.percent(30) ? 4 * lease_ms_ : 3000);
+  s.clock_off = random_.percent(30)
+                    ? 0
+                    : static_cast<int64_t>(random_.below(2 * swing)) - static_cast<int64_t>(swing);
+  const auto off = static_cast<uint64_t>(tame_ ? skew_ms_ / 2 : 3 * lease_ms_);
+  if (random_.percent(20))
+    control_off_ = static_cast<int64_t>(random_.below(2 * off + 1)) - static_cast<int64_t>(off);
+}
+
+void World::decide_one(size_t index) {
+  const Asked asked = asked_[index];
+  if (!random_.percent(15)) asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (random_.percent(5)) return;
+  if (control_moved_ && rules_.identity_checked) return;
+
+  Control next = control_;
+  const LeaseRequest& request = asked.request;
+  // Files put back in place have no new timeline. The first server that asks and has heard more
+  // finds out; that no other is faster is what is assumed here, and cannot be promised.
+  if (control_replaced_ && request.era <= next.fleet.era &&
+      (request.era < next.fleet.era || request.newest <= next.fleet.newest))
+    return;
+  LeaseAnswer answer = decide(next.fleet, next.regions, request, now_ + control_off_);
+  const bool committed = !random_.percent(8);
+  if (committed) control_ = next;
+  if (committed) note_grant(request, answer);
+  if (committed) control_replaced_ = false;
+  // Not committed, the answer has been seen all the same: rows come before the commit.
+  if ((committed || !rules_.commit_first) && !random_.percent(10))
+    told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
+  if (answer.verdict == LeaseVerdict::halted) happened("halted");
+}
+
+void World::note_grant(const LeaseRequest& request, const LeaseAnswer& answer) {
+  if (answer.verdict == LeaseVerdict::granted)
+    grants_.push_back({answer.incarnation, answer.region, answer.floor_ms, answer.until_ms});
+  if (answer.verdict != LeaseVerdict::given_back) return;
+  for (Grant& grant : grants_)
+    if (grant.incarnation == request.incarnation && grant.region == request.region)
+      grant.until_ms = std::min(grant.until_ms, request.highest_ms);
+}
+
+bool World::within_a_grant(const Session& session, uint64_t position) const {
+  for (const Grant& grant : grants_)
+    if (grant.incarnation == session.incarnation && grant.region == session.region &&
+        position >= position_from(layout_, grant.floor_ms) &&
+        position < position_below(layout_, grant.until_ms))
+      return true;
+  return false;
+}
+
+void World::fail_control() {
+  if (random_.percent(50)) {
+    control_backups_.push_back(control_);
+    if (control_backups_.size() > 4) control_backups_.erase(control_backups_.begin());
+    return;
+  }
+  if (!recoveries_ || !random_.percent(10)) return;
+  control_ = control_backups_[random_.below(control_backups_.size())];
+  (random_.percent(70) ? control_moved_ : control_replaced_) = true;
+  happened("control recovered");
+}
+
+void World::operate() {
+  if (random_.percent(40)) {
+    evict(control_.regions[random_.below(control_.regions.size())]);
+    happened("evicted");
+  } else {
+    recover();
+  }
+}
+
+void World::recover() {
+  if (!control_moved_ && !control_replaced_ && !control_.fleet.halted) return;
+  recovered(control_.fleet, control_.regions, ++now_, draw());
+  control_moved_ = control_replaced_ = false;
+}
+
+void World::backup(const Server& s) {
+  backups_.push_back({s.role, s.disk});
+  if (backups_.size() > 6) backups_.erase(backups_.begin());
+}
+
+// A copy out of a backup, or of a directory as it is now, beside the original.
+void World::clone() {
+  if (!random_.percent(10)) return;
+  const Server& original = servers_[random_.below(servers_.size())];
+  Server copy;
+  copy.role = original.role;
+  copy.disk = original.disk;
+  copy.memory = original.memory;
+  if (random_.percent(50)) {
+    const auto& old = backups_[random_.below(backups_.size())];
+    copy.role = old.first;
+    copy.disk = old.second;
+  }
+  copy.clock_off = original.clock_off;
+  size_t place = servers_.size();
+  if (place == kMostServers) {
+    place = random_.below(kMostServers);
+    servers_[place] = copy;
+  } else {
+    servers_.push_back(copy);
+  }
+  start(servers_[place], !rules_.start_is_new);
+  happened("clone");
+}
+
+void World::settle() {
+  // As many servers as there are regions, right clocks, and an operator who does his work.
+  const size_t regions = control_.regions.size();
+  while (servers_.size() > regions) servers_.pop_back();
+  asked_.clear();
+  told_.clear();
+  int64_t latest = now_;
+  if (!tame_)
+    for (const LeasedRegion& region : control_.regions) latest = std::max(latest, region.until_ms);
+  control_off_ = 0;
+  for (Server& s : servers_) {
+    s.clock_off = 0;
+    if (!s.up) start(s, false);
+    s.worker.giving_back = false;
+  }
+  recover();
+  // A lease and what clocks may be apart: after this every region is free or held by who mints.
+  const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
+  const size_t wanted = servers_.size() * kDatabases;
+  std::set<std::pair<size_t, int>> minted;
+  for (int round = 0; now_ < end && minted.size() < wanted && violation_.empty(); ++round) {
+    now_ += 1000;
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      Server& s = servers_[i];
+      if (round % 3 == 0 || s.memory.view().region == kNoRegion) {
+        ask(i);
+        const size_t before = told_.size();
+        while (!asked_.empty()) decide_one(asked_.size() - 1);
+        while (told_.size() > before) {
+          const Told told = told_.back();
+          told_.pop_back();
+          hear(told);
+        }
+      }
+      for (Session& session : s.sessions) {
+        for (int tries = 0; tries < 3; ++tries) {
+          if (session.attached &&
+              s.slots[static_cast<size_t>(session.database)].generation == session.generation) {
+            if (claim(s, session)) {
+              minted.insert({i, session.database});
+              break;
+            }
+            write_mark(s, session);
+            publish(s, session, false);
+          } else {
+            attach(s, session);
+          }
+        }
+      }
+    }
+  }
+  if (minted.size() < wanted && violation_.empty())
+    violate("not everybody mints again: " + std::to_string(minted.size()) + " of " +
+            std::to_string(wanted) + " databases");
+}
+
+}  // namespace snowflake
