@@ -142,7 +142,7 @@ BEGIN
     SELECT h.oid AS old, h.relkind, h.modulus, coalesce(h.shard, m.shard) AS shard, m.fdw, m.schema, m.relation,
            h.oid::regclass AS old_name
       FROM had AS h FULL JOIN mapped AS m ON m.shard = h.shard AND h.modulus = places
-     WHERE (h.srvname, h.schema, h.relation) IS DISTINCT FROM (m.fdw, m.schema, m.relation)
+     WHERE m.shard IS NULL OR (h.srvname, h.schema, h.relation) IS DISTINCT FROM (m.fdw, m.schema, m.relation)
      ORDER BY 1 NULLS LAST, shard
   LOOP
     IF wanted.old IS NOT NULL THEN
