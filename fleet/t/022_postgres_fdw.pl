@@ -29,7 +29,7 @@ $router->refuses("CALL snowflake_fleet.use_postgres_fdw($_->[0])", $_->[1], "not
   [ "'by_hash'", { sqlstate => 42809, message => 'by_hash is not partitioned by shard' } ],
   [ 'NULL', { sqlstate => 42809, message => 'null is not partitioned by shard' } ],
   [ "'with_key'", { sqlstate => 42809, message => 'with_key has a key', detail => 'no keys over foreign tables', hint => 'Drop' } ],
-  [ "'local'", { sqlstate => 42809, message => 'partition local_0 was not made by', detail => 'modulus 2', hint => 'Detach' } ],
+  [ "'local'", { sqlstate => 42809, message => 'partition public.local_0 was not made by', detail => 'modulus 2', hint => 'Detach' } ],
   [ "'users', 'public.users'", { sqlstate => 22023, message => '"public.users" names no table of a shard', hint => 'shard_%s' } ],
   [ "'users', 'users_%s'", { sqlstate => 22023, message => '"users_%s" names no table of a shard' } ];
 
