@@ -5,18 +5,32 @@
 CREATE TABLE snowflake_fleet.moving (
   shard integer PRIMARY KEY,
   schema name NOT NULL,
+  source text NOT NULL,
   publisher bigint NOT NULL,
   made boolean NOT NULL,
+  level timestamptz,
   began timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   arrived timestamptz
 );
 COMMENT ON TABLE snowflake_fleet.moving IS
   'On a target: shards that are on their way here, by the program snowflake-move-shard';
-COMMENT ON COLUMN snowflake_fleet.moving.publisher IS 'System identifier of the server that they come from';
+COMMENT ON COLUMN snowflake_fleet.moving.source IS
+  'Where they come from: the name in the map, or a connection string';
+COMMENT ON COLUMN snowflake_fleet.moving.publisher IS 'System identifier of that server';
+COMMENT ON COLUMN snowflake_fleet.moving.level IS 'When the target was last found level with the source';
 COMMENT ON COLUMN snowflake_fleet.moving.made IS
   'Whether the move made the schema; otherwise it was there, empty, and stays when the move is aborted';
 COMMENT ON COLUMN snowflake_fleet.moving.arrived IS
   'When the shard was said to be here: there is no way back but a move';
+
+-- A row that is written on the source and arrives on the target: all that was committed before it has
+-- arrived as well. Which is known at once, and by no feedback that may be late.
+CREATE TABLE snowflake_fleet.move_mark (
+  shard integer,
+  number bigint,
+  PRIMARY KEY (shard, number)
+);
+COMMENT ON TABLE snowflake_fleet.move_mark IS 'Replicated by snowflake-move-shard along with a shard''s tables';
 
 -- A writer that meets the fence has to begin its transaction anew, with the map as it is then. The
 -- SQLSTATE is that of a serialization failure, which applications and drivers retry.
@@ -46,7 +60,7 @@ COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Behind snowflake-move-sh
 -- Locks and fences in the caller's transaction. EXCLUSIVE waits for whoever has begun to write,
 -- prepared transactions among them: when it is had, they have committed or rolled back. Readers go on.
 -- The caller holds SHARE UPDATE EXCLUSIVE already, so that this does not wait for a vacuum.
-CREATE FUNCTION snowflake_fleet.fence(shard integer, schema name) RETURNS pg_lsn
+CREATE FUNCTION snowflake_fleet.fence(shard integer, schema name) RETURNS void
   LANGUAGE plpgsql VOLATILE
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -60,12 +74,10 @@ BEGIN
                    'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', this, shard);
     EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', this);
   END LOOP;
-  RETURN pg_current_wal_insert_lsn();
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence(integer, name) IS
-  'Behind snowflake-move-shard: refuses all writes to a shard''s tables from now on; returns the place '
-  'in the WAL behind the last one';
+  'Behind snowflake-move-shard: waits for the writers of a shard''s tables, and refuses all others from now on';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
   LANGUAGE sql STABLE STRICT
@@ -109,7 +121,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.shape_of(name) IS
   'Behind snowflake-move-shard: the same for schemas that are alike but for owners and privileges';
 
--- The state of sequences, to be set on the target: a table of one column, statements.
+-- The state of sequences, to be set on the target: statements of PL/pgSQL.
 CREATE FUNCTION snowflake_fleet.sequences_of(schema name) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -122,7 +134,7 @@ BEGIN
     SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
      WHERE nspname = schema AND relkind = 'S' ORDER BY c.oid
   LOOP
-    EXECUTE format('SELECT format(''SELECT pg_catalog.setval(%%L, %%s, %%L);'', %L, last_value, is_called) FROM %s', this, this)
+    EXECUTE format('SELECT format(''PERFORM pg_catalog.setval(%%L, %%s, %%L);'', %L, last_value, is_called) FROM %s', this, this)
        INTO statement;
     RETURN NEXT statement;
   END LOOP;

@@ -36,6 +36,9 @@ is($result{9}{refused}, 0, 'those of another shard met none at all');
 cmp_ok($result{$_}{after}, '>', 10, "writer $_ wrote on the target") foreach 1 .. 3;
 
 %rows = (%rows, %{ $result{$_}{rows} }) foreach 1 .. 3;
+my %minted;
+$minted{$_}++ foreach map { my $minted = $_->{minted}; map { ($_) x $minted->{$_} } keys %$minted } values %result;
+is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'no id twice over both servers');
 is($mover->differences($south, 5, \%rows), '', 'every row that was committed is there as it was last, none that was not');
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_5.users WHERE snowflake.shard_of(id) <> 5'), '0', 'in the schema that its id names');
 is($south->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM shard_5.users'), '2', 'minted on both servers');

@@ -76,6 +76,7 @@ my @own;
 my $n = 0;
 until (-e $stop)
 {
+	sleep 0.005;  # what arrives has one process to write it
 	my $name = "w${number}_" . ++$n;
 	my $id = commit("INSERT INTO shard_$shard.users (name) VALUES ('$name') RETURNING id");
 	print $log "insert $id $name $server\n";

@@ -34,16 +34,37 @@ sub _run
 	return { status => $run->full_result >> 8, output => $output };
 }
 
-# Runs the program and kills it as soon as it has said something.
-sub run_until
+# Starts the program; wait_for() returns when it has said something, or has ended.
+sub start
 {
-	my ($self, $pattern, @arguments) = @_;
-	my $output = '';
-	my $run = IPC::Run::start([ $self->command(@arguments) ], '<', \undef, '>&', \$output, IPC::Run::timeout(180));
-	$run->pump until $output =~ $pattern || !$run->pumpable;
-	$run->kill_kill(grace => 0) if $run->pumpable;
-	$run->finish if 0;
-	return $output;
+	my ($self, @arguments) = @_;
+	my $move = { output => '' };
+	$move->{run} = IPC::Run::start([ $self->command(@arguments) ], '<', \undef, '>&', \$move->{output}, IPC::Run::timeout(180));
+	return $move;
+}
+
+sub wait_for
+{
+	my ($self, $move, $pattern) = @_;
+	$move->{run}->pump while $move->{output} !~ $pattern && $move->{run}->pumpable;
+	$move->{output} =~ $pattern or croak "it never said $pattern: $move->{output}";
+	return;
+}
+
+sub finish
+{
+	my ($self, $move) = @_;
+	$move->{run}->finish;
+	return { status => $move->{run}->full_result >> 8, output => $move->{output} };
+}
+
+# As a machine that fails would: no time to clean up.
+sub kill_it
+{
+	my ($self, $move) = @_;
+	$move->{run}->signal('KILL');
+	eval { $move->{run}->finish };
+	return;
 }
 
 # What a move leaves behind on any server.
@@ -57,7 +78,8 @@ sub leftovers
 			SELECT 'slot ' || slot_name FROM pg_replication_slots UNION ALL
 			SELECT 'origin ' || roname FROM pg_replication_origin UNION ALL
 			SELECT 'trigger on ' || tgrelid::regclass FROM pg_trigger WHERE tgname = 'snowflake_move' UNION ALL
-			SELECT 'moving ' || shard FROM snowflake_fleet.moving
+			SELECT 'moving ' || shard FROM snowflake_fleet.moving UNION ALL
+			SELECT 'mark ' || shard FROM snowflake_fleet.move_mark
 			SQL
 		$found eq '' ? '' : $_->name . ": $found\n"
 	} $self->{fleet}->nodes;
@@ -117,7 +139,7 @@ sub result_of
 		if ($what eq 'error') { $result{errors} .= "$line\n"; next; }
 		$result{after}++ if $server eq 'b';
 		if ($what eq 'delete') { delete $result{rows}{$id}; $result{deleted}{$id} = 1; next; }
-		$result{duplicate} .= "$id " if $what eq 'insert' && exists $result{rows}{$id};
+		$result{minted}{$id}++ if $what eq 'insert';
 		$result{rows}{$id} = $name;
 	}
 	return \%result;
