@@ -91,7 +91,7 @@ DO $$
 DECLARE
   wrong timestamptz;
 BEGIN
-  FOREACH wrong IN ARRAY ARRAY['infinity', '-infinity', clock_timestamp() + '1 minute', clock_timestamp() - '1 minute'] LOOP
+  FOREACH wrong IN ARRAY ARRAY['infinity', '-infinity', clock_timestamp() + interval '1 minute', clock_timestamp() - interval '1 minute']::timestamptz[] LOOP
     BEGIN
       PERFORM snowflake_fleet.recovered(wrong);
       RAISE WARNING 'believed: %', wrong;

@@ -164,6 +164,18 @@ like($mover->run('--shard' => 5, '--to' => 'b')->{output}, qr/being moved by ano
 release();
 is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
 
+# A target that is behind does not take over.
+$mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
+hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
+$north->safe_psql('postgres', "INSERT INTO shard_6.users (name) SELECT 'behind' FROM generate_series(1, 10)");
+$move = $mover->start('--shard' => 6, '--to' => 'b');
+$mover->wait_for($move, qr/catching up/);
+sleep 2;
+is($fleet->control("SELECT snowflake_fleet.server_of_shard(6)"), 'a', 'a target that is behind does not take over');
+release();
+is($mover->finish($move)->{status}, 0, 'when it is level, it does');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name = 'behind'"), '10', 'with what was behind');
+
 # Altered meanwhile
 $mover->run('--shard' => 0, '--to' => 'b', '--until' => 'copied');
 $north->safe_psql('postgres', 'ALTER TABLE shard_0.users ADD COLUMN more text');

@@ -74,7 +74,8 @@ SF_SQL_FUNCTION(from_ulid) {
   if (parsed.error != UuidError::none) [[unlikely]] {
     char written[kUlidLength];
     write_ulid(read.value, written);
-    error_foreign_uuid("ULID", pnstrdup(written, kUlidLength), "snowflake.to_ulid(id)", parsed.error);
+    error_foreign_uuid("ULID", pnstrdup(written, kUlidLength), "snowflake.to_ulid(id)",
+                       parsed.error);
   }
   PG_RETURN_INT64(static_cast<int64_t>(parsed.id));
 }

@@ -11,7 +11,7 @@ use Carp;
 use FindBin;
 
 # The layout 41/5+8/10 since 2025, packed as src/core/seal.hpp does it.
-our $seal = (1735689600000 << 23) | (41 << 17) | (5 << 12) | (8 << 7) | (10 << 2);
+our $seal = unpack 'q', pack 'Q', (1735689600000 << 23) | (41 << 17) | (5 << 12) | (8 << 7) | (10 << 2);
 
 # A plain server, which keeps what it commits. %params: conf, and what init() takes.
 sub create
