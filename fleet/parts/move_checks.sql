@@ -65,6 +65,4 @@ COMMENT ON FUNCTION snowflake_fleet.immovable(name) IS
 
 REVOKE ALL ON FUNCTION snowflake_fleet.fence(integer, name), snowflake_fleet.unfence(name),
   snowflake_fleet.shape_of(name), snowflake_fleet.sequences_of(name), snowflake_fleet.greatest_id(name),
-  snowflake_fleet.immovable(name), snowflake_fleet.tables_of(name), snowflake_fleet.fenced(name) FROM PUBLIC;
--- Whoever may write to a table has to be told why he may not now.
-GRANT EXECUTE ON FUNCTION snowflake_fleet.refuse_write() TO PUBLIC;
+  snowflake_fleet.immovable(name), snowflake_fleet.tables_of(name), snowflake_fleet.fenced(name), snowflake_fleet.refuse_write() FROM PUBLIC;
