@@ -111,7 +111,9 @@ CALL is_past('110 ms');
 -- nothing is committed
 SET snowflake.commit_wait = on;
 SET snowflake.max_wait = '50ms';
+\set VERBOSITY terse
 SELECT mint_and_commit(178, 1);
+\set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 RESET snowflake.max_wait;
 SET snowflake.clock_error = '101ms';

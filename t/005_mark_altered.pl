@@ -9,8 +9,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# The clock is behind the true time, for statement_timeout's sake: see Snowflake::Clock.
-my $node = Snowflake::Node->create_running('main', clock => -3600, conf => 'snowflake.max_lead = 60s');
+my $node = Snowflake::Node->create_running('main', conf => 'snowflake.max_lead = 60s');
 $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;

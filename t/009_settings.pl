@@ -55,7 +55,10 @@ my %wrong = (
 	max_lead => [ '61s', $range ],
 	reserve => [ '1ms', $range ],
 	default_shard => [ 16777216, $range ],
-	max_wait => [ '3 apples', qr/invalid value for/ ]);
+	max_wait => [ '3 apples', qr/invalid value for/ ],
+	commit_wait => [ 'perhaps', qr/parameter .* requires a Boolean value/ ],
+	clock_error => [ '2min', $range ],
+	max_clock_error => [ -1, $range ]);
 foreach my $name (sort keys %wrong)
 {
 	my ($value, $why) = @{ $wrong{$name} };

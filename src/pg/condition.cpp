@@ -58,7 +58,7 @@ void look_at_mark(Condition& condition, Oid high_water) {
   const bool permanent = mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
   relation_close(mark, NoLock);
   if (!permanent)
-    set(condition, "the high-water mark would not survive a crash",
+    set(condition, "high-water mark not permanent",
         "Run ALTER SEQUENCE snowflake.high_water SET LOGGED.");
   const int64_t highest_ms = condition.state == nullptr
                                  ? 0
