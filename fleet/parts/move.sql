@@ -68,6 +68,9 @@ DECLARE
   tables CONSTANT text := string_agg(t::text, ', ') FROM snowflake_fleet.tables_of(schema) AS t;
   this regclass;
 BEGIN
+  IF tables IS NULL THEN
+    RETURN;
+  END IF;
   EXECUTE format('LOCK TABLE %s IN EXCLUSIVE MODE', tables);
   FOR this IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
     EXECUTE format('CREATE OR REPLACE TRIGGER snowflake_move BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
