@@ -109,6 +109,8 @@ aim("16 clients, $_: ids / `nextval` cache 1", '>=', 2.5,
   $samples->ratio('crowd', ["next_id, $_", 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']))
   for 'one shard', 'own shards';
 aim('fence of a shard of 200,000 rows that moves under load, ms', '<=', 50, $samples->of('move', 'move', 'ms, fence'));
+aim('a row by its id, written into the statement, 64 partitions `by_shard` / plain table, CPU', '<=', 1.15,
+  $samples->ratio('route', ['by_shard', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
 aim('a row by its id, 64 partitions `by_shard` / plain table, CPU by pgbench, custom plans', '<=', 1.15,
   $samples->ratio('route', ['by_shard', 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan']));
 for my $what ('call', 'statement') {
@@ -238,6 +240,10 @@ for my $way (['', 'loop'], [' by pgbench', 'pgbench']) {
 $text{move} = table(['', 'median, least and greatest'],
   map { [$_, spread($samples->of('move', 'move', $_))] }
     grep { my %runs = $samples->runs('move', 'move', $_); %runs } 'ms, fence', 'ms, writers waited', 'ms, writers were refused', 's, the whole move', 'rows inserted meanwhile');
+
+$text{route_constant} = table(['', 'id in the statement', 'of the plain table'],
+  map { [$table{$_}, spread($samples->of('route', $_, 'CPU ns, constant')), spread($samples->ratio('route', [$_, 'CPU ns, constant'], ['plain', 'CPU ns, constant']))] }
+    subjects('route', 'CPU ns, constant', @tables));
 
 # ---- crowds
 

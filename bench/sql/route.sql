@@ -38,6 +38,23 @@ SELECT format($f$
           FROM unnest(ARRAY['plain', 'by_shard', 'by_hash', 'by_list']) AS t
         UNION ALL SELECT 'nothing', 'found := wanted & 1;') AS f (name, statement) \gexec
 
+-- The same with the id written into the statement: pruned when it is planned, once.
+SELECT format($f$
+  CREATE FUNCTION fetch_one_%1$s(times integer) RETURNS bigint LANGUAGE plpgsql AS $$
+  DECLARE
+    began bigint := bench.cpu_ns();
+    wanted bigint := 1;
+    found integer;
+  BEGIN
+    FOR i IN 1 .. times LOOP
+      %2$s
+    END LOOP;
+    RETURN (bench.cpu_ns() - began) / times;
+  END $$ $f$, name, statement)
+  FROM (SELECT t, format('SELECT v INTO STRICT found FROM %s WHERE id = %s;', t, (SELECT min(id) FROM wanted))
+          FROM unnest(ARRAY['plain', 'by_shard', 'by_hash']) AS t
+        UNION ALL SELECT 'nothing', 'found := wanted & 1;') AS f (name, statement) \gexec
+
 DO $$
 DECLARE
   ids bigint[] := array_agg(id) FROM wanted;
@@ -57,6 +74,12 @@ BEGIN
       times := CASE WHEN what = 'by_list' THEN 1 ELSE 5 END;
       EXECUTE format('SELECT fetch_%s($1, $2)', what) INTO taken USING ids, times;
       INSERT INTO bench.sample VALUES (what, 'CPU ns, ' || mode, run, taken - empty);
+    END LOOP;
+    PERFORM set_config('plan_cache_mode', 'auto', false);
+    empty := fetch_one_nothing(20000);
+    FOREACH what IN ARRAY ARRAY['plain', 'by_shard', 'by_hash'] LOOP
+      EXECUTE format('SELECT fetch_one_%s(5000)', what) INTO taken;
+      INSERT INTO bench.sample VALUES (what, 'CPU ns, constant', run, taken - empty);
     END LOOP;
   END LOOP;
 END
