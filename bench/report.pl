@@ -245,6 +245,12 @@ $text{route_constant} = table(['', 'id in the statement', 'of the plain table'],
   map { [$table{$_}, spread($samples->of('route', $_, 'CPU ns, constant')), spread($samples->ratio('route', [$_, 'CPU ns, constant'], ['plain', 'CPU ns, constant']))] }
     subjects('route', 'CPU ns, constant', @tables));
 
+my @engines = ('direct, SELECT', 'postgres_fdw, SELECT', 'postgres_fdw, not pruned', 'direct, function', 'PL/Proxy, function', 'direct, INSERT', 'postgres_fdw, INSERT');
+$text{engines} = table(['', 'statements a second', 'of direct'],
+  map { my $direct = 'direct, ' . (/(function|INSERT)/ ? $1 : 'SELECT');
+    [$_, spread($samples->of('engines', $_, 'statements/s')), spread($samples->ratio('engines', [$_, 'statements/s'], [$direct, 'statements/s']))] }
+    subjects('engines', 'statements/s', @engines));
+
 # ---- crowds
 
 $text{sessions} = table(['', '1 session', '2 sessions', 'ratio', 'CPU ns a call, 1', 'and 2'],
