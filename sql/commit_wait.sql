@@ -68,6 +68,8 @@ SELECT count(*) > 0 AS looked FROM snowflake.shard_stats;
 SELECT mint_and_commit(173, 1);
 COMMIT;
 CALL is_past('110 ms');
+INSERT INTO committed VALUES ((snowflake.next_ids(171, 51000))[51000]), (snowflake.next_id(172)), (snowflake.next_id(173));
+CALL is_past('110 ms');
 -- ... and also those of a savepoint that was rolled back
 BEGIN;
 SAVEPOINT s;

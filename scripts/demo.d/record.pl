@@ -2,7 +2,7 @@
 #
 #   perl -I t/lib record.pl BINDIR DIRECTORY > recording.json
 #
-# Starts the server whose data is in DIRECTORY/data under a clock of its own (libfaketime), mints for four
+# Starts the server whose data is in DIRECTORY/data under a clock of its own (t/lib/Snowflake/Clock.pm), mints for four
 # shards, steps the clock, and reads the views five times a second. The server is left running.
 
 use strict;

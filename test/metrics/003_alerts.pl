@@ -23,7 +23,10 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	snowflake.clock_error = 1
 	CONF
 # And one whose layout ends in ten months: on 2059-11-04.
-my $old = Snowflake::Node->create_running('old', clock => 2_814_000_000 - time, conf => "snowflake.clock_error = 1\n");
+my $old = Snowflake::Node->create('old', conf => "snowflake.clock_error = 1\n");
+$old->clock->set(2_814_000_000 - time);
+$old->start;
+$old->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $_->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor') foreach $node, $old;
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
 

@@ -33,11 +33,13 @@ sub create
 	return $node;
 }
 
-# The same, started, with the extension in the database postgres.
+# The same, started, with the extension in the database postgres. %params: also clock, what to set it to.
 sub create_running
 {
 	my ($class, $name, %params) = @_;
+	my $clock = delete $params{clock} // 0;
 	my $node = $class->create($name, %params);
+	$node->clock->set($clock);
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 	return $node;

@@ -6,6 +6,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use Exporter qw(import);
+use File::Basename qw(basename);
 use HTTP::Tiny;
 use IO::Socket::INET;
 use JSON::PP;
@@ -46,7 +47,7 @@ sub free_port
 sub start_program
 {
 	my ($name, $environment, @command) = @_;
-	my $log = "$PostgreSQL::Test::Utils::log_path/$name.log";
+	my $log = "$PostgreSQL::Test::Utils::log_path/" . basename($0, '.pl') . "_$name.log";
 	my $pid = fork // die "fork: $!";
 	if ($pid == 0)
 	{
@@ -164,7 +165,7 @@ sub start_sql_exporter
 	my $connections = join "\n      - ", map { "postgres:///$_?host=" . $node->host . '&port=' . $node->port . '&user=monitor&sslmode=disable' }
 	  @databases ? @databases : 'postgres';
 	my $name = join '_', 'sql_exporter', @databases;
-	my $config = "$PostgreSQL::Test::Utils::tmp_check/$name.yaml";
+	my $config = PostgreSQL::Test::Utils::tempdir() . "/$name.yaml";
 	PostgreSQL::Test::Utils::append_to_file($config, adapted(monitoring_file('sql_exporter.yaml'),
 			qr{postgres:///app\?\S+}, $connections, qr/interval: 15s/, 'interval: 500ms'));
 	my $pid = start_program($name, {}, 'prometheus-sql-exporter', '-config.file', $config, '-web.listen-address', $url);
@@ -176,8 +177,7 @@ sub start_sql_exporter
 sub start_prometheus
 {
 	my ($config, $rules) = @_;
-	my $directory = "$PostgreSQL::Test::Utils::tmp_check/prometheus";
-	mkdir $directory or die "$directory: $!";
+	my $directory = PostgreSQL::Test::Utils::tempdir();
 	PostgreSQL::Test::Utils::append_to_file("$directory/prometheus.yml", $config);
 	PostgreSQL::Test::Utils::append_to_file("$directory/snowflake_rules.yml", $rules);
 	my $address = '127.0.0.1:' . free_port();
