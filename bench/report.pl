@@ -108,6 +108,11 @@ aim('two sessions, own shards: calls / one session', '>=', 1.9,
 aim("16 clients, $_: ids / `nextval` cache 1", '>=', 2.5,
   $samples->ratio('crowd', ["next_id, $_", 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']))
   for 'one shard', 'own shards';
+aim('fence of a shard of 200,000 rows that moves under load, ms', '<=', 50, $samples->of('move', 'move', 'ms, fence'));
+aim('a row by its id, written into the statement, 64 partitions `by_shard` / plain table, CPU', '<=', 1.15,
+  $samples->ratio('route', ['by_shard', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
+aim('a row by its id, 64 partitions `by_shard` / plain table, CPU by pgbench, custom plans', '<=', 1.15,
+  $samples->ratio('route', ['by_shard', 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan']));
 for my $what ('call', 'statement') {
   my ($ours) = $samples->of('first', 'next_id', "$what, us");
   my ($theirs) = $samples->of('first', 'nextval cache 1', "$what, us");
@@ -219,6 +224,32 @@ if ($samples->has('read')) {
   $text{index_saved} = sprintf '%.1f bytes a row (%.1f MiB)', $index / $rows, $index / 1048576;
   $text{column_saved} = sprintf '%.1f bytes a row', $column / $rows;
 }
+
+# ---- routing
+
+my @tables = ('plain', 'by_shard', 'by_hash', 'by_list');
+my %table = (plain => 'a plain table', by_shard => '64 partitions, `by_shard`', by_hash => "64 partitions, PostgreSQL's hash",
+  by_list => '64 partitions by `shard_of(id) % 64`: not pruned');
+for my $way (['', 'loop'], [' by pgbench', 'pgbench']) {
+  my @metrics = map {"CPU ns$way->[0], force_${_}_plan"} 'custom', 'generic';
+  $text{"route_$way->[1]"} = table(['', 'custom plans', 'of the plain table', 'generic plan', 'of the plain table'],
+    map { my $what = $_; [$table{$what}, map { (spread($samples->of('route', $what, $_)), spread($samples->ratio('route', [$what, $_], ['plain', $_]))) } @metrics] }
+      subjects('route', $metrics[0], @tables));
+}
+
+$text{move} = table(['', 'median, least and greatest'],
+  map { [$_, spread($samples->of('move', 'move', $_))] }
+    grep { my %runs = $samples->runs('move', 'move', $_); %runs } 'ms, fence', 'ms, writers waited', 'ms, writers were refused', 's, the whole move', 'rows inserted meanwhile');
+
+$text{route_constant} = table(['', 'id in the statement', 'of the plain table'],
+  map { [$table{$_}, spread($samples->of('route', $_, 'CPU ns, constant')), spread($samples->ratio('route', [$_, 'CPU ns, constant'], ['plain', 'CPU ns, constant']))] }
+    subjects('route', 'CPU ns, constant', @tables));
+
+my @engines = ('direct, SELECT', 'postgres_fdw, SELECT', 'postgres_fdw, not pruned', 'direct, function', 'PL/Proxy, function', 'direct, INSERT', 'postgres_fdw, INSERT');
+$text{engines} = table(['', 'statements a second', 'of direct'],
+  map { my $direct = 'direct, ' . (/(function|INSERT)/ ? $1 : 'SELECT');
+    [$_, spread($samples->of('engines', $_, 'statements/s')), spread($samples->ratio('engines', [$_, 'statements/s'], [$direct, 'statements/s']))] }
+    subjects('engines', 'statements/s', @engines));
 
 # ---- crowds
 

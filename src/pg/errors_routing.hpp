@@ -1,4 +1,4 @@
-// Errors of routing: partitions by shard, the trigger that sets ids, DROP EXTENSION.
+// Errors of routing: partitions by shard, the trigger that sets ids, DROP EXTENSION, Citus.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,9 @@ namespace snowflake::pg {
 
 // `tables`: names, separated by commas, of those that CASCADE would drop; `more`: how many others.
 [[noreturn]] void error_tables_partitioned(const char* tables, int more);
+
+// Citus is preloaded, and nothing distinguishes this node from the others.
+[[noreturn]] void error_node_without_place();
 
 [[noreturn]] void error_not_an_insert_trigger();
 [[noreturn]] void error_set_id_arguments(int count);

@@ -3,6 +3,7 @@
 #include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/errors.hpp"
+#include "pg/errors_routing.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/sequence_page.hpp"
@@ -222,6 +223,7 @@ bool is_ahead_of_clock(int64_t mark_ms) {
 void attach(WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
   if (shared_state == nullptr) error_not_preloaded();
+  if (owns_everything() && citus_is_preloaded()) error_node_without_place();
   look_at_clock();
 
   Relation mark = open_known_mark();

@@ -173,6 +173,10 @@ bool owns_everything() {
   return own_region == 0 && strcmp(owned_setting, "all") == 0;
 }
 
+bool citus_is_preloaded() {
+  return strstr(GetConfigOption("shared_preload_libraries", false, false), "citus") != nullptr;
+}
+
 void define_settings() {
   define_string("snowflake.layout",
                 "Sets the bits of an id: a preset or time/region+shard/sequence.",

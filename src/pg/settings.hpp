@@ -35,6 +35,9 @@ extern uint64_t reserve_ticks;
 // Neither region nor shards say that there may be other servers.
 bool owns_everything();
 
+// Citus evaluates defaults on whichever node its plan runs, so every node mints.
+bool citus_is_preloaded();
+
 // Defines the settings and checks what the configuration says of them. Raises an error, and so
 // stops the server start, where PostgreSQL itself would fall back to the default with a warning.
 void define_settings();

@@ -1,0 +1,253 @@
+-- The map: which server has the rows of which shard. The control database decides; every data server
+-- and router has a copy, so that routing asks nobody. A copy is replaced as a whole, by a newer one.
+
+CREATE TABLE snowflake_fleet.map_state (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  version bigint NOT NULL DEFAULT 0 CHECK (version >= 0),
+  is_copy boolean NOT NULL DEFAULT false,
+  changed timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
+);
+INSERT INTO snowflake_fleet.map_state DEFAULT VALUES;
+COMMENT ON TABLE snowflake_fleet.map_state IS 'One row; to be changed by the functions only';
+COMMENT ON COLUMN snowflake_fleet.map_state.version IS
+  'Rises with each change: ms since 1970 of the change, or one more than before. So a change after '
+  'a recovery of the control database is newer than those that were lost';
+COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'Whether the map came from elsewhere';
+COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'When this database last changed its map';
+
+CREATE TABLE snowflake_fleet.map_server (
+  name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
+  conninfo text NOT NULL
+);
+COMMENT ON TABLE snowflake_fleet.map_server IS
+  'Servers that have shards or a copy of the map; to be changed by the functions only';
+COMMENT ON COLUMN snowflake_fleet.map_server.conninfo IS
+  'Connection string of libpq, without a password: everybody may read it';
+
+CREATE TABLE snowflake_fleet.map_shard (
+  shard integer PRIMARY KEY CHECK (shard OPERATOR(pg_catalog.>=) 0),
+  server text NOT NULL REFERENCES snowflake_fleet.map_server
+);
+COMMENT ON TABLE snowflake_fleet.map_shard IS
+  'Which server has the rows of a shard; to be changed by the functions only';
+
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_extension
+              WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN
+    -- The one row of the state is made anew by CREATE EXTENSION: a dump replaces it.
+    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_server', '');
+    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_shard', '');
+  END IF;
+END
+$$;
+
+CREATE VIEW snowflake_fleet.map AS
+  SELECT m.shard, m.server, s.conninfo, v.version
+    FROM snowflake_fleet.map_shard AS m
+    JOIN snowflake_fleet.map_server AS s ON s.name OPERATOR(pg_catalog.=) m.server
+   CROSS JOIN snowflake_fleet.map_state AS v;
+COMMENT ON VIEW snowflake_fleet.map IS
+  'Which server has the rows of which shard, how to connect to it, and the version of all of it';
+
+CREATE FUNCTION snowflake_fleet.map_version() RETURNS bigint
+  LANGUAGE sql STABLE PARALLEL SAFE
+  AS $$ SELECT version FROM snowflake_fleet.map_state $$;
+COMMENT ON FUNCTION snowflake_fleet.map_version() IS
+  'Version of the map here: what was cached under another is to be read again';
+
+-- The rows of an id.
+
+CREATE FUNCTION snowflake_fleet.server_of_shard(shard integer) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+  found text := (SELECT m.server FROM snowflake_fleet.map_shard AS m
+                  WHERE m.shard OPERATOR(pg_catalog.=) server_of_shard.shard);
+BEGIN
+  IF found IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = pg_catalog.format('shard %s is not in the map', shard),
+      DETAIL = pg_catalog.format('The map of version %s says of no server that it has its rows.',
+                                 snowflake_fleet.map_version()),
+      HINT = 'Run snowflake_fleet.assign() in the control database.';
+  END IF;
+  RETURN found;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.server_of_shard(integer) IS
+  'Name of the server that has the rows of a shard; an error (55000) where the map does not say';
+
+CREATE FUNCTION snowflake_fleet.server_of(id bigint) RETURNS text
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+AS $$
+BEGIN
+  RETURN snowflake_fleet.server_of_shard(snowflake.shard_of(id));
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
+  'Name of the server that has the row of an id; needs extension snowflake in this database';
+
+-- For the operator, in the control database.
+
+-- Two changes at a time would have one version.
+CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state snowflake_fleet.map_state;
+  fresh bigint;
+BEGIN
+  SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
+  IF state.is_copy THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'this database has a copy of the map',
+      DETAIL = format('It is a copy of version %s, which another one would replace.', state.version),
+      HINT = 'Change the map in the control database.';
+  END IF;
+  fresh := greatest(state.version + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+  UPDATE snowflake_fleet.map_state SET version = fresh, changed = clock_timestamp();
+  PERFORM pg_notify('snowflake_map', fresh::text);
+  RETURN fresh;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.change_map() IS
+  'Gives the map a new version, which sessions that LISTEN snowflake_map are told; also to make a '
+  'recovered control database''s map newer than its copies';
+
+CREATE FUNCTION snowflake_fleet.set_server(name text, conninfo text) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  fresh bigint;
+BEGIN
+  IF set_server.name IS NULL OR set_server.conninfo IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+      MESSAGE = 'name and conninfo must not be null',
+      HINT = 'Give a name and a connection string, such as ''host=db1 dbname=app''.';
+  END IF;
+  IF octet_length(set_server.name) NOT BETWEEN 1 AND 50 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'a server''s name has 1 to 50 bytes',
+      DETAIL = format('This one has %s.', octet_length(set_server.name)),
+      HINT = 'Choose another name.';
+  END IF;
+  PERFORM FROM snowflake_fleet.options_of(set_server.conninfo) AS o WHERE o.option = 'password';
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'a connection string of the map has no password',
+      DETAIL = 'Everybody who may connect may read the map.',
+      HINT = 'Put the password into a passfile on the machine that connects.';
+  END IF;
+  fresh := snowflake_fleet.change_map();
+  INSERT INTO snowflake_fleet.map_server (name, conninfo) VALUES (set_server.name, set_server.conninfo)
+  ON CONFLICT (name) DO UPDATE SET conninfo = excluded.conninfo;
+  RETURN fresh;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.set_server(text, text) IS
+  'Puts a server into the map, or says how it is reached from now on; returns the map''s version';
+
+CREATE FUNCTION snowflake_fleet.drop_server(name text) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  fresh bigint := snowflake_fleet.change_map();
+  has bigint := count(*) FROM snowflake_fleet.map_shard AS m WHERE m.server = drop_server.name;
+BEGIN
+  IF has <> 0 THEN
+    RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
+      MESSAGE = format('server %s still has shards', quote_ident(drop_server.name)),
+      DETAIL = format('The map says that %s are there.', has),
+      HINT = 'Move them to other servers first.';
+  END IF;
+  DELETE FROM snowflake_fleet.map_server AS s WHERE s.name = drop_server.name;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+      MESSAGE = format('there is no server %s in the map', quote_ident(drop_server.name)),
+      HINT = 'The table snowflake_fleet.map_server has them all.';
+  END IF;
+  RETURN fresh;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.drop_server(text) IS
+  'Takes a server without shards out of the map; returns the map''s version';
+
+CREATE FUNCTION snowflake_fleet.check_server(server text) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM snowflake_fleet.map_server AS s WHERE s.name = server) OR server IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+      MESSAGE = format('there is no server %s in the map', coalesce(quote_ident(server), 'null')),
+      HINT = 'Put it there with snowflake_fleet.set_server().';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS 'Refuses a server that is not in the map';
+
+CREATE FUNCTION snowflake_fleet.assign(shards int4range, server text) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  fresh bigint := snowflake_fleet.change_map();
+  taken record;
+BEGIN
+  PERFORM snowflake_fleet.check_server(assign.server);
+  IF shards IS NULL OR isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0
+     OR upper(shards) > 16777216 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('shards %s are out of range', coalesce(shards::text, 'null')),
+      DETAIL = 'A layout has 16777216 shards at most.',
+      HINT = 'Give a range of shards, such as ''[0,16)''.';
+  END IF;
+  -- That the map changes does not move a row.
+  SELECT m.* INTO taken FROM snowflake_fleet.map_shard AS m
+   WHERE m.shard <@ shards AND m.server <> assign.server ORDER BY m.shard LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+      MESSAGE = format('shard %s has its rows on server %s', taken.shard, quote_ident(taken.server)),
+      DETAIL = 'They would not be found any more.',
+      HINT = 'Move it with the program snowflake-move-shard.';
+  END IF;
+  INSERT INTO snowflake_fleet.map_shard (shard, server)
+  SELECT shard, assign.server FROM generate_series(lower(shards), upper(shards) - 1) AS shard
+  ON CONFLICT (shard) DO NOTHING;
+  RETURN fresh;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.assign(int4range, text) IS
+  'Says that shards which had no rows anywhere are on a server; returns the map''s version';
+
+CREATE FUNCTION snowflake_fleet.move(shard integer, source text, target text) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  fresh bigint := snowflake_fleet.change_map();
+  found text := m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = move.shard;
+BEGIN
+  PERFORM snowflake_fleet.check_server(target);
+  IF found IS DISTINCT FROM source THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('shard %s is not on server %s', move.shard, coalesce(quote_ident(source), 'null')),
+      DETAIL = CASE WHEN found IS NULL THEN 'It is not in the map.'
+                    ELSE format('The map says that it is on server %s.', quote_ident(found)) END,
+      HINT = 'The view snowflake_fleet.map has what is.';
+  END IF;
+  UPDATE snowflake_fleet.map_shard AS m SET server = target WHERE m.shard = move.shard;
+  RETURN fresh;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.move(integer, text, text) IS
+  'Says that a shard is on another server than before. Its rows have to be there already: the '
+  'program snowflake-move-shard calls this at the right moment';

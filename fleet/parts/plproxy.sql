@@ -1,0 +1,98 @@
+-- PL/Proxy: the cluster functions that it asks, answered from the map.
+--
+-- A cluster has as many partitions as the layout has shards, in their order, so that RUN ON
+-- snowflake.shard_of(id) is the partition. Shards that are not in the map have a partition that
+-- nobody can connect to, and whose name says so; snowflake_fleet.run_on(id) refuses them properly.
+
+CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+  wanted integer := snowflake.shard_of(id);
+BEGIN
+  IF NOT EXISTS (SELECT FROM snowflake_fleet.map_shard AS m WHERE m.shard OPERATOR(pg_catalog.=) wanted) THEN
+    PERFORM snowflake_fleet.server_of_shard(wanted);
+  END IF;
+  RETURN wanted;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.run_on(bigint) IS
+  'For RUN ON in PL/Proxy: the shard of an id; an error (55000) where the map does not have it';
+
+CREATE FUNCTION snowflake_fleet.partitions() RETURNS SETOF text
+  LANGUAGE plpgsql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RETURN QUERY
+  SELECT coalesce(m.conninfo, format('host=''/shard %s is not in the map''', s.shard))
+    FROM snowflake.layout AS l, generate_series(0, l.shards - 1) AS s (shard)
+    LEFT JOIN snowflake_fleet.map AS m ON m.shard = s.shard
+   ORDER BY s.shard;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.partitions() IS
+  'Connection strings in the order of the shards, one for each shard of the layout';
+
+CREATE PROCEDURE snowflake_fleet.use_plproxy(cluster text DEFAULT 'snowflake')
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- What follows the BEGIN of each function, so that ours are known again.
+  mark CONSTANT text := '-- made by snowflake_fleet.use_plproxy()';
+  body CONSTANT text := E'\nBEGIN\n  ' || mark || E'\n'
+    '  IF cluster_name IS DISTINCT FROM %1$L THEN\n'
+    '    RAISE EXCEPTION USING ERRCODE = ''undefined_object'',\n'
+    '      MESSAGE = format(''there is no cluster %%s'', quote_ident(cluster_name)),\n'
+    '      DETAIL = ''The cluster that the map of snowflake_fleet makes is called "'' || %1$L || ''".'',\n'
+    '      HINT = ''Name that one in CLUSTER.'';\n'
+    '  END IF;\n'
+    '  %2$s\n'
+    'END\n';
+  foreign_one text;
+BEGIN
+  IF cluster IS NULL OR cluster = '' THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'the cluster needs a name',
+      HINT = 'Leave out the argument for the name "snowflake".';
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'plproxy')
+     OR NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'extensions "plproxy" and "snowflake" have to be installed in this database',
+      DETAIL = 'PL/Proxy calls, and snowflake says to which shard an id belongs.',
+      HINT = 'Run CREATE EXTENSION for both.';
+  END IF;
+  -- There can be one set of these functions in a database.
+  SELECT p.oid::regprocedure::text INTO foreign_one
+    FROM pg_proc AS p
+   WHERE pronamespace = to_regnamespace('plproxy')
+     AND proname IN ('get_cluster_version', 'get_cluster_partitions', 'get_cluster_config')
+     AND strpos(prosrc, mark) = 0 LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'duplicate_function',
+      MESSAGE = format('function %s exists already', foreign_one),
+      DETAIL = 'This database has clusters of its own.',
+      HINT = 'Drop the functions of PL/Proxy''s clusters, or have yours answer from snowflake_fleet.partitions().';
+  END IF;
+
+  CREATE SCHEMA IF NOT EXISTS plproxy;
+  -- PL/Proxy looks for another number, not for a greater one; the version does not fit its integer.
+  EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_version(cluster_name text) RETURNS integer '
+    'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',
+    format(body, cluster, 'RETURN snowflake_fleet.map_version() % 2147483647;'));
+  EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_partitions(cluster_name text) RETURNS SETOF text '
+    'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',
+    format(body, cluster, 'RETURN QUERY SELECT p FROM snowflake_fleet.partitions() AS p;'));
+  EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_config('
+    'IN cluster_name text, OUT key text, OUT val text) RETURNS SETOF record '
+    'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',
+    format(body, cluster, 'RETURN;'));
+END
+$$;
+COMMENT ON PROCEDURE snowflake_fleet.use_plproxy(text) IS
+  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes';
+
+REVOKE ALL ON PROCEDURE snowflake_fleet.use_plproxy(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_fleet.run_on(bigint), snowflake_fleet.partitions() TO PUBLIC;

@@ -1,0 +1,148 @@
+# Runs snowflake-move-shard, and writers that follow the map.
+
+package Snowflake::Mover;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Carp;
+use File::Basename qw(dirname);
+use IPC::Run;
+use PostgreSQL::Test::Utils ();
+use Snowflake::Fleet;
+use Time::HiRes qw(sleep time);
+
+sub new
+{
+	my ($class, $fleet) = @_;
+	my $program = dirname(__FILE__) . '/../../../bin/snowflake-move-shard';
+	my $self = bless { fleet => $fleet, program => $program, work => $fleet->node('control')->basedir }, $class;
+	return $self;
+}
+
+sub command { my ($self, @arguments) = @_; return ($^X, $self->{program}, '--control' => $self->{fleet}->conninfo('control'), @arguments); }
+
+sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
+sub run_without_map { my ($self, @arguments) = @_; return _run($^X, $self->{program}, @arguments); }
+
+sub _run
+{
+	my @command = @_;
+	my $output = '';
+	my $run = IPC::Run::start(\@command, '<', \undef, '>&', \$output, IPC::Run::timeout(100));
+	eval { $run->finish; 1 } or do { $run->kill_kill; croak "$@: $output" };
+	return { status => $run->full_result >> 8, output => $output };
+}
+
+# Starts the program; wait_for() returns when it has said something, or has ended.
+sub start
+{
+	my ($self, @arguments) = @_;
+	my $move = { output => '' };
+	$move->{run} = IPC::Run::start([ $self->command(@arguments) ], '<', \undef, '>&', \$move->{output}, IPC::Run::timeout(180));
+	return $move;
+}
+
+sub wait_for
+{
+	my ($self, $move, $pattern) = @_;
+	$move->{run}->pump while $move->{output} !~ $pattern && $move->{run}->pumpable;
+	$move->{output} =~ $pattern or croak "it never said $pattern: $move->{output}";
+	return;
+}
+
+sub finish
+{
+	my ($self, $move) = @_;
+	$move->{run}->finish;
+	return { status => $move->{run}->full_result >> 8, output => $move->{output} };
+}
+
+# As a machine that fails would: no time to clean up.
+sub kill_it
+{
+	my ($self, $move) = @_;
+	$move->{run}->signal('KILL');
+	eval { $move->{run}->finish };
+	return;
+}
+
+# What a move leaves behind on any server.
+sub leftovers
+{
+	my ($self) = @_;
+	return join '', map {
+		my $found = $_->safe_psql('postgres', <<~'SQL');
+			SELECT 'publication ' || pubname FROM pg_publication UNION ALL
+			SELECT 'subscription ' || subname FROM pg_subscription UNION ALL
+			SELECT 'slot ' || slot_name FROM pg_replication_slots UNION ALL
+			SELECT 'origin ' || roname FROM pg_replication_origin UNION ALL
+			SELECT 'trigger on ' || tgrelid::regclass FROM pg_trigger WHERE tgname = 'snowflake_move' UNION ALL
+			SELECT 'moving ' || shard FROM snowflake_fleet.moving UNION ALL
+			SELECT 'mark ' || shard FROM snowflake_fleet.move_mark
+			SQL
+		$found eq '' ? '' : $_->name . ": $found\n"
+	} $self->{fleet}->nodes;
+}
+
+# Rows of a shard that are not as they should be: the first few, as text.
+sub differences
+{
+	my ($self, $node, $shard, $expected) = @_;
+	my %is = map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users");
+	my @wrong = (
+		(map { "missing: $_ $expected->{$_}" } grep { !exists $is{$_} } keys %$expected),
+		(map { "unexpected: $_ $is{$_}" } grep { !exists $expected->{$_} } keys %is),
+		(map { "is $is{$_}, not $expected->{$_}: $_" } grep { exists $is{$_} && $is{$_} ne $expected->{$_} } keys %$expected));
+	return join "\n", (splice @wrong, 0, 5), @wrong ? scalar(@wrong) . ' more' : ();
+}
+
+# A client in a process of its own: reads the map of the control database, writes where it says, and on an
+# error that a retry may cure, reads the map again. Each committed change is a line in its journal.
+sub start_writer
+{
+	my ($self, $shard, $number, %params) = @_;
+	my $journal = "$self->{work}/journal_${shard}_$number";
+	my $stop = "$self->{work}/stop";
+	unlink $stop;
+	my $script = dirname(__FILE__) . '/../../writer.pl';
+	my $errors = "$journal.err";
+	my $run = IPC::Run::start([ $^X, $script, $self->{fleet}->conninfo('control'), $shard, $number, $journal, $stop ],
+		'<', \undef, '>', '/dev/null', '2>', $errors);
+	my $writer = { run => $run, journal => $journal, number => $number, shard => $shard, stop => $stop };
+	push @{ $self->{writers} }, $writer;
+	return $writer;
+}
+
+sub stop_writers
+{
+	my ($self) = @_;
+	foreach my $writer (@{ $self->{writers} })
+	{
+		PostgreSQL::Test::Utils::append_to_file($writer->{stop}, '');
+	}
+	$_->{run}->finish foreach @{ $self->{writers} };
+	unlink map { $_->{stop} } @{ $self->{writers} };
+	$self->{writers} = [];
+	return;
+}
+
+# Journal: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER", "refused", "error ...".
+sub result_of
+{
+	my ($self, $writer) = @_;
+	my %result = (rows => {}, deleted => {}, refused => 0, after => 0, errors => PostgreSQL::Test::Utils::slurp_file("$writer->{journal}.err"));
+	foreach my $line (split /\n/, PostgreSQL::Test::Utils::slurp_file($writer->{journal}))
+	{
+		my ($what, $id, $name, $server) = split / /, $line;
+		if ($what eq 'refused') { $result{refused}++; next; }
+		if ($what eq 'error') { $result{errors} .= "$line\n"; next; }
+		$result{after}++ if $server eq 'b';
+		if ($what eq 'delete') { delete $result{rows}{$id}; $result{deleted}{$id} = 1; next; }
+		$result{minted}{$id}++ if $what eq 'insert';
+		$result{rows}{$id} = $name;
+	}
+	return \%result;
+}
+
+1;

@@ -1,0 +1,12 @@
+-- For scripts/citus, on the coordinator: eight logical shards, as the template is.
+CREATE SCHEMA template;
+CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text NOT NULL);
+CREATE TABLE template.photos (
+  id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
+  user_id bigint NOT NULL REFERENCES template.users);
+SET citus.enable_schema_based_sharding = on;
+CALL snowflake.create_shards('template', '[0,8)', commit_each => true);
+SELECT format('INSERT INTO shard_%s.users (name) SELECT ''user '' || n FROM generate_series(1, 500) AS n', s)
+  FROM generate_series(0, 7) AS s \gexec
+SELECT 'CREATE VIEW all_users AS ' || string_agg(format('SELECT %L AS home, id, name FROM shard_%s.users', 'shard_' || s, s), ' UNION ALL ')
+  FROM generate_series(0, 7) AS s \gexec

@@ -1,0 +1,34 @@
+# A node of Citus that nothing distinguishes from the others does not mint. Citus itself is not needed: what
+# counts is that a library of that name is preloaded. scripts/citus has the real one.
+
+use strict;
+use warnings FATAL => 'all';
+
+use File::Copy qw(copy);
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main');
+my $library = $node->basedir . '/citus.so';
+copy($node->config_data('--pkglibdir') . '/auto_explain.so', $library) or die "$library: $!";
+$node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, snowflake'\n");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE t (id bigint DEFAULT snowflake.next_id(5), n int)');
+my %refused = (
+	sqlstate => '55000',
+	message => 'this node of Citus would mint the same ids as others',
+	detail => 'region 0 and owns all shards, as every node does by default',
+	hint => 'Set "snowflake.region" to a number from 1 on, another on each node');
+$node->refuses($_, \%refused, "refused: $_") foreach
+  'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', 'INSERT INTO t (n) VALUES (1)', 'ALTER TABLE t ADD COLUMN other bigint DEFAULT snowflake.next_id(5)';
+is($node->safe_psql('postgres', "SELECT snowflake.shard_of(snowflake.make_id('2026-01-01', 7, 0))"), '7', 'it decodes');
+$node->append_conf('postgresql.conf', "snowflake.region = 1\n");
+$node->restart;
+is($node->safe_psql('postgres', 'INSERT INTO t (n) VALUES (1) RETURNING snowflake.region_of(id)'), '1', 'with a region of its own it mints');
+$node->append_conf('postgresql.conf', "snowflake.region = 0\nsnowflake.owned_shards = '0-9'\n");
+$node->restart;
+is($node->safe_psql('postgres', 'INSERT INTO t (n) VALUES (1) RETURNING snowflake.shard_of(id)'), '5', 'or with shards of its own');
+
+done_testing();
