@@ -28,15 +28,12 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
   return value;
 }
 
-// HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1).
-bool derive(const uint8_t (&key)[kKeyBytes], const char* purpose, uint8_t (&derived)[32]) {
-  uint8_t info[64];
-  const size_t length = strlen(purpose);
-  // NOLINTNEXTLINE(bugprone-not-null-terminated-result): bytes, not a string
-  memcpy(info, purpose, length);
-  info[length] = 1;
+// HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1). What is hashed is the
+// purpose and a counter of 1, which the purpose brings along.
+bool derive(const uint8_t (&key)[kKeyBytes], std::string_view purpose, uint8_t (&derived)[32]) {
   unsigned size = 0;
-  return HMAC(EVP_sha256(), key, kKeyBytes, info, length + 1, derived, &size) != nullptr &&
+  return HMAC(EVP_sha256(), key, kKeyBytes, reinterpret_cast<const uint8_t*>(purpose.data()),
+              purpose.size(), derived, &size) != nullptr &&
          size == sizeof(derived);
 }
 
@@ -74,17 +71,17 @@ struct RoundFunction {
 
 bool Cipher::set_key(const uint8_t (&key)[kKeyBytes]) {
   uint8_t derived[32];
-  bool good = derive(key, "snowflake_alias compact", derived);
+  bool good = derive(key, "snowflake_alias compact\1", derived);
   if (good) {
     compact = new_context(derived, true);
     good = compact != nullptr && apply(compact, kFf1Parameters, compact_start);
   }
-  if (good && (good = derive(key, "snowflake_alias token", derived))) {
+  if (good && (good = derive(key, "snowflake_alias token\1", derived))) {
     seal_token = new_context(derived, true);
     open_token = new_context(derived, false);
     good = seal_token != nullptr && open_token != nullptr;
   }
-  if (good && (good = derive(key, "snowflake_alias check", derived)))
+  if (good && (good = derive(key, "snowflake_alias check\1", derived)))
     memcpy(check_value, derived, sizeof(check_value));
   forget(derived, sizeof(derived));
   return good;

@@ -38,6 +38,7 @@ sub new
 	my ($time, $region, $shard, $sequence, $tick) = @{ $presets{ $self->{layout} } };
 	$self->{region} //= int rand 2**$region;
 	$self->{shards} = 2**$shard;
+	$self->{ids_per_ms} = 2**$sequence / $tick;
 	$self->{hot}    = 5;
 	$self->{cold}   = $self->{shards} - 1;
 	$self->say(join ' ', 'layout', $time, $region, $shard, $sequence, $tick, $epoch_ms, $self->{max_lead},
@@ -224,12 +225,13 @@ SQL
 }
 
 # A database of a server that clients mint in: {node, name, line, clients, neighbour}. Those of a
-# neighbour ask for one id after the other, and are not prepared to wait for any.
+# neighbour ask for one id after the other, and are prepared to wait for no more than the few ticks that
+# one of them may be kept off the processor.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
 	my $node = $group->{node};
-	my @manner = $group->{neighbour} ? ('max_wait=0', 'only=single') : ("only=$self->{ways}");
+	my @manner = $group->{neighbour} ? ('max_wait=50', 'only=single') : ("only=$self->{ways}");
 	my $name = $group->{neighbour} ? 'neighbour' : 'torture';
 	for (1 .. $count // $self->{clients})
 	{

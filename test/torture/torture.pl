@@ -124,9 +124,9 @@ note("$w->{client_count} clients, " . ($sessions // 0) . ' sessions; errors they
 note(sprintf '  %-8s %7d  %.150s', $_, @{ $seen{$_} }) for sort keys %seen;
 my $violations = join '', map { slurp_file($_) } grep /\.violations$/, @logs;
 is($violations, '', 'no client met an internal error, a unique violation, or silence');
-my @crashes = map { slurp_file($_) =~ /^(.*(?:terminated by signal (?!9:)|TRAP:).*)$/gm } grep { !/_full\d+\.log$/ }    # there a panic is the point
+my @crashes = map { slurp_file($_) =~ /^(.*(?:PANIC|TRAP):.*|.*terminated by signal (?!9:).*\n.*)$/gm } grep { !/_full\d+\.log$/ }    # there a panic is the point
   glob "$PostgreSQL::Test::Utils::log_path/*.log";
-is("@crashes", '', 'no server process crashed by itself');
+is(join("\n", @crashes), '', 'no server process crashed by itself');
 
 my $report = `$w->{programs}/check $w->{dir}/manifest @{[grep { !/\.(stats|violations)$/ } @logs]} 2>&1`;
 my $status = $?;
