@@ -17,9 +17,13 @@ OBJS = \
 	src/pg/dumped_seal.o \
 	src/pg/errors.o \
 	src/pg/errors_input.o \
+	src/pg/errors_lease.o \
 	src/pg/errors_outside.o \
 	src/pg/errors_routing.o \
+	src/pg/fleet_check.o \
 	src/pg/high_water.o \
+	src/pg/lease.o \
+	src/pg/lease_status.o \
 	src/pg/lost_marks.o \
 	src/pg/mint.o \
 	src/pg/module.o \

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/shard.hpp"
+#include "pg/lease.hpp"
 #include "pg/postgres.hpp"
 
 namespace snowflake::pg {
@@ -21,6 +22,7 @@ struct ClockWatch {
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   LWLock* lock;  // see database_state.hpp
   ClockWatch clock;
+  LeaseStatus lease;
 };
 
 // Null where the library was not preloaded.
