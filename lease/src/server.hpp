@@ -13,6 +13,7 @@ extern "C" {
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "pgtime.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
