@@ -273,7 +273,7 @@ void snowflake_lease_install(void) {
   strlcpy(worker.bgw_type, "snowflake lease", sizeof(worker.bgw_type));
   strlcpy(worker.bgw_library_name, "snowflake_lease", sizeof(worker.bgw_library_name));
   strlcpy(worker.bgw_function_name, "snowflake_lease_main", sizeof(worker.bgw_function_name));
-  worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+  worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
   worker.bgw_start_time = BgWorkerStart_RecoveryFinished;  // nothing is leased during recovery
   worker.bgw_restart_time = 1;
   RegisterBackgroundWorker(&worker);
@@ -284,6 +284,9 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
+  // To no database: so that pg_stat_activity shows it and an operator can end it.
+  BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+  pgstat_report_activity(STATE_IDLE, nullptr);
   port = find_port();
   work();
   // Not 0: an operator may have ended it, and then the postmaster starts another.
