@@ -9,21 +9,28 @@ OBJS = \
 	src/pg/admin.o \
 	src/pg/bounds.o \
 	src/pg/by_shard.o \
+	src/pg/clock_bounds.o \
 	src/pg/clock_watch.o \
+	src/pg/commit_wait.o \
+	src/pg/condition.o \
 	src/pg/create_extension.o \
 	src/pg/database_state.o \
 	src/pg/decode.o \
 	src/pg/drop_guard.o \
 	src/pg/dumped_seal.o \
 	src/pg/errors.o \
+	src/pg/errors_clock_error.o \
 	src/pg/errors_input.o \
 	src/pg/errors_lease.o \
 	src/pg/errors_outside.o \
 	src/pg/errors_routing.o \
+	src/pg/explain.o \
 	src/pg/fleet_check.o \
+	src/pg/health.o \
 	src/pg/high_water.o \
 	src/pg/lease.o \
 	src/pg/lease_status.o \
+	src/pg/log_messages.o \
 	src/pg/lost_marks.o \
 	src/pg/mint.o \
 	src/pg/module.o \
@@ -36,6 +43,8 @@ OBJS = \
 	src/pg/settings.o \
 	src/pg/shared_state.o \
 	src/pg/state_sequences.o \
+	src/pg/statistics.o \
+	src/pg/statistics_views.o \
 	src/pg/text.o \
 	src/pg/text_forms.o \
 	src/pg/uuid.o \
@@ -59,7 +68,8 @@ endif
 
 # The server's headers come with -isystem, first: their warnings are not ours to mend.
 # Linked by the C++ compiler, but nothing of its runtime is needed: no exceptions, no RTTI.
-CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-register
+CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden \
+	-Wno-register
 # The server passes its own compiler's warning options, of which another may not know all. The place
 # of the build stays out of the result: two builds of one commit are the same library.
 NO_PLACE = -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.

@@ -36,6 +36,18 @@ private_directory() {
   echo "$directory"
 }
 
+# unpack_packages DIRECTORY PACKAGE...: Debian's packages, not installed: their services would start, and stay.
+unpack_packages() {
+  local directory=$1 package
+  shift
+  for package in "$@"; do
+    apt_knows "$package" || die "apt has no package $package"
+    (cd "$directory" && as_root apt-get download -qq "$package" >/dev/null 2>&1) || die "could not download $package"
+  done
+  for package in "$directory"/*.deb; do dpkg-deb -x "$package" "$directory"; done
+  rm -f "$directory"/*.deb
+}
+
 # Stops the servers whose data directories are below DIRECTORY, whatever state a test left them in.
 stop_servers_below() {
   local pid_file

@@ -54,6 +54,17 @@ SELECT snowflake.next_ids(244, 3, snowflake.make_id(now() + interval '1 s', 1, 1
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '10 years', 1, 1));
 SELECT snowflake.next_id(244, 9223372036854775807);
 \set VERBOSITY default
+-- ... when to try again is never in the past, also for a batch, which may use half of the lead only
+CREATE FUNCTION said_of_batch(OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
+BEGIN
+  LOOP  -- a server that is held up for 40 ms finds the id near enough
+    PERFORM snowflake.next_ids(244, 3, snowflake.make_id(clock_timestamp() + interval '90 ms', 1, 1));
+  END LOOP;
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+END $$;
+SELECT detail LIKE '%is 100 ms, of which a batch may use half.' AS detail, hint ~ 'again in \d+ ms\.$' AS hint FROM said_of_batch();
+DROP FUNCTION said_of_batch();
 RESET snowflake.max_wait;
 SELECT snowflake.time_of(snowflake.next_id(244)) < clock_timestamp() + interval '50 ms' AS not_thrown_ahead;
 

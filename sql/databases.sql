@@ -24,8 +24,12 @@ SELECT lead_ms < 10 AS in_step FROM snowflake.clock_status;
 
 -- A mark a day ahead stops its own database, before anything is raised, and no other
 \c regress_snowflake_2
+SELECT snowflake.next_id(230) > :id AS minted;
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', :mark + 86400000) > 0 AS a_day_ahead;
+-- ... nor is anything said to be observed that only this mark covers
+\set VERBOSITY sqlstate
+SELECT snowflake.observe(:id);
 \c -
 \set VERBOSITY terse
 SELECT snowflake.observe(:id);
@@ -39,6 +43,16 @@ SELECT minting, reason FROM snowflake.clock_status;
 BEGIN;
 DROP EXTENSION snowflake;
 ROLLBACK;
+-- ... a mark can be any number
+SELECT setval('snowflake.high_water', 9223372036854775807) > 0 AS at_the_end_of_numbers;
+DO $$
+DECLARE detail text;
+BEGIN
+  PERFORM snowflake.next_id(230);
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+  RAISE NOTICE '%', substring(detail FOR 47);
+END $$;
 \c regress_snowflake_3
 SET snowflake.max_wait = 0;
 SELECT snowflake.next_id(230) > :id AS next_door, minting, reason FROM snowflake.clock_status;
@@ -69,8 +83,8 @@ SELECT snowflake.next_ids(230, 10);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(:id);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake.shard_of(:id), count(*) AS status, count(floor) AS floor, count(covered_until) AS covered
-  FROM snowflake.layout, snowflake.clock_status GROUP BY 1;
+SELECT snowflake.shard_of(:id), minting, reason, floor, covered_until
+  FROM snowflake.layout, snowflake.clock_status;
 DROP EXTENSION snowflake;
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake;

@@ -71,6 +71,25 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
+-- ... but not where a savepoint would bring the first mark back, which knows nothing of what the
+-- second one covers: another extension, or other storage
+DROP EXTENSION snowflake CASCADE;
+BEGIN;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(200) > max(id) AS above FROM t;
+SAVEPOINT first;
+DROP EXTENSION snowflake;
+CREATE EXTENSION snowflake;
+SELECT snowflake.next_id(200);
+\echo SQLSTATE :SQLSTATE
+ROLLBACK TO first;
+ALTER SEQUENCE snowflake.high_water START 7;
+SELECT snowflake.next_id(200);
+\echo SQLSTATE :SQLSTATE
+ROLLBACK TO first;
+SELECT snowflake.next_id(200) > max(id) AS above FROM t;
+COMMIT;
+
 -- ... and rolled back: the next extension mints above what the first one had returned
 DROP EXTENSION snowflake CASCADE;
 BEGIN;

@@ -88,6 +88,35 @@ INSERT INTO snowflake.dumped_seal VALUES (:seal);
 INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220) > :id AS minting_goes_on;
+-- ... for which a table that anybody may make is not enough, nor the trigger's function by itself
+CREATE TEMPORARY TABLE own (seal bigint);
+\set VERBOSITY terse
+INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+\set VERBOSITY default
+SELECT snowflake.present_seal();
+\echo SQLSTATE :SQLSTATE
+\set VERBOSITY terse
+CREATE TRIGGER by_statement BEFORE INSERT ON own EXECUTE FUNCTION snowflake.present_seal();
+INSERT INTO own VALUES (:seal);
+DROP TRIGGER by_statement ON own;
+CREATE TRIGGER after_all AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
+INSERT INTO own VALUES (:seal);
+DROP TRIGGER after_all ON own;
+CREATE TRIGGER on_truncate BEFORE TRUNCATE ON own EXECUTE FUNCTION snowflake.present_seal();
+TRUNCATE own;
+DROP TABLE own;
+CREATE TEMPORARY TABLE own (seal text);
+CREATE TRIGGER by_row BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
+INSERT INTO own VALUES ('text');
+ALTER TABLE own DROP COLUMN seal;
+INSERT INTO own DEFAULT VALUES;
+DROP TABLE own;
+CREATE TEMPORARY TABLE own ();
+CREATE TRIGGER by_row BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
+INSERT INTO own DEFAULT VALUES;
+DROP TABLE own;
+\set VERBOSITY default
+SELECT snowflake.next_id(220) > :id AS minting_goes_on;
 RESET ROLE;
 CREATE TABLE restored (id bigint);
 ALTER TABLE restored OWNER TO regress_snowflake_restorer;
@@ -106,6 +135,15 @@ SET session_replication_role = replica;
 INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
 \echo SQLSTATE :SQLSTATE
 RESET session_replication_role;
+-- ... and by a member of the role that a restore has given its tables to
+SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
+CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_restorer;
+SET ROLE regress_snowflake_member;
+\set VERBOSITY terse
+INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+\set VERBOSITY default
+RESET ROLE;
+DROP ROLE regress_snowflake_member;
 DROP TABLE restored;
 DROP ROLE regress_snowflake_restorer;
 

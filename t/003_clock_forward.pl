@@ -13,9 +13,6 @@ my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	restart_after_crash = on
 	CONF
 my $clock = $node->clock;
-# Two hours behind, so that the jump is to the true time: the one that the postmaster of PostgreSQL 15
-# sees in a crash restart, which it goes through in a signal handler (see Snowflake::Clock).
-$clock->set(-7200);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE DATABASE other');
 

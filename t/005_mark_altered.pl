@@ -9,8 +9,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# The clock is behind the true time, for statement_timeout's sake: see Snowflake::Clock.
-my $node = Snowflake::Node->create_running('main', clock => -3600, conf => 'snowflake.max_lead = 60s');
+my $node = Snowflake::Node->create_running('main', conf => 'snowflake.max_lead = 60s');
 $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
@@ -128,6 +127,8 @@ $node->refuses(
 		hint => 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 	},
 	'an unlogged mark is refused in a new session');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.clock_status'),
+	'f|high-water mark not permanent', 'an unlogged mark: clock_status says why nothing is minted');
 $old->query('SELECT snowflake.next_id(0)');
 like($old->{stderr}, qr/would not survive a crash/, 'an unlogged mark is refused in an old session');
 $old->{stderr} = '';
@@ -207,6 +208,8 @@ $node->refuses(
 		hint => 'Set it, with setval\(\), to a time in milliseconds since 1970'
 	},
 	'a mark that is lost is not guessed');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.clock_status'),
+	'f|high-water mark lost', 'a lost mark: clock_status says why nothing is minted');
 $node->safe_psql('postgres', 'SELECT setval(\'snowflake.high_water\', (extract(epoch FROM snowflake.time_of('
 	  . $ledger->highest(0) . ')) * 1000)::bigint + 1)');
 $old = $node->session;

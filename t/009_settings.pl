@@ -55,7 +55,10 @@ my %wrong = (
 	max_lead => [ '61s', $range ],
 	reserve => [ '1ms', $range ],
 	default_shard => [ 16777216, $range ],
-	max_wait => [ '3 apples', qr/invalid value for/ ]);
+	max_wait => [ '3 apples', qr/invalid value for/ ],
+	commit_wait => [ 'perhaps', qr/parameter .* requires a Boolean value/ ],
+	clock_error => [ '2min', $range ],
+	max_clock_error => [ -1, $range ]);
 foreach my $name (sort keys %wrong)
 {
 	my ($value, $why) = @{ $wrong{$name} };
@@ -100,6 +103,35 @@ $node->reload;
 $node->wait_for_log(qr/parameter "snowflake.layout" cannot be changed without restarting the server/, $since);
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(255))'),
 	'255', 'a reload changes neither the layout nor the owned shards');
+
+# What CREATE EXTENSION says: what it seals; and a warning where this server may not be the only one.
+sub says_on_create
+{
+	my ($settings) = @_;
+	configure($settings);
+	$node->restart;
+	my (undef, undef, $said) = $node->psql('postgres', 'DROP EXTENSION IF EXISTS snowflake; CREATE EXTENSION snowflake');
+	return $said;
+}
+my $sealed = qr/NOTICE:  ids of this database have layout 41\/5\+8\/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC for ever
+DETAIL:  They run out at 2059-11-04 .* This server mints in region 0 of 32, shards all of 256.
+HINT:  To choose otherwise, drop the extension before the first id/;
+my $others = qr/WARNING:  another server may mint the same ids/;
+my $alone = says_on_create('');
+like($alone, $sealed, 'CREATE EXTENSION says what it seals');
+unlike($alone, $others, 'CREATE EXTENSION does not warn on a server that is alone');
+like(says_on_create('wal_level = logical'),
+	qr/$others\nDETAIL:  This server looks like one of several \("wal_level" is "logical"\).*\nHINT:  Set "snowflake.region" to a number of its own/,
+	'CREATE EXTENSION warns where wal_level is logical');
+unlike(says_on_create("wal_level = logical\nsnowflake.region = 1"), $others, 'a region of its own: no warning');
+unlike(says_on_create("wal_level = logical\nsnowflake.owned_shards = '0-9'"), $others, 'shards of its own: no warning');
+configure('');
+$node->restart;
+$node->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere' PUBLICATION p WITH (connect = false)");
+like(says_on_create(''), qr/$others\nDETAIL:  .*\(there is a subscription\)/, 'CREATE EXTENSION warns where there is a subscription');
+like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\nHINT:  Set "snowflake.owned_shards" to shards of its own/,
+	'without regions in the layout, the warning speaks of shards');
+$node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
 # Right, but of little use today.
 configure("snowflake.epoch = '2039-01-01'");

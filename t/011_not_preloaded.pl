@@ -36,7 +36,8 @@ my @calls = (
 	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', 'last_id()', "decode($id)", "time_of($id)",
 	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
 	"id_range('[now,infinity)')", "created_within($id, now(), now())", 'make_id(now(), 5, 5)',
-	"observe($id)", 'observe(NULL)', 'accept_clock()', 'layout()', 'shard_stats()', 'clock_status()');
+	"observe($id)", 'observe(NULL)', 'accept_clock()', 'layout()', 'shard_stats()', 'clock_status()',
+	'database_stats()', 'refusals()', "explain_id($id)", 'now_bounds()', 'reset_stats()');
 my $session = $node->session;
 foreach my $call (@calls)
 {
@@ -45,6 +46,8 @@ foreach my $call (@calls)
 	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, "not preloaded, in one session with the others: $call");
 	$session->{stderr} = '';
 }
+is($session->query_safe('SELECT minting, reason, advice, mark FROM snowflake.health'),
+	'f|not preloaded|Add snowflake to "shared_preload_libraries" and restart the server.|', 'not preloaded: health says so');
 $session->query_safe("LOAD 'snowflake'");
 is($session->query_safe('SELECT 42'), '42', 'not preloaded: a session survives LOAD');
 $session->quit;

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <initializer_list>
 #include <type_traits>
 
 #include "core/atomic_max.hpp"
@@ -73,6 +74,13 @@ struct Counters {
     if (arrays != 0) batches.fetch_add(arrays, std::memory_order_relaxed);
     if (ticks != 0) borrowed.fetch_add(ticks, std::memory_order_relaxed);
     raise_to(last_id, last);
+  }
+
+  // The last id is not a count, and stays.
+  void reset() noexcept {
+    for (auto* counter : {&ids, &batches, &borrowed, &waits, &waited_us, &refusals})
+      if (counter->load(std::memory_order_relaxed) != 0)
+        counter->store(0, std::memory_order_relaxed);
   }
 };
 

@@ -5,6 +5,7 @@
 #include "pg/datum.hpp"
 #include "pg/errors.hpp"
 #include "pg/high_water.hpp"
+#include "pg/log_messages.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/settings.hpp"
 #include "pg/postgres.hpp"
@@ -27,7 +28,7 @@ SF_SQL_FUNCTION(observe) {
   const uint64_t tick = layout.tick_of(static_cast<uint64_t>(id));
   const int64_t clock_ms = wall_clock_ms();
   const int64_t id_ms = layout.ms_of_tick(tick);
-  if (id_ms > clock_ms + max_lead_ms) error_id_ahead(id, id_ms, clock_ms);
+  if (id_ms > clock_ms + max_lead_ms) error_id_ahead(id, id_ms, clock_ms, max_lead_ms);
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
 
   // Durable first, or a crash would forget what the caller was told.
@@ -40,6 +41,7 @@ SF_SQL_FUNCTION(accept_clock) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t drift_us = clock_drift_us();
   accept_clock();
+  look_at_clock();
   log_clock_accepted(drift_us / 1000);
   PG_RETURN_DATUM(interval_datum(drift_us));
 }

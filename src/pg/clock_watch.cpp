@@ -2,6 +2,8 @@
 
 #include "core/atomic_max.hpp"
 #include "core/clock.hpp"
+#include "pg/clock_bounds.hpp"
+#include "pg/log_messages.hpp"
 #include "pg/postmaster_memory.hpp"
 #include "pg/settings.hpp"
 #include "pg/shared_state.hpp"
@@ -13,6 +15,38 @@ namespace {
 // Steps smaller than this are noise of reading two clocks.
 constexpr int64_t kNoiseUs = 1000;
 
+constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
+
+void note_step_back(ClockWatch& watch, int64_t step_us) {
+  const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
+  raise_to(watch.largest_backward_us, step_us);
+  // Where the step takes back a jump under which nothing was minted, nothing waits for it.
+  if (step_us <= int64_t{max_lead_ms} * 1000 || watch.ahead.ongoing()) return;
+  raise_to(watch.behind_until_ms, wall_clock_ms() + step_us / 1000);
+  if (watch.behind.begin()) log_stepped_back(step_us / 1000, before + 1);
+}
+
+void note_step_ahead(ClockWatch& watch, int64_t step_us) {
+  watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
+  raise_to(watch.largest_forward_us, step_us);
+}
+
+// The ends of what steps began, which come with time as well as with a step.
+void look_for_ends(ClockWatch& watch) {
+  const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
+  if (until_ms != 0 && wall_clock_ms() >= until_ms) {
+    watch.behind_until_ms.store(0, std::memory_order_relaxed);
+    const int64_t lasted_ms = watch.behind.end();
+    if (lasted_ms >= 0) log_caught_up(lasted_ms);
+  }
+  if (clock_jumped_ahead()) {
+    if (watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
+  } else if (watch.ahead.ongoing()) {
+    const int64_t lasted_ms = watch.ahead.end();
+    if (lasted_ms >= 0) log_jump_over(clock_drift_us() / 1000, lasted_ms);
+  }
+}
+
 }  // namespace
 
 void start_clock_watch(ClockWatch& watch) {
@@ -20,16 +54,33 @@ void start_clock_watch(ClockWatch& watch) {
 }
 
 void look_at_clock() {
-  const int64_t offset = clock_offset_us();
   ClockWatch& watch = shared_state->clock;
-  int64_t last = watch.last_offset_us.load(std::memory_order_relaxed);
-  if (std::abs(offset - last) < kNoiseUs) return;
-  // Of all that see the step, one moves the offset and counts.
-  if (!watch.last_offset_us.compare_exchange_strong(last, offset, std::memory_order_relaxed))
-    return;
-  if (offset > last) return;
-  watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
-  raise_to(watch.largest_backward_us, last - offset);
+  // Of all that see the step, one moves the offset and counts. Read before the clock is: who read
+  // the clock before the step, and comes here after another has counted it, would count it twice.
+  int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
+  const int64_t offset = clock_offset_us();
+  if (std::abs(offset - last) >= kNoiseUs &&
+      watch.last_offset_us.compare_exchange_strong(last, offset, std::memory_order_release)) {
+    if (offset < last) {
+      note_step_back(watch, last - offset);
+    } else {
+      note_step_ahead(watch, offset - last);
+    }
+  }
+  look_for_ends(watch);
+}
+
+void look_at_clock_error() {
+  ClockWatch& watch = shared_state->clock;
+  const ClockBounds bounds = clock_bounds();
+  if (!bounds.synchronized) {
+    if (watch.unsynchronized.begin()) log_unsynchronized(bounds);
+  } else if (watch.unsynchronized.ongoing()) {
+    const int64_t lasted_ms = watch.unsynchronized.end();
+    if (lasted_ms >= 0) log_synchronized(bounds, lasted_ms);
+  }
+  const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
+  if (end_ms - wall_clock_ms() < kYearMs && watch.end_is_near.due(kDayUs)) log_end_is_near();
 }
 
 int64_t clock_drift_us() {

@@ -1,4 +1,4 @@
-// Steps of the wall clock: counted when they go back, refused when they go far ahead.
+// The wall clock: its steps are counted, refused when they go far ahead, and told to the log.
 //
 // The wall clock is compared with the time since boot, which is never stepped. The offset between
 // the two at server start is the base, kept in the postmaster's memory, so that a crash restart
@@ -13,8 +13,14 @@ struct ClockWatch;
 
 void start_clock_watch(ClockWatch& watch);
 
-// Counts a step back, if there was one since somebody last looked.
+// Counts a step, if there was one since somebody last looked. Every session looks when it begins to
+// mint, whenever it sees the clock go back, and before the mark is extended, which is twice a
+// second where anything mints.
 void look_at_clock();
+
+// What only the log wants to know: whether the kernel has the clock as synchronized, and whether
+// the layout lasts. Where the mark is extended.
+void look_at_clock_error();
 
 // How far the wall clock has been stepped since the base; negative when it went back.
 int64_t clock_drift_us();

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "pg/settings.hpp"
+#include "pg/statistics.hpp"
 
 namespace snowflake::pg {
 
@@ -24,16 +25,24 @@ void end_generation(DatabaseState& state) {
   state.seal_checked_us.store(0, std::memory_order_relaxed);
 }
 
+Oid holder_of(const DatabaseState& state) {
+  LWLockAcquire(shared_state->lock, LW_SHARED);
+  const Oid database = state.database;
+  LWLockRelease(shared_state->lock);
+  return database;
+}
+
+bool database_exists(Oid database) {
+  return SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+}
+
 // Gives back the places of dropped databases. No backend can hold one: a database with sessions
 // cannot be dropped.
 void free_places_of_dropped_databases() {
   for (int i = 0; i < max_databases; ++i) {
     DatabaseState& state = database_states[i];
-    LWLockAcquire(shared_state->lock, LW_SHARED);
-    const Oid database = state.database;
-    LWLockRelease(shared_state->lock);
-    if (!OidIsValid(database) || SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
-      continue;
+    const Oid database = holder_of(state);
+    if (!OidIsValid(database) || database_exists(database)) continue;
     LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
     if (state.database == database) {
       state.database = InvalidOid;
@@ -53,6 +62,7 @@ DatabaseState* take_place() {
       state->floor_ms.store(0, std::memory_order_relaxed);
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
+      clear_statistics(*state);
       state->database = MyDatabaseId;
     }
   }
@@ -74,6 +84,15 @@ DatabaseState* find_or_take_database_state() {
   if (DatabaseState* state = take_place()) return state;
   free_places_of_dropped_databases();
   return take_place();
+}
+
+bool has_or_may_take_place() {
+  if (find_database_state() != nullptr) return true;
+  for (int i = 0; i < max_databases; ++i) {
+    const Oid database = holder_of(database_states[i]);
+    if (!OidIsValid(database) || !database_exists(database)) return true;
+  }
+  return false;
 }
 
 Shard* words_of(const DatabaseState& state) {

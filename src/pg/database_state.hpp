@@ -42,6 +42,9 @@ struct alignas(64) DatabaseState {
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
+// Whether find_or_take would find a place, without taking one.
+bool has_or_may_take_place();
+
 // The words of a database: word_count() of them, and the one that a shard uses.
 Shard* words_of(const DatabaseState& state);
 inline Shard& word_of(Shard* words, uint32_t shard) {

@@ -12,6 +12,10 @@ inline Datum interval_datum(int64_t us) {
   return IntervalPGetDatum(interval);
 }
 
+inline Datum milliseconds_datum(int64_t us) {
+  return Float8GetDatum(static_cast<double>(us) / 1000);
+}
+
 inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }

@@ -12,19 +12,40 @@ namespace snowflake::pg {
 
 namespace {
 
+// A temporary table tells nothing: every role may make one.
+bool keeps_restored_rows(const FormData_pg_class& relation) {
+  return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
+         relation.relpersistence != RELPERSISTENCE_TEMP;
+}
+
 // Whoever can have restored rows: a contradiction stops the database for good, so it is not for
-// everybody to present one.
+// everybody to present one. A restore gives its tables to their owners before it fills them, so
+// membership counts.
 bool may_have_restored() {
   if (may_create_in_database()) return true;
+  bool owns_a_table = false;
   Relation classes = table_open(RelationRelationId, AccessShareLock);
-  ScanKeyData key;
-  ScanKeyInit(&key, Anum_pg_class_relowner, BTEqualStrategyNumber, F_OIDEQ,
-              ObjectIdGetDatum(GetUserId()));
-  SysScanDesc scan = systable_beginscan(classes, InvalidOid, false, nullptr, 1, &key);
-  const bool owns_something = HeapTupleIsValid(systable_getnext(scan));
+  SysScanDesc scan = systable_beginscan(classes, InvalidOid, false, nullptr, 0, nullptr);
+  while (HeapTuple tuple = systable_getnext(scan)) {
+    const auto relation = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+    owns_a_table =
+        keeps_restored_rows(*relation) && has_privs_of_role(GetUserId(), relation->relowner);
+    if (owns_a_table) break;
+  }
   systable_endscan(scan);
   table_close(classes, AccessShareLock);
-  return owns_something;
+  return owns_a_table;
+}
+
+// Anybody may call the function, or put it behind a table of another shape.
+bool is_row_of_seals(FunctionCallInfo fcinfo) {
+  if (!CALLED_AS_TRIGGER(fcinfo)) return false;
+  const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
+  if (!TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+      !TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+    return false;
+  const TupleDesc row_type = RelationGetDescr(trigger->tg_relation);
+  return row_type->natts > 0 && TupleDescAttr(row_type, 0)->atttypid == INT8OID;
 }
 
 // Durable at once and not undone by a rollback, as setval() is: the rows that were decoded wrongly
@@ -45,7 +66,7 @@ void record_contradiction(Oid seal, int64_t presented) {
 
 SF_SQL_FUNCTION(present_seal) {
   if (shared_state == nullptr) error_not_preloaded();
-  if (!CALLED_AS_TRIGGER(fcinfo)) elog(ERROR, "present_seal() was not called by its trigger");
+  if (!is_row_of_seals(fcinfo)) error_not_the_seals_trigger();
   const auto trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
   bool is_null = false;
   const int64_t presented = DatumGetInt64(

@@ -141,6 +141,13 @@ void error_not_a_seal(int64_t presented) {
                   errhint("Restore the row as pg_dump wrote it.")));
 }
 
+void error_not_the_seals_trigger() {
+  ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                  errmsg("present_seal() was not called by its trigger"),
+                  errdetail("It compares a row that is inserted into snowflake.dumped_seal."),
+                  errhint("Insert into snowflake.dumped_seal instead.")));
+}
+
 void error_may_not_present() {
   ereport(ERROR,
           (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -239,12 +246,6 @@ void error_exhausted() {
            errdetail("Layout %s ended at %s.", layout_text(layout),
                      time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))),
            errhint("Move the database to a layout with more time bits or a later epoch.")));
-}
-
-void log_clock_accepted(int64_t drift_ms) {
-  ereport(LOG, (errmsg("snowflake accepts a clock that moved by %lld ms",
-                       static_cast<long long>(drift_ms)),
-                errdetail("The move is measured against the time since boot.")));
 }
 
 }  // namespace snowflake::pg

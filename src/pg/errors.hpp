@@ -30,6 +30,7 @@ void warn_epoch_in_future(const char* epoch);
 [[noreturn]] void error_seal_restored(int64_t local, int64_t dumped);
 [[noreturn]] void error_seal_contradicted(int64_t sealed);
 [[noreturn]] void error_not_a_seal(int64_t presented);
+[[noreturn]] void error_not_the_seals_trigger();
 [[noreturn]] void error_may_not_present();
 void notice_sealed();
 void warn_may_meet_others(const char* sign);
@@ -47,7 +48,7 @@ void warn_may_meet_others(const char* sign);
 [[noreturn]] void error_foreign_id(int64_t id);
 [[noreturn]] void error_id_null();
 [[noreturn]] void error_timestamp(int64_t timestamp);
-[[noreturn]] void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms);
+[[noreturn]] void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms);
 void notice_nothing_observed();
 
 // The clock
@@ -59,6 +60,5 @@ void notice_nothing_observed();
 [[noreturn]] void error_clock_jumped(int64_t jump_ms);
 [[noreturn]] void error_clock_before_epoch(int64_t clock_ms);
 [[noreturn]] void error_exhausted();
-void log_clock_accepted(int64_t drift_ms);
 
 }  // namespace snowflake::pg

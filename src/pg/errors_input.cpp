@@ -144,7 +144,7 @@ void error_timestamp(int64_t timestamp) {
                   errhint("Pass a timestamp in that range.")));
 }
 
-void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms) {
+void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms) {
   constexpr int64_t kDayMs = 86400000;
   const char* id_time = kept_time_text(id_ms);
   const int64_t ahead_ms = id_ms - clock_ms;
@@ -163,9 +163,11 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms) {
   ereport(ERROR,
           (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
            errmsg("id %lld is too far ahead of the clock", static_cast<long long>(id)),
-           errdetail("The id is of %s, the clock says %s, and \"snowflake.max_lead\" is %d ms.",
-                     id_time, kept_time_text(clock_ms), max_lead_ms),
-           errhint("Correct the clock, or try again in %s.", span_text(ahead_ms - max_lead_ms))));
+           errdetail("The id is of %s, the clock says %s, and \"snowflake.max_lead\" is %d ms%s.",
+                     id_time, kept_time_text(clock_ms), max_lead_ms,
+                     lead_ms < max_lead_ms ? ", of which a batch may use half" : ""),
+           errhint("Correct the clock, or try again in %s.",
+                   span_text(std::max<int64_t>(1, ahead_ms - lead_ms)))));
 }
 
 void notice_nothing_observed() {

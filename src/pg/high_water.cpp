@@ -11,6 +11,7 @@
 #include "pg/session_events.hpp"
 #include "pg/settings.hpp"
 #include "pg/state_sequences.hpp"
+#include "pg/statistics.hpp"
 
 namespace snowflake::pg {
 
@@ -34,12 +35,6 @@ uint64_t limit_of(int64_t mark_ms) {
 // The first position that is surely unused under a mark that may lie within a tick.
 uint64_t floor_of(int64_t mark_ms) {
   return position_from(layout, mark_ms);
-}
-
-bool is_ahead_of_clock(int64_t mark_ms) {
-  const int64_t clock_ms = wall_clock_ms();
-  if (clock_ms < layout.epoch_ms) return mark_ms > layout.epoch_ms;
-  return layout.tick_of_position(floor_of(mark_ms)) > layout.tick_at(clock_ms) + lead_ticks;
 }
 
 // A region is held, and its ids begin now: after a recovery of the control database that may be
@@ -70,7 +65,8 @@ bool is_created_here(Relation mark) {
 
 void check_mark(Relation mark) {
   if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
-  if (!is_created_here(mark) && storage_is_uncommitted(mark)) error_mark_uncommitted();
+  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
+  if (storage_is_uncommitted(mark)) error_mark_uncommitted();
   // After a rollback the old mark would be in force again, and not know of ids that this one
   // covers.
   if (is_created_here(mark) && dropped_in_this_transaction()) error_extension_recreated();
@@ -86,6 +82,17 @@ Relation open_mark(Oid oid) {
     forget_hold();
   }
   return mark;
+}
+
+// False where one of the sequences has been dropped meanwhile.
+bool seal_holds_or_refuse(const StateSequences& sequences) {
+  Seals seals{};
+  const SealFault fault = find_seal_fault(sequences, &seals);
+  if (fault > SealFault::gone) {
+    count_refusal(Cause::seal);
+    error_of_seal(fault, seals);
+  }
+  return fault == SealFault::none;
 }
 
 // The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
@@ -147,6 +154,7 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
     if (update.after - needed < least) update.after = std::max(update.after, wanted);
     if (update.after > update.before) {
       update.after_lsn = page.write(mark, update.after);
+      statistics_of(state).mark_extensions.fetch_add(1, std::memory_order_relaxed);
       raise_to(state.highest_mark_ms, update.after);
     }
     if (is_created_here(mark)) note_lost_mark(update.after);
@@ -170,6 +178,13 @@ bool revalidate(Relation mark) {
   return hold.attached;
 }
 
+void flush_mark(XLogRecPtr lsn) {
+  if (!XLogNeedsFlush(lsn)) return;
+  const int64_t start_us = monotonic_us();
+  XLogFlush(lsn);
+  count_mark_flush(*hold.state, monotonic_us() - start_us);
+}
+
 // Makes `position` mintable, and writes ahead what will be wanted next. Where the stored mark is
 // ahead of the clock, nothing, and returns it.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
@@ -177,7 +192,7 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   if (update.ahead) return update.before;
   // What was written early is flushed by now as a rule, and then nothing here touches the disk.
   const bool early = limit_of(update.before) > position;
-  XLogFlush(early ? update.before_lsn : update.after_lsn);
+  flush_mark(early ? update.before_lsn : update.after_lsn);
   if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
   const int64_t flushed_ms = early ? update.before : update.after;
   if (publish_limit(*hold.state, hold.generation, flushed_ms)) {
@@ -188,6 +203,13 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
+// Once or twice a reserve, outside of all locks: what has ended since, and what the log should
+// know.
+void note_minting() {
+  end_refusals(*hold.state);
+  look_at_clock_error();
+}
+
 // The mark is another's by now: every session has to look for it anew.
 void give_up_mark() {
   withdraw_limit(*hold.state);
@@ -196,9 +218,16 @@ void give_up_mark() {
 
 }  // namespace
 
+bool is_ahead_of_clock(int64_t mark_ms) {
+  const int64_t clock_ms = wall_clock_ms();
+  if (clock_ms < layout.epoch_ms) return mark_ms > layout.epoch_ms;
+  return layout.tick_of_position(floor_of(mark_ms)) > layout.tick_at(clock_ms) + lead_ticks;
+}
+
 void attach(WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
   if (shared_state == nullptr) error_not_preloaded();
+  look_at_clock();
   if (!region_is_usable()) {
     wait_for_region(budget);
     return;
@@ -209,7 +238,8 @@ void attach(WaitBudget& budget) {
   // One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
   while (mark == nullptr) {
     const StateSequences sequences = current_state_sequences();
-    if (check_seal(sequences) && check_fleet(sequences)) mark = open_mark(sequences.high_water);
+    if (seal_holds_or_refuse(sequences) && check_fleet(sequences))
+      mark = open_mark(sequences.high_water);
   }
   check_mark(mark);
 
@@ -221,7 +251,10 @@ void attach(WaitBudget& budget) {
       stored_ms < layout.epoch_ms && state->highest_mark_ms.load(std::memory_order_relaxed) == 0;
   const bool absorbed = !unset && absorb_stored_mark(*state, stored_ms);
   page.close();
-  if (unset) error_mark_unset(stored_ms);
+  if (unset) {
+    count_refusal(Cause::mark_lost);
+    error_mark_unset(stored_ms);
+  }
   if (!absorbed) {
     relation_close(mark, RowExclusiveLock);
     wait_for_mark(stored_ms, budget);
@@ -251,7 +284,10 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
     return;
   }
   look_at_clock();
-  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+  if (clock_jumped_ahead()) {
+    count_refusal(Cause::clock_jumped);
+    error_clock_jumped(clock_drift_us() / 1000);
+  }
   // The lease before the mark: what is not leased is not written either.
   if (position >= position_below(layout, lease_until_ms())) {
     wait_for_lease(position, budget);
@@ -274,6 +310,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   // them.
   relation_close(mark, RowExclusiveLock);
   if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
+  if (hold.good()) note_minting();
 }
 
 void extend_early(uint64_t position) {
@@ -291,6 +328,7 @@ void extend_early(uint64_t position) {
     relation_close(mark, NoLock);
   }
   UnlockRelationOid(oid, RowExclusiveLock);
+  if (hold.good()) note_minting();
 }
 
 void raise_mark(int64_t ms) {
@@ -306,33 +344,22 @@ void raise_mark(int64_t ms) {
     if (mark == nullptr) continue;
     check_mark(mark);
     bool done = false;
+    int64_t ahead_ms = 0;
     if (revalidate(mark)) {
-      done = current_state_sequences().high_water == hold.mark.relation;
-      if (done) {
-        XLogFlush(update_mark(mark, ms, 0, ms).after_lsn);
+      if (current_state_sequences().high_water == hold.mark.relation) {
+        const MarkUpdate update = update_mark(mark, ms, 0, ms);
+        if (update.ahead) ahead_ms = update.before;
+        done = !update.ahead;
+        if (done) flush_mark(update.after_lsn);
       } else {
         give_up_mark();
       }
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
+    // It covers `ms`, but only until somebody lowers it.
+    if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
-}
-
-int64_t mark_ahead_of_clock() {
-  const StateSequences sequences = known_state_sequences();
-  LockRelationOid(sequences.high_water, AccessShareLock);
-  Relation mark = try_relation_open(sequences.high_water, NoLock);
-  int64_t stored_ms = 0;
-  if (mark != nullptr) {
-    stored_ms = SequencePage::read(mark);
-    relation_close(mark, NoLock);
-  }
-  UnlockRelationOid(sequences.high_water, AccessShareLock);
-  const DatabaseState* const state = find_database_state();
-  const int64_t highest_ms =
-      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
-  return stored_ms > highest_ms && is_ahead_of_clock(stored_ms) ? stored_ms : 0;
 }
 
 }  // namespace snowflake::pg

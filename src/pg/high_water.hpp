@@ -61,7 +61,7 @@ void extend_early(uint64_t position);
 // returns when that is durable. The words are not touched.
 void raise_mark(int64_t ms);
 
-// The mark that is stored, where it is so far ahead that calls wait for it; else 0. For views.
-int64_t mark_ahead_of_clock();
+// Whether a mark is so far ahead that calls wait for it.
+bool is_ahead_of_clock(int64_t mark_ms);
 
 }  // namespace snowflake::pg

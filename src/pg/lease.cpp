@@ -6,6 +6,7 @@
 #include "pg/postmaster_memory.hpp"
 #include "pg/settings.hpp"
 #include "pg/shared_state.hpp"
+#include "pg/statistics.hpp"
 #include "pg/postgres.hpp"
 
 namespace snowflake::pg {
@@ -183,6 +184,7 @@ int64_t cover_under_lock(int64_t mark_ms) {
 void wait_for_region(WaitBudget& budget) {
   const LeaseView lease = lease_view();
   if (sleep_for_worker(budget)) return;
+  count_refusal(Cause::lease);
   if (lease.region == kNoRegion) {
     const LeaseReport last = lease_report();
     error_no_region(pstrdup(last.said));
@@ -192,6 +194,7 @@ void wait_for_region(WaitBudget& budget) {
 
 void wait_for_lease(uint64_t position, WaitBudget& budget) {
   if (sleep_for_worker(budget)) return;
+  count_refusal(Cause::lease);
   const LeaseView lease = lease_view();
   const LeaseReport last = lease_report();
   error_lease_ended(lease, layout.ms_of_tick(layout.tick_of_position(position)), wall_clock_ms(),

@@ -39,6 +39,7 @@ extern "C" {
 #include "catalog/pg_extension.h"
 #include "catalog/pg_subscription.h"
 #include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "commands/sequence.h"
 #include "commands/trigger.h"

@@ -15,11 +15,6 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-struct Seals {
-  int64_t local;
-  int64_t dumped;
-};
-
 // False where the sequence does not exist any more.
 bool read_locked(Oid oid, int64_t* value) {
   Relation relation = try_relation_open(oid, NoLock);
@@ -56,19 +51,30 @@ void note_seal_checked(DatabaseState& state) {
   state.seal_checked_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
+SealFault find_seal_fault(const StateSequences& sequences, Seals* seals) {
+  if (!read_sequence(sequences.seal_local, &seals->local) ||
+      !read_sequence(sequences.seal, &seals->dumped)) {
+    forget_state_sequences();
+    return SealFault::gone;
+  }
+  if (good(*seals)) return SealFault::none;
+  if (check(layout_of(seals->local)) != LayoutError::none ||
+      check(layout_of(seals->dumped)) != LayoutError::none)
+    return SealFault::unset;
+  return seals->local != seals->dumped ? SealFault::restored : SealFault::contradicted;
+}
+
+void error_of_seal(SealFault fault, const Seals& seals) {
+  if (fault == SealFault::unset) error_seal_unset();
+  if (fault == SealFault::restored) error_seal_restored(seals.local, seals.dumped);
+  error_seal_contradicted(seals.local);
+}
+
 bool check_seal(const StateSequences& sequences) {
   Seals seals{};
-  if (!read_sequence(sequences.seal_local, &seals.local) ||
-      !read_sequence(sequences.seal, &seals.dumped)) {
-    forget_state_sequences();
-    return false;
-  }
-  if (good(seals)) return true;
-  if (check(layout_of(seals.local)) != LayoutError::none ||
-      check(layout_of(seals.dumped)) != LayoutError::none)
-    error_seal_unset();
-  if (seals.local != seals.dumped) error_seal_restored(seals.local, seals.dumped);
-  error_seal_contradicted(seals.local);
+  const SealFault fault = find_seal_fault(sequences, &seals);
+  if (fault > SealFault::gone) error_of_seal(fault, seals);
+  return fault == SealFault::none;
 }
 
 bool seal_still_holds(const StateSequences& sequences) {

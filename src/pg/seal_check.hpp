@@ -11,6 +11,24 @@
 
 namespace snowflake::pg {
 
+enum class SealFault : uint8_t {
+  none,
+  gone,          // a sequence has been dropped meanwhile
+  unset,         // one holds no layout
+  restored,      // the dump's layout is another
+  contradicted,  // the settings' layout is another
+};
+
+// What CREATE EXTENSION sealed here, and what a dump brought.
+struct Seals {
+  int64_t local;
+  int64_t dumped;
+};
+
+// What is wrong with the seal, without an error.
+SealFault find_seal_fault(const StateSequences& sequences, Seals* seals);
+[[noreturn]] void error_of_seal(SealFault fault, const Seals& seals);
+
 // Raises the error that fits where the seal is not that of the settings. False where one of the
 // sequences has been dropped meanwhile: look them up again.
 bool check_seal(const StateSequences& sequences);

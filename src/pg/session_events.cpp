@@ -1,5 +1,6 @@
 #include "pg/session_events.hpp"
 
+#include "pg/commit_wait.hpp"
 #include "pg/high_water.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/pending_counters.hpp"
@@ -15,6 +16,7 @@ void on_transaction_end(XactEvent event, void*) {
   switch (event) {
     case XACT_EVENT_PRE_COMMIT:
     case XACT_EVENT_PRE_PREPARE:
+      wait_before_commit();
       keep_dropped_mark();
       announce_seal();
       break;
@@ -24,6 +26,7 @@ void on_transaction_end(XactEvent event, void*) {
     case XACT_EVENT_PARALLEL_ABORT:
     case XACT_EVENT_PREPARE:
       flush_pending_counters();
+      highest_flushed_id = 0;
       forget_seal();
       forget_dropped_mark();
       forget_new_seal();

@@ -24,8 +24,11 @@ constinit int max_databases = 64;
 constinit int max_lead_ms = 100;
 constinit int max_forward_jump_s = 3600;
 constinit int sequence_spread = 0;
+constinit double max_clock_error_ms = 100;
+constinit double clock_error_ms = -1;
 constinit int default_shard = -1;
 constinit int max_wait_ms = 2000;
+constinit bool commit_waits = false;
 constinit uint64_t lead_ticks = 0;
 constinit uint64_t reserve_ticks = 0;
 
@@ -131,6 +134,22 @@ void define_string(const char* name, const char* summary, const char* more, char
   define_strictly(name, [=] {
     DefineCustomStringVariable(name, summary, more, variable, boot, PGC_POSTMASTER, 0, check,
                                nullptr, nullptr);
+  });
+}
+
+void define_real(const char* name, const char* summary, const char* more, double* variable,
+                 double low, double high, GucContext context) {
+  const double boot = *variable;
+  define_strictly(name, [=] {
+    DefineCustomRealVariable(name, summary, more, variable, boot, low, high, context, GUC_UNIT_MS,
+                             nullptr, nullptr, nullptr);
+  });
+}
+
+void define_bool(const char* name, const char* summary, const char* more, bool* variable) {
+  define_strictly(name, [=] {
+    DefineCustomBoolVariable(name, summary, more, variable, *variable, PGC_USERSET, 0, nullptr,
+                             nullptr, nullptr);
   });
 }
 
@@ -249,6 +268,19 @@ void define_settings() {
              check_default_shard);
   define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.", "0 never waits.",
              &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
+
+  define_bool(
+      "snowflake.commit_wait",
+      "Makes a transaction that minted wait until every later id of any server is greater.",
+      "It waits for the errors of this clock and of the others, \"snowflake.max_clock_error\".",
+      &commit_waits);
+  define_real("snowflake.clock_error", "Sets how wrong the clock may be, instead of the kernel.",
+              "-1 asks the kernel. For clocks that something else than the kernel disciplines.",
+              &clock_error_ms, -1, 60000, PGC_SUSET);
+  define_real("snowflake.max_clock_error",
+              "Sets how wrong the clock of any server may be for it to count as synchronized.",
+              "The same on all servers: \"snowflake.commit_wait\" waits for it.",
+              &max_clock_error_ms, 0, 60000, PGC_SIGHUP);
 
   // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop
   // a misspelt owned_shards with a warning and leave the server owning every shard.

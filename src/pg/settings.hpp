@@ -23,10 +23,13 @@ inline constexpr int kMaxBatch = 1000000;
 extern int max_lead_ms;
 extern int max_forward_jump_s;
 extern int sequence_spread;
+extern double max_clock_error_ms;
+extern double clock_error_ms;  // -1: the kernel says it
 
 // Changed by a session; no value of them can cause a duplicate.
 extern int default_shard;
 extern int max_wait_ms;
+extern bool commit_waits;
 
 // max_lead (rounded down) and reserve (rounded up, two at least) in ticks.
 extern uint64_t lead_ticks;

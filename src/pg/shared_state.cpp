@@ -2,9 +2,11 @@
 
 #include <new>
 
+#include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/database_state.hpp"
 #include "pg/settings.hpp"
+#include "pg/statistics.hpp"
 
 namespace snowflake::pg {
 
@@ -27,8 +29,13 @@ Size words_size() {
   return mul_size(static_cast<Size>(max_databases), mul_size(word_count(), sizeof(Shard)));
 }
 
+Size statistics_size() {
+  return mul_size(static_cast<Size>(max_databases), sizeof(Statistics));
+}
+
 Size total_size() {
-  return add_size(sizeof(SharedState), add_size(databases_size(), words_size()));
+  return add_size(add_size(sizeof(SharedState), databases_size()),
+                  add_size(statistics_size(), words_size()));
 }
 
 void request_shared_state() {
@@ -49,11 +56,14 @@ void start_shared_state() {
   char* memory = static_cast<char*>(ShmemInitStruct(kName, total_size(), &found));
   const auto shared = reinterpret_cast<SharedState*>(memory);
   database_states = reinterpret_cast<DatabaseState*>(memory + sizeof(SharedState));
-  all_words = reinterpret_cast<Shard*>(memory + sizeof(SharedState) + databases_size());
+  memory += sizeof(SharedState) + databases_size();
+  database_statistics = reinterpret_cast<Statistics*>(memory);
+  all_words = reinterpret_cast<Shard*>(memory + statistics_size());
   if (!found) {
     new (shared) SharedState{};
     for (int i = 0; i < max_databases; ++i) new (&database_states[i]) DatabaseState{};
     shared->lock = &GetNamedLWLockTranche(kName)->lock;
+    shared->started_ms = wall_clock_ms();
     start_clock_watch(shared->clock);
   }
   LWLockRelease(AddinShmemInitLock);
@@ -61,7 +71,8 @@ void start_shared_state() {
 }
 
 static_assert(sizeof(SharedState) % alignof(DatabaseState) == 0 &&
-              sizeof(DatabaseState) % alignof(Shard) == 0);
+              sizeof(DatabaseState) % alignof(Statistics) == 0 &&
+              sizeof(Statistics) % alignof(Shard) == 0);
 static_assert(alignof(SharedState) <= PG_CACHE_LINE_SIZE);
 
 }  // namespace

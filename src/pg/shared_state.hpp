@@ -6,23 +6,33 @@
 
 #include "core/shard.hpp"
 #include "pg/lease.hpp"
+#include "pg/log_limit.hpp"
 #include "pg/postgres.hpp"
 
 namespace snowflake::pg {
 
 struct DatabaseState;
 
-// Steps of the wall clock. Offsets are wall clock less time since boot, in microseconds.
+// Steps of the wall clock, and what has been said of them in the log. Offsets are wall clock less
+// time since boot, in microseconds.
 struct ClockWatch {
   std::atomic<int64_t> last_offset_us;
   std::atomic<uint64_t> backward_steps;
   std::atomic<int64_t> largest_backward_us;
+  std::atomic<uint64_t> forward_steps;
+  std::atomic<int64_t> largest_forward_us;
+  std::atomic<int64_t> behind_until_ms;  // when the wall clock will have made up for a step back
+  Episode behind;
+  Episode ahead;
+  Episode unsynchronized;
+  LogLimit end_is_near;
 };
 
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   LWLock* lock;  // see database_state.hpp
   ClockWatch clock;
   LeaseStatus lease;
+  int64_t started_ms;  // wall clock, when this memory was laid out
 };
 
 // Null where the library was not preloaded.

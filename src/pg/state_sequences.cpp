@@ -9,16 +9,15 @@ namespace {
 
 constinit StateSequences known{};
 
-bool dropped_here(HeapTupleHeader row) {
-  return !(row->t_infomask & HEAP_XMAX_INVALID) && !HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask) &&
-         TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(row)) &&
-         !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row));
+// What one subtransaction has made and dropped no rollback brings back.
+bool may_come_back(HeapTupleHeader row) {
+  if ((row->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
+    return false;
+  const TransactionId dropper = HeapTupleHeaderGetUpdateXid(row);
+  return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
-StateSequences find_state_sequences() {
-  const Oid extension = get_extension_oid("snowflake", true);
-  if (!OidIsValid(extension)) error_not_installed();
-
+StateSequences find_state_sequences(Oid extension) {
   StateSequences found{};
   Relation depend = table_open(DependRelationId, AccessShareLock);
   ScanKeyData key[2];
@@ -41,7 +40,6 @@ StateSequences find_state_sequences() {
   }
   systable_endscan(scan);
   table_close(depend, AccessShareLock);
-  if (!found.complete()) error_other_extension();
   return found;
 }
 
@@ -53,9 +51,17 @@ StateSequences known_state_sequences() {
 
 StateSequences current_state_sequences() {
   watch_session_events();
-  const StateSequences found = find_state_sequences();
+  const Oid extension = get_extension_oid("snowflake", true);
+  if (!OidIsValid(extension)) error_not_installed();
+  const StateSequences found = find_state_sequences(extension);
+  if (!found.complete()) error_other_extension();
   known = found;
   return found;
+}
+
+StateSequences present_state_sequences() {
+  const Oid extension = get_extension_oid("snowflake", true);
+  return OidIsValid(extension) ? find_state_sequences(extension) : StateSequences{};
 }
 
 StateSequences remembered_state_sequences() {
@@ -83,7 +89,7 @@ bool dropped_in_this_transaction() {
   SysScanDesc scan =
       systable_beginscan(extensions, ExtensionNameIndexId, true, SnapshotAny, 1, &key);
   bool dropped = false;
-  while (HeapTuple tuple = systable_getnext(scan)) dropped |= dropped_here(tuple->t_data);
+  while (HeapTuple tuple = systable_getnext(scan)) dropped |= may_come_back(tuple->t_data);
   systable_endscan(scan);
   table_close(extensions, AccessShareLock);
   return dropped;

@@ -23,6 +23,8 @@ struct StateSequences {
 StateSequences known_state_sequences();
 // Looked up now: ALTER EXTENSION ... DROP SEQUENCE tells nobody.
 StateSequences current_state_sequences();
+// Looked up now, and incomplete where the extension, or one of them, is missing: no error.
+StateSequences present_state_sequences();
 // What was known, and perhaps incomplete.
 StateSequences remembered_state_sequences();
 void forget_state_sequences();
@@ -30,7 +32,8 @@ void forget_state_sequences();
 // Whether a relation is the high-water mark of this database's extension.
 bool is_high_water_mark(Oid relation);
 
-// Whether this transaction has dropped an extension that others may still come to see again.
+// Whether this transaction has dropped an extension that a rollback, also one to a savepoint, would
+// bring back.
 bool dropped_in_this_transaction();
 
 }  // namespace snowflake::pg

@@ -1,10 +1,10 @@
-// Behind the views: layout, shard_stats, clock_status.
+// Behind the views layout and clock_status.
 
 #include "core/clock.hpp"
+#include "pg/clock_bounds.hpp"
 #include "pg/clock_watch.hpp"
+#include "pg/condition.hpp"
 #include "pg/datum.hpp"
-#include "pg/high_water.hpp"
-#include "pg/pending_counters.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/settings.hpp"
 #include "pg/postgres.hpp"
@@ -22,32 +22,6 @@ double used_percent() {
   const auto range = static_cast<double>(layout.last_minted_tick() + 1) * layout.tick_ms;
   const auto passed = static_cast<double>(wall_clock_ms() - layout.epoch_ms);
   return std::rint(std::max(0.0, passed) / range * 10000) / 100;
-}
-
-Datum milliseconds(int64_t us) {
-  return Float8GetDatum(static_cast<double>(us) / 1000);
-}
-
-// How far the shard that is furthest ahead of the clock is, in ms; 0 where none is.
-int64_t lead_ms(const DatabaseState* state, int64_t clock_ms) {
-  uint64_t furthest = 0;
-  if (state != nullptr) {
-    const Shard* const words = words_of(*state);
-    for (uint32_t i = 0; i < word_count(); ++i) furthest = std::max(furthest, words[i].last());
-  }
-  if (furthest == 0) return 0;
-  return std::max<int64_t>(0, layout.ms_of_tick(layout.tick_of_position(furthest)) - clock_ms);
-}
-
-// Why a call would be refused or wait, in a few words; null where it would not.
-const char* why_not_minting(int64_t clock_ms, int64_t lead) {
-  if (RecoveryInProgress()) return "standby";
-  if (clock_ms < layout.epoch_ms) return "clock before the epoch";
-  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) return "layout exhausted";
-  if (clock_jumped_ahead()) return "clock jumped ahead";
-  if (mark_ahead_of_clock() != 0) return "high-water mark ahead of the clock";
-  if (lead > max_lead_ms + static_cast<int64_t>(layout.tick_ms)) return "clock behind the ids";
-  return nullptr;
 }
 
 }  // namespace
@@ -72,65 +46,36 @@ SF_SQL_FUNCTION(layout) {
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
-SF_SQL_FUNCTION(shard_stats) {
-  require_seal();
-  flush_pending_counters();
-  InitMaterializedSRF(fcinfo, 0);
-  const DatabaseState* const state = find_database_state();
-  if (state == nullptr) return Datum{0};
-  const Shard* const words = words_of(*state);
-  const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-  for (uint32_t i = 0; i < word_count(); ++i) {
-    const Counters& counters = words[i].counters;
-    const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
-    // Waits and refusals count at once, ids at the end of the transaction.
-    if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
-    Datum values[9] = {
-        // Where several shards share a word, the one that minted last speaks for them.
-        Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id))),
-        Int64GetDatum(static_cast<int64_t>(last_id)),
-        timestamp_datum(layout.ms_of_tick(layout.tick_of(last_id))),
-        Int64GetDatum(count_of(counters.ids)),
-        Int64GetDatum(count_of(counters.batches)),
-        Int64GetDatum(count_of(counters.borrowed)),
-        Int64GetDatum(count_of(counters.waits)),
-        milliseconds(count_of(counters.waited_us)),
-        Int64GetDatum(count_of(counters.refusals)),
-    };
-    bool nulls[9] = {};
-    nulls[1] = nulls[2] = last_id == 0;
-    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-  }
-  return Datum{0};
-}
-
 SF_SQL_FUNCTION(clock_status) {
   require_seal();
-  look_at_clock();
-  const int64_t clock_ms = wall_clock_ms();
-  const DatabaseState* const state = find_database_state();
-  const int64_t lead = lead_ms(state, clock_ms);
-  const char* const reason = why_not_minting(clock_ms, lead);
+  const Condition condition = condition_of_database();
+  const DatabaseState* const state = condition.state;
   const int64_t floor_ms = state == nullptr ? 0 : state->floor_ms.load(std::memory_order_relaxed);
-  const uint64_t limit = state == nullptr ? 0 : state->limit.read();
-  const int64_t covered_ms = layout.ms_of_tick(layout.tick_of_position(limit));
-
   const ClockWatch& watch = shared_state->clock;
-  Datum values[9] = {
-      timestamp_datum(clock_ms),
-      BoolGetDatum(reason == nullptr),
-      reason == nullptr ? Datum{0} : CStringGetTextDatum(reason),
+  const ClockBounds bounds = clock_bounds();
+  Datum values[15] = {
+      timestamp_datum(condition.clock_ms),
+      BoolGetDatum(condition.minting()),
+      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.reason),
       timestamp_datum(std::min(floor_ms, layout.ms_of_tick(layout.last_minted_tick() + 1))),
-      timestamp_datum(covered_ms),
-      milliseconds(lead * 1000),
-      milliseconds(clock_drift_us()),
+      timestamp_datum(condition.covered_ms),
+      Float8GetDatum(static_cast<double>(condition.lead_ms)),
+      milliseconds_datum(clock_drift_us()),
       Int64GetDatum(count_of(watch.backward_steps)),
-      milliseconds(watch.largest_backward_us.load(std::memory_order_relaxed)),
+      milliseconds_datum(watch.largest_backward_us.load(std::memory_order_relaxed)),
+      Int64GetDatum(count_of(watch.forward_steps)),
+      milliseconds_datum(watch.largest_forward_us.load(std::memory_order_relaxed)),
+      BoolGetDatum(bounds.synchronized),
+      milliseconds_datum(bounds.offset_us),
+      milliseconds_datum(bounds.estimated_error_us),
+      milliseconds_datum(bounds.maximum_error_us),
   };
-  bool nulls[9] = {};
-  nulls[2] = reason == nullptr;
+  bool nulls[15] = {};
+  nulls[2] = condition.minting();
   nulls[3] = floor_ms == 0;
-  nulls[4] = covered_ms <= clock_ms;  // the mark is written as ids come to it: idle, not broken
+  // The mark is written as ids come to it: idle, not broken.
+  nulls[4] = condition.covered_ms <= condition.clock_ms;
+  std::fill(nulls + 11, nulls + 15, !bounds.known);
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 

@@ -55,6 +55,20 @@ TEST(Counters, AddUp) {
   EXPECT_EQ(word.counters.refusals, 0u);
 }
 
+TEST(Counters, BeginAnewButForTheLastId) {
+  Shard word{};
+  word.counters.add(50, 1, 3, 900);
+  word.counters.waits = 7;
+  word.counters.waited_us = 70;
+  word.counters.refusals = 700;
+  word.counters.reset();
+  EXPECT_EQ(word.counters.ids + word.counters.batches + word.counters.borrowed, 0u);
+  EXPECT_EQ(word.counters.waits + word.counters.waited_us + word.counters.refusals, 0u);
+  EXPECT_EQ(word.counters.last_id, 900u);
+  word.counters.add(2, 0, 0, 901);
+  EXPECT_EQ(word.counters.ids, 2u);
+}
+
 TEST(Counters, ShareTheWordsCacheLineAndNothingElse) {
   Shard words[2]{};
   EXPECT_EQ(reinterpret_cast<uintptr_t>(&words[0]) % 64, 0u);

@@ -38,7 +38,8 @@ sub new
 	my ($time, $region, $shard, $sequence, $tick) = @{ $presets{ $self->{layout} } };
 	$self->{region} //= int rand 2**$region;
 	$self->{shards} = 2**$shard;
-	$self->{ids_per_ms} = 2**$sequence / $tick;
+	$self->{ids_per_tick} = 2**$sequence;
+	$self->{ids_per_ms}   = 2**$sequence / $tick;
 	$self->{hot}    = 5;
 	$self->{cold}   = $self->{shards} - 1;
 	$self->say(join ' ', 'layout', $time, $region, $shard, $sequence, $tick, $epoch_ms, $self->{max_lead},

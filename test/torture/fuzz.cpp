@@ -50,7 +50,8 @@ class Grammar {
       case 8:
         return "SELECT * FROM snowflake." +
                pick({"layout", "shard_stats", "clock_status", "high_water", "seal", "dumped_seal",
-                     "layout()", "shard_stats()", "clock_status()"}) +
+                     "layout()", "shard_stats()", "clock_status()", "database_stats", "refusals",
+                     "health", "now_bounds()", "explain_id(" + id(2) + ")"}) +
                pick({"", " LIMIT 1", ", generate_series(1, 3)"});
       case 9:
         return "WITH x AS (SELECT " + id(2) + " AS id" + source() + ") SELECT id, " +

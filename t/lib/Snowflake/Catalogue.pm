@@ -1,4 +1,4 @@
-# What the extension is made of in a database, as lines of text that two databases of one server can
+# What the extension is made of in a database, a line for each, that two databases of one server can
 # be compared by: every member with its definition, owner, privileges, comment and what a dump does
 # with it. Values of sequences are not part of it.
 
@@ -35,12 +35,12 @@ WITH extension AS (
     FROM member JOIN pg_namespace n ON classid = 'pg_namespace'::regclass AND objid = n.oid
   UNION ALL
   SELECT format('%s of %s, privileges %s, %s, rows %s, cost %s: %s', identity, proowner::regrole, proacl,
-                proparallel, prorows, procost, pg_get_functiondef(p.oid))
+                proparallel, prorows, procost, replace(pg_get_functiondef(p.oid), E'\n', ' '))
     FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
   UNION ALL
   SELECT format('relation %s of %s, kind %s, %s, privileges %s, options %s: %s', identity,
                 relowner::regrole, relkind, relpersistence, relacl, reloptions,
-                CASE relkind WHEN 'v' THEN pg_get_viewdef(c.oid) END)
+                CASE relkind WHEN 'v' THEN replace(pg_get_viewdef(c.oid), E'\n', ' ') END)
     FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
   UNION ALL
   SELECT format('column %s of %s: %s, %s', attnum, identity, attname, format_type(atttypid, atttypmod))

@@ -33,7 +33,7 @@ sub create
 	return $node;
 }
 
-# The same, started, with the extension in the database postgres. %params: also clock, see there.
+# The same, started, with the extension in the database postgres. %params: also clock, what to set it to.
 sub create_running
 {
 	my ($class, $name, %params) = @_;

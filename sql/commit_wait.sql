@@ -1,0 +1,138 @@
+-- How wrong the clock may be: clock_status, now_bounds(), commit_wait. What the kernel says depends on
+-- the machine, so snowflake.clock_error says it here.
+SET timezone = 'UTC';
+SET datestyle = ISO;
+
+-- The kernel's word: bounds or a refusal, as clock_status says
+DO $$
+DECLARE
+  s snowflake.clock_status;
+  b record;
+BEGIN
+  SELECT * INTO s FROM snowflake.clock_status;
+  ASSERT (s.synchronized IS NULL) = (s.maximum_error_ms IS NULL), 'half known';
+  SELECT * INTO b FROM snowflake.now_bounds();
+  ASSERT s.synchronized, 'bounds of a clock that is not synchronized';
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  ASSERT s.synchronized IS NOT TRUE, 'no bounds of a clock that is synchronized';
+END $$;
+
+-- The administrator's word instead
+SET snowflake.clock_error = '5ms';
+SELECT synchronized, estimated_error_ms, maximum_error_ms FROM snowflake.clock_status;
+SELECT synchronized, maximum_error_ms FROM snowflake.health;
+SELECT latest - earliest AS width, earliest + interval '5 ms' BETWEEN now() AND clock_timestamp() AS around_now FROM snowflake.now_bounds();
+SET snowflake.clock_error = '250us';
+SELECT latest - earliest AS width FROM snowflake.now_bounds();
+SET snowflake.clock_error = 0;
+SELECT latest - earliest AS width FROM snowflake.now_bounds();
+-- ... which must be within max_clock_error
+SHOW snowflake.max_clock_error;
+SET snowflake.clock_error = '100.5ms';
+SELECT synchronized, maximum_error_ms FROM snowflake.clock_status;
+SELECT * FROM snowflake.now_bounds();
+\echo SQLSTATE :SQLSTATE
+SET snowflake.clock_error = '100ms';
+SELECT latest - earliest AS width FROM snowflake.now_bounds();
+
+-- Not everybody's: whoever could say it could break the promise that others rely on
+CREATE ROLE regress_snowflake_nobody;
+SET ROLE regress_snowflake_nobody;
+SET snowflake.clock_error = 0;
+\echo SQLSTATE :SQLSTATE
+SET snowflake.max_clock_error = 0;
+SELECT latest > earliest AS bounds FROM snowflake.now_bounds();
+RESET ROLE;
+DROP ROLE regress_snowflake_nobody;
+
+-- Commit wait: after a commit even the clock that is furthest behind is past the id's tick. By the
+-- session's own clock: this one's error and the others'
+CREATE TABLE committed (id bigint, at timestamptz);
+CREATE FUNCTION mint_and_commit(shard int, count int) RETURNS void LANGUAGE sql AS
+  'INSERT INTO committed SELECT unnest(snowflake.next_ids(shard, count)), NULL';
+CREATE PROCEDURE is_past(error interval) LANGUAGE plpgsql AS $$
+BEGIN
+  ASSERT (SELECT clock_timestamp() - error >= snowflake.time_of(max(id)) + interval '1 ms' FROM committed),
+    'a clock may still be at the id''s tick';
+  DELETE FROM committed;
+END $$;
+SET snowflake.clock_error = '10ms';
+SET snowflake.commit_wait = on;
+SELECT mint_and_commit(170, 1);
+CALL is_past('110 ms');
+-- ... the greatest id of all shards counts: one that was driven ahead, before one that was not
+BEGIN;
+SELECT mint_and_commit(171, 50000);
+SELECT mint_and_commit(172, 1);
+SELECT count(*) > 0 AS looked FROM snowflake.shard_stats;
+SELECT mint_and_commit(173, 1);
+COMMIT;
+CALL is_past('110 ms');
+INSERT INTO committed VALUES ((snowflake.next_ids(171, 51000))[51000]), (snowflake.next_id(172)), (snowflake.next_id(173));
+CALL is_past('110 ms');
+-- ... and also those of a savepoint that was rolled back
+BEGIN;
+SAVEPOINT s;
+SELECT snowflake.next_id(174) AS id \gset
+ROLLBACK TO s;
+COMMIT;
+SELECT clock_timestamp() - interval '110 ms' >= snowflake.time_of(:id) + interval '1 ms' AS past;
+-- ... COPY, a procedure's COMMIT, a transaction that is prepared
+BEGIN;
+SELECT mint_and_commit(175, 1);
+PREPARE TRANSACTION 'regress_commit_wait';
+SELECT commit_waits > 0 AS waited FROM snowflake.database_stats;
+COMMIT PREPARED 'regress_commit_wait';
+CALL is_past('110 ms');
+DO $$
+BEGIN
+  PERFORM mint_and_commit(176, 1);
+  COMMIT;
+  CALL is_past('110 ms');
+END $$;
+-- Counted; what did not mint, rolled back, or did not ask for it does not wait
+SELECT commit_waits AS before, commit_wait_time AS ms FROM snowflake.database_stats \gset
+BEGIN;
+SELECT mint_and_commit(177, 1);
+ROLLBACK;
+BEGIN;
+SELECT count(*) FROM committed;
+COMMIT;
+SELECT commit_waits - :before AS more FROM snowflake.database_stats;
+SET snowflake.commit_wait = off;
+SELECT mint_and_commit(177, 1);
+BEGIN;
+SELECT mint_and_commit(177, 1);
+SET LOCAL snowflake.commit_wait = on;
+COMMIT;
+SHOW snowflake.commit_wait;
+SELECT commit_waits - :before AS more, commit_wait_time - :ms BETWEEN 50 AND 1500 AS ms FROM snowflake.database_stats;
+CALL is_past('110 ms');
+
+-- Refused where it would take longer than max_wait, and where the clock is not synchronized: then
+-- nothing is committed
+SET snowflake.commit_wait = on;
+SET snowflake.max_wait = '50ms';
+\set VERBOSITY terse
+SELECT mint_and_commit(178, 1);
+\set VERBOSITY default
+\echo SQLSTATE :SQLSTATE
+RESET snowflake.max_wait;
+SET snowflake.clock_error = '101ms';
+SELECT mint_and_commit(178, 1);
+\echo SQLSTATE :SQLSTATE
+BEGIN;
+SELECT mint_and_commit(178, 1);
+PREPARE TRANSACTION 'regress_commit_wait';
+\echo SQLSTATE :SQLSTATE
+SELECT count(*) FROM committed;
+SELECT count(*) FROM pg_prepared_xacts;
+-- ... the session goes on
+SET snowflake.clock_error = '1ms';
+SELECT mint_and_commit(178, 1);
+CALL is_past('101 ms');
+RESET snowflake.clock_error;
+RESET snowflake.commit_wait;
+DROP PROCEDURE is_past;
+DROP FUNCTION mint_and_commit;
+DROP TABLE committed;

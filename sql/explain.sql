@@ -1,0 +1,88 @@
+-- explain_id(), of any number; health, whatever is wrong.
+SET timezone = 'UTC';
+SET datestyle = ISO;
+
+-- An id that was minted here
+SELECT snowflake.next_id(161) AS id \gset
+SELECT id = :id AS id, created_at = snowflake.time_of(:id) AS created_at, age BETWEEN interval '-100 ms' AND interval '10 s' AS age,
+       region, shard, sequence = snowflake.sequence_of(:id) AS sequence, minted_by, possible, contradiction
+  FROM snowflake.explain_id(:id);
+-- ... and its neighbours: another region, another's shard, one that nobody has minted yet
+SELECT region, shard, minted_by, possible, contradiction
+  FROM snowflake.explain_id(snowflake.make_id(now() - interval '1 day', 161, 5, region => 4));
+SELECT region, shard, minted_by, possible, contradiction
+  FROM snowflake.explain_id(snowflake.make_id(now() - interval '1 day', 252, 5, region => 3));
+SELECT minted_by, possible, contradiction
+  FROM snowflake.explain_id(snowflake.make_id(now() - interval '1 day', 252, 5, region => 31));
+SELECT minted_by, possible, regexp_replace(contradiction, '\d{4}-[^;]*', 'TIME') AS contradiction
+  FROM snowflake.explain_id(:id + 1);
+SELECT created_at - now() BETWEEN interval '89 min' AND interval '90 min' AS created_at, age BETWEEN interval '-90 min' AND interval '-89 min' AS age, possible,
+       regexp_replace(contradiction, '\d{4}-[^;]*', 'TIME') AS contradiction
+  FROM snowflake.explain_id(snowflake.make_id(now() + interval '90 min', 161, 0, region => 3));
+-- ... of days and years
+SELECT age >= interval '3 days' AND age < interval '4 days' AS age, possible FROM snowflake.explain_id(snowflake.make_id(now() - interval '3 days', 1, 0, 3));
+-- A number that some sequence gave
+SELECT created_at, region, shard, sequence, minted_by, possible, contradiction FROM snowflake.explain_id(4711);
+-- None at all
+SELECT * FROM snowflake.explain_id(-1);
+SELECT * FROM snowflake.explain_id(-9223372036854775808);
+SELECT * FROM snowflake.explain_id(NULL);
+SELECT created_at, region, shard, sequence, possible FROM snowflake.explain_id(9223372036854775807);
+-- Any number
+SELECT count(*), count(DISTINCT e.id) FROM generate_series(0, 62) g, LATERAL snowflake.explain_id((1::bigint << g) - 1) e;
+
+-- health: as clock_status, when all is well
+SELECT snowflake.next_id(161) > 0 AS minted;
+SELECT minting, reason, advice, clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock, mark >= covered_until AS mark,
+       covered_until > clock AS covered, lead_ms BETWEEN 0 AND 100 AS lead, abs(drift_ms) < 60000 AS drift,
+       layout_ends_at = (SELECT ends_at FROM snowflake.layout) AS ends
+  FROM snowflake.health;
+-- ... the last refusal
+\set VERBOSITY terse
+SELECT snowflake.next_id(252);
+SELECT last_refusal BETWEEN now() - interval '10 s' AND clock_timestamp() AS last_refusal, last_refusal_cause FROM snowflake.health;
+-- ... also in a read-only transaction
+BEGIN READ ONLY;
+SELECT minting FROM snowflake.health;
+COMMIT;
+
+-- Whatever is wrong: in a database of its own
+SELECT current_database() AS base \gset
+CREATE DATABASE regress_health;
+\c regress_health
+CREATE EXTENSION snowflake;
+SELECT minting, reason, covered_until, last_refusal, last_refusal_cause FROM snowflake.health;
+SELECT last_value AS seal FROM snowflake.seal \gset
+SELECT last_value AS mark FROM snowflake.high_water \gset
+SELECT snowflake.make_id(now() - interval '1 h', 7, 0, 3) AS id \gset
+-- The seal says nothing, another layout, and what the settings do not say
+SELECT setval('snowflake.seal', 17) IS NOT NULL AS lost;
+\c -
+SELECT * FROM snowflake.clock_status;
+SELECT minting, reason, advice FROM snowflake.health;
+SELECT shard, possible, contradiction FROM snowflake.explain_id(:id);
+SELECT setval('snowflake.seal', :seal - 4) IS NOT NULL AS other_sequence_bits;
+SELECT minting, reason, advice FROM snowflake.health;
+SELECT setval('snowflake.seal_local', :seal - 8) IS NOT NULL AS both, setval('snowflake.seal', :seal - 8) IS NOT NULL AS both;
+SELECT minting, reason, advice FROM snowflake.health;
+-- ... the id is explained by the layout that the database has: two sequence bits fewer
+SELECT shard, possible, contradiction FROM snowflake.explain_id(:id >> 2);
+SELECT setval('snowflake.seal_local', :seal) IS NOT NULL AS put_back, setval('snowflake.seal', :seal) IS NOT NULL AS put_back;
+-- The mark is lost, unlogged, far ahead, or locked; the sequence is gone
+SELECT setval('snowflake.high_water', 0) IS NOT NULL AS lost;
+SELECT minting, reason, advice, mark FROM snowflake.health;
+SELECT setval('snowflake.high_water', :mark + 86400000) IS NOT NULL AS ahead;
+SELECT minting, reason, advice, mark - clock > interval '23 h' AS mark FROM snowflake.health;
+SELECT setval('snowflake.high_water', 9223372036854775807) IS NOT NULL AS far_ahead;
+SELECT minting, reason FROM snowflake.health;
+SELECT possible, contradiction FROM snowflake.explain_id(:id);
+SELECT setval('snowflake.high_water', :mark) IS NOT NULL AS put_back;
+ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
+SELECT minting, reason, advice FROM snowflake.health;
+SELECT possible, contradiction FROM snowflake.explain_id(:id);
+ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
+SELECT minting, reason, advice FROM snowflake.health;
+SELECT snowflake.next_id(1) > 0 AS minted;
+-- ... each reason is one for which next_id() fails: see t/ for those of the clock
+\c :base
+DROP DATABASE regress_health;

@@ -1,0 +1,150 @@
+#include "pg/condition.hpp"
+
+#include "core/clock.hpp"
+#include "pg/clock_watch.hpp"
+#include "pg/high_water.hpp"
+#include "pg/lease.hpp"
+#include "pg/seal_check.hpp"
+#include "pg/sequence_page.hpp"
+#include "pg/settings.hpp"
+#include "pg/state_sequences.hpp"
+#include "pg/statistics.hpp"
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+int64_t furthest_ms(const DatabaseState& state) {
+  uint64_t furthest = 0;
+  const Shard* const words = words_of(state);
+  for (uint32_t i = 0; i < word_count(); ++i) furthest = std::max(furthest, words[i].last());
+  return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
+}
+
+void set(Condition& condition, const char* reason, const char* advice) {
+  if (condition.reason != nullptr) return;  // the first that applies
+  condition.reason = reason;
+  condition.advice = advice;
+}
+
+void look_at_seal(Condition& condition, const StateSequences& sequences) {
+  Seals seals{};
+  const SealFault fault = find_seal_fault(sequences, &seals);
+  condition.sealed = seals.local;
+  switch (fault) {
+    case SealFault::none:
+      return;
+    case SealFault::gone:
+      return set(condition, "a sequence of the extension is gone",
+                 "Ask again; if that does not help, restore the database from a backup.");
+    case SealFault::unset:
+      return set(condition, "the seal is lost",
+                 "Restore the database again; if it holds no ids, drop and create the extension.");
+    case SealFault::restored:
+      return set(condition, "restored under another layout",
+                 "Set the dump's layout, tick and epoch in postgresql.conf, restart, and restore "
+                 "into a new database.");
+    case SealFault::contradicted:
+      return set(condition, "the settings contradict the seal",
+                 "Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the "
+                 "database's layout and restart the server.");
+  }
+}
+
+void look_at_mark(Condition& condition, Oid high_water) {
+  Relation mark = try_relation_open(high_water, NoLock);
+  if (mark == nullptr) return;
+  condition.mark_ms = SequencePage::read(mark);
+  const bool permanent = mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
+  relation_close(mark, NoLock);
+  if (!permanent)
+    set(condition, "high-water mark not permanent",
+        "Run ALTER SEQUENCE snowflake.high_water SET LOGGED.");
+  const int64_t highest_ms = condition.state == nullptr
+                                 ? 0
+                                 : condition.state->highest_mark_ms.load(std::memory_order_relaxed);
+  if (condition.mark_ms < layout.epoch_ms && highest_ms == 0)
+    set(condition, "high-water mark lost",
+        "Set it, with setval(), to a time in milliseconds since 1970 that is later than every id "
+        "of this database.");
+  if (condition.mark_ms > highest_ms && is_ahead_of_clock(condition.mark_ms))
+    set(condition, "high-water mark ahead of the clock",
+        "Check the time synchronization; if it is the mark that is wrong, set sequence "
+        "snowflake.high_water to a time after every id, in milliseconds since 1970.");
+}
+
+// What is locked against reading is being dropped or altered, and calls wait for it as well.
+void look_at_sequences(Condition& condition) {
+  const StateSequences sequences = present_state_sequences();
+  if (!sequences.complete())
+    return set(condition, "a sequence of the extension is missing",
+               "Restore the database from a backup, or put back with ALTER EXTENSION what was "
+               "taken out.");
+  const Oid all[] = {sequences.seal_local, sequences.seal, sequences.high_water};
+  int locked = 0;
+  while (locked < 3 && ConditionalLockRelationOid(all[locked], AccessShareLock)) ++locked;
+  if (locked == 3) {
+    look_at_seal(condition, sequences);
+    look_at_mark(condition, sequences.high_water);
+  } else {
+    set(condition, "the extension is being altered",
+        "See in pg_locks who holds the sequences of schema snowflake.");
+  }
+  while (locked > 0) UnlockRelationOid(all[--locked], AccessShareLock);
+}
+
+void look_at_lease(Condition& condition) {
+  if (!leased()) return;
+  const LeaseView lease = lease_view();
+  if (lease.region == kNoRegion)
+    return set(condition, "no region is leased",
+               "See in the view snowflake.lease what the control database last said.");
+  if (is_ahead_of_clock(lease.highest_ms))
+    return set(condition, "the ids of the leased region begin later",
+               "After a recovery of the control database, wait; else check the time "
+               "synchronization.");
+  if (lease.until_ms <= condition.clock_ms)
+    set(condition, "the lease has ended",
+        "See in the view snowflake.lease what the control database last said.");
+}
+
+void look_at_time(Condition& condition) {
+  if (condition.clock_ms < layout.epoch_ms)
+    return set(condition, "clock before the epoch",
+               "Correct the clock; an epoch in the future is set right before the first id.");
+  if (layout.tick_at(condition.clock_ms) > layout.last_minted_tick())
+    return set(condition, "layout exhausted",
+               "Move the database to a layout with more time bits or a later epoch.");
+  if (clock_jumped_ahead())
+    set(condition, "clock jumped ahead",
+        "Correct the clock, or confirm it with SELECT snowflake.accept_clock().");
+}
+
+}  // namespace
+
+Condition condition_of_database() {
+  look_at_clock();
+  Condition condition{};
+  condition.clock_ms = wall_clock_ms();
+  condition.state = find_database_state();
+  if (condition.state != nullptr) {
+    condition.lead_ms = std::max<int64_t>(0, furthest_ms(*condition.state) - condition.clock_ms);
+    condition.covered_ms =
+        layout.ms_of_tick(layout.tick_of_position(condition.state->limit.read()));
+  }
+  if (RecoveryInProgress()) set(condition, "standby", "Connect to the primary server.");
+  look_at_time(condition);
+  if (!RecoveryInProgress()) look_at_lease(condition);
+  look_at_sequences(condition);
+  if (!has_or_may_take_place())
+    set(condition, "too many databases",
+        "Raise \"snowflake.max_databases\" and restart the server.");
+  if (condition.lead_ms > max_lead_ms + static_cast<int64_t>(layout.tick_ms))
+    set(condition, "clock behind the ids",
+        "Check the time synchronization; minting resumes by itself when the clock has caught up.");
+  if (condition.minting() && condition.state != nullptr) end_refusals(*condition.state);
+  return condition;
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,14 @@
+// Errors of those who ask how wrong the clock may be.
+#pragma once
+
+#include <cstdint>
+
+#include "pg/clock_bounds.hpp"
+
+namespace snowflake::pg {
+
+[[noreturn]] void error_clock_unsynchronized(const ClockBounds& bounds);
+[[noreturn]] void error_commit_wait(int64_t id_ms, int64_t clock_ms, int64_t error_us,
+                                    int64_t needed_ms, int64_t waited_ms);
+
+}  // namespace snowflake::pg

@@ -1,0 +1,219 @@
+# What the server's log says of clocks, refusals, the mark and the layout: doc/monitoring.md has the table.
+# Each message once, with its numbers, and with its end where it has one.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my ($node, $ledger, $read);
+
+# A server whose log has not been read.
+sub begin
+{
+	my ($name, %params) = @_;
+	$node->stop if defined $node;
+	$node = Snowflake::Node->create_running($name, %params);
+	$ledger = Snowflake::Ledger->new;
+	$read = 0;
+	return;
+}
+
+# What has been logged since this was asked last: our lines, with DETAIL and HINT.
+sub news
+{
+	my $log = $node->log_content;
+	my $new = substr $log, $read;
+	$read = length $log;
+	return join "\n", grep { /LOG:  (?:snowflake|the clock|a call waited|the ids of layout)|ERROR:|DETAIL:|HINT:|STATEMENT:|CONTEXT:/ }
+	  split /\n/, $new;
+}
+
+sub count_of
+{
+	my ($pattern) = @_;
+	my $log = $node->log_content;
+	return scalar(() = $log =~ /$pattern/g);
+}
+
+# A message, its detail and hint, in this order, and nobody's statement.
+sub says
+{
+	my ($message, $detail, $hint, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $news = news();
+	my $pattern = "LOG:  $message\n.*DETAIL:  $detail";
+	$pattern .= "\n.*HINT:  $hint" if defined $hint;
+	like($news, qr/$pattern/, $name);
+	unlike($news, qr/LOG:  (?:$message)(?:(?!LOG:|ERROR:).)*STATEMENT/s, "$name: without the statement that noticed");
+	return $news;
+}
+
+sub mint
+{
+	$node->mint($ledger, "SELECT snowflake.next_id($_)") foreach @_;
+	return;
+}
+
+sub refused
+{
+	my ($sql) = @_;
+	like($node->error_of($sql), qr/ERROR/, "refused: $sql");
+	return;
+}
+
+# A step back beyond max_lead, until the clock has caught up.
+begin('back', conf => "snowflake.clock_error = 5\n");
+my $clock = $node->clock;
+mint(1, 2);
+is(news(), '', 'all is well: nothing is said');
+$clock->step(-0.09);
+mint(1);
+is(news(), '', 'a step back within max_lead: nothing is said');
+$clock->step(-1.5);
+mint(2);
+says('the clock was stepped back by 1\d\d\d ms',
+	'That is more than "snowflake.max_lead" \(100 ms\): .* It was step back number 2 since the server started; the clock says \d.*\.',
+	'Let the time synchronization slew the clock instead of stepping it\.',
+	'a step back by 1.5 s is told');
+is(count_of('LOG:  the clock was stepped back'), 1, 'once');
+$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND (SELECT covered_until IS NOT NULL FROM snowflake.clock_status)');
+select undef, undef, undef, 1.7;
+mint(1);
+says('the clock has caught up after it was stepped back', 'It was noticed \d+ ms ago; the clock says \d.*\.', undef,
+	'that the clock has caught up is told');
+
+# Another one within the minute is counted, and not told; nor is its end.
+$clock->step(-300);
+refused('SELECT snowflake.next_id(1)');
+says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
+	'The clock says \d.* and has moved by -301\d\d\d ms against the time since boot; the high-water mark is \d.*\.',
+	'Check the time synchronization; .*',
+	'the first refusal is told');
+refused('SELECT snowflake.next_id(1)') foreach 1 .. 3;
+is(news() =~ s/.*(?:ERROR|DETAIL|HINT|STATEMENT).*\n?//gr, '', 'those that follow are not, nor is a second step within a minute');
+is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_status'), '3', 'they are counted');
+is($node->safe_psql('postgres', "SELECT refusals, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clock_behind'"),
+	'4|t', 'refusals are counted');
+$clock->step(+300);
+mint(1);
+is($node->safe_psql('postgres', "SELECT since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clock_behind'"),
+	't', 'minting a while is no proof that a shard is refused no more');
+select undef, undef, undef, 10.5;
+mint(1);
+says('snowflake mints again in database "postgres"; refusals have ended: the clock is behind the ids of a shard',
+	'4 calls were refused, since 1\d\.\d s ago\.', undef, 'the end of refusals is told when none has come for ten seconds');
+is($node->safe_psql('postgres', "SELECT refusals, since FROM snowflake.refusals WHERE cause = 'clock_behind'"), '4|', 'and seen in the view');
+
+# A jump ahead beyond max_forward_jump: told, refused, over; then one that is accepted.
+begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
+$clock = $node->clock;
+mint(1);
+$clock->step(+1800);
+mint(1);
+is(news(), '', 'a step ahead within max_forward_jump: nothing is said');
+is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_status'),
+	'1|t', 'it is counted');
+$clock->step(+7200);
+refused('SELECT snowflake.next_id(1)') foreach 1 .. 2;
+my $news = says('the clock jumped ahead by 150\.0 min',
+	'It has moved (?:89|90)\d{5} ms further than the time since boot; "snowflake.max_forward_jump" is 3600 s\. .*',
+	'Correct the clock, or confirm it with SELECT snowflake\.accept_clock\(\)\.', 'a jump ahead is told');
+like($news, qr/LOG:  snowflake refuses calls in database "postgres": the clock jumped ahead\n/, 'and that it leads to refusals');
+is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '2', 'refusals of the guard are counted');
+$clock->step(-7200);
+select undef, undef, undef, 1.2;
+mint(1);
+$news = says('the clock\'s jump ahead is over', 'The clock has moved 1(?:79|80)\d{4} ms against the time since boot by now; it was noticed \d+ ms ago\.',
+	undef, 'that the jump was taken back is told');
+like($news, qr/LOG:  snowflake mints again in database "postgres"; refusals have ended: the clock jumped ahead\n.*DETAIL:  2 calls were refused, since \d+ ms ago\./,
+	'refusals of the whole database end when the mark is next extended');
+unlike($news, qr/stepped back/, 'and nothing waits for ids that were never minted');
+$clock->step(+7200);
+refused('SELECT snowflake.next_id(1)');
+$node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
+like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by (?:89|90)\d{5} ms/, 'that it was accepted is told');
+mint(1);
+
+# Before the epoch, exhausted: the layout's ends. Less than a year before.
+begin('ends', conf => "snowflake.clock_error = 5\n");
+$clock = $node->clock;
+mint(1);
+$clock->set(1_704_067_200 - time);
+refused('SELECT snowflake.next_id(1)');
+says('snowflake refuses calls in database "postgres": the clock is before the epoch', 'The clock says 2024-01-01 .*', 'Correct the clock\.',
+	'a clock before the epoch is told');
+$node->stop;
+$clock->set(2_829_600_000 - time);    # 2059-09-01
+$node->start;
+news();
+mint(1) foreach 1 .. 3;
+$news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'The layout ends at 2059-11-04 .*; nothing is minted from then on\.',
+	'Move the database to a layout with more time bits or a later epoch\.', 'less than a year to go is told');
+is(count_of('LOG:  the ids of layout'), 1, 'once');
+$node->stop;
+$clock->set(2_840_140_800 - time);    # 2060-01-01
+$node->start;
+refused('SELECT snowflake.next_id(1)');
+says('snowflake refuses calls in database "postgres": the layout is exhausted', '.*', 'Move the database .*', 'a layout that is exhausted is told');
+
+# A clock that is not synchronized; a mark that takes long to be flushed; refusals of other causes.
+begin('others', conf => <<~'CONF');
+	snowflake.clock_error = 200
+	snowflake.owned_shards = '0-9'
+	fsync = on
+	commit_delay = 100000
+	commit_siblings = 0
+	CONF
+mint(1);
+$news = says('snowflake mints under a clock that is not synchronized', '"snowflake.clock_error" is 200 ms, "snowflake.max_clock_error" is 100 ms\.',
+	'Check the time synchronization, or say in "snowflake.clock_error" how wrong the clock may be\.', 'a clock that is not synchronized is told');
+like($news, qr/LOG:  a call waited 1\d\d ms for the high-water mark to be flushed\n.*DETAIL:  .*"snowflake.reserve" \(1000 ms\).*\n.*HINT:  Check the disk/,
+	'a flush of more than 100 ms is told');
+ok($node->safe_psql('postgres', 'SELECT longest_mark_flush >= 100 AND mark_flushes >= 1 FROM snowflake.database_stats') eq 't', 'and counted');
+$node->reconfigure('snowflake.clock_error' => "'20ms'");
+select undef, undef, undef, 1.2;
+mint(1);
+says('the clock is synchronized again', 'Its maximum error is 20\.000 ms; that it was not was noticed \S+ m?s ago\.', undef,
+	'that it is synchronized again is told');
+refused('SELECT snowflake.next_id(77)');
+says('snowflake refuses calls in database "postgres": a shard is asked for that this server does not own', '.*', '.*owned_shards.*',
+	'the first refusal of a shard that is not owned is told');
+refused('BEGIN READ ONLY; SELECT snowflake.next_id(1)');
+says('snowflake refuses calls in database "postgres": the transaction or the server is read-only', '.*', 'Connect to the primary server\.',
+	'the first read-only refusal is told');
+refused('SELECT snowflake.next_id(1, after => snowflake.make_id(now() + interval $$1 day$$, 1, 0))');
+says('snowflake refuses calls in database "postgres": an id is to be passed that lies too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
+	'the first refusal of an id ahead is told');
+refused('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 400000)');
+says('snowflake refuses calls in database "postgres": a shard is asked for more ids than it has', '.*', 'Spread the load .*',
+	'the first refusal for want of capacity is told');
+refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snowflake.next_id(2)');
+says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', 'Check the time synchronization\.',
+	'the first refusal of a commit is told');
+
+# The mark: ahead, lost; the seal.
+my $mark = $node->mark;
+$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark + 3600000)");
+refused('SELECT snowflake.next_id(1)');
+says('snowflake refuses calls in database "postgres": the clock is behind the high-water mark', '.*', '.*the runbook in doc/monitoring\.md\.',
+	'a mark that is ahead is told');
+$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark)");
+mint(1);
+says('snowflake mints again in database "postgres"; refusals have ended: the clock is behind the high-water mark', '1 call was refused, .*', undef,
+	'and that it was put right');
+$node->safe_psql('postgres', q{SELECT setval('snowflake.seal', 17)});
+select undef, undef, undef, 1.2;
+refused('SELECT snowflake.next_id(1)');
+says('snowflake refuses calls in database "postgres": the layout of this database and the settings disagree', '.*', 'SELECT reason, advice FROM snowflake\.health says more\.',
+	'a seal that is wrong is told');
+$node->restart;
+$node->safe_psql('postgres', q{SELECT setval('snowflake.seal', last_value), setval('snowflake.high_water', 0) FROM snowflake.seal_local});
+refused('SELECT snowflake.next_id(1)');
+says('snowflake refuses calls in database "postgres": the high-water mark is lost', '.*', 'Set it, with setval\(\), .*', 'a mark that is lost is told');
+
+done_testing();

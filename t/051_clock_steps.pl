@@ -1,0 +1,75 @@
+# Steps of the clock are counted however sessions come and go, once each, and by nobody twice.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create_running('main', clock => -1000);
+my $clock = $node->clock;
+my $ledger = Snowflake::Ledger->new;
+
+sub steps
+{
+	return $node->safe_psql('postgres', 'SELECT backward_steps, forward_steps FROM snowflake.clock_status');
+}
+
+$node->mint($ledger, 'SELECT snowflake.next_id(1)');
+is(steps(), '0|0', 'no step');
+
+# A fresh session after each, which asks for one id, of a shard of its own, and is gone. Within the lead and the
+# reserve, so that nothing else gives anybody a reason to look.
+foreach my $round (1 .. 4)
+{
+	$clock->step(-0.02);
+	$node->mint($ledger, "SELECT snowflake.next_id($round + 10)");
+}
+is(steps(), '4|0', 'four steps back with a fresh session each are four');
+is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_status'),
+	't', 'the largest is as large as each');
+
+# Sessions that stay, and look when they extend the mark: many see the step, one counts it.
+my @sessions = map { $node->session } 1 .. 6;
+$ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe('SELECT snowflake.next_id(2)')) foreach 1 .. 6;
+foreach my $round (1 .. 3)
+{
+	$clock->step(-0.02);
+	select undef, undef, undef, 1.1;
+	$ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe("SELECT snowflake.next_id($_ + 20)")) foreach 1 .. 6;
+}
+is(steps(), '7|0', 'three steps back that six sessions see are three');
+
+# Ahead, and what is noise
+$clock->step(+0.5);
+$node->mint($ledger, 'SELECT snowflake.next_id(1)');
+is(steps(), '7|1', 'a step ahead is another matter');
+foreach my $round (1 .. 4)
+{
+	$clock->step(-0.0003);
+	$node->mint($ledger, 'SELECT snowflake.next_id(1)');
+}
+is(steps(), '8|1', 'steps of less than a millisecond count when they have added up to one');
+
+# Each session by itself sees steps as well where nobody mints: clock_status looks.
+$clock->step(-0.02);
+is(steps(), '9|1', 'clock_status looks itself');
+
+# While many mint at once: the count is exact.
+my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM generate_series(1, 1500);\n") } 30 .. 33;
+$node->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name = 'writer'");
+foreach my $round (1 .. 10)
+{
+	$clock->step(-0.005);
+	select undef, undef, undef, 0.1;
+	steps();
+}
+is(steps(), '19|1', 'ten steps while four sessions mint are ten');
+$_->quit foreach @sessions;
+$ledger->record($_->{name}, @{ $node->finish_writer($_)->{ids} }) foreach @writers;
+$ledger->check(20, 'small steps back');
+
+done_testing();

@@ -1,0 +1,132 @@
+# Both exporters, scraped: what they say is what SQL says, and the rules and the dashboard name nothing else.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib";
+use JSON::PP;
+use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter scrape with_names_of_rules eventually monitoring_file
+  fetch);
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create_running('main', conf => "snowflake.owned_shards = '0-9'\nsnowflake.clock_error = 2\n");
+$node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+
+# Something of everything: ids, batches, refusals, a step back.
+$node->safe_psql('postgres', "SELECT snowflake.next_id($_) FROM generate_series(1, 100 * $_)") foreach 1, 3, 7;
+$node->safe_psql('postgres', 'SELECT snowflake.next_ids(3, 5000) FROM generate_series(1, 4)');
+$node->error_of('SELECT snowflake.next_id(200)') foreach 1 .. 3;
+$node->clock->step(-40);
+$node->error_of('SET snowflake.max_wait = 0; SELECT snowflake.next_id(1)') foreach 1, 2;
+$node->clock->step(+41);
+$node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
+
+my $postgres_exporter = start_postgres_exporter($node);
+my $sql_exporter = start_sql_exporter($node);
+
+# What SQL says, asked in other words than the exporters': samples of one database, by name and labels.
+sub of_sql
+{
+	my ($query) = @_;
+	my %samples;
+	foreach (split /\n/, $node->safe_psql('postgres', $query))
+	{
+		my ($name, $labels, $value) = split /\|/;
+		$samples{$name}{$labels} = $value;
+	}
+	return \%samples;
+}
+
+my %exact = (
+	'ids, batches and waits by shard' => <<'SQL',
+SELECT 'snowflake_shard_' || v.name, format('database="postgres",shard="%s"', shard), v.value
+  FROM snowflake.shard_stats,
+       LATERAL (VALUES ('ids_total', ids), ('batches_total', batches), ('waits_total', waits),
+                       ('borrowed_ticks_total', borrowed_ticks), ('capacity_ids_per_second', capacity)) v (name, value)
+SQL
+	'refusals by cause' => <<'SQL',
+SELECT 'snowflake_refusals_total', format('cause="%s",database="postgres"', cause), refusals FROM snowflake.refusals
+SQL
+	'the mark' => <<'SQL',
+SELECT 'snowflake_mark_' || v.name, 'database="postgres"', v.value
+  FROM snowflake.database_stats,
+       LATERAL (VALUES ('extensions_total', mark_extensions), ('flushes_total', mark_flushes), ('lock_waiters', 0)) v (name, value)
+SQL
+	'the clock' => <<'SQL');
+SELECT 'snowflake_clock_' || v.name, 'database="postgres"', v.value
+  FROM snowflake.clock_status,
+       LATERAL (VALUES ('backward_steps_total', backward_steps), ('synchronized', synchronized::int),
+                       ('forward_steps_total', forward_steps), ('max_forward_jump_seconds', 3600)) v (name, value)
+SQL
+
+my %exporter = (
+	'postgres exporter' => sub { scrape($postgres_exporter->{url}, qr/^snowflake_/) },
+	'SQL exporter' => sub { with_names_of_rules(scrape($sql_exporter->{url}, qr/^sql_snowflake_/)) });
+
+foreach my $name (sort keys %exporter)
+{
+	# The SQL exporter asks by itself, twice a second.
+	sleep 2;
+	my $scraped = $exporter{$name}->();
+	foreach my $what (sort keys %exact)
+	{
+		my $expected = of_sql($exact{$what});
+		is_deeply({ map { $_ => rounded($scraped->{$_}) } keys %$expected }, $expected, "$name: $what");
+	}
+	my $database = 'database="postgres"';
+	is($scraped->{snowflake_shard_ids_total}{"$database,shard=\"7\""}, 700, "$name: the 700 ids of shard 7");
+	is($scraped->{snowflake_refusals_total}{qq{cause="not_owned",$database}}, 3, "$name: the 3 calls for a shard of another");
+	is_deeply([ values %{ $scraped->{snowflake_health_minting} } ], [1], "$name: minting");
+	is_deeply($scraped->{snowflake_clock_max_lead_seconds}, { $database => '0.1' }, "$name: max_lead in seconds");
+	cmp_ok(abs($scraped->{snowflake_clock_drift_seconds}{$database} - 1), '<', 0.1, "$name: drift of a second");
+	cmp_ok(abs($scraped->{snowflake_clock_largest_backward_step_seconds}{$database} - 40), '<', 0.5, "$name: a step back by 40 seconds");
+	cmp_ok($scraped->{snowflake_clock_maximum_error_seconds}{$database}, '==', 0.002, "$name: error of the clock in seconds");
+	my $ends = $node->safe_psql('postgres', 'SELECT extract(epoch FROM ends_at - clock_timestamp()) FROM snowflake.layout');
+	cmp_ok(abs($scraped->{snowflake_layout_remaining_seconds}{$database} - $ends), '<', 60, "$name: end of the layout");
+}
+
+my %names = map { $_ => [ sort keys %{ $exporter{$_}->() } ] } keys %exporter;
+is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics');
+
+# 5 and 1e+06 and 5.0 are numbers that exporters write in their own ways.
+sub rounded { return { map { $_ => 0 + $_[0]{$_} } keys %{ $_[0] } }; }
+
+# Names in rules and dashboard
+
+my %exists = map { $_ => 1 } @{ $names{'postgres exporter'} };
+sub unknown { return grep { !$exists{$_} } map { /\b(snowflake_\w+)/g } @_; }
+
+my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
+my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{panels} };
+cmp_ok(scalar @expressions, '>', 20, 'the dashboard has queries');
+is_deeply([ unknown(@expressions) ], [], 'every query of the dashboard names metrics that exist');
+is_deeply([ unknown(map { $_->{definition} // () } @{ $dashboard->{templating}{list} }) ], [], 'so do its variables');
+my @rules = monitoring_file('snowflake_rules.yml') =~ /^ +expr: (.*)$/mg;
+is_deeply([ grep { !/^snowflake_lease_/ } unknown(@rules) ], [], 'every rule names metrics that exist, but for leases');
+my %used = map { $_ => 1 } map { /\b(snowflake_\w+)/g } @expressions, @rules;
+is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total)$/ && !$used{$_} } sort keys %exists ],
+	[ 'snowflake_clock_max_forward_jump_seconds' ], 'what is not shown anywhere is known');
+
+# What is counted is a counter, to whoever reads the types.
+my $text = fetch("$postgres_exporter->{url}/metrics");
+is_deeply([ sort $text =~ /^# TYPE (snowflake_\w+_total) (?!counter)/mg ], [], 'every ..._total is a counter');
+
+# Two databases by one exporter.
+$node->create_database('other');
+$node->safe_psql('other', 'SELECT snowflake.next_id(9) FROM generate_series(1, 5)');
+my $both = start_sql_exporter($node, 'postgres', 'other');
+my $of_both = eventually('ids of both databases', sub {
+	my $ids = with_names_of_rules(scrape($both->{url}, qr/^sql_snowflake_/))->{snowflake_shard_ids_total};
+	return $ids->{'database="other",shard="9"'} && $ids->{'database="postgres",shard="7"'} && $ids;
+});
+is($of_both->{'database="other",shard="9"'}, 5, 'the SQL exporter has several databases');
+
+# A database that cannot mint says so, and why.
+$node->clock->step(+7200);
+like(join(' ', keys %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} }),
+	qr/reason="clock jumped ahead"/, 'the reason is a label');
+is_deeply([ values %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} } ], [0], 'with the value 0');
+
+done_testing();

@@ -1,0 +1,144 @@
+# Prometheus with both exporters and the rules: every alert is silent while all is well, and fires by the
+# fault that it is for. Only times are shortened, a minute to a second; 002_rules.pl has the rules as they are.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib";
+use IPC::Run;
+use JSON::PP;
+use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_prometheus stop_program ask_prometheus adapted
+  eventually monitoring_file);
+use Snowflake::Node;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+# A layout of 2,000 ids a second and shard, which one session can reach.
+my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+	fsync = on
+	snowflake.layout = '41/14+8/1'
+	snowflake.owned_shards = '0-199'
+	snowflake.max_databases = 2
+	snowflake.clock_error = 1
+	CONF
+# And one whose layout ends in ten months: on 2059-11-04.
+my $old = Snowflake::Node->create('old', conf => "snowflake.clock_error = 1\n");
+$old->clock->set(2_814_000_000 - time);
+$old->start;
+$old->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+$_->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor') foreach $node, $old;
+$node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
+
+my @exporters = (start_postgres_exporter($node), start_postgres_exporter($old, 'postgres_exporter_old'), start_sql_exporter($node));
+my ($main, $ending, $by_sql) = map { $_->{target} } @exporters;
+my $rules = adapted(monitoring_file('snowflake_rules.yml'), qr/for: \d+m/, 'for: 1s', qr/\[\d+m\]/, '[8s]',
+	qr/- name: snowflake\n/, "- name: snowflake\n    interval: 500ms\n");
+my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending'", qr/localhost:9237/, $by_sql)
+  =~ s/\A((?:#.*\n|\n)*)/$1global: { scrape_interval: 500ms, scrape_timeout: 500ms }\n/r;
+my $prometheus = start_prometheus($config, $rules);
+
+# Alerts that fire: { name => { instance => labels } }.
+sub firing
+{
+	my %firing;
+	foreach my $alert (@{ ask_prometheus($prometheus, 'alerts')->{alerts} })
+	{
+		$firing{ $alert->{labels}{alertname} }{ $alert->{labels}{instance} // '' } = $alert->{labels}
+		  if $alert->{state} eq 'firing';
+	}
+	return \%firing;
+}
+
+# By both exporters; labels that the alert has to have.
+sub fires
+{
+	my ($alert, $fault, %labels) = @_;
+	foreach my $instance ($main, $by_sql)
+	{
+		my $is = eval { eventually("$alert of $instance", sub {
+			my $found = firing()->{$alert}{$instance};
+			return $found && !grep { ($found->{$_} // '') !~ $labels{$_} } keys %labels;
+		}) };
+		ok($is, "$fault: $alert, by " . ($instance eq $main ? 'postgres exporter' : 'SQL exporter')) or diag($@, explain(firing()));
+	}
+	return;
+}
+
+sub query { return ask_prometheus($prometheus, 'query', query => $_[0])->{result}; }
+
+# All is well, but for the end of the one layout.
+my $eleven = eventually('the alert for the layout', sub { my $is = firing(); $is->{SnowflakeLayoutEnds} && $is });
+is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
+eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
+sleep 3;
+is_deeply([ keys %{ firing() } ], ['SnowflakeLayoutEnds'], 'nothing else fires while all is well');
+
+# Both exporters, one name for each thing.
+sub names_of
+{
+	return [ sort map { $_->{metric}{__name__} } @{ query(qq(count by (__name__) ({__name__=~"snowflake_.*",instance="$_[0]"}))) } ];
+}
+cmp_ok(scalar @{ names_of($main) }, '>', 25, 'Prometheus has the metrics');
+is_deeply(names_of($by_sql), names_of($main), "and the SQL exporter's under the same names");
+
+# Four faults at a time: a shard at its limit, a shard of another server, a clock that may be wrong by 0.2 s,
+# and flushes that take their time while the WAL writer sleeps.
+my $batches = $node->basedir . '/batches.sql';
+PostgreSQL::Test::Utils::append_to_file($batches, "SELECT snowflake.next_ids(1, 40);\n");
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 1, '-T', 600, '-f', $batches, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'>', '/dev/null', '2>', '/dev/null');
+$node->reconfigure(
+	'snowflake.clock_error' => "'200ms'", wal_writer_delay => "'10s'", commit_delay => 100000, commit_siblings => 0);
+$node->error_of('SELECT snowflake.next_id(200)');
+fires('SnowflakeClockUnsynchronized', 'a clock that may be wrong by 200 ms', severity => qr/warning/);
+fires('SnowflakeNearCapacity', 'a shard that is asked for more than it has', shard => qr/^1$/);
+$node->error_of('SELECT snowflake.next_id(200)');
+fires('SnowflakeRefusals', 'a shard of another server', cause => qr/not_owned/);
+fires('SnowflakeMarkFlushSlow', 'flushes of 100 ms');
+
+# Now that there is something of everything, every query of the dashboard has an answer.
+my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
+my @silent;
+foreach my $panel (@{ $dashboard->{panels} })
+{
+	foreach my $target (@{ $panel->{targets} })
+	{
+		my $expression = $target->{expr} =~ s/\$(?:job|instance|database)\b/.*/gr =~ s/\$__rate_interval/8s/gr;
+		$node->error_of('SELECT snowflake.next_id(200)') if $expression =~ /refusals/;
+		push @silent, "$panel->{title}: $expression"
+		  unless eval { eventually($expression, sub { @{ query($expression) } }) };
+	}
+}
+is_deeply(\@silent, [], 'every query of the dashboard has an answer');
+
+# Somebody alters the mark, and does not commit.
+my $session = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-c',
+		'BEGIN; ALTER SEQUENCE snowflake.high_water OWNED BY NONE; SELECT pg_sleep(600)', 'postgres' ],
+	'>', '/dev/null', '2>', '/dev/null');
+fires('SnowflakeMarkNotExtended', 'a transaction that holds the mark');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%OWNED BY NONE%' AND pid <> pg_backend_pid()");
+$session->finish;
+$load->kill_kill;
+
+# Ten minutes ahead: within max_forward_jump. And back: the ids that were minted are ahead now.
+$node->clock->step(+600);
+fires('SnowflakeClockDrift', 'a clock ten minutes ahead');
+$node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
+$node->clock->step(-600);
+fires('SnowflakeClockStepped', 'a clock that went back');
+fires('SnowflakeNotMinting', 'ids ahead of the clock by ten minutes', reason => qr/clock behind/, severity => qr/critical/);
+
+# All is repaired.
+$node->clock->step(+600);
+$node->reconfigure('snowflake.clock_error' => "'1ms'", commit_delay => 0, wal_writer_delay => "'200ms'");
+$node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
+ok(eval { eventually('silence', sub { join(' ', keys %{ firing() }) eq 'SnowflakeLayoutEnds' }) }, 'repaired, all of them fall silent')
+  or diag(explain(firing()));
+is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'and ids are minted');
+
+# And nobody tells of anything.
+stop_program($_->{pid}) foreach @exporters;
+ok(eval { eventually('the alert', sub { firing()->{SnowflakeNoMetrics} }) }, 'the exporters are gone: SnowflakeNoMetrics');
+
+done_testing();

@@ -1,0 +1,149 @@
+# The page of scripts/demo --report: recorded, drawn, and looked at in Chromium where there is one.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../../t/lib";
+use JSON::PP;
+use List::Util qw(first max min);
+use PostgreSQL::Test::Utils qw(slurp_file append_to_file command_ok);
+use Test::More;
+
+my $directory = PostgreSQL::Test::Utils::tempdir_short();
+(my $bin = `pg_config --bindir`) =~ s/\n//;
+command_ok([ 'initdb', '-D', "$directory/data", qw(--auth=trust --encoding=UTF8 --no-locale --no-sync) ], 'initdb');
+append_to_file("$directory/data/postgresql.conf",
+	"shared_preload_libraries = 'snowflake'\nlisten_addresses = ''\nunix_socket_directories = '$directory'\n");
+{
+	local %ENV = (%ENV, PGHOST => $directory, PGDATABASE => 'postgres', PGUSER => scalar getpwuid $>);
+	delete $ENV{PGPORT};
+	is(system("$^X -I t/lib scripts/demo.d/record.pl $bin $directory > $directory/recording.json"), 0, 'recorded');
+}
+END
+{
+	local $?;
+	system("$bin/pg_ctl", qw(stop -s -m immediate -D), "$directory/data") if defined $directory && -e "$directory/data/postmaster.pid";
+}
+is(system("$^X scripts/demo.d/report.pl $directory/recording.json > $directory/report.html"), 0, 'drawn');
+
+my $recording = decode_json(slurp_file("$directory/recording.json"));
+my $page = slurp_file("$directory/report.html");
+
+# What was recorded is what should have happened.
+my @samples = @{ $recording->{samples} };
+cmp_ok(scalar @samples, '>', 40, 'samples');
+my $ids = $samples[-1]{total}{ids};
+is($recording->{count}{distinct}, $recording->{count}{ids}, 'no id is in the tables twice');
+cmp_ok($recording->{count}{ids}, '<=', $ids, 'the views know of every id in the tables');
+cmp_ok($ids, '>', 10000, 'ids');
+is($samples[-1]{backward_steps}, 3, 'three steps back');
+is(join(',', sort { $a <=> $b } map { $_->{shard} } @{ $samples[-1]{shards} }), '1,2,3,5', 'four shards');
+cmp_ok(min(map { $_->{offset} } @samples), '<', -1.5, 'the clock was behind');
+cmp_ok(max(map { $_->{offset} } @samples), '>', 7000, 'and far ahead');
+cmp_ok($samples[-1]{total}{refusals}, '>', 0, 'refused while it was far ahead');
+ok((first { ($_->{reason} // '') eq 'clock jumped ahead' } @samples), 'with the reason');
+foreach my $shard (1, 2, 3, 5)
+{
+	my @last = map { $_->{last} // () } map { grep { $_->{shard} == $shard } @{ $_->{shards} } } @samples;
+	is_deeply(\@last, [ sort { $a <=> $b } @last ], "ids of shard $shard never go back");
+}
+
+# The page needs nothing else, and shows what was recorded.
+unlike($page, qr{(?:src|href)=(?!"data:)|url\(|\@import|<script}, 'the page loads nothing');
+my $grouped = reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids};
+like($page, qr{<b>$grouped</b> ids, counted}, 'the number of ids');
+like($page, qr{class="good"><b>0</b> of them twice}, 'none twice');
+is(() = $page =~ /<svg /g, 12, 'six drawings, in two widths');
+is(() = $page =~ m{<span class="badge">}g, 7, 'seven phases');
+like($page, qr/refused: clock jumped ahead/, 'the reason of the refusals');
+like($page, qr/the clock was stepped back by \d/, "the server's own words");
+unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'no number went wrong');
+
+# Looked at, in both colour schemes, on a wide screen and on a phone.
+if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
+{
+	my %background;
+	foreach my $scheme (qw(light dark))
+	{
+		foreach my $width (390, 1200)
+		{
+			my $seen = look($chromium, $scheme, $width);
+			my $name = "$scheme, $width pixels";
+			is_deeply($seen->{console}, [], "$name: nothing on the console");
+			is($seen->{result}{width}, $width, "$name: as wide as it should be");
+			cmp_ok($seen->{result}{scroll}, '<=', $width, "$name: no horizontal scrolling");
+			is_deeply($seen->{result}{beyond}, [], "$name: nothing is cut off");
+			is($seen->{result}{drawings}, 6, "$name: six drawings are visible");
+			cmp_ok($seen->{result}{smallest}, '>=', 11, "$name: text of at least 11 pixels");
+			cmp_ok($seen->{result}{contrast}, '>=', 4.5, "$name: contrast of all text");
+			$background{$scheme} = $seen->{result}{background};
+		}
+	}
+	isnt($background{light}, $background{dark}, 'the colour schemes differ');
+}
+else
+{
+	diag('the report was not looked at: there is no Chromium');
+}
+
+# The page in a frame of this width, and what a script finds in there.
+sub look
+{
+	my ($chromium, $scheme, $width) = @_;
+	my $inside = $page =~ s/&/&amp;/gr =~ s/"/&quot;/gr;
+	my $file = "$directory/look_${scheme}_$width.html";
+	open my $handle, '>:raw', $file or die "$file: $!";
+	print $handle <<"HTML";
+<!DOCTYPE html><meta charset="utf-8"><meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">
+<body><iframe id="page" style="border:0;width:${width}px;height:900px" srcdoc="$inside"></iframe><pre id="result"></pre>
+<script>
+addEventListener('load', () => {
+  const view = document.getElementById('page').contentWindow, page = view.document;
+  const rgb = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const light = colour => rgb(colour).map(c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = node => {
+    for (; node; node = node.parentElement) {
+      const colour = view.getComputedStyle(node).backgroundColor;
+      if (!/, 0\\)\$/.test(colour)) return colour;
+    }
+  };
+  const visible = [...page.querySelectorAll('body *')].filter(node => node.getClientRects().length);
+  let smallest = 99, contrast = 99, beyond = [];
+  for (const node of visible) {
+    const box = node.getBoundingClientRect(), style = view.getComputedStyle(node);
+    if (node instanceof view.SVGElement ? false : box.right > $width + 0.5 || box.left < 0) beyond.push(node.outerHTML.slice(0, 80));
+    if (node.ownerSVGElement && node.tagName === 'text') {
+      const drawing = node.ownerSVGElement.getBoundingClientRect();
+      if (box.left < drawing.left - 0.5 || box.right > drawing.right + 0.5) beyond.push(node.outerHTML);
+    }
+    if (![...node.childNodes].some(child => child.nodeType === 3 && child.data.trim())) continue;
+    const scale = node.ownerSVGElement ? node.ownerSVGElement.getBoundingClientRect().width / node.ownerSVGElement.viewBox.baseVal.width : 1;
+    smallest = Math.min(smallest, parseFloat(style.fontSize) * scale);
+    if (node.classList.contains('number')) continue;
+    const [a, b] = [light(node.ownerSVGElement ? style.fill : style.color), light(ground(node))].sort((a, b) => b - a);
+    contrast = Math.min(contrast, (a + 0.05) / (b + 0.05));
+  }
+  document.getElementById('result').textContent = JSON.stringify({
+    width: view.innerWidth, scroll: page.documentElement.scrollWidth, beyond, smallest, contrast,
+    drawings: visible.filter(node => node.tagName === 'svg').length, background: view.getComputedStyle(page.body).backgroundColor });
+});
+</script>
+HTML
+	close $handle;
+	my $profile = PostgreSQL::Test::Utils::tempdir();
+	my @command = ($chromium, qw(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage
+		--disable-background-networking --disable-component-update --disable-sync --enable-logging=stderr),
+		'--blink-settings=preferredColorScheme=' . ($scheme eq 'dark' ? 0 : 1), "--user-data-dir=$profile",
+		'--window-size=1300,1000', '--virtual-time-budget=5000', '--dump-dom', "file://$file");
+	local $ENV{HOME} = $profile;
+	IPC::Run::run(\@command, '>', \my $dom, '2>', \my $err, IPC::Run::timeout(120));
+	my ($result) = $dom =~ m{<pre id="result">(.+?)</pre>}s or die "no result\n$err";
+	$result =~ s/&lt;/</g;
+	$result =~ s/&gt;/>/g;
+	$result =~ s/&amp;/&/g;
+	return { result => decode_json($result), console => [ $err =~ /CONSOLE.*/g ] };
+}
+
+done_testing();
