@@ -59,8 +59,8 @@ my %waiting = (ask => 'SELECT verdict, region, clock_ms FROM '
 	  . $control->question(call => 'acquire', incarnation => 1000), out => '', err => '');
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'alpha', '-d', $control->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
-$control->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock'")
-  or die 'nobody waits';
+ok($control->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock'"),
+	'one waits for the other');
 sleep 3;
 my $released = $control->safe_psql('postgres', 'SELECT snowflake_fleet.to_ms(clock_timestamp())');
 $holder->query_safe('UPDATE snowflake_fleet.region SET until_ms = 9000000000000 WHERE region <> 7; COMMIT');
