@@ -21,11 +21,15 @@ OBJS = \
 	src/pg/errors.o \
 	src/pg/errors_clock_error.o \
 	src/pg/errors_input.o \
+	src/pg/errors_lease.o \
 	src/pg/errors_outside.o \
 	src/pg/errors_routing.o \
 	src/pg/explain.o \
+	src/pg/fleet_check.o \
 	src/pg/health.o \
 	src/pg/high_water.o \
+	src/pg/lease.o \
+	src/pg/lease_status.o \
 	src/pg/log_messages.o \
 	src/pg/lost_marks.o \
 	src/pg/mint.o \

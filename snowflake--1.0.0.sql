@@ -23,7 +23,7 @@ CREATE SCHEMA snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 
--- State. Three sequences, because a sequence's value is WAL-logged, replicated, carried by base
+-- State. Four sequences, because a sequence's value is WAL-logged, replicated, carried by base
 -- backups and pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table
 -- owner's pg_dump works.
 
@@ -39,7 +39,11 @@ CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE -9223372036854775808 STA
 COMMENT ON SEQUENCE snowflake.seal_local IS
   'Layout, tick and epoch that CREATE EXTENSION sealed, packed';
 
-GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local TO PUBLIC;
+CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake.fleet IS
+  'The fleet under whose leases ids of this database were minted; 0: under none';
+
+GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet TO PUBLIC;
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
@@ -318,6 +322,22 @@ CREATE VIEW snowflake.clock_status AS SELECT * FROM snowflake.clock_status();
 COMMENT ON VIEW snowflake.clock_status IS
   'Whether this database mints, and if not why; the mark that was found, until when ids are covered by a mark (null when idle), how far ids are ahead, the steps of the clock since the server started, and what the kernel says of its error (null where it says nothing)';
 
+CREATE FUNCTION snowflake.lease(
+    OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
+    OUT reached timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT said text)
+  RETURNS SETOF record
+  AS 'MODULE_PATHNAME', 'snowflake_lease'
+  LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1;
+COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
+
+CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
+COMMENT ON VIEW snowflake.lease IS
+  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, when the control database last answered and how far this server''s clock was ahead of its, the incarnation, and what was last said. No row where the region is static';
+
+-- What was last said may name other servers and hosts.
+REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
+GRANT SELECT ON snowflake.lease TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 CREATE FUNCTION snowflake.health(
     OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
     OUT mark timestamptz, OUT covered_until timestamptz, OUT lead_ms double precision,

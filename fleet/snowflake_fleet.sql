@@ -8,4 +8,10 @@ BEGIN;
 \ir parts/fleet.sql
 \ir parts/servers.sql
 \ir parts/leases.sql
+\ir parts/map.sql
+\ir parts/map_copies.sql
+\ir parts/plproxy.sql
+\ir parts/postgres_fdw.sql
+\ir parts/move.sql
+\ir parts/move_checks.sql
 COMMIT;

@@ -96,7 +96,7 @@ foreach my $call ('next_id(5)', "decode($id)")
 		{
 			sqlstate => '55000',
 			message => 'extension "snowflake" in this database is another product',
-			detail => 'It has no sequences high_water, seal and seal_local',
+			detail => 'It has no sequences high_water, seal, seal_local and fleet',
 			hint => 'CREATE EXTENSION snowflake'
 		},
 		"without a mark: $call", 'other');

@@ -55,16 +55,19 @@ like($full->{detail}, qr/^Regions: \d+ held by (alpha|beta) until 20\d\d-\d\d-\d
 $control->safe_psql('postgres', 'UPDATE snowflake_fleet.region SET until_ms = 5, floor_ms = 5, incarnation = 0');
 my $holder = $control->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
-my %waiting = (ask => 'SELECT verdict, region, grant_number FROM '
+my %waiting = (ask => 'SELECT verdict, region, clock_ms FROM '
 	  . $control->question(call => 'acquire', incarnation => 1000), out => '', err => '');
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'alpha', '-d', $control->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
-$control->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock'")
-  or die 'nobody waits';
+ok($control->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock'"),
+	'one waits for the other');
 sleep 3;
+my $released = $control->safe_psql('postgres', 'SELECT snowflake_fleet.to_ms(clock_timestamp())');
 $holder->query_safe('UPDATE snowflake_fleet.region SET until_ms = 9000000000000 WHERE region <> 7; COMMIT');
 $run->finish;
 like($waiting{out}, qr/^granted\|7\|/, 'who has waited sees what was decided meanwhile') or diag $waiting{err};
+my ($decided) = $waiting{out} =~ /(\d+)$/;
+cmp_ok($decided, '>=', $released, 'as of the time after the wait');
 is($control->safe_psql('postgres', "SELECT clock_offset BETWEEN '-2 s' AND '0.1 s' FROM snowflake_fleet.regions WHERE region = 7"),
 	't', 'a wait for the lock is no skew');
 $holder->quit;

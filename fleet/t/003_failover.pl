@@ -52,9 +52,8 @@ $standby->stop;
 my %waiting = (ask => 'SELECT verdict FROM ' . $primary->question(call => 'acquire', incarnation => 2), out => '', err => '');
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'beta', '-d', $primary->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
-$primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'})
-  or die 'nobody waits for the standby';
-pass('without it, the commit waits, though "synchronous_commit" is local');
+ok($primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
+	'without it, the commit waits, though "synchronous_commit" is local');
 is($waiting{out}, '', 'and so does the answer');
 $standby->start;
 $run->finish;

@@ -52,7 +52,8 @@ LeaseRequest random_request() {
     request.server = region.server < 0 ? 0 : region.server;
     request.grant = region.grant;
     request.acked = region.nonce;
-    request.highest_ms = region.floor_ms + below(70'000) - 5'000;
+    request.highest_ms = percent(60) ? now - below(2'000) : region.floor_ms + below(70'000) - 5'000;
+    if (percent(40)) request.call = LeaseCall::give_back;
   }
   if (percent(30)) request.server = static_cast<int32_t>(below(3));
   if (percent(20)) request.region = static_cast<int32_t>(below(std::ssize(regions)));

@@ -3,6 +3,7 @@
 #include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/high_water.hpp"
+#include "pg/lease.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/sequence_page.hpp"
 #include "pg/settings.hpp"
@@ -93,6 +94,21 @@ void look_at_sequences(Condition& condition) {
   while (locked > 0) UnlockRelationOid(all[--locked], AccessShareLock);
 }
 
+void look_at_lease(Condition& condition) {
+  if (!leased()) return;
+  const LeaseView lease = lease_view();
+  if (lease.region == kNoRegion)
+    return set(condition, "no region is leased",
+               "See in the view snowflake.lease what the control database last said.");
+  if (is_ahead_of_clock(lease.highest_ms))
+    return set(condition, "the ids of the leased region begin later",
+               "After a recovery of the control database, wait; else check the time "
+               "synchronization.");
+  if (lease.until_ms <= condition.clock_ms)
+    set(condition, "the lease has ended",
+        "See in the view snowflake.lease what the control database last said.");
+}
+
 void look_at_time(Condition& condition) {
   if (condition.clock_ms < layout.epoch_ms)
     return set(condition, "clock before the epoch",
@@ -119,6 +135,7 @@ Condition condition_of_database() {
   }
   if (RecoveryInProgress()) set(condition, "standby", "Connect to the primary server.");
   look_at_time(condition);
+  if (!RecoveryInProgress()) look_at_lease(condition);
   look_at_sequences(condition);
   if (!has_or_may_take_place())
     set(condition, "too many databases",

@@ -111,22 +111,22 @@ MarkIdentity mark_of(const DatabaseState& state) {
   return mark;
 }
 
-uint32_t bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms) {
+MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   // Only a limit that is there is withdrawn: or the sessions of a database whose mark was lowered
   // would go on ending each other's generation until one of them writes it again.
   const bool lowered = stored_ms < state.highest_mark_ms.load(std::memory_order_relaxed);
   if (state.mark != mark || (lowered && state.limit.read() != 0)) end_generation(state);
   state.mark = mark;
-  const uint32_t generation = state.generation.load(std::memory_order_relaxed);
+  const MarkBinding binding{state.generation.load(std::memory_order_relaxed), region_under_lock()};
   LWLockRelease(shared_state->lock);
-  return generation;
+  return binding;
 }
 
-bool publish_limit(DatabaseState& state, uint32_t generation, uint64_t limit) {
+bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   const bool current = state.generation.load(std::memory_order_relaxed) == generation;
-  if (current) state.limit.publish(limit);
+  if (current) state.limit.publish(position_below(layout, cover_under_lock(mark_ms)));
   LWLockRelease(shared_state->lock);
   return current;
 }
@@ -135,6 +135,11 @@ void withdraw_limit(DatabaseState& state) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   end_generation(state);
   LWLockRelease(shared_state->lock);
+}
+
+void withdraw_all_limits_under_lock() {
+  for (int i = 0; i < max_databases; ++i)
+    if (OidIsValid(database_states[i].database)) end_generation(database_states[i]);
 }
 
 }  // namespace snowflake::pg

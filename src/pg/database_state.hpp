@@ -57,13 +57,20 @@ MarkIdentity mark_of(const DatabaseState& state);
 
 // Takes limits from this mark from now on, whose stored value is `stored_ms`. Withdraws the limit
 // where it came from another mark, or from a value that the stored one has been lowered below.
-// Returns the generation.
-uint32_t bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
+// Returns the generation, and the region that its ids are minted in.
+struct MarkBinding {
+  uint32_t generation;
+  RegionHold region;
+};
+MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 
-// Publishes a limit, unless the generation is over: then false.
-bool publish_limit(DatabaseState& state, uint32_t generation, uint64_t limit);
+// Publishes the limit that follows from a mark which is durable, and from the lease; unless the
+// generation is over: then false.
+bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 
 // Ends the generation: every session has to take hold of the mark anew.
 void withdraw_limit(DatabaseState& state);
+// The same of every database. Under shared_state->lock.
+void withdraw_all_limits_under_lock();
 
 }  // namespace snowflake::pg

@@ -38,7 +38,7 @@ void error_other_extension() {
   ereport(ERROR,
           (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
            errmsg("extension \"snowflake\" in this database is another product"),
-           errdetail("It has no sequences high_water, seal and seal_local in schema snowflake."),
+           errdetail("It has no sequences high_water, seal, seal_local and fleet in schema snowflake."),
            errhint("Drop it, then run CREATE EXTENSION snowflake.")));
 }
 

@@ -6,6 +6,7 @@
 #include "pg/condition.hpp"
 #include "pg/datum.hpp"
 #include "pg/errors.hpp"
+#include "pg/lease.hpp"
 #include "pg/settings.hpp"
 #include "pg/shared_state.hpp"
 #include "pg/text.hpp"
@@ -50,11 +51,16 @@ void contradict_time(const Condition& condition, const Layout& ids, uint64_t id,
                      time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
 }
 
+int present_region() {
+  return leased() ? lease_view().region : own_region;
+}
+
 const char* minted_by(const Layout& ids, uint64_t id, bool ours) {
   const char* near_epoch = "";
   if (static_cast<int64_t>(ids.tick_of(id)) * ids.tick_ms < kHourMs)
     near_epoch = "; or a sequence, for its time is within an hour of the epoch";
   if (ours) return psprintf("this server%s", near_epoch);
+  if (leased()) return psprintf("who had region %u leased then%s", ids.region_of(id), near_epoch);
   if (ids.region_of(id) != static_cast<uint32_t>(own_region))
     return psprintf("another server, of region %u%s", ids.region_of(id), near_epoch);
   return psprintf("another server, which owns shard %u%s", ids.shard_of(id), near_epoch);
@@ -83,8 +89,9 @@ SF_SQL_FUNCTION(explain_id) {
   } else {
     const uint32_t region = ids.region_of(id);
     const uint32_t shard = ids.shard_of(id);
-    const bool own = region == static_cast<uint32_t>(own_region);
-    if (!own)
+    const bool own = region == static_cast<uint32_t>(present_region());
+    // Of leased regions this server may have had any.
+    if (!own && !leased())
       all.add(psprintf("it is of region %u, this server mints in region %d", region, own_region));
     if (!owned_shards.contains(shard))
       all.add(psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard,

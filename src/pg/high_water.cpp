@@ -3,7 +3,9 @@
 #include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/errors.hpp"
+#include "pg/errors_lease.hpp"
 #include "pg/errors_routing.hpp"
+#include "pg/fleet_check.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/sequence_page.hpp"
@@ -26,19 +28,22 @@ int64_t reserve_ms() {
   return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
 }
 
-// A mark can be any number, for a superuser can write it: past the layout's end it is the end.
-uint64_t position_at(uint64_t tick) {
-  return layout.first_position(std::min(tick, layout.last_minted_tick() + 1));
-}
-
 // The first position that a mark does not cover.
 uint64_t limit_of(int64_t mark_ms) {
-  return mark_ms <= layout.epoch_ms ? 0 : position_at(layout.tick_at(mark_ms));
+  return position_below(layout, mark_ms);
 }
 
 // The first position that is surely unused under a mark that may lie within a tick.
 uint64_t floor_of(int64_t mark_ms) {
-  return mark_ms <= layout.epoch_ms ? 0 : position_at(layout.tick_from(mark_ms));
+  return position_from(layout, mark_ms);
+}
+
+// A region is held, and its ids begin now: after a recovery of the control database that may be
+// long from now, and words raised that far would stay so.
+bool region_is_usable() {
+  if (!leased()) return true;
+  const LeaseView lease = lease_view();
+  return lease.region != kNoRegion && !is_ahead_of_clock(lease.highest_ms);
 }
 
 // A mark that we neither wrote nor absorbed before is from an earlier server life, or was raised
@@ -123,7 +128,6 @@ void take_limit(bool more_is_written) {
     return;
   }
   hold.limit = limit;
-  hold.region = static_cast<uint32_t>(own_region);
   hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
 }
 
@@ -160,10 +164,11 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// A reserve beyond the position, unless half of one is there.
+// A reserve beyond the position, unless half of one is there; nothing beyond the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
-  return update_mark(mark, needed, reserve_ms() / 2, needed + reserve_ms());
+  return update_mark(mark, needed, reserve_ms() / 2,
+                     mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
 // Whether the session's hold on the mark, which is locked, is still good. That settles what
@@ -191,7 +196,7 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   flush_mark(early ? update.before_lsn : update.after_lsn);
   if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
   const int64_t flushed_ms = early ? update.before : update.after;
-  if (publish_limit(*hold.state, hold.generation, limit_of(flushed_ms))) {
+  if (publish_limit(*hold.state, hold.generation, flushed_ms)) {
     take_limit(early && update.after > update.before);
   } else {
     forget_hold();
@@ -225,13 +230,18 @@ void attach(WaitBudget& budget) {
   if (shared_state == nullptr) error_not_preloaded();
   if (owns_everything() && citus_is_preloaded()) error_node_without_place();
   look_at_clock();
+  if (!region_is_usable()) {
+    wait_for_region(budget);
+    return;
+  }
 
   Relation mark = open_known_mark();
   const bool seal_known = mark != nullptr;
   // One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
   while (mark == nullptr) {
     const StateSequences sequences = current_state_sequences();
-    if (seal_holds_or_refuse(sequences)) mark = open_mark(sequences.high_water);
+    if (seal_holds_or_refuse(sequences) && check_fleet(sequences))
+      mark = open_mark(sequences.high_water);
   }
   check_mark(mark);
 
@@ -256,10 +266,15 @@ void attach(WaitBudget& budget) {
   hold.state = state;
   hold.words = words_of(*state);
   hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
-  hold.generation = bind_mark(*state, hold.mark, stored_ms);
-  hold.attached = true;
+  const MarkBinding binding = bind_mark(*state, hold.mark, stored_ms);
   if (!seal_known) note_seal_checked(*state);
-  take_limit(false);
+  if (binding.region.region != kNoRegion) {
+    hold.generation = binding.generation;
+    hold.region = static_cast<uint32_t>(binding.region.region);
+    raise_floor(*state, floor_of(binding.region.begin_ms));
+    hold.attached = true;
+    take_limit(false);
+  }
   relation_close(mark, RowExclusiveLock);
 }
 
@@ -274,6 +289,11 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   if (clock_jumped_ahead()) {
     count_refusal(Cause::clock_jumped);
     error_clock_jumped(clock_drift_us() / 1000);
+  }
+  // The lease before the mark: what is not leased is not written either.
+  if (position >= position_below(layout, lease_until_ms())) {
+    wait_for_lease(position, budget);
+    return;
   }
 
   Relation mark = open_mark(hold.mark.relation);
@@ -320,6 +340,8 @@ void raise_mark(int64_t ms) {
       attach(budget);
       continue;
     }
+    // Cut to the lease it would be forgotten by the next one, whose floor is lower.
+    if (ms > lease_until_ms()) error_beyond_lease(ms, lease_view());
     Relation mark = open_mark(hold.mark.relation);
     if (mark == nullptr) continue;
     check_mark(mark);

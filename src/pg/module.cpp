@@ -1,4 +1,5 @@
 #include "pg/drop_guard.hpp"
+#include "pg/lease.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/postmaster_memory.hpp"
 #include "pg/settings.hpp"
@@ -21,6 +22,7 @@ void _PG_init(void) {
   if (!process_shared_preload_libraries_in_progress) return;
   snowflake::pg::define_settings();
   snowflake::pg::map_postmaster_memory();
+  snowflake::pg::install_lease();
   snowflake::pg::install_shared_state();
   snowflake::pg::install_drop_hook();
   snowflake::pg::install_drop_guard();

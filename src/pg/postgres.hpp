@@ -12,6 +12,7 @@
 #include "core/clock.hpp"
 #include "core/keyed_max.hpp"
 #include "core/layout.hpp"
+#include "core/lease_memory.hpp"
 #include "core/limit.hpp"
 #include "core/seal.hpp"
 #include "core/shard.hpp"
@@ -127,15 +128,23 @@ inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBo
 #endif
 }
 
-// What pg_stat_activity shows while a call waits for the clock.
-inline uint32 clock_wait_event() {
+// What pg_stat_activity shows while a call waits for the clock, or for the lease.
+inline uint32 wait_event_named(uint32* event, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000
-  static uint32 event = 0;
-  if (event == 0) event = WaitEventExtensionNew("SnowflakeClock");
-  return event;
+  if (*event == 0) *event = WaitEventExtensionNew(name);
+  return *event;
 #else
-  return PG_WAIT_EXTENSION;
+  *event = PG_WAIT_EXTENSION;
+  return *event;
 #endif
+}
+inline uint32 clock_wait_event() {
+  static uint32 event = 0;
+  return wait_event_named(&event, "SnowflakeClock");
+}
+inline uint32 lease_wait_event() {
+  static uint32 event = 0;
+  return wait_event_named(&event, "SnowflakeLease");
 }
 
 }  // namespace snowflake::pg

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/keyed_max.hpp"
+#include "core/lease_memory.hpp"
 
 namespace snowflake::pg {
 
@@ -14,6 +15,10 @@ struct PostmasterMemory {
   std::atomic<int64_t> clock_base_us;
   // By database: the greatest mark, in ms since 1970, that a DROP or a rollback made unreachable.
   KeyedMax<4096> lost_marks;
+  // The region that is leased, the fleet it is of, and when the incarnation began (monotonic).
+  LeaseMemory lease;
+  std::atomic<int64_t> lease_fleet;
+  std::atomic<int64_t> lease_born_us;
 };
 
 // Null where the library was not preloaded.

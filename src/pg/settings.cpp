@@ -5,7 +5,9 @@
 
 #include "core/clock.hpp"
 #include "core/epoch.hpp"
+#include "core/lease.hpp"
 #include "pg/errors.hpp"
+#include "pg/errors_lease.hpp"
 #include "pg/text.hpp"
 #include "pg/postgres.hpp"
 
@@ -13,6 +15,9 @@ namespace snowflake::pg {
 
 constinit Layout layout{};
 constinit int own_region = 0;
+constinit const char* fleet_conninfo = "";
+constinit int lease_ms = 0;
+constinit int max_skew_ms = 10000;
 constinit ShardSet owned_shards{};
 constinit const char* owned_shards_text = nullptr;
 constinit int max_databases = 64;
@@ -32,6 +37,7 @@ namespace {
 constinit char* layout_setting = nullptr;
 constinit char* epoch_setting = nullptr;
 constinit char* owned_setting = nullptr;
+constinit char* fleet_setting = nullptr;
 constinit double tick_setting = 0;
 constinit int reserve_setting = 1000;
 
@@ -71,7 +77,7 @@ bool check_owned_shards(char** value, void**, GucSource) {
 
 // The layout is fixed before these settings are defined.
 bool check_region(int* value, void**, GucSource) {
-  if (static_cast<uint32_t>(*value) < layout.regions()) return true;
+  if (*value < 0 || static_cast<uint32_t>(*value) < layout.regions()) return true;
   GUC_check_errdetail("Layout %s has regions 0 to %u.", layout_bits_text(layout),
                       layout.regions() - 1);
   return false;
@@ -167,6 +173,44 @@ void fix_owned_shards() {
     error_owned_shards_outside_layout(owned_setting);
 }
 
+void check_lease_settings() {
+  const bool wanted = fleet_conninfo[0] != '\0';
+  if (!wanted && own_region < 0)
+    error_fleet_settings(
+        "\"snowflake.region\" is -1, leased, and \"snowflake.fleet\" is not set.",
+        "Set \"snowflake.fleet\" to the connection string of the control database.");
+  if (!wanted) return;
+  if (own_region >= 0)
+    error_fleet_settings("\"snowflake.fleet\" is set, and \"snowflake.region\" is not leased.",
+                         "Set \"snowflake.region\" to -1.");
+  if (lease_ms == 0 && layout.region_bits == 0)
+    error_fleet_settings(
+        "The layout has one region and no spare: the lease is also the pause after a power loss.",
+        "Set \"snowflake.lease\", to 10s for example.");
+  if (lease_ms == 0) lease_ms = static_cast<int>(kLongestLeaseMs);
+  if (max_skew_ms >= lease_ms / 3)
+    error_fleet_settings("\"snowflake.max_skew\" is not less than a third of \"snowflake.lease\".",
+                         "Lower \"snowflake.max_skew\".");
+}
+
+// From the control database of a fleet, or not at all.
+void define_lease_settings() {
+  define_strictly("snowflake.fleet", [] {
+    DefineCustomStringVariable(
+        "snowflake.fleet", "Sets the control database that this server leases its region from.",
+        "A connection string without a password; empty is static.", &fleet_setting, "",
+        PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+  });
+  define_int("snowflake.lease", "Sets how long a region is leased for.",
+             "0 is an hour; a layout without region bits wants it set.", &lease_ms, 0,
+             static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
+  define_int(
+      "snowflake.max_skew", "Sets how far the clocks of server and control database may be apart.",
+      "Less than a third of the lease.", &max_skew_ms, 1, 1200000, PGC_POSTMASTER, GUC_UNIT_MS);
+  fleet_conninfo = fleet_setting;
+  check_lease_settings();
+}
+
 }  // namespace
 
 bool owns_everything() {
@@ -196,12 +240,15 @@ void define_settings() {
   fix_layout();
 
   define_int("snowflake.region", "Sets the region that this server mints in.",
-             "A number of its own for each server that may mint the same shards.", &own_region, 0,
-             static_cast<int>((uint32_t{1} << kMaxPlaceBits) - 1), PGC_POSTMASTER, 0, check_region);
+             "A number of its own for each server that may mint the same shards; -1 is leased from "
+             "the control database that snowflake.fleet names.",
+             &own_region, -1, static_cast<int>((uint32_t{1} << kMaxPlaceBits) - 1), PGC_POSTMASTER,
+             0, check_region);
   define_string("snowflake.owned_shards", "Sets which shards this server may mint.",
                 "\"all\", or shards and ranges such as \"0-127,200\".", &owned_setting, "all",
                 check_owned_shards);
   fix_owned_shards();
+  define_lease_settings();
 
   define_int("snowflake.max_databases", "Sets how many databases of this server may mint.",
              "Each takes 64 bytes of shared memory for each shard of the layout.", &max_databases,

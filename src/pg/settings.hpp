@@ -8,7 +8,10 @@ namespace snowflake::pg {
 
 // Fixed at server start; the postmaster's copy is inherited by every backend.
 extern Layout layout;
-extern int own_region;  // who mints here
+extern int own_region;              // who mints here, or -1: it is leased
+extern const char* fleet_conninfo;  // "": nothing is leased
+extern int lease_ms;
+extern int max_skew_ms;
 extern ShardSet owned_shards;
 extern const char* owned_shards_text;
 extern int max_databases;

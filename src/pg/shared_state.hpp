@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/shard.hpp"
+#include "pg/lease.hpp"
 #include "pg/log_limit.hpp"
 #include "pg/postgres.hpp"
 
@@ -30,6 +31,7 @@ struct ClockWatch {
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   LWLock* lock;  // see database_state.hpp
   ClockWatch clock;
+  LeaseStatus lease;
   int64_t started_ms;  // wall clock, when this memory was laid out
 };
 

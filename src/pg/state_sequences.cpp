@@ -36,6 +36,7 @@ StateSequences find_state_sequences(Oid extension) {
     if (strcmp(name, "high_water") == 0) found.high_water = entry->objid;
     if (strcmp(name, "seal") == 0) found.seal = entry->objid;
     if (strcmp(name, "seal_local") == 0) found.seal_local = entry->objid;
+    if (strcmp(name, "fleet") == 0) found.fleet = entry->objid;
   }
   systable_endscan(scan);
   table_close(depend, AccessShareLock);

@@ -9,9 +9,11 @@ struct StateSequences {
   Oid high_water;
   Oid seal;
   Oid seal_local;
+  Oid fleet;
 
   bool complete() const {
-    return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local);
+    return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
+           OidIsValid(fleet);
   }
 };
 

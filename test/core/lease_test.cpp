@@ -224,7 +224,10 @@ TEST_F(Lease, AControlDatabaseThatIsBehindHaltsForEverybody) {
   recovered(fleet, regions, kNow + 5, 3);
   EXPECT_EQ(ask(renew(first)).verdict, LeaseVerdict::lost);
   EXPECT_EQ(ask(acquire(2)).verdict, LeaseVerdict::full);
-  for (const auto& region : regions) EXPECT_EQ(region.floor_ms, kNow + 5 + kHour + 100 + 10'000);
+  for (const auto& region : regions) {
+    EXPECT_EQ(region.floor_ms, kNow + 5 + kHour + 100 + 10'000);
+    EXPECT_EQ(region.incarnation, 0);
+  }
 }
 
 TEST_F(Lease, ErasAreInTheOrderOfTheirRecoveries) {

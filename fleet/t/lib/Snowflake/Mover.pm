@@ -105,7 +105,7 @@ sub start_writer
 	my $journal = "$self->{work}/journal_${shard}_$number";
 	my $stop = "$self->{work}/stop";
 	unlink $stop;
-	my $script = dirname(__FILE__) . '/../../writer.pl';
+	my $script = dirname(__FILE__) . '/../writer.pl';
 	my $errors = "$journal.err";
 	my $run = IPC::Run::start([ $^X, $script, $self->{fleet}->conninfo('control'), $shard, $number, $journal, $stop ],
 		'<', \undef, '>', '/dev/null', '2>', $errors);

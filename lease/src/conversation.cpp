@@ -1,0 +1,107 @@
+#include "conversation.hpp"
+
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+
+namespace snowflake::lease {
+
+namespace {
+
+#define COLUMNS \
+  "verdict, fleet, era, number, region, grant_number, floor_ms, until_ms, clock_ms, detail"
+
+constexpr const char* kQueries[] = {
+    "SELECT " COLUMNS " FROM snowflake_fleet.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    "SELECT " COLUMNS " FROM snowflake_fleet.renew($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int)",
+    "SELECT " COLUMNS " FROM snowflake_fleet.give_back($1, $2, $3, $4, $5, $6::int, $7, $8)",
+};
+
+constexpr const char* kVerdicts[] = {"granted", "given_back", "lost",
+                                     "full",    "halted",     "clock_ahead"};
+
+constexpr int kMostParameters = 10;
+
+struct Parameters {
+  int count;
+  char text[kMostParameters][24];
+  const char* value[kMostParameters];
+
+  void add(int64_t number) {
+    snprintf(text[count], sizeof(text[count]), "%" PRId64, number);
+    value[count] = text[count];
+    ++count;
+  }
+};
+
+void add_all(const pg::LeasePort& port, const LeaseRequest& request, Parameters* parameters) {
+  parameters->count = 0;
+  parameters->add(port.fleet());
+  parameters->add(request.incarnation);
+  parameters->add(request.era);
+  parameters->add(request.newest);
+  if (request.call == LeaseCall::give_back) {
+    parameters->add(port.seal);
+    parameters->add(request.region);
+    parameters->add(request.grant);
+    parameters->add(request.highest_ms);
+    return;
+  }
+  parameters->add(request.nonce);
+  parameters->add(request.acked);
+  parameters->add(request.clock_ms);
+  parameters->add(request.length_ms);
+  parameters->add(port.seal);
+  if (request.call == LeaseCall::renew) parameters->add(request.region);
+}
+
+int64_t number(const Exchange& exchange, int column) {
+  return strtoll(exchange.column[column], nullptr, 10);
+}
+
+bool read_verdict(const char* text, LeaseVerdict* verdict) {
+  for (size_t i = 0; i < sizeof(kVerdicts) / sizeof(kVerdicts[0]); ++i) {
+    if (strcmp(text, kVerdicts[i]) != 0) continue;
+    *verdict = static_cast<LeaseVerdict>(i);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeout_ms, bool may_stop,
+              Reply* reply) {
+  static Exchange exchange;
+  Parameters parameters;
+  *reply = Reply{};
+  reply->sent_ms = request.clock_ms;
+  add_all(port, request, &parameters);
+  ask(port.conninfo, kQueries[static_cast<int>(request.call)], parameters.count, parameters.value,
+      timeout_ms, may_stop, &exchange);
+  reply->received_ms = wall_clock_ms();
+  if (!exchange.answered) {
+    strlcpy(reply->said, exchange.failure, sizeof(reply->said));
+    return;
+  }
+  LeaseAnswer& answer = reply->answer;
+  if (!read_verdict(exchange.column[0], &answer.verdict)) {
+    snprintf(reply->said, sizeof(reply->said), "the control database answered \"%.100s\"",
+             exchange.column[0]);
+    return;
+  }
+  answer.call = request.call;
+  answer.incarnation = request.incarnation;
+  reply->fleet = number(exchange, 1);
+  answer.era = number(exchange, 2);
+  answer.number = number(exchange, 3);
+  answer.region = static_cast<int32_t>(number(exchange, 4));
+  answer.grant = number(exchange, 5);
+  answer.floor_ms = number(exchange, 6);
+  answer.until_ms = number(exchange, 7);
+  answer.clock_ms = number(exchange, 8);
+  strlcpy(reply->said, exchange.column[9], sizeof(reply->said));
+  reply->answered = true;
+}
+
+}  // namespace snowflake::lease

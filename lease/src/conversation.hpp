@@ -1,0 +1,20 @@
+// The three questions of a server to its control database, as SQL, and their answers.
+#pragma once
+
+#include "connection.hpp"
+
+namespace snowflake::lease {
+
+struct Reply {
+  bool answered;
+  LeaseAnswer answer;
+  int64_t fleet;
+  int64_t sent_ms;
+  int64_t received_ms;
+  char said[512];  // what was wrong, or what the control database adds to its answer
+};
+
+void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeout_ms, bool may_stop,
+              Reply* reply);
+
+}  // namespace snowflake::lease

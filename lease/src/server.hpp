@@ -1,0 +1,30 @@
+// The server's headers, after the core's: PostgreSQL's macros break those. libpq's has none of
+// them.
+#pragma once
+
+#include "core/clock.hpp"
+#include "core/lease_memory.hpp"
+#include "pg/lease_port.hpp"
+
+#include <libpq-fe.h>
+
+extern "C" {
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "pgtime.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+}
+
+#if PG_VERSION_NUM < 160000
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif

@@ -1,0 +1,296 @@
+// The worker that leases: acquires a region when the server starts, renews it at a third of its
+// time, gives it back when the server stops. Everything that it decides is core/lease_memory.hpp's.
+
+#include <cinttypes>
+#include <cstring>
+
+#include "conversation.hpp"
+
+namespace snowflake::lease {
+
+namespace {
+
+constinit const pg::LeasePort* port = nullptr;
+
+constexpr int kTimeoutMs = 10'000;
+constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for it
+constexpr int64_t kShortestPauseMs = 250;
+constexpr int64_t kLongestPauseMs = 10'000;
+
+struct State {
+  int64_t nonce;
+  int64_t acked;
+  int64_t asked_us;  // when the last exchange began
+  int64_t due_us;
+  int64_t pause_ms;  // before the next attempt after a failure
+  bool wide_apart;   // a warning about the clocks has been given
+  pg::LeaseReport report;
+};
+constinit State state{};
+
+int64_t draw() {
+  int64_t number = 0;
+  if (!pg_strong_random(&number, sizeof(number)))
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not draw a random number")));
+  return (number & INT64_MAX) | 1;
+}
+
+// In UTC, whatever the log's time zone: two servers' logs are compared.
+const char* time_text(int64_t ms) {
+  static char text[64];
+  const auto seconds = static_cast<pg_time_t>(ms / 1000);
+  pg_strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", pg_gmtime(&seconds));
+  return text;
+}
+
+// For the view and, where it is news, for the log.
+void say(int level, const char* text) {
+  const bool news = strcmp(state.report.said, text) != 0;
+  strlcpy(state.report.said, text, sizeof(state.report.said));
+  port->report(state.report);
+  if (news) ereport(level, (errmsg("snowflake: %s", text)));
+}
+
+void due_in(int64_t ms) {
+  state.due_us = state.asked_us + ms * 1000;
+}
+
+void try_again_later() {
+  due_in(state.pause_ms);
+  state.pause_ms = std::min(state.pause_ms * 2, kLongestPauseMs);
+}
+
+int64_t wanted_ms() {
+  return grant_length(port->age_ms(), port->lease_ms);
+}
+
+LeaseRequest next_request() {
+  const LeaseView mine = port->view();
+  LeaseRequest request{};
+  request.call = mine.region == kNoRegion ? LeaseCall::acquire : LeaseCall::renew;
+  request.incarnation = mine.incarnation;
+  request.era = mine.era;
+  request.newest = mine.newest;
+  request.nonce = state.nonce;
+  request.acked = state.acked;
+  request.clock_ms = wall_clock_ms();
+  request.length_ms = wanted_ms() + *port->max_lead_ms;
+  request.region = mine.region;
+  return request;
+}
+
+void compare_clocks(const Reply& reply) {
+  const int64_t apart = clocks_apart(reply.sent_ms, reply.answer.clock_ms, reply.received_ms);
+  state.report.reached_ms = reply.received_ms;
+  state.report.clocks_apart_ms = apart;
+  const bool wide = std::abs(apart) > std::max(*port->max_lead_ms, 1);
+  if (wide && !state.wide_apart)
+    ereport(WARNING,
+            (errmsg("snowflake: the clocks of this server and its control database are apart"),
+             errdetail("This server's is %" PRId64 " ms %s, \"snowflake.max_lead\" is %d ms.",
+                       std::abs(apart), apart > 0 ? "ahead" : "behind", *port->max_lead_ms),
+             errhint("Check the time synchronization of both.")));
+  state.wide_apart = wide;
+}
+
+void hear(const Reply& reply) {
+  const LeaseAnswer& answer = reply.answer;
+  const LeaseView mine = port->view();
+  char text[512];
+  compare_clocks(reply);
+  state.acked = state.nonce;
+  state.nonce = draw();
+  switch (read_answer(mine, false, answer, reply.sent_ms, reply.received_ms, port->skew_ms)) {
+    case LeaseNews::taken:
+      port->take(answer, reply.fleet);
+      snprintf(text, sizeof(text), "leased region %d of fleet %" PRId64 ", ids from %s on",
+               answer.region, reply.fleet, time_text(answer.floor_ms));
+      say(LOG, text);
+      break;
+    case LeaseNews::extended:
+      port->extend(answer);
+      snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
+      say(DEBUG1, text);
+      break;
+    case LeaseNews::lost:
+      port->begin(draw(), answer.era, answer.number);
+      snprintf(text, sizeof(text), "lost region %d: %s", mine.region, reply.said);
+      say(WARNING, text);
+      due_in(0);
+      return;
+    case LeaseNews::full:
+      port->note(answer.era, answer.number);
+      snprintf(text, sizeof(text), "no region is free before %s. %s", time_text(answer.until_ms),
+               reply.said);
+      say(WARNING, text);
+      try_again_later();
+      return;
+    case LeaseNews::apart:
+      snprintf(text, sizeof(text),
+               "refused to lease: this server's clock is %" PRId64
+               " ms %s the control database's, \"snowflake.max_skew\" is %" PRId64 " ms",
+               std::abs(state.report.clocks_apart_ms),
+               state.report.clocks_apart_ms > 0 ? "ahead of" : "behind", port->skew_ms);
+      say(WARNING, text);
+      try_again_later();
+      return;
+    case LeaseNews::refused:
+      snprintf(text, sizeof(text), "%s: %s",
+               answer.verdict == LeaseVerdict::halted
+                   ? "the control database waits for snowflake_fleet.recovered()"
+                   : "the control database refused to lease",
+               reply.said);
+      say(WARNING, text);
+      try_again_later();
+      return;
+    default:
+      say(WARNING, "an answer of the control database was out of order");
+      try_again_later();
+      return;
+  }
+  state.pause_ms = kShortestPauseMs;
+  due_in(renew_after(wanted_ms()));
+}
+
+void exchange() {
+  static Reply reply;
+  state.asked_us = monotonic_us();
+  converse(*port, next_request(), kTimeoutMs, true, &reply);
+  if (reply.answered) {
+    hear(reply);
+    return;
+  }
+  if (ShutdownRequestPending) return;
+  say(WARNING, reply.said);
+  try_again_later();
+}
+
+// The limits are withdrawn and the region is forgotten before anything is sent.
+void give_back() {
+  static Reply reply;
+  if (port->view().region == kNoRegion) return;
+  const LeaseView mine = port->forget();
+  LeaseRequest request{};
+  request.call = LeaseCall::give_back;
+  request.incarnation = mine.incarnation;
+  request.era = mine.era;
+  request.newest = mine.newest;
+  request.region = mine.region;
+  request.grant = mine.grant;
+  request.highest_ms = std::max<int64_t>(0, mine.highest_ms);
+  const int64_t end_us = monotonic_us() + int64_t{kGiveBackMs} * 1000;
+  for (int64_t left_us = end_us - monotonic_us(); left_us > 0; left_us = end_us - monotonic_us()) {
+    request.clock_ms = wall_clock_ms();
+    converse(*port, request, static_cast<int>(left_us / 1000) + 1, false, &reply);
+    if (reply.answered) break;
+    pg_usleep(200'000);
+  }
+  if (reply.answered && reply.answer.verdict == LeaseVerdict::given_back)
+    ereport(LOG, (errmsg("snowflake: gave region %d back", mine.region)));
+  else
+    ereport(LOG,
+            (errmsg("snowflake: could not give region %d back: %s", mine.region, reply.said),
+             errdetail("It is free when its lease has ended, at %s.", time_text(mine.until_ms))));
+}
+
+void work() {
+  state.nonce = draw();
+  state.pause_ms = kShortestPauseMs;
+  port->serve();
+  for (;;) {
+    CHECK_FOR_INTERRUPTS();
+    if (ShutdownRequestPending) {
+      give_back();
+      return;
+    }
+    if (ConfigReloadPending) {
+      ConfigReloadPending = false;
+      ProcessConfigFile(PGC_SIGHUP);
+    }
+    const int64_t now_us = monotonic_us();
+    // Sessions that wait for time ask for it now, but not in a hurry that would harm.
+    if (port->is_urgent())
+      state.due_us = std::min(state.due_us, state.asked_us + kShortestPauseMs * 1000);
+    if (now_us >= state.due_us) {
+      exchange();
+      continue;
+    }
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+                    static_cast<long>((state.due_us - now_us) / 1000 + 1), PG_WAIT_EXTENSION);
+    ResetLatch(MyLatch);
+  }
+}
+
+const pg::LeasePort* find_port() {
+  return static_cast<const pg::LeasePort*>(*find_rendezvous_variable(pg::kLeasePortName));
+}
+
+// Stops the start of the server where the connection string is wrong, or would show a password.
+void check_conninfo() {
+  char* why = nullptr;
+  PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);
+  if (options == nullptr)
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("invalid value for parameter \"snowflake.fleet\""),
+                    errdetail("%s", why == nullptr ? "Out of memory." : why),
+                    errhint("Write a connection string of libpq's.")));
+  bool password = false;
+  for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option)
+    password |= strstr(option->keyword, "password") != nullptr && option->val != nullptr &&
+                option->val[0] != '\0';
+  PQconninfoFree(options);
+  if (password)
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("\"snowflake.fleet\" contains a password"),
+                    errdetail("Backups and copies of the configuration would carry it."),
+                    errhint("Use \"passfile\", a certificate, or another method.")));
+}
+
+}  // namespace
+
+}  // namespace snowflake::lease
+
+extern "C" {
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void snowflake_lease_install(void);
+PGDLLEXPORT void snowflake_lease_main(Datum);
+
+// Called by the generator's library, at server start.
+void snowflake_lease_install(void) {
+  using namespace snowflake::lease;
+  port = find_port();
+  if (port == nullptr || strcmp(port->version, SNOWFLAKE_VERSION) != 0)
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the libraries snowflake and snowflake_lease are of different versions"),
+                    errdetail("They have %s and %s.", port == nullptr ? "none" : port->version,
+                              SNOWFLAKE_VERSION),
+                    errhint("Install both from one source.")));
+  check_conninfo();
+  BackgroundWorker worker{};
+  strlcpy(worker.bgw_name, "snowflake lease", sizeof(worker.bgw_name));
+  strlcpy(worker.bgw_type, "snowflake lease", sizeof(worker.bgw_type));
+  strlcpy(worker.bgw_library_name, "snowflake_lease", sizeof(worker.bgw_library_name));
+  strlcpy(worker.bgw_function_name, "snowflake_lease_main", sizeof(worker.bgw_function_name));
+  worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+  worker.bgw_start_time = BgWorkerStart_RecoveryFinished;  // nothing is leased during recovery
+  worker.bgw_restart_time = 1;
+  RegisterBackgroundWorker(&worker);
+}
+
+void snowflake_lease_main(Datum) {
+  using namespace snowflake::lease;
+  pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+  pqsignal(SIGHUP, SignalHandlerForConfigReload);
+  BackgroundWorkerUnblockSignals();
+  // To no database: so that pg_stat_activity shows it and an operator can end it.
+  BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+  pgstat_report_activity(STATE_IDLE, nullptr);
+  port = find_port();
+  work();
+  // Not 0: an operator may have ended it, and then the postmaster starts another.
+  proc_exit(1);
+}
+
+}  // extern "C"

@@ -1,0 +1,21 @@
+// Errors of leased regions.
+#pragma once
+
+#include <cstdint>
+
+#include "core/lease_memory.hpp"
+
+namespace snowflake::pg {
+
+[[noreturn]] void error_fleet_settings(const char* detail, const char* hint);
+
+// `said`: what the worker and the control database last said.
+[[noreturn]] void error_no_region(const char* said);
+[[noreturn]] void error_region_begins_later(const LeaseView& lease, int64_t clock_ms);
+[[noreturn]] void error_lease_ended(const LeaseView& lease, int64_t id_ms, int64_t clock_ms,
+                                    const char* said);
+[[noreturn]] void error_beyond_lease(int64_t ms, const LeaseView& lease);
+[[noreturn]] void error_fleet_left(int64_t fleet);
+[[noreturn]] void error_other_fleet(int64_t remembered, int64_t present);
+
+}  // namespace snowflake::pg

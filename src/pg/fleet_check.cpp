@@ -1,0 +1,38 @@
+#include "pg/fleet_check.hpp"
+
+#include "pg/errors_lease.hpp"
+#include "pg/lease.hpp"
+#include "pg/sequence_page.hpp"
+
+namespace snowflake::pg {
+
+bool check_fleet(const StateSequences& sequences) {
+  const LOCKMODE mode = leased() ? RowExclusiveLock : AccessShareLock;
+  LockRelationOid(sequences.fleet, mode);
+  Relation relation = try_relation_open(sequences.fleet, NoLock);
+  if (relation == nullptr) {
+    UnlockRelationOid(sequences.fleet, mode);
+    forget_state_sequences();
+    return false;
+  }
+  const int64_t present = lease_fleet();
+  int64_t remembered = SequencePage::read(relation);
+  if (remembered == 0 && leased()) {
+    SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
+    remembered = page.value();
+    XLogRecPtr lsn = page.lsn();
+    if (remembered == 0) {
+      lsn = page.write(relation, present);
+      remembered = present;
+    }
+    page.close();
+    // Before anything is minted: a copy that is taken now must know.
+    XLogFlush(lsn);
+  }
+  relation_close(relation, mode);
+  if (remembered == 0 || (leased() && remembered == present)) return true;
+  if (!leased()) error_fleet_left(remembered);
+  error_other_fleet(remembered, present);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,53 @@
+// The lease of the region that this server mints in, if its regions are leased: what sessions see
+// of it, and wait for. Times are ms since 1970.
+//
+// The lease is the postmaster's memory, see core/lease_memory.hpp. Locking rules
+//  - whoever raises `highest` or takes a region from it holds shared_state->lock, and the worker
+//    changes it under the same lock, where all limits were withdrawn before;
+//  - `until` only rises while a region is held, and may be read without.
+#pragma once
+
+#include "core/lease_memory.hpp"
+#include "pg/lease_port.hpp"
+#include "pg/wait.hpp"
+
+struct Latch;
+
+namespace snowflake::pg {
+
+// In shared memory, under shared_state->lock, but for the flag.
+struct LeaseStatus {
+  Latch* worker;  // null: there is none
+  std::atomic<bool> urgent;
+  LeaseReport report;
+};
+
+// "snowflake.fleet" is set.
+bool leased();
+
+// At server start: offers the port, loads the other library and registers its worker.
+void install_lease();
+
+LeaseView lease_view();
+LeaseReport lease_report();
+int64_t lease_fleet();
+
+// The end of the lease; INT64_MAX where nothing is leased.
+int64_t lease_until_ms();
+
+// Under shared_state->lock. The region, kNoRegion where none is held, and from where its ids go on.
+struct RegionHold {
+  int32_t region;
+  int64_t begin_ms;
+};
+RegionHold region_under_lock();
+
+// Under shared_state->lock: what may be published of a mark. The highest limit is raised first.
+int64_t cover_under_lock(int64_t mark_ms);
+
+// Each wakes the worker, sleeps a little and returns; refuses where the call has waited for
+// snowflake.max_wait. Interruptible.
+void wait_for_region(WaitBudget& budget);
+void wait_for_lease(uint64_t position, WaitBudget& budget);
+
+}  // namespace snowflake::pg

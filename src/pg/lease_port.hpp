@@ -1,0 +1,50 @@
+// What the generator's library offers to the one that leases regions (lease/), by a rendezvous
+// variable: the one needs nothing but libc, the other libpq, and is loaded only where
+// "snowflake.fleet" is set.
+//
+// Thread safety: for the one worker that leases. Each member takes shared_state->lock itself.
+#pragma once
+
+#include "core/lease_memory.hpp"
+
+namespace snowflake::pg {
+
+inline constexpr char kLeasePortName[] = "snowflake_lease_port";
+
+// What the view snowflake.lease shows of the worker's last exchange.
+struct LeaseReport {
+  int64_t reached_ms;       // when the control database last answered, 0: not yet
+  int64_t clocks_apart_ms;  // how far the server's clock was ahead of the control database's then
+  char said[512];           // what was last said, by either side
+};
+
+struct LeasePort {
+  const char* version;  // of the generator's library: both are built from one source
+
+  // Settings, fixed at server start but for max_lead.
+  const char* conninfo;
+  int64_t seal;
+  int64_t lease_ms;
+  int64_t skew_ms;
+  const int* max_lead_ms;
+
+  LeaseView (*view)();
+  int64_t (*fleet)();   // as the control database has named itself, 0: not yet
+  int64_t (*age_ms)();  // of the incarnation
+
+  // As the members of LeaseMemory; `begin` and `forget` withdraw the limits of all databases
+  // before. `forget` returns what the memory said then: what is to be given back.
+  void (*begin)(int64_t incarnation, int64_t era, int64_t newest);
+  void (*take)(const LeaseAnswer& answer, int64_t fleet);
+  void (*extend)(const LeaseAnswer& answer);
+  void (*note)(int64_t era, int64_t newest);
+  LeaseView (*forget)();
+
+  void (*report)(const LeaseReport& report);
+
+  // This process is the one whose latch sessions set when they need time.
+  void (*serve)();
+  bool (*is_urgent)();  // whether one has, since this was last asked
+};
+
+}  // namespace snowflake::pg

@@ -1,0 +1,37 @@
+// Behind the view snowflake.lease.
+
+#include "pg/datum.hpp"
+#include "pg/errors.hpp"
+#include "pg/lease.hpp"
+#include "pg/settings.hpp"
+#include "pg/shared_state.hpp"
+#include "pg/text.hpp"
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+SF_SQL_FUNCTION(lease) {
+  if (shared_state == nullptr) error_not_preloaded();
+  InitMaterializedSRF(fcinfo, 0);
+  if (!leased()) return Datum{0};
+  const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  const LeaseView lease = lease_view();
+  const LeaseReport last = lease_report();
+  const bool held = lease.region != kNoRegion;
+  Datum values[8] = {
+      Int64GetDatum(lease_fleet()),     Int32GetDatum(lease.region),
+      timestamp_datum(lease.until_ms),  timestamp_datum(lease.highest_ms),
+      timestamp_datum(last.reached_ms), Float8GetDatum(static_cast<double>(last.clocks_apart_ms)),
+      Int64GetDatum(lease.incarnation), CStringGetTextDatum(last.said),
+  };
+  bool nulls[8] = {};
+  nulls[0] = lease_fleet() == 0;
+  nulls[1] = nulls[2] = !held;
+  nulls[3] = !held || lease.highest_ms <= 0;
+  nulls[4] = nulls[5] = last.reached_ms == 0;
+  nulls[7] = last.said[0] == '\0';
+  tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+  return Datum{0};
+}
+
+}  // namespace snowflake::pg
