@@ -35,11 +35,12 @@ void error_not_installed() {
 }
 
 void error_other_extension() {
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("extension \"snowflake\" in this database is another product"),
-           errdetail("It has no sequences high_water, seal, seal_local and fleet in schema snowflake."),
-           errhint("Drop it, then run CREATE EXTENSION snowflake.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("extension \"snowflake\" in this database is another product"),
+       errdetail("It has no sequences high_water, seal, seal_local and fleet in schema snowflake."),
+       errhint("Drop it, then run CREATE EXTENSION snowflake.")));
 }
 
 void error_too_many_databases() {
