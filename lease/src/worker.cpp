@@ -24,6 +24,7 @@ struct State {
   int64_t due_us;
   int64_t pause_ms;  // before the next attempt after a failure
   bool wide_apart;   // a warning about the clocks has been given
+  bool troubled;     // a warning about anything else, and the lease was not renewed since
   pg::LeaseReport report;
 };
 constinit State state{};
@@ -46,6 +47,7 @@ const char* time_text(int64_t ms) {
 // For the view and, where it is news, for the log.
 void say(int level, const char* text) {
   const bool news = strcmp(state.report.said, text) != 0;
+  state.troubled = level == WARNING;
   strlcpy(state.report.said, text, sizeof(state.report.said));
   port->report(state.report);
   if (news) ereport(level, (errmsg("snowflake: %s", text)));
@@ -110,7 +112,8 @@ void hear(const Reply& reply) {
     case LeaseNews::extended:
       port->extend(answer);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
-      say(DEBUG1, text);
+      // Of interest where the log has told of trouble: that it is over.
+      say(state.troubled ? LOG : DEBUG1, text);
       break;
     case LeaseNews::lost:
       port->begin(draw(), answer.era, answer.number);
