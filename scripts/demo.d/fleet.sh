@@ -43,7 +43,7 @@ mint() {
   shift
   for server; do
     on "$server" -At -c "SELECT snowflake.next_id(g % 4) FROM generate_series(1, $count) AS g,
-      LATERAL (SELECT CASE WHEN g % 20 = 0 THEN pg_sleep(0.001) END) AS pause" >>"ids/$server.$((++batch))" & clients+=($!)
+      LATERAL (SELECT CASE WHEN g % 20 = 0 THEN pg_sleep(0.001) END) AS pause" >>"ids/$server" & clients+=($!)
   done
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
@@ -61,7 +61,7 @@ grouped_numbers() { sed -E 's/ ([0-9 ]*[0-9])([0-9]{3}) (ids|twice)/\1,\2 \3/g';
 # story SETTING...: the same for servers of whatever settings.
 story() {
   local server
-  ids_before=0 again_before=0 batch=0
+  ids_before=0 again_before=0
   rm -rf ids
   mkdir ids
   for server in north west south; do
