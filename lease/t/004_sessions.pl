@@ -1,0 +1,31 @@
+# Sessions that come while others mint, and control hosts that do not answer.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../../fleet/t/lib", "$FindBin::RealBin/../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::Node;
+use Test::More;
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.create_fleet(), snowflake_fleet.enroll('alpha')});
+my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
+
+# What is published runs ahead of the clock by snowflake.reserve: no reason for a new session to wait.
+my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.fleet = '$fleet'\nsnowflake.reserve = 60s\n");
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my @ids = $server->ids('SELECT snowflake.next_id(1)');
+push @ids, $server->ids('SET snowflake.max_wait = 0; SELECT snowflake.next_id(1)') foreach 1 .. 5;
+is(scalar(@ids), 6, 'new sessions mint without a wait');
+is_deeply([ sort { $a <=> $b } @ids ], \@ids, 'upwards');
+is($server->safe_psql('postgres', "SELECT max(created_at) < clock_timestamp() + interval '1 s' FROM snowflake.decode($ids[-1])"),
+	't', 'and their ids are not ahead of the clock');
+is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'nor does the probe say so');
+
+done_testing();
