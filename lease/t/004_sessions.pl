@@ -5,6 +5,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/../../fleet/t/lib", "$FindBin::RealBin/../../t/lib";
+use IO::Socket::INET;
 use PostgreSQL::Test::Utils;
 use Snowflake::Control;
 use Snowflake::Node;
@@ -27,5 +28,15 @@ is_deeply([ sort { $a <=> $b } @ids ], \@ids, 'upwards');
 is($server->safe_psql('postgres', "SELECT max(created_at) < clock_timestamp() + interval '1 s' FROM snowflake.decode($ids[-1])"),
 	't', 'and their ids are not ahead of the clock');
 is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'nor does the probe say so');
+
+# A control host that accepts and never answers, as one that was stopped or cut off: the next is asked.
+$server->stop;
+my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
+$server->append_conf('postgresql.conf', sprintf q{snowflake.fleet = 'host=127.0.0.1,%s port=%s,%s dbname=postgres user=alpha target_session_attrs=read-write'} . "\n",
+	$control->host, $mute->sockport, $control->port);
+$server->start;
+ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'a host that does not answer is passed over')
+  or diag $server->safe_psql('postgres', 'SELECT said FROM snowflake.lease');
+is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'and it mints');
 
 done_testing();
