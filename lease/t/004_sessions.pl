@@ -39,4 +39,39 @@ ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowfla
   or diag $server->safe_psql('postgres', 'SELECT said FROM snowflake.lease');
 is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'and it mints');
 
+# A fleet that grants less than the server asks for: renewed in time all the same.
+$server->stop;
+$control->safe_psql('postgres', 'CREATE DATABASE short');
+$control->install('short');
+$control->safe_psql('short', q{SELECT snowflake_fleet.create_fleet(lease => '2 s', max_lead => '0', max_skew => '500 ms'), snowflake_fleet.enroll('alpha')});
+$server->append_conf('postgresql.conf', sprintf "snowflake.fleet = 'host=%s port=%s dbname=short user=alpha'\n", $control->host, $control->port);
+$server->start;
+$server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
+$server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
+my $gaps = $server->safe_psql('postgres', <<'SQL');
+DO $$
+DECLARE gaps int := 0;
+BEGIN
+  FOR i IN 1 .. 80 LOOP
+    PERFORM pg_sleep(0.1);
+    PERFORM FROM snowflake.lease WHERE until <= clock_timestamp();
+    IF FOUND THEN gaps := gaps + 1; END IF;
+  END LOOP;
+  RAISE EXCEPTION USING MESSAGE = 'gaps: ' || gaps;
+EXCEPTION WHEN raise_exception THEN
+  PERFORM set_config('test.gaps', gaps::text, false);
+END
+$$;
+SELECT current_setting('test.gaps');
+SQL
+is($gaps, '0', 'a fleet whose lease is shorter than the server\'s: the region is held without a gap');
+
+# A server whose clock is refused asks again and again, while sessions wait: the log does not fill up.
+$server->clock->set(3);
+my $since = -s $server->logfile;
+$server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');
+my @lines = slurp_file($server->logfile, $since) =~ /WARNING:  snowflake: (?:refused|the control database refused)/g;
+cmp_ok(scalar(@lines), '==', 1, 'a refusal that goes on is one line, not one for each attempt');
+$server->clock->set(0);
+
 done_testing();
