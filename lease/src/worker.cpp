@@ -25,7 +25,6 @@ struct State {
   int64_t due_us;
   int64_t pause_ms;  // before the next attempt after a failure
   bool wide_apart;   // a warning about the clocks has been given
-  bool troubled;     // a warning about anything else, and the lease was not renewed since
   pg::LeaseReport report;
   bool unwell;        // the last thing said was a warning
   int64_t warned_us;  // when the log had the last one
@@ -53,7 +52,6 @@ const char* time_text(int64_t ms) {
 // For the view and, where it is news, for the log.
 void say(int level, const char* text) {
   const bool news = strcmp(state.report.said, text) != 0;
-  state.troubled = level == WARNING;
   strlcpy(state.report.said, text, sizeof(state.report.said));
   port->report(state.report);
   state.unwell = false;
@@ -135,7 +133,7 @@ void hear(const Reply& reply) {
       port->extend(answer);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
       // Of interest where the log has told of trouble: that it is over.
-      say(state.troubled ? LOG : DEBUG1, text);
+      say(state.unwell ? LOG : DEBUG1, text);
       break;
     case LeaseNews::lost:
       port->begin(draw(), answer.era, answer.number);

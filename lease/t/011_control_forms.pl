@@ -1,5 +1,5 @@
-# The control database without an extension, made by an ordinary role; servers that ask at once; a synchronous standby of
-# it that is away.
+# The control database without an extension, made by an ordinary role; servers that ask at once; a clock that is wrong at
+# start; a synchronous standby of the control database that is away.
 
 use strict;
 use warnings FATAL => 'all';
@@ -50,13 +50,30 @@ is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM s
 is($control->safe_psql('plain', q{SELECT string_agg(holder, ' ' ORDER BY holder) FROM snowflake_fleet.regions WHERE holder IS NOT NULL}),
 	'alpha beta gamma', 'as the control database has it');
 
+# A clock that is wrong when the server starts is found out.
+my $gamma = $server{gamma};
+foreach my $case ([ 60, 'the control database refused to lease: The server\'s clock is \d+ ms ahead' ],
+	[ -60, 'refused to lease: this server\'s clock is \d+ ms behind' ])
+{
+	my ($off, $why) = @$case;
+	$gamma->stop;
+	$gamma->clock->set($off);
+	$gamma->start;
+	$gamma->poll_query_until('postgres', q{SELECT said LIKE '%refused to lease%' FROM snowflake.lease}) or die 'not refused';
+	$gamma->refuses(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)},
+		{ sqlstate => '55000', message => 'this server has no region to mint in', detail => $why }, "a clock that is wrong by $off s");
+}
+$gamma->clock->set(0);
+push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
+is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'corrected, it mints, and no id twice');
+
 # What is granted is on the standby first: while it is away, nothing is.
 my $alpha = $server{alpha};
 $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $control->reload;
-$alpha->poll_query_until('postgres', q{SELECT said LIKE 'the control database did not answer in time%' FROM snowflake.lease}) or die 'it is answered';
+$alpha->poll_query_until('postgres', q{SELECT said ~ 'did not answer in time|lock timeout' FROM snowflake.lease}) or die 'it is answered';
 my $until = $alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
-like($alpha->log_content, qr/WARNING:  snowflake: the control database did not answer in time: gave up/, 'the standby is away: no answer, and the log says so');
+like($alpha->log_content, qr/WARNING:  snowflake: the control database (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the standby is away: no answer, and the log says so');
 is($alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease'), $until, 'and no more time');
 $control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $control->reload;

@@ -1,5 +1,5 @@
-# A leased server recovered to an earlier time, beside its original and under a clock that is behind: a region of its own, so
-# that nothing comes again, not even what the copy never heard of.
+# A leased server recovered to an earlier time beside its original, and an asynchronous failover, both under a clock that is
+# behind: regions of their own, so that nothing comes again, not even what they never heard of.
 
 use strict;
 use warnings FATAL => 'all';
@@ -35,30 +35,50 @@ sub mint
 my $twice = mint($original);
 $original->backup('base');
 $twice += mint($original);
+my $standby = Snowflake::Node->create_from_backup('standby', $original, 'base', has_streaming => 1);
+$standby->start;
 $original->safe_psql('postgres', q{SELECT pg_create_restore_point('before')});
+$original->wait_for_catchup($standby);
+$standby->stop;
 my $marked = $original->mark;
 $original->poll_query_until('postgres', "SELECT extract(epoch FROM clock_timestamp()) * 1000 > $marked") or die 'the clock stands still';
 $twice += mint($original);
 is($twice, 0, 'the original');
+my $until = $original->safe_psql('postgres', 'SELECT snowflake.time_of(max(id)) FROM photos');
 $original->safe_psql('postgres', 'SELECT pg_switch_wal()');
 
+# A server that has not heard of some rows mints through the time in which they were minted, by its clock.
+sub mints_through_lost_time
+{
+	my ($node, $what) = @_;
+	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no end of recovery';
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM photos'), '40000', "$what: some rows are lost");
+	$node->clock->set($marked / 1000 - time - 1);
+	$twice += mint($node);
+	is($node->safe_psql('postgres', "SELECT snowflake.time_of(min(id)) < '$until' FROM photos WHERE snowflake.region_of(id) <> 0"), 't',
+		"$what: its ids begin before the last lost one");
+	my $rounds = 0;
+	do { $twice += mint($node) } while ++$rounds < 200 && $node->safe_psql('postgres', "SELECT snowflake.time_of(max(id)) < '$until' FROM photos") eq 't';
+	is($twice, 0, "$what: no id comes again");
+	is($node->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM photos'), '2', "$what: its region is another one");
+	return;
+}
 my $copy = Snowflake::Node->create_from_backup('copy', $original, 'base', has_restoring => 1, standby => 0,
 	conf => "recovery_target_name = 'before'\nrecovery_target_action = promote\narchive_mode = off\n");
 $copy->clock->set(-300);
 $copy->start;
-$copy->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no end of recovery';
-is($copy->safe_psql('postgres', 'SELECT count(*) FROM photos'), '40000', 'what came after the restore point is gone');
-# From before the lost rows on, by its clock, over the time in which the original minted what the copy has not heard of.
-$copy->clock->set($marked / 1000 - time - 1);
-my $until = $original->safe_psql('postgres', 'SELECT snowflake.time_of(max(id)) FROM photos');
-$twice += mint($copy);
-is($copy->safe_psql('postgres', "SELECT snowflake.time_of(min(id)) < '$until' FROM photos WHERE snowflake.region_of(id) <> 0"), 't', 'its ids begin before the last lost one');
-my $rounds = 0;
-do { $twice += mint($copy) } while ++$rounds < 200 && $copy->safe_psql('postgres', "SELECT snowflake.time_of(max(id)) < '$until' FROM photos") eq 't';
-is($twice, 0, 'no id comes again');
-is($copy->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM photos'), '2', 'its region is another one');
+mints_through_lost_time($copy, 'a point in time');
 like($copy->log_content, qr/WARNING:  snowflake: the clocks of this server and its control database are apart/, 'and the log tells of the clock');
-$twice += mint($original) + mint($copy);
+
+$original->stop('immediate');
+$standby->clock->set(-300);
+$standby->start;
+is($standby->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'a standby leases nothing');
+$standby->promote;
+mints_through_lost_time($standby, 'a failover');
+
+$original->start;
+$twice += mint($_) foreach $original, $copy, $standby;
 is($twice, 0, 'side by side, no id twice');
 
 done_testing();
