@@ -176,8 +176,11 @@ append_to_file($pgpass, slurp_file($pgpass) =~ s/:fleet:/:short:/r);
 restart($west);
 $west->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this database belongs to another fleet' },
 	'another fleet is refused', 'app');
+is($west->safe_psql('app', q{SELECT minting, reason FROM snowflake.health; SELECT refusals, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'lease'}),
+	"f|of another fleet\n1|t", 'health says so, and it is counted');
 $west->safe_psql('app', q{SELECT setval('snowflake.fleet', 0, false)});
 @ids = mint($west);
+is($west->safe_psql('app', q{SELECT minting, reason FROM snowflake.health; SELECT since FROM snowflake.refusals WHERE cause = 'lease'}), "t|\n", 'until it has left it');
 
 # The control database was promoted, or restored: as another database it is another place.
 

@@ -19,11 +19,15 @@ SF_SQL_FUNCTION(lease) {
   const LeaseReport last = lease_report();
   const bool held = lease.region != kNoRegion;
   Datum values[9] = {
-      Int64GetDatum(lease_fleet()),     Int32GetDatum(lease.region),
-      timestamp_datum(lease.until_ms),  timestamp_datum(lease.highest_ms),
+      Int64GetDatum(lease_fleet()),
+      Int32GetDatum(lease.region),
+      timestamp_datum(lease.until_ms),
+      timestamp_datum(lease.highest_ms),
       Float8GetDatum(static_cast<double>(lease_length_ms())),
-      timestamp_datum(last.reached_ms), Float8GetDatum(static_cast<double>(last.clocks_apart_ms)),
-      Int64GetDatum(lease.incarnation), CStringGetTextDatum(last.said),
+      timestamp_datum(last.reached_ms),
+      Float8GetDatum(static_cast<double>(last.clocks_apart_ms)),
+      Int64GetDatum(lease.incarnation),
+      CStringGetTextDatum(last.said),
   };
   bool nulls[9] = {};
   nulls[0] = lease_fleet() == 0;
