@@ -268,6 +268,10 @@ BEGIN
   SELECT * INTO STRICT place FROM snowflake_fleet.whereabouts();
   IF (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM
      (own.system_identifier, own.timeline, own.database) THEN
+    -- What shows that something was lost is kept: nothing_lost() looks at it.
+    UPDATE snowflake_fleet.fleet AS f
+       SET heard_era = greatest(f.heard_era, request.era),
+           halted = f.halted OR request.era > f.era OR (request.era = f.era AND request.newest > f.newest);
     answer.verdict := 'halted';
     answer.fleet := own.id;
     answer.clock_ms := now_ms;

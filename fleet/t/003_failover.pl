@@ -97,6 +97,11 @@ $recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or di
 is($recovered->safe_psql('postgres', "SELECT count(*) FROM snowflake_fleet.region WHERE incarnation = 3"), '0', 'is forgotten');
 $told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 4);
 is($told->{verdict}, 'halted', 'nothing is granted before recovered()');
+$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, era => $forgotten->{era},
+	newest => $forgotten->{number}, region => $forgotten->{region}, acked => 1);
+is($told->{verdict}, 'halted', 'nor renewed');
+like(($recovered->psql('postgres', 'SELECT snowflake_fleet.nothing_lost()'))[2], qr/something was lost/,
+	'and nothing_lost() is refused: a server has named what is lost');
 my $resumes = $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.to_ms(snowflake_fleet.recovered(clock_timestamp()))');
 cmp_ok($resumes, '>=', $forgotten->{until_ms}, 'and then nothing that the forgotten grant has');
 is($recovered->safe_psql('postgres', "SELECT min(floor_ms) FROM snowflake_fleet.region"), $resumes, 'in no region');
