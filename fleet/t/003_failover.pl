@@ -131,4 +131,14 @@ $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.recovered(clock_timest
 $told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{verdict}, 'full', 'until recovered() again');
 
+# A server that makes an era up stops the fleet, and no longer than until recovered().
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 7, era => '9223372036854775000');
+is($told->{verdict}, 'halted', 'an era that never was');
+$recovered->safe_psql('postgres', 'SELECT snowflake_fleet.recovered(clock_timestamp())');
+my $era = $recovered->safe_psql('postgres', 'SELECT era FROM snowflake_fleet.fleet');
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 8, era => $era);
+is($told->{verdict}, 'full', 'the era after it is served');
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 9, era => '9223372036854775807');
+like($told->{error}, qr/ERROR:  22023: an argument of acquire\(\) is out of range/, 'and none beyond');
+
 done_testing();
