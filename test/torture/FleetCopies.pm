@@ -102,10 +102,10 @@ sub clone_live
 		if ($started)
 		{
 			my $copy = { %$member, node => $node, line => $w->new_line };
-			for (1 .. 20)
+			for (1 .. 5)
 			{
 				$minted += $w->mint_now($copy, 2000);
-				$minted += $w->mint_extra($copy, 'd', 1000);
+				$minted += $w->mint_extra($copy, 'd', 4000);
 			}
 		}
 		$w->discard($node);
