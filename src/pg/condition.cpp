@@ -134,6 +134,10 @@ Condition condition_of_database() {
         layout.ms_of_tick(layout.tick_of_position(condition.state->limit.read()));
   }
   if (RecoveryInProgress()) set(condition, "standby", "Connect to the primary server.");
+  if (owns_everything() && citus_is_preloaded())
+    set(condition, "Citus node without a region or shards of its own",
+        "Set \"snowflake.region\" or \"snowflake.owned_shards\", other ones on each node, and "
+        "restart.");
   look_at_time(condition);
   if (!RecoveryInProgress()) look_at_lease(condition);
   look_at_sequences(condition);
