@@ -112,6 +112,9 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
+# The same; the short run takes the last, which is the hardest.
+sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
+
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
@@ -173,7 +176,8 @@ sub mint_extra
 {
 	my ($self, $group, $database, $count) = @_;
 	my $sent = World::now_ns();
-	my ($code, $out) = $self->query($group->{node}, $database, "SELECT unnest(snowflake.next_ids($self->{extra}, $count))");
+	my ($code, $out) = $self->query($group->{node}, $database, 
+		"SET snowflake.max_wait = 10000; SELECT unnest(snowflake.next_ids($self->{extra}, $count))");
 	my @ids = $out =~ /^(\d+)$/gm;
 	$self->record_all($group->{line}, $sent, $self->{extra}, @ids) if @ids;
 	return scalar @ids;

@@ -16,6 +16,7 @@ our %faults = (
 	control_readonly => \&control_readonly,
 	control_frozen   => \&control_frozen,
 	control_alone    => \&control_alone,
+	control_unheard  => \&control_unheard,
 	control_clock    => \&control_clock,
 	control_restored => \&control_restored,
 	control_pitr     => \&control_pitr,
@@ -134,6 +135,34 @@ sub control_alone
 	sleep 0.5;
 	$control->standby->start;
 	return sprintf 'control database without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
+}
+
+# What its standby never received was granted to nobody: not while a commit waits for the standby, and
+# not when somebody cancels the wait.
+sub control_unheard
+{
+	my ($w) = @_;
+	my $cancels = $w->pick_hard(0, 0, 3);
+	my ($control, @others) = ($w->control, $w->members);
+	my $receiver = $control->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	$w->freeze($receiver);
+	# What asks now is told nothing, or is told it by a cancelled commit.
+	$w->relive($_, 'kill') for @others;
+	for (1 .. $cancels)
+	{
+		$w->mint_now($_) for @others;
+		$control->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+	}
+	sleep 1;
+	$control->end($control->primary, 'kill');
+	system_or_bail('pg_ctl', '-s', '-W', '-D', $control->standby->data_dir, 'promote');
+	sleep 0.3;
+	$w->thaw;
+	$control->standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no promotion';
+	$control->swap;
+	resume($w, 0);
+	$w->relive($w->pick(@others), 'kill');
+	return "control database fails over to a standby that lacks the last grants, $cancels cancelled";
 }
 
 sub control_clock

@@ -107,7 +107,7 @@ sub worker_frozen
 {
 	my ($w) = @_;
 	my $member = $w->some_member;
-	my ($hold, $step) = ($w->pick(0.5, $w->beyond_the_lease), $w->pick(0, 0, -0.5, -3, -86400));
+	my ($hold, $step) = ($w->pick_hard(0.5, $w->beyond_the_lease), $w->pick(0, 0, -0.5, -3, -86400));
 	$w->freeze($w->worker_of($member));
 	sleep $hold;
 	# A clock that goes back makes no lease longer.
@@ -226,7 +226,7 @@ sub observe
 sub recreate
 {
 	my ($w) = @_;
-	my ($member, $crash, $step) = ($w->some_member, $w->pick(0, 1), $w->pick(-0.5, -1, -3));
+	my ($member, $crash, $step) = ($w->some_member, $w->pick(0, 1), $w->pick_hard(-0.5, -1, -3));
 	my $node = $member->{node};
 	my $make = sub {
 		$w->must($node, 'postgres', 'CREATE DATABASE extra');
