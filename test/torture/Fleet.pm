@@ -164,6 +164,19 @@ sub churn
 	return;
 }
 
+# Others ask for regions until one of them has that of a server whose lease has ended; and whether one has.
+sub take_over
+{
+	my ($self, $member, $region) = @_;
+	for (1 .. 2 * $self->{regions})
+	{
+		my $other = $self->pick($self->others($member));
+		$self->relive($other, 'kill');
+		return 1 if $self->mint_now($other, 1500) && $self->region_of($other) == $region;
+	}
+	return 0;
+}
+
 # One id, if it is to be had soon; and whether it was.
 sub mint_now
 {

@@ -107,16 +107,19 @@ sub worker_frozen
 {
 	my ($w) = @_;
 	my $member = $w->some_member;
-	my ($hold, $step) = ($w->pick_hard(0.5, $w->beyond_the_lease), $w->pick(0, 0, -0.5, -3, -86400));
+	my ($hold, $step) = ($w->pick_hard(0.5, $w->beyond_the_lease), $w->pick_hard(-86400, -3, -0.5, 0, 0));
+	my $region = $w->region_of($member);
 	$w->freeze($w->worker_of($member));
 	sleep $hold;
 	# A clock that goes back makes no lease longer.
 	$w->set_clock($member->{node}, $step);
-	$w->churn($w->{regions} - 3, $w->others($member)) if $hold > 1;
+	my $taken = $hold > 1 && $w->take_over($member, $region);
 	$w->mint_now($member);
+	sleep 0.5;
 	$w->thaw;
 	$w->set_clock($member->{node}, 0);
-	return sprintf "%s: SIGSTOP of the worker for %.1f s and more, clock %s s", $member->{title}, $hold, $step;
+	return sprintf "%s: SIGSTOP of the worker for %.1f s and more, its region %staken by another, clock %s s",
+	  $member->{title}, $hold, $taken ? '' : 'not ', $step;
 }
 
 sub postmaster_frozen
@@ -136,21 +139,15 @@ sub server_frozen
 	my ($w) = @_;
 	my ($member, $step) = ($w->some_member, $w->pick(0, -0.5, -3, -30));
 	my $region = $w->region_of($member);
-	my $taken  = 0;
 	$w->freeze_server($member->{node});
 	sleep $w->beyond_the_lease;
-	for (1 .. $w->{regions})
-	{
-		$w->churn(1, $w->others($member));
-		$taken = grep { $w->region_of($_) == $region } $w->others($member);
-		last if $taken;
-	}
+	my $taken = $w->take_over($member, $region);
 	$w->set_clock($member->{node}, $step);
 	$w->thaw;
 	sleep 0.3;
 	$w->set_clock($member->{node}, 0);
 	return "$member->{title}: SIGSTOP of all of it beyond its lease, "
-	  . ($taken ? 'its region taken by another' : 'its region not taken') . ", clock $step s afterwards";
+	  . 'its region ' . ($taken ? '' : 'not ') . "taken by another, clock $step s afterwards";
 }
 
 sub evict
@@ -159,9 +156,12 @@ sub evict
 	my $member = $w->some_member;
 	my $region = $w->region_of($member);
 	my $said = $w->control->try("SELECT snowflake_fleet.evict($region)");
+	my $hold = $w->pick_hard(0.5, $w->beyond_the_lease);
 	$w->churn(1, $w->others($member)) if rand() < 0.5;
-	sleep 0.5;
-	return "$member->{title} evicted from region $region" . ($said =~ /ERROR/ ? ', which it did not hold' : '');
+	sleep $hold;
+	my $taken = $hold > 1 && $w->take_over($member, $region);
+	return "$member->{title} evicted from region $region" . ($said =~ /ERROR/ ? ', which it did not hold' : '')
+	  . ($taken ? ', which another took' : '');
 }
 
 sub clock_step
