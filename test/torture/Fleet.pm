@@ -119,6 +119,21 @@ sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
 
+# The first client asks for little at a time: two servers that share a region meet in the ticks that both
+# use, and who asks for thousands of ids at once uses few.
+sub start_clients
+{
+	my ($self, $group, $count) = @_;
+	$count //= $self->{clients};
+	return $self->SUPER::start_clients($group, $count) if $self->{ways} ne '';
+	{
+		local $self->{ways} = 'single,prepared,after,insert';
+		$self->SUPER::start_clients($group, 1);
+	}
+	$self->SUPER::start_clients($group, $count - 1) if $count > 1;
+	return;
+}
+
 # What servers do
 
 # Ends a server's life and begins the next under a clock that is off. Before a clean stop the server
