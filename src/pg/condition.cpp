@@ -100,7 +100,10 @@ void look_at_lease(Condition& condition) {
   if (lease.region == kNoRegion)
     return set(condition, "no region is leased",
                "See in the view snowflake.lease what the control database last said.");
-  if (is_ahead_of_clock(lease.highest_ms))
+  // What is published runs ahead of the clock; what counts is where ids of the region begin here.
+  const int64_t begin_ms =
+      condition.state == nullptr ? 0 : condition.state->begin_ms.load(std::memory_order_relaxed);
+  if (is_ahead_of_clock(std::max(lease.floor_ms, begin_ms)))
     return set(condition, "the ids of the leased region begin later",
                "After a recovery of the control database, wait; else check the time "
                "synchronization.");
