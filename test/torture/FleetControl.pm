@@ -17,6 +17,7 @@ our %faults = (
 	control_frozen   => \&control_frozen,
 	control_alone    => \&control_alone,
 	control_unheard  => \&control_unheard,
+	control_uncommitted => \&control_uncommitted,
 	control_clock    => \&control_clock,
 	control_restored => \&control_restored,
 	control_pitr     => \&control_pitr,
@@ -163,6 +164,24 @@ sub control_unheard
 	resume($w, 0);
 	$w->relive($w->pick(@others), 'kill');
 	return "control database fails over to a standby that lacks the last grants, $cancels cancelled";
+}
+
+# The rows of a grant come before its commit, which fails: the region goes to whoever asks next.
+sub control_uncommitted
+{
+	my ($w) = @_;
+	my ($hold, $control, @members) = ($w->pick_hard(0.5, 1.5), $w->control, $w->members);
+	$control->sql(<<~'SQL');
+		CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit'; END $$;
+		CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON snowflake_fleet.region DEFERRABLE INITIALLY DEFERRED
+		  FOR EACH ROW EXECUTE FUNCTION public.refuse()
+		SQL
+	$w->relive($_, 'kill') for @members;
+	$w->mint_now($_) for @members;
+	sleep $hold;
+	$control->sql('DROP FUNCTION public.refuse() CASCADE');
+	$w->churn(1);
+	return "commits of the control database fail for $hold s and more";
 }
 
 sub control_clock
