@@ -149,12 +149,16 @@ sub control_unheard
 	$w->freeze($receiver);
 	# What asks now is told nothing, or is told it by a cancelled commit.
 	$w->relive($_, 'kill') for @others;
-	for (1 .. $cancels)
+	my $cancelled = 0;
+	for (1 .. 100)
 	{
-		$w->mint_now($_) for @others;
-		$control->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+		last if $cancelled >= $cancels;
+		my $now = $control->try(q{SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+		$cancelled += $now =~ /^(\d+)$/ ? $1 : 0;
+		sleep 0.1;
 	}
 	sleep 1;
+	$w->mint_now($_) for @others;
 	$control->end($control->primary, 'kill');
 	system_or_bail('pg_ctl', '-s', '-W', '-D', $control->standby->data_dir, 'promote');
 	sleep 0.3;
@@ -163,7 +167,7 @@ sub control_unheard
 	$control->swap;
 	resume($w, 0);
 	$w->relive($w->pick(@others), 'kill');
-	return "control database fails over to a standby that lacks the last grants, $cancels cancelled";
+	return "control database fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
 # The rows of a grant come before its commit, which fails: the region goes to whoever asks next.
