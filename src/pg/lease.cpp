@@ -172,6 +172,10 @@ int64_t lease_fleet() {
   return postmaster_memory->lease_fleet.load(std::memory_order_relaxed);
 }
 
+int64_t lease_length_ms() {
+  return grant_length(age_ms(), lease_ms);
+}
+
 int64_t lease_until_ms() {
   return leased() ? memory().view().until_ms : INT64_MAX;
 }
