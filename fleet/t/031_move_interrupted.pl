@@ -167,7 +167,7 @@ is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name =
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 5, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_5')") or die;
-like($mover->run('--shard' => 5, '--to' => 'b')->{output}, qr/being moved by another/, 'a second one for the same shard is refused');
+like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/being moved by another/, 'a second one for the same shard is refused');
 release();
 is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
 
