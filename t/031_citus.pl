@@ -15,14 +15,16 @@ my $library = $node->basedir . '/citus.so';
 copy($node->config_data('--pkglibdir') . '/auto_explain.so', $library) or die "$library: $!";
 $node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, snowflake'\n");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE t (id bigint DEFAULT snowflake.next_id(5), n int)');
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE t (id bigint DEFAULT snowflake.next_id(5), n int); INSERT INTO t VALUES (1, 0)');
 my %refused = (
 	sqlstate => '55000',
 	message => 'this node of Citus would mint the same ids as others',
 	detail => 'region 0 and owns all shards, as every node does by default',
 	hint => 'Set "snowflake.region" to a number from 1 on, another on each node');
 $node->refuses($_, \%refused, "refused: $_") foreach
-  'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', 'INSERT INTO t (n) VALUES (1)', 'ALTER TABLE t ADD COLUMN other bigint DEFAULT snowflake.next_id(5)';
+  'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', 'INSERT INTO t (n) VALUES (1)',
+  'ALTER TABLE t ADD COLUMN other bigint DEFAULT snowflake.next_id(5)';
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|Citus node without a region or shards of its own', 'health says so');
 is($node->safe_psql('postgres', "SELECT snowflake.shard_of(snowflake.make_id('2026-01-01', 7, 0))"), '7', 'it decodes');
 $node->append_conf('postgresql.conf', "snowflake.region = 1\n");
 $node->restart;

@@ -147,6 +147,7 @@ $clock->set(1_704_067_200 - time);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is before the epoch', 'The clock says 2024-01-01 .*', 'Correct the clock\.',
 	'a clock before the epoch is told');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|clock before the epoch', 'and health says so');
 $node->stop;
 $clock->set(2_829_600_000 - time);    # 2059-09-01
 $node->start;
@@ -160,6 +161,7 @@ $clock->set(2_840_140_800 - time);    # 2060-01-01
 $node->start;
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the layout is exhausted', '.*', 'Move the database .*', 'a layout that is exhausted is told');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'and health says so');
 
 # A clock that is not synchronized; a mark that takes long to be flushed; refusals of other causes.
 begin('others', conf => <<~'CONF');

@@ -22,6 +22,62 @@ void take_notice(void*, const PGresult* result) {
   strlcpy(notice, text == nullptr ? "a notice" : text, sizeof(notice));
 }
 
+// libpq tries a list of hosts in its order, and without PQconnectdb() never gives up one that does
+// not answer, whatever connect_timeout is. So the next exchange begins with the next host.
+constinit int first_host = 0;
+
+struct Hosts {
+  int count;
+  char host[1024];
+  char hostaddr[1024];
+  char port[256];
+};
+
+int entries(const char* list) {
+  int count = 1;
+  for (; *list != '\0'; ++list) count += *list == ',';
+  return count;
+}
+
+// The list from an entry on, and then what is before that. A list that is too long stays empty,
+// which libpq reads as not given.
+void rotate(const char* list, int by, char* out, size_t size) {
+  const char* from = list;
+  while (by-- > 0) from = strchr(from, ',') + 1;
+  out[0] = '\0';
+  if (from == list || strlen(list) >= size) return;
+  snprintf(out, size, "%s,%.*s", from, static_cast<int>(from - list) - 1, list);
+}
+
+void find_hosts(const char* conninfo, Hosts* hosts) {
+  *hosts = Hosts{};
+  hosts->count = 1;
+  PQconninfoOption* const options = PQconninfoParse(conninfo, nullptr);
+  if (options == nullptr) return;
+  const char* host = "";
+  const char* hostaddr = "";
+  const char* port = "";
+  for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
+    if (option->val == nullptr) continue;
+    if (strcmp(option->keyword, "host") == 0) host = option->val;
+    if (strcmp(option->keyword, "hostaddr") == 0) hostaddr = option->val;
+    if (strcmp(option->keyword, "port") == 0) port = option->val;
+  }
+  const int count = entries(hostaddr[0] != '\0' ? hostaddr : host);
+  const bool same =
+      (host[0] == '\0' || entries(host) == count) &&
+      (entries(port) == 1 || entries(port) == count) && strlen(host) < sizeof(hosts->host) &&
+      strlen(hostaddr) < sizeof(hosts->hostaddr) && strlen(port) < sizeof(hosts->port);
+  if (same) {
+    hosts->count = count;
+    first_host %= count;
+    if (host[0] != '\0') rotate(host, first_host, hosts->host, sizeof(hosts->host));
+    if (hostaddr[0] != '\0') rotate(hostaddr, first_host, hosts->hostaddr, sizeof(hosts->hostaddr));
+    if (entries(port) == count) rotate(port, first_host, hosts->port, sizeof(hosts->port));
+  }
+  PQconninfoFree(options);
+}
+
 struct Deadline {
   int64_t at_us;
   bool may_stop;
@@ -155,10 +211,17 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   *exchange = Exchange{};
   notice[0] = '\0';
   const Deadline deadline{monotonic_us() + int64_t{timeout_ms} * 1000, may_stop};
-  const char* const keywords[] = {"dbname", "fallback_application_name", nullptr};
-  const char* const values[] = {conninfo, "snowflake lease", nullptr};
+  Hosts hosts;
+  find_hosts(conninfo, &hosts);
+  // What is empty is as if it were not there; what comes later counts.
+  const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",
+                                  nullptr};
+  const char* const values[] = {conninfo,   hosts.host,        hosts.hostaddr,
+                                hosts.port, "snowflake lease", nullptr};
   PGconn* const connection = PQconnectStartParams(keywords, values, 1);
-  bool good = connect(connection, deadline, exchange);
+  const Deadline to_connect{monotonic_us() + int64_t{timeout_ms} * 1000 / hosts.count, may_stop};
+  bool good = connect(connection, to_connect, exchange);
+  if (!good) ++first_host;
   if (good) {
     PQsetNoticeReceiver(connection, take_notice, nullptr);
     good = PQsendQuery(connection, kSettings) == 1 && send(connection, deadline, exchange) &&

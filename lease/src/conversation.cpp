@@ -68,6 +68,12 @@ bool read_verdict(const char* text, LeaseVerdict* verdict) {
   return false;
 }
 
+// The control database's encoding need not be that of the databases here, and texts were cut.
+void make_ascii(char* text) {
+  for (; *text != '\0'; ++text)
+    if (*text < ' ' || *text > '~') *text = *text == '\t' || *text == '\n' ? ' ' : '?';
+}
+
 }  // namespace
 
 void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeout_ms, bool may_stop,
@@ -82,12 +88,14 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   reply->received_ms = wall_clock_ms();
   if (!exchange.answered) {
     strlcpy(reply->said, exchange.failure, sizeof(reply->said));
+    make_ascii(reply->said);
     return;
   }
   LeaseAnswer& answer = reply->answer;
   if (!read_verdict(exchange.column[0], &answer.verdict)) {
     snprintf(reply->said, sizeof(reply->said), "the control database answered \"%.100s\"",
              exchange.column[0]);
+    make_ascii(reply->said);
     return;
   }
   answer.call = request.call;
@@ -101,6 +109,7 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   answer.until_ms = number(exchange, 7);
   answer.clock_ms = number(exchange, 8);
   strlcpy(reply->said, exchange.column[9], sizeof(reply->said));
+  make_ascii(reply->said);
   reply->answered = true;
 }
 

@@ -16,6 +16,7 @@ constexpr int kTimeoutMs = 10'000;
 constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for it
 constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
+constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
 
 struct State {
   int64_t nonce;
@@ -25,8 +26,13 @@ struct State {
   int64_t pause_ms;  // before the next attempt after a failure
   bool wide_apart;   // a warning about the clocks has been given
   pg::LeaseReport report;
+  bool unwell;        // the last thing said was a warning
+  int64_t warned_us;  // when the log had the last one
+  char warned[512];   // and what it was
 };
 constinit State state{};
+
+constexpr int64_t kWarningsApartUs = 60'000'000;
 
 int64_t draw() {
   int64_t number = 0;
@@ -48,7 +54,23 @@ void say(int level, const char* text) {
   const bool news = strcmp(state.report.said, text) != 0;
   strlcpy(state.report.said, text, sizeof(state.report.said));
   port->report(state.report);
+  state.unwell = false;
   if (news) ereport(level, (errmsg("snowflake: %s", text)));
+}
+
+// What goes wrong goes wrong again with every attempt, in words that differ by a number or a host:
+// the log has the first, and from then on one a minute where there is something new to say.
+void complain(const char* text) {
+  strlcpy(state.report.said, text, sizeof(state.report.said));
+  port->report(state.report);
+  const int64_t now_us = monotonic_us();
+  const bool first = !state.unwell;
+  state.unwell = true;
+  if (strcmp(state.warned, text) == 0 && !first) return;
+  if (!first && now_us - state.warned_us < kWarningsApartUs) return;
+  state.warned_us = now_us;
+  strlcpy(state.warned, text, sizeof(state.warned));
+  ereport(WARNING, (errmsg("snowflake: %s", text)));
 }
 
 void due_in(int64_t ms) {
@@ -122,7 +144,7 @@ void hear(const Reply& reply) {
       port->note(answer.era, answer.number);
       snprintf(text, sizeof(text), "no region is free before %s. %s", time_text(answer.until_ms),
                reply.said);
-      say(WARNING, text);
+      complain(text);
       try_again_later();
       return;
     case LeaseNews::apart:
@@ -131,7 +153,7 @@ void hear(const Reply& reply) {
                " ms %s the control database's, \"snowflake.max_skew\" is %" PRId64 " ms",
                std::abs(state.report.clocks_apart_ms),
                state.report.clocks_apart_ms > 0 ? "ahead of" : "behind", port->skew_ms);
-      say(WARNING, text);
+      complain(text);
       try_again_later();
       return;
     case LeaseNews::refused:
@@ -140,16 +162,18 @@ void hear(const Reply& reply) {
                    ? "the control database waits for snowflake_fleet.recovered()"
                    : "the control database refused to lease",
                reply.said);
-      say(WARNING, text);
+      complain(text);
       try_again_later();
       return;
     default:
-      say(WARNING, "an answer of the control database was out of order");
+      complain("an answer of the control database was out of order");
       try_again_later();
       return;
   }
   state.pause_ms = kShortestPauseMs;
-  due_in(renew_after(wanted_ms()));
+  // The fleet may grant less than was asked for.
+  const int64_t left_ms = answer.until_ms - reply.sent_ms - *port->max_lead_ms;
+  due_in(std::max(renew_after(std::min(wanted_ms(), left_ms)), kShortestPauseMs));
 }
 
 void exchange() {
@@ -161,7 +185,7 @@ void exchange() {
     return;
   }
   if (ShutdownRequestPending) return;
-  say(WARNING, reply.said);
+  complain(reply.said);
   try_again_later();
 }
 
@@ -210,7 +234,8 @@ void work() {
     const int64_t now_us = monotonic_us();
     // Sessions that wait for time ask for it now, but not in a hurry that would harm.
     if (port->is_urgent())
-      state.due_us = std::min(state.due_us, state.asked_us + kShortestPauseMs * 1000);
+      state.due_us =
+          std::min(state.due_us, state.asked_us + std::min(state.pause_ms, kUrgentPauseMs) * 1000);
     if (now_us >= state.due_us) {
       exchange();
       continue;

@@ -29,6 +29,7 @@ my @wrong = (
 	[ "$fleet\nsnowflake.region = 3", qr/HINT:  Set "snowflake.region" to -1/ ],
 	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 30s", qr/DETAIL:  "snowflake.max_skew" is not less than a third/ ],
 	[ "$fleet\nsnowflake.region = -1\nsnowflake.layout = instagram", qr/DETAIL:  The layout has one region.*\n.*HINT:  Set "snowflake.lease"/ ],
+	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
 	[ "$fleet\nsnowflake.region = -2", qr/outside the valid range/ ],
 	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 2h", qr/outside the valid range/ ],
 	[ "snowflake.fleet = 'host=control password=secret'\nsnowflake.region = -1", qr/"snowflake.fleet" contains a password\n.*HINT:  Use "passfile"/s ],

@@ -100,7 +100,10 @@ void look_at_lease(Condition& condition) {
   if (lease.region == kNoRegion)
     return set(condition, "no region is leased",
                "See in the view snowflake.lease what the control database last said.");
-  if (is_ahead_of_clock(lease.highest_ms))
+  // What is published runs ahead of the clock; what counts is where ids of the region begin here.
+  const int64_t begin_ms =
+      condition.state == nullptr ? 0 : condition.state->begin_ms.load(std::memory_order_relaxed);
+  if (is_ahead_of_clock(std::max(lease.floor_ms, begin_ms)))
     return set(condition, "the ids of the leased region begin later",
                "After a recovery of the control database, wait; else check the time "
                "synchronization.");
@@ -134,6 +137,10 @@ Condition condition_of_database() {
         layout.ms_of_tick(layout.tick_of_position(condition.state->limit.read()));
   }
   if (RecoveryInProgress()) set(condition, "standby", "Connect to the primary server.");
+  if (owns_everything() && citus_is_preloaded())
+    set(condition, "Citus node without a region or shards of its own",
+        "Set \"snowflake.region\" or \"snowflake.owned_shards\", other ones on each node, and "
+        "restart.");
   look_at_time(condition);
   if (!RecoveryInProgress()) look_at_lease(condition);
   look_at_sequences(condition);

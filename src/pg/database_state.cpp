@@ -60,6 +60,7 @@ DatabaseState* take_place() {
     if (state != nullptr) {
       state->highest_mark_ms.store(0, std::memory_order_relaxed);
       state->floor_ms.store(0, std::memory_order_relaxed);
+      state->begin_ms.store(0, std::memory_order_relaxed);
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
       clear_statistics(*state);
@@ -118,7 +119,13 @@ MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms
   const bool lowered = stored_ms < state.highest_mark_ms.load(std::memory_order_relaxed);
   if (state.mark != mark || (lowered && state.limit.read() != 0)) end_generation(state);
   state.mark = mark;
-  const MarkBinding binding{state.generation.load(std::memory_order_relaxed), region_under_lock()};
+  MarkBinding binding{state.generation.load(std::memory_order_relaxed), region_under_lock()};
+  if (binding.region.region != kNoRegion) {
+    if (state.begin_ms.load(std::memory_order_relaxed) == 0)
+      state.begin_ms.store(std::max<int64_t>(binding.region.begin_ms, 1),
+                           std::memory_order_relaxed);
+    binding.region.begin_ms = state.begin_ms.load(std::memory_order_relaxed);
+  }
   LWLockRelease(shared_state->lock);
   return binding;
 }
@@ -138,8 +145,11 @@ void withdraw_limit(DatabaseState& state) {
 }
 
 void withdraw_all_limits_under_lock() {
-  for (int i = 0; i < max_databases; ++i)
-    if (OidIsValid(database_states[i].database)) end_generation(database_states[i]);
+  for (int i = 0; i < max_databases; ++i) {
+    if (!OidIsValid(database_states[i].database)) continue;
+    end_generation(database_states[i]);
+    database_states[i].begin_ms.store(0, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace snowflake::pg

@@ -35,6 +35,7 @@ struct alignas(64) DatabaseState {
   std::atomic<int64_t> highest_mark_ms;  // greatest mark that was written or absorbed
   std::atomic<int64_t> floor_ms;         // greatest mark that was absorbed
   std::atomic<int64_t> seal_checked_us;  // when the seal was last found good (monotonic), or 0
+  std::atomic<int64_t> begin_ms;         // where ids of the region that is held begin here, or 0
 };
 
 // The state of the current database. Null where it has none, which for find_or_take means that all
@@ -57,7 +58,9 @@ MarkIdentity mark_of(const DatabaseState& state);
 
 // Takes limits from this mark from now on, whose stored value is `stored_ms`. Withdraws the limit
 // where it came from another mark, or from a value that the stored one has been lowered below.
-// Returns the generation, and the region that its ids are minted in.
+// Returns the generation, and the region that its ids are minted in. Where those begin is settled
+// once for each holding of a region: what is published later is of other databases, or of these
+// words.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;

@@ -21,12 +21,12 @@ void error_no_region(const char* said) {
                           "snowflake.lease has more.")));
 }
 
-void error_region_begins_later(const LeaseView& lease, int64_t clock_ms) {
-  const char* begin = kept_time_text(lease.highest_ms);
+void error_region_begins_later(int32_t region, int64_t begin_ms, int64_t clock_ms) {
+  const char* begin = kept_time_text(begin_ms);
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                   errmsg("the ids of the leased region begin later"),
-                  errdetail("Region %d may be minted in from %s on, the clock says %s.",
-                            lease.region, begin, time_text(clock_ms)),
+                  errdetail("Region %d may be minted in from %s on, the clock says %s.", region,
+                            begin, time_text(clock_ms)),
                   errhint("Check the time synchronization; after a recovery of the control "
                           "database, wait.")));
 }

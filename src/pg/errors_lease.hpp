@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 // `said`: what the worker and the control database last said.
 [[noreturn]] void error_no_region(const char* said);
-[[noreturn]] void error_region_begins_later(const LeaseView& lease, int64_t clock_ms);
+[[noreturn]] void error_region_begins_later(int32_t region, int64_t begin_ms, int64_t clock_ms);
 [[noreturn]] void error_lease_ended(const LeaseView& lease, int64_t id_ms, int64_t clock_ms,
                                     const char* said);
 [[noreturn]] void error_beyond_lease(int64_t ms, const LeaseView& lease);

@@ -38,14 +38,6 @@ uint64_t floor_of(int64_t mark_ms) {
   return position_from(layout, mark_ms);
 }
 
-// A region is held, and its ids begin now: after a recovery of the control database that may be
-// long from now, and words raised that far would stay so.
-bool region_is_usable() {
-  if (!leased()) return true;
-  const LeaseView lease = lease_view();
-  return lease.region != kNoRegion && !is_ahead_of_clock(lease.highest_ms);
-}
-
 // A mark that we neither wrote nor absorbed before is from an earlier server life, or was raised
 // from outside: the words are raised to it, or, where it is ahead of the clock, left alone (false).
 // Called with the page's content lock, so that nobody sees highest_mark_ms cover a mark before the
@@ -230,7 +222,7 @@ void attach(WaitBudget& budget) {
   if (shared_state == nullptr) error_not_preloaded();
   if (owns_everything() && citus_is_preloaded()) error_node_without_place();
   look_at_clock();
-  if (!region_is_usable()) {
+  if (leased() && lease_view().region == kNoRegion) {
     wait_for_region(budget);
     return;
   }
@@ -268,6 +260,13 @@ void attach(WaitBudget& budget) {
   hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
   const MarkBinding binding = bind_mark(*state, hold.mark, stored_ms);
   if (!seal_known) note_seal_checked(*state);
+  // After a recovery of the control database that may be long from now, and words raised that far
+  // would stay so.
+  if (is_ahead_of_clock(binding.region.begin_ms)) {
+    relation_close(mark, RowExclusiveLock);
+    wait_for_begin(binding.region, budget);
+    return;
+  }
   if (binding.region.region != kNoRegion) {
     hold.generation = binding.generation;
     hold.region = static_cast<uint32_t>(binding.region.region);

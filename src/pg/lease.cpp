@@ -95,12 +95,12 @@ void wake_worker() {
 }
 
 // False where the call has waited for too long already.
-bool sleep_for_worker(WaitBudget& budget) {
+bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   const int64_t now_us = monotonic_us();
   if (budget.since_us == 0) budget.since_us = now_us;
   const int64_t left_ms = max_wait_ms - (now_us - budget.since_us) / 1000;
   if (left_ms <= 0) return false;
-  wake_worker();
+  if (for_worker) wake_worker();
   (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                   static_cast<long>(std::min<int64_t>(left_ms, kLongestSleepMs)),
                   lease_wait_event());
@@ -182,18 +182,20 @@ int64_t cover_under_lock(int64_t mark_ms) {
 }
 
 void wait_for_region(WaitBudget& budget) {
-  const LeaseView lease = lease_view();
-  if (sleep_for_worker(budget)) return;
+  if (sleep_a_little(budget, true)) return;
   count_refusal(Cause::lease);
-  if (lease.region == kNoRegion) {
-    const LeaseReport last = lease_report();
-    error_no_region(pstrdup(last.said));
-  }
-  error_region_begins_later(lease, wall_clock_ms());
+  const LeaseReport last = lease_report();
+  error_no_region(pstrdup(last.said));
+}
+
+void wait_for_begin(const RegionHold& region, WaitBudget& budget) {
+  if (sleep_a_little(budget, false)) return;
+  count_refusal(Cause::lease);
+  error_region_begins_later(region.region, region.begin_ms, wall_clock_ms());
 }
 
 void wait_for_lease(uint64_t position, WaitBudget& budget) {
-  if (sleep_for_worker(budget)) return;
+  if (sleep_a_little(budget, true)) return;
   count_refusal(Cause::lease);
   const LeaseView lease = lease_view();
   const LeaseReport last = lease_report();

@@ -35,7 +35,8 @@ int64_t lease_fleet();
 // The end of the lease; INT64_MAX where nothing is leased.
 int64_t lease_until_ms();
 
-// Under shared_state->lock. The region, kNoRegion where none is held, and from where its ids go on.
+// Under shared_state->lock. The region, kNoRegion where none is held, and from where the ids of a
+// database go on that has none of it yet.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
@@ -45,9 +46,10 @@ RegionHold region_under_lock();
 // Under shared_state->lock: what may be published of a mark. The highest limit is raised first.
 int64_t cover_under_lock(int64_t mark_ms);
 
-// Each wakes the worker, sleeps a little and returns; refuses where the call has waited for
-// snowflake.max_wait. Interruptible.
+// Each sleeps a little and returns, having woken the worker where that can help; refuses where the
+// call has waited for snowflake.max_wait. Interruptible.
 void wait_for_region(WaitBudget& budget);
+void wait_for_begin(const RegionHold& region, WaitBudget& budget);
 void wait_for_lease(uint64_t position, WaitBudget& budget);
 
 }  // namespace snowflake::pg

@@ -188,6 +188,9 @@ void check_lease_settings() {
         "The layout has one region and no spare: the lease is also the pause after a power loss.",
         "Set \"snowflake.lease\", to 10s for example.");
   if (lease_ms == 0) lease_ms = static_cast<int>(kLongestLeaseMs);
+  if (lease_ms < 1000)
+    error_fleet_settings("\"snowflake.lease\" is less than a second.",
+                         "Set \"snowflake.lease\", to 1h for example.");
   if (max_skew_ms >= lease_ms / 3)
     error_fleet_settings("\"snowflake.max_skew\" is not less than a third of \"snowflake.lease\".",
                          "Lower \"snowflake.max_skew\".");
