@@ -135,6 +135,9 @@ $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_4')")
 $mover->kill_it($move);
 $fleet->control("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'snowflake-move-shard'");
 release();
+$north->stop('immediate');
+$north->start;
+is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_4')"), 't', 'the fence outlasts a crash of the source');
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken back from behind the fence');
 is($mover->leftovers, '', 'nothing is left over');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'the source takes writes again');
@@ -171,17 +174,21 @@ like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/bei
 release();
 is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
 
-# A target that is behind does not take over.
+# A target that is behind does not take over, also where it falls behind at the fence: the writers go on.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
-hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
-$north->safe_psql('postgres', "INSERT INTO shard_6.users (name) SELECT 'behind' FROM generate_series(1, 10)");
-$move = $mover->start('--shard' => 6, '--to' => 'b');
+$session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
+$move = $mover->start('--shard' => 6, '--to' => 'b', '--level-timeout' => 1000);
+$mover->wait_for($move, qr/writers were not done/);
+my $behind = hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
+$session->query_safe('COMMIT');
+$mover->wait_for($move, qr/not level within 1000 ms: the writers go on|taken over/);
+is($fleet->control('SELECT snowflake_fleet.server_of_shard(6)'), 'a', 'a target that is behind does not take over');
+is($north->safe_psql('postgres', "SET lock_timeout = '100s'; INSERT INTO shard_6.users (name) VALUES ('meanwhile') RETURNING name"), 'meanwhile', 'the source takes writes');
 $mover->wait_for($move, qr/catching up/);
-sleep 2;
-is($fleet->control("SELECT snowflake_fleet.server_of_shard(6)"), 'a', 'a target that is behind does not take over');
+$behind->query_safe('COMMIT');
 release();
 is($mover->finish($move)->{status}, 0, 'when it is level, it does');
-is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name = 'behind'"), '10', 'with what was behind');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name IN ('begun before', 'meanwhile')"), '2', 'with what was behind');
 
 # Altered meanwhile
 $mover->run('--shard' => 0, '--to' => 'b', '--until' => 'copied');
