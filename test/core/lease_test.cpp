@@ -2,6 +2,7 @@
 
 #include "core/lease_control.hpp"
 #include "core/lease_memory.hpp"
+#include "lease_world.hpp"
 #include "support.hpp"
 
 namespace snowflake {
@@ -354,6 +355,26 @@ TEST_F(Answer, ANewIncarnationHasNothingOfTheOldOne) {
   EXPECT_EQ(view.until_ms, 0);
   EXPECT_EQ(view.highest_ms, 0);
   EXPECT_EQ(view.newest, granted.number);
+}
+
+// Wherever its worker is killed, an incarnation that may still be told of a region that it had
+// knows what it issued there.
+TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
+  for (int stores = 0;; ++stores) {
+    ModelMemory killed;
+    killed.begin(granted.incarnation, 1, 0);
+    killed.take(granted);
+    killed.raise_highest(kNow + 77);
+    Kill::stores_left = stores;
+    killed.begin(granted.incarnation + 1, granted.era, granted.number);
+    const bool finished = !Kill::dead();
+    Kill::stores_left = -1;
+    const LeaseView view = killed.view();
+    if (stores > 0) EXPECT_EQ(view.region, kNoRegion) << stores;
+    if (view.incarnation == granted.incarnation)
+      EXPECT_EQ(view.highest_ms, kNow + 77) << "killed after " << stores << " stores";
+    if (finished) break;
+  }
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ sub new
 	open $self->{own_log}, '>:raw', "$self->{log_dir}/driver.log" or die "driver.log: $!";
 	$self->{own_log}->autoflush(1);
 
-	my ($time, $region, $shard, $sequence, $tick) = @{ $presets{ $self->{layout} } };
+	my ($time, $region, $shard, $sequence, $tick) = @{ $presets{ $self->{layout} } // [ $self->{layout} =~ m{^(\d+)/(\d+)\+(\d+)/(\d+)$}, 1 ] };
 	$self->{region} //= int rand 2**$region;
 	$self->{shards} = 2**$shard;
 	$self->{ids_per_tick} = 2**$sequence;

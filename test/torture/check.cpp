@@ -9,96 +9,50 @@
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard whose answer had arrived before it was
 //                asked for, whichever sessions, crashes and failovers lie between
+// Of a fleet, whose servers lease their regions, copies and lost tails are no excuse: over all
+// lines
+//
+//   fleet        no id was returned twice by anybody
+//   holders      the ids of one region and tick are of one line
+//   observed     what a server mints after observe(id) is greater than the id
+// and "greater" in "order" means time and sequence number: a shard goes on in another region.
+//
 // and for each answer:
 //   session      the ids of a shard that a session receives go strictly up
 //   shard        the id decodes to the shard that was asked for, and to the region of the servers
+//   (a leased
+//                one is nobody's static one)
 //   time         it lies between the server's clock when it was minted and max_lead ahead of that
 // and of a database whose neighbour, another one of the server, is tampered with:
 //   neighbour    no call was refused, and none took longer than half a second
 //
 // The manifest, written by the driver as it goes:
-//   layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION
-//   line N PARENT FORK_NS plain|committed     PARENT 0: none. committed: inherits also what was
+//   layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION   -1:
+//   leased line N PARENT FORK_NS plain|committed     PARENT 0: none. committed: inherits also what
+//   was
 //                                             acknowledged as committed after the fork
 //   apart FROM_NS TO_NS LINE                  meanwhile the neighbour of this line is tampered with
+//   static LINE REGION                        minted in a region of its own, beside leased ones
+//   observed LINE NS ID                       observe(ID) returned there
 //   step NS                                   somebody changed a clock
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
-#include "record.hpp"
+#include "history.hpp"
 
 namespace torture {
 
 namespace {
 
-struct Request {
-  uint32_t line;
-  uint32_t client;
-  uint32_t session;
-  uint32_t transaction;
-  int32_t shard;
-  uint32_t count;
-  size_t first;  // in `ids`
-  int64_t sent, received;
-  int64_t clock_low, clock_high;
-  bool committed = false;
-};
-
-struct Line {
-  uint32_t parent = 0;
-  int64_t fork = 0;
-  bool inherits_committed = false;
-};
-
-struct Refusal {
-  uint32_t line;
-  uint32_t client;
-  int32_t shard;
-  int64_t sent, received;
-  std::string state;
-};
-
-// While something happened to the neighbour of a line.
-struct Apart {
-  int64_t from, to;
-  uint32_t line;
-};
 constexpr int64_t kDelayedNs = 500'000'000;
 
-// Written anew from the id's definition: the product's own header would agree with itself.
-struct Format {
-  unsigned time = 0, region = 0, shard = 0, sequence = 0;
-  int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;
-  int64_t shard_of(int64_t id) const { return (id >> sequence) & ((int64_t{1} << shard) - 1); }
-  int64_t region_of(int64_t id) const {
-    return (id >> (shard + sequence)) & ((int64_t{1} << region) - 1);
-  }
-  int64_t tick_of(int64_t id) const { return id >> (region + shard + sequence); }
-  int64_t tick_at(int64_t us) const {
-    const int64_t since = us / 1000 - epoch;
-    return since / tick;
-  }
-};
-
-Format format;
-std::map<uint32_t, Line> lines;
-std::vector<Apart> aparts;
-std::vector<int64_t> steps;
-std::vector<Request> requests;
-std::vector<Refusal> refusals;
-std::vector<int64_t> ids;
-std::vector<std::string> clients;
 int passed = 0;
 int failed = 0;
 
@@ -136,85 +90,15 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-void read_manifest(const char* path) {
-  std::ifstream in(path);
-  std::string text;
-  while (std::getline(in, text)) {
-    std::istringstream words(text);
-    std::string kind;
-    words >> kind;
-    if (kind == "layout") {
-      words >> format.time >> format.region >> format.shard >> format.sequence >> format.tick >>
-          format.epoch >> format.lead >> format.of_region;
-    } else if (kind == "line") {
-      uint32_t number = 0;
-      std::string mode;
-      Line line;
-      words >> number >> line.parent >> line.fork >> mode;
-      line.inherits_committed = mode == "committed";
-      lines[number] = line;
-    } else if (kind == "apart") {
-      Apart apart{};
-      words >> apart.from >> apart.to >> apart.line;
-      aparts.push_back(apart);
-    } else if (kind == "step") {
-      int64_t at = 0;
-      words >> at;
-      steps.push_back(at);
-    } else if (!kind.empty() && kind[0] != '#') {
-      std::cerr << "manifest: " << text << "\n";
-      std::exit(2);
-    }
-    if (words.fail()) {
-      std::cerr << "manifest: " << text << "\n";
-      std::exit(2);
-    }
-  }
-  if (format.sequence == 0 && format.time == 0) {
-    std::cerr << "the manifest names no layout\n";
-    std::exit(2);
-  }
-  std::sort(steps.begin(), steps.end());
-}
-
-void read_log(const char* path) {
-  FILE* f = std::fopen(path, "rb");
-  if (f == nullptr) {
-    std::perror(path);
-    std::exit(2);
-  }
-  const auto client = static_cast<uint32_t>(clients.size());
-  clients.emplace_back(path);
-  clients.back().erase(0, clients.back().rfind('/') + 1);
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> transactions;
-  Record r;
-  while (std::fread(&r, sizeof r, 1, f) == 1) {
-    if (r.magic != kMagic || !lines.contains(r.line)) {
-      std::cerr << path << " is damaged, or of a line that the manifest does not know\n";
-      std::exit(2);
-    }
-    const auto transaction = std::make_pair(r.session, r.transaction);
-    if (r.kind == kCommitted) {
-      for (const size_t i : transactions[transaction]) requests[i].committed = true;
-      continue;
-    }
-    if (r.kind == kRefused) {
-      refusals.push_back(
-          {r.line, client, r.shard, r.sent_ns, r.received_ns, unpack_state(r.state)});
-      continue;
-    }
-    const size_t first = ids.size();
-    ids.resize(first + r.count);
-    // A client that was killed leaves half a record; what it holds was returned all the same.
-    const size_t got = std::fread(&ids[first], sizeof ids[0], r.count, f);
-    ids.resize(first + got);
-    if (got == 0) break;
-    if (r.transaction != 0) transactions[transaction].push_back(requests.size());
-    requests.push_back({r.line, client, r.session, r.transaction, r.shard,
-                        static_cast<uint32_t>(got), first, r.sent_ns, r.received_ns, r.clock_low_us,
-                        r.clock_high_us});
-  }
-  std::fclose(f);
+// The region that an id should have is the servers'; of a fleet, what its line says.
+bool of_right_region(const Request& r, int64_t id) {
+  const int64_t region = format.region_of(id);
+  if (!format.leased()) return region == format.of_region;
+  const int64_t own = lines.at(r.line).region;
+  if (own >= 0) return region == own;
+  for (const auto& [number, line] : lines)
+    if (line.region == region) return false;
+  return true;
 }
 
 void check_answers() {
@@ -232,8 +116,9 @@ void check_answers() {
     for (size_t i = r.first; i < r.first + r.count; ++i) {
       const int64_t id = ids[i];
       if (id <= 0 || format.shard_of(id) != r.shard) shard.broken(id, r, "is of another shard");
-      if (format.region_of(id) != format.of_region) shard.broken(id, r, "is of another region");
-      if (id <= previous) session.broken(id, r, "follows " + std::to_string(previous));
+      if (!of_right_region(r, id)) shard.broken(id, r, "is of another region");
+      if (previous != 0 && format.rank(id) <= format.rank(previous))
+        session.broken(id, r, "follows " + std::to_string(previous));
       previous = id;
       if (!clocked) continue;
       ++timed;
@@ -263,11 +148,13 @@ std::vector<uint32_t> history(uint32_t number,
   return all;
 }
 
-void find_duplicates(const std::vector<uint32_t>& members, Verdict& verdict) {
-  struct Entry {
-    int64_t id;
-    uint32_t request;
-  };
+struct Entry {
+  int64_t id;
+  uint32_t request;
+};
+
+// All ids of some requests, in order.
+std::vector<Entry> sorted_ids(const std::vector<uint32_t>& members) {
   std::vector<Entry> entries;
   size_t total = 0;
   for (const uint32_t r : members) total += requests[r].count;
@@ -277,11 +164,19 @@ void find_duplicates(const std::vector<uint32_t>& members, Verdict& verdict) {
       entries.push_back({ids[requests[r].first + i], r});
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.id < b.id; });
-  for (size_t i = 1; i < entries.size(); ++i)
-    if (entries[i].id == entries[i - 1].id)
-      verdict.broken(entries[i].id, requests[entries[i].request],
-                     "was also returned to\n#     " + describe(requests[entries[i - 1].request]) +
-                         "\n#   and to");
+  return entries;
+}
+
+uint64_t find_duplicates(const std::vector<Entry>& entries, Verdict& verdict) {
+  uint64_t found = 0;
+  for (size_t i = 1; i < entries.size(); ++i) {
+    if (entries[i].id != entries[i - 1].id) continue;
+    ++found;
+    verdict.broken(entries[i].id, requests[entries[i].request],
+                   "was also returned to\n#     " + describe(requests[entries[i - 1].request]) +
+                       "\n#   and to");
+  }
+  return found;
 }
 
 void find_disorder(const std::vector<uint32_t>& members, Verdict& verdict) {
@@ -304,11 +199,11 @@ void find_disorder(const std::vector<uint32_t>& members, Verdict& verdict) {
       const Request& before = requests[by_received[arrived]];
       Greatest& g = greatest[before.shard];
       const int64_t id = *std::max_element(&ids[before.first], &ids[before.first] + before.count);
-      if (id > g.id) g = {id, by_received[arrived]};
+      if (format.rank(id) > format.rank(g.id)) g = {id, by_received[arrived]};
     }
     const Greatest& g = greatest[request.shard];
     const int64_t id = *std::min_element(&ids[request.first], &ids[request.first] + request.count);
-    if (id <= g.id)
+    if (g.id != 0 && format.rank(id) <= format.rank(g.id))
       verdict.broken(id, request,
                      "is not above " + std::to_string(g.id) + ", which had arrived at\n#     " +
                          describe(requests[g.request]) + "\n#   when it was asked for by");
@@ -324,13 +219,41 @@ void check_lines() {
     for (const uint32_t r : members) total += requests[r].count;
     const std::string over =
         "line " + std::to_string(number) + ", " + std::to_string(total) + " ids";
-    Verdict duplicates("no duplicate");
-    find_duplicates(members, duplicates);
-    duplicates.give(over);
+    if (!format.leased()) {
+      Verdict duplicates("no duplicate");
+      find_duplicates(sorted_ids(members), duplicates);
+      duplicates.give(over);
+    }
     Verdict order("only upwards");
     find_disorder(members, order);
     order.give(over);
   }
+}
+
+void check_fleet() {
+  std::vector<uint32_t> all(requests.size());
+  for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  const auto entries = sorted_ids(all);
+  const std::string over = std::to_string(entries.size()) + " ids of all servers";
+  Verdict duplicates("fleet: no duplicate"), holders("holders"), observed("observed");
+  const uint64_t found = find_duplicates(entries, duplicates);
+  duplicates.give(over);
+  for (size_t i = 1; i < entries.size(); ++i) {
+    const unsigned below = format.shard + format.sequence;
+    const Request &a = requests[entries[i - 1].request], &b = requests[entries[i].request];
+    if (entries[i].id >> below == entries[i - 1].id >> below && a.line != b.line)
+      holders.broken(entries[i].id, b,
+                     "has region and tick of one of\n#     " + describe(a) + "\n#   and is of");
+  }
+  holders.give(over);
+  for (const Request& r : requests)
+    for (const Observation& o : observations)
+      if (o.line == r.line && r.sent > o.at)
+        for (size_t i = r.first; i < r.first + r.count; ++i)
+          if (ids[i] <= o.id) observed.broken(ids[i], r, "is not above " + std::to_string(o.id));
+  if (!observations.empty()) observed.give(std::to_string(observations.size()) + " times");
+  std::printf("# fleet: %zu ids, %llu duplicates\n", entries.size(),
+              static_cast<unsigned long long>(found));
 }
 
 // A call that was still without an answer in the end has taken at least until then.
@@ -380,6 +303,7 @@ int main(int argc, char** argv) {
   if (ids.empty()) return std::fprintf(stderr, "the logs hold no ids\n"), 2;
   check_answers();
   check_lines();
+  if (format.leased()) check_fleet();
   check_neighbours();
   std::printf("# %zu ids, %d passed, %d failed\n", ids.size(), passed, failed);
   return failed == 0 ? 0 : 1;

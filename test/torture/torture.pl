@@ -3,15 +3,15 @@
 # this needs and names it in the environment.
 use strict;
 use warnings;
-use Digest::MD5 qw(md5);
 use FindBin;
 use Getopt::Long;
 use Test::More;
-use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 use lib $FindBin::RealBin, "$FindBin::RealBin/../../t/lib";
 use Snowflake::Node;
 use PostgreSQL::Test::Utils;
 use World;
+use Schedule;
+use Verdict;
 use Crashes;
 use Sessions;
 use Copies;
@@ -22,24 +22,12 @@ GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes
 	'max-lead=i', 'region=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
 	'calm=f', 'step=f') or exit 2;
 
-# A list of faults; or one that begins with a minus, of those to leave out.
-my @names = sort keys %faults;
-if ($options{faults} =~ /^-/)
-{
-	my %without = map { s/^-//r => 1 } split /,/, $options{faults};
-	@names = grep { !$without{$_} } @names;
-}
-elsif ($options{faults} ne '') { @names = split /,/, $options{faults}; }
-my @unknown = grep { !exists $faults{$_} } @names;
-BAIL_OUT("no such fault: @unknown; there are: @{[sort keys %faults]}") if @unknown;
+my @names = Schedule::choose($options{faults}, \%faults);
 BAIL_OUT('the fault disk_full needs SNOWFLAKE_WAL_DISK: a small file system of its own; '
 	  . 'leave it out with --faults=-disk_full')
   if grep({ $_ eq 'disk_full' } @names) && !$ENV{SNOWFLAKE_WAL_DISK};
 
-# By way of a hash: neighbouring seeds give rand() neighbouring first numbers.
-sub draw { srand unpack 'L', md5("$options{seed} $_[0]"); return; }
-
-draw(0);
+Schedule::draw($options{seed}, 0);
 my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
@@ -81,64 +69,11 @@ for my $name ('d1', 'd2')
 $w->start_clients($_) for $w->groups;
 ok($w->settles(30), 'mints before the first fault');
 
-# Every fault has its turn before any has its second.
-my $end = clock_gettime(CLOCK_MONOTONIC) + $options{seconds};
-my ($step, @turn) = (0);
-while ($options{rounds} ? $step < $options{rounds} * @names : clock_gettime(CLOCK_MONOTONIC) < $end)
-{
-	draw(++$step);
-	if (!@turn)
-	{
-		@turn = @names;
-		for (my $i = @turn; --$i > 0;) { my $j = int rand($i + 1); @turn[ $i, $j ] = @turn[ $j, $i ]; }
-	}
-	my $name = shift @turn;
-	my $calm = 0.1 + rand 0.5;
-	sleep($options{calm} // $calm);
-	my $begun = clock_gettime(CLOCK_MONOTONIC);
-	my $what  = eval { $faults{$name}->($w) };
-	if (!defined $what)
-	{
-		fail("$step $name: $@");
-		last;
-	}
-	ok($w->settles(30), sprintf '%d %s: %s (%.1f s)', $step, $name, $what,
-		clock_gettime(CLOCK_MONOTONIC) - $begun);
-}
+Schedule::run($w, \%faults, \@names, %options, settles => 30);
 
 ok($w->settles(30), 'mints after the last fault');
 $w->stop_clients($_) for $w->groups;
 $w->main->stop;
 
-my @logs = glob "$w->{log_dir}/*";
-my (%seen, $sessions);
-for my $stats (grep /\.stats$/, @logs)
-{
-	for (split /\n/, slurp_file($stats))
-	{
-		if (/^ids (\d+) sessions (\d+)/) { $sessions += $2; }
-		elsif (/^(\S+) (\d+) (.*)/) { $seen{$1}[0] += $2; $seen{$1}[1] //= $3; }
-	}
-}
-note("$w->{client_count} clients, " . ($sessions // 0) . ' sessions; errors they met:');
-note(sprintf '  %-8s %7d  %.150s', $_, @{ $seen{$_} }) for sort keys %seen;
-my $violations = join '', map { slurp_file($_) } grep /\.violations$/, @logs;
-is($violations, '', 'no client met an internal error, a unique violation, or silence');
-my @crashes = map { slurp_file($_) =~ /^(.*(?:PANIC|TRAP):.*|.*terminated by signal (?!9:).*\n.*)$/gm } grep { !/_full\d+\.log$/ }    # there a panic is the point
-  glob "$PostgreSQL::Test::Utils::log_path/*.log";
-is(join("\n", @crashes), '', 'no server process crashed by itself');
-
-my $report = `$w->{programs}/check $w->{dir}/manifest @{[grep { !/\.(stats|violations)$/ } @logs]} 2>&1`;
-my $status = $?;
-for (split /\n/, $report)
-{
-	if (/^(not )?ok - (.*)/) { ok(!$1, $2); }
-	else { note($_); }
-}
-ok($status == 0, 'the checker is content');
-if (!Test::More->builder->is_passing && $ENV{SNOWFLAKE_TORTURE_KEEP})
-{
-	system 'cp', '-a', $w->{dir}, $ENV{SNOWFLAKE_TORTURE_KEEP};
-	note("kept: $ENV{SNOWFLAKE_TORTURE_KEEP}");
-}
+Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # there a panic is the point
 done_testing();

@@ -1,0 +1,273 @@
+# The world of a fleet: servers that lease their regions, a standby of one of them, a server with a
+# region of its own beside, and the control database. Clocks, clients and the manifest are World's.
+package Fleet;
+
+use strict;
+use warnings;
+use File::Path qw(rmtree);
+use Snowflake::Node;
+use Test::More;
+use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
+use World;
+use ControlPair;
+
+our @ISA = ('World');
+
+# new(..., servers, lease, skew, kept): as World's; the lease and the difference of clocks in ms, and
+# how many regions nobody may lease, beside the static one.
+sub new
+{
+	my ($class, %params) = @_;
+	my $self = World::new($class, %params, region => -1);
+	my ($regions, $shards) = $self->{layout} =~ m{^\d+/(\d+)\+(\d+)/} or die "layout $self->{layout}";
+	$self->{regions} = 2**$regions;
+	$self->{static}  = $self->{regions} - 1;
+	# The last shard is for the driver alone, in a database that comes and goes.
+	$self->{extra}  = 2**$shards - 1;
+	$self->{cold}   = 2**$shards - 2;
+	$self->{shards} = 2**$shards - 2;
+	$self->{stopped} = {};
+	return $self;
+}
+
+sub members { my ($self) = @_; return grep { $_->{leased} } $self->groups; }
+
+# All that may be said wrong about liveness is said with who holds what.
+sub settles
+{
+	my ($self, $seconds, @groups) = @_;
+	return 1 if $self->SUPER::settles($seconds, @groups);
+	diag($self->control->try('SELECT * FROM snowflake_fleet.regions'));
+	for my $group ($self->groups)
+	{
+		my (undef, $out) = $self->query($group->{node}, $group->{name}, 'TABLE snowflake.lease');
+		diag($group->{node}->name . ': ' . ($out // '?'));
+	}
+	return 0;
+}
+
+sub control { my ($self) = @_; return $self->{control}; }
+
+# Setting up
+
+sub begin
+{
+	my ($self, $names) = @_;
+	$self->{control} = ControlPair->new($self);
+	for my $name (@$names)
+	{
+		my $member = $self->add_server($name, leased => 1);
+		next if $self->{reserved}++;
+		# As an operator who has servers with static regions beside, or less use for regions.
+		my $kept = join ', ', map { $self->{static} - $_ } 0 .. $self->{kept};
+		$self->control->sql('UPDATE snowflake_fleet.region SET floor_ms = 1::bigint << 42, until_ms = 1::bigint << 42 '
+			  . "WHERE region IN ($kept)");
+	}
+	$self->add_server('static');
+	$self->new_standby;
+	return;
+}
+
+sub add_server
+{
+	my ($self, $name, %is) = @_;
+	my %settings = $is{leased}
+	  ? ('snowflake.fleet' => $self->control->conninfo($name),
+		'snowflake.lease' => "$self->{lease}ms", 'snowflake.max_skew' => "$self->{skew}ms")
+	  : ('snowflake.region' => $self->{static});
+	$self->control->sql("SELECT snowflake_fleet.enroll('$name')") if $is{leased};
+	my $node = $self->new_server($name, settings => \%settings);
+	$node->start;
+	$self->must($node, 'postgres', 'CREATE ROLE app LOGIN');
+	$self->must($node, 'postgres', 'CREATE DATABASE d');
+	$self->must($node, 'd', 'CREATE EXTENSION snowflake;' . $self->schema);
+	my $group = { %is, title => $name, node => $node, name => 'd', line => $self->new_line, clients => [] };
+	$self->say("static $group->{line} $self->{static}") unless $is{leased};
+	die "$name has no region" unless $self->settles(30, $group);
+	push @{ $self->{groups} }, $group;
+	return $group;
+}
+
+# A standby of some server, to be promoted one day.
+sub new_standby
+{
+	my ($self) = @_;
+	my $of = $self->some_member;
+	my $name = 'standby' . ++$self->{standbys};
+	$of->{node}->backup($name);
+	my $node = Snowflake::Node->create_from_backup($name, $of->{node}, $name, has_streaming => 1);
+	rmtree($of->{node}->backup_dir . "/$name");
+	$self->set_clock($node, 0);
+	$node->start;
+	@$self{qw(standby standby_of)} = ($node, $of);
+	return;
+}
+
+sub drop_standby
+{
+	my ($self) = @_;
+	$self->discard(delete $self->{standby});
+	return;
+}
+
+sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
+
+# The same; the short run takes the last, which is the hardest.
+sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
+
+sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }
+
+sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
+
+# The first client asks for little at a time: two servers that share a region meet in the ticks that both
+# use, and who asks for thousands of ids at once uses few.
+sub start_clients
+{
+	my ($self, $group, $count) = @_;
+	$count //= $self->{clients};
+	return $self->SUPER::start_clients($group, $count) if $self->{ways} ne '';
+	{
+		local $self->{ways} = 'single,prepared,after,insert';
+		$self->SUPER::start_clients($group, 1);
+	}
+	$self->SUPER::start_clients($group, $count - 1) if $count > 1;
+	return;
+}
+
+# What servers do
+
+# Ends a server's life and begins the next under a clock that is off. Before a clean stop the server
+# gives its region back.
+sub relive
+{
+	my ($self, $group, $how, $step) = @_;
+	my $node = $group->{node};
+	if ($how eq 'kill') { $node->kill_all; }
+	else { $node->stop($how); }
+	$self->set_clock($node, $step // 0);
+	$node->start;
+	return;
+}
+
+# A clock that a server believes to have been behind has jumped when it is right again.
+sub correct
+{
+	my ($self, $group, $step) = @_;
+	$self->set_clock($group->{node}, 0);
+	return if $step > -3000;
+	# While the server has no region that is refused, and the next to mint would be.
+	for (1 .. 200)
+	{
+		my ($code) = $self->query($group->{node}, $group->{name}, 'SELECT snowflake.accept_clock()');
+		return if $code eq '0';
+		sleep 0.1;
+	}
+	die "the clock of $group->{title} cannot be accepted";
+}
+
+# Restarts of some servers: new incarnations, which take what regions there are.
+sub churn
+{
+	my ($self, $count, @members) = @_;
+	@members = $self->members unless @members;
+	for (1 .. $count)
+	{
+		my $member = $self->pick(@members);
+		$self->relive($member, $self->pick(qw(kill immediate fast)));
+		$self->mint_now($member);
+	}
+	return;
+}
+
+# Others ask for regions until one of them has that of a server whose lease has ended; and whether one has.
+sub take_over
+{
+	my ($self, $member, $region) = @_;
+	for (1 .. 2 * $self->{regions})
+	{
+		my $other = $self->pick($self->others($member));
+		$self->relive($other, 'kill');
+		return 1 if $self->mint_now($other, 1500) && $self->region_of($other) == $region;
+	}
+	return 0;
+}
+
+# One id, if it is to be had soon; and whether it was.
+sub mint_now
+{
+	my ($self, $group, $wait_ms) = @_;
+	return $self->mint(@$group{qw(node name line)}, 'SET snowflake.max_wait = ' . ($wait_ms // 300) . ';') eq '';
+}
+
+# Some ids of a shard of the driver's own, from a database of the same server.
+sub mint_extra
+{
+	my ($self, $group, $database, $count) = @_;
+	my $sent = World::now_ns();
+	my ($code, $out) = $self->query($group->{node}, $database, 
+		"SET snowflake.max_wait = 10000; SELECT unnest(snowflake.next_ids($self->{extra}, $count))");
+	my @ids = $out =~ /^(\d+)$/gm;
+	$self->record_all($group->{line}, $sent, $self->{extra}, @ids) if @ids;
+	return scalar @ids;
+}
+
+sub record_all
+{
+	my ($self, $line, $sent, $shard, @ids) = @_;
+	print { $self->{own_log} } pack('L<5 l< L<2 q<4 q<*',
+		0x534e4f57, 1, $line, ++$self->{own_sessions}, 0, $shard, scalar @ids, 0, $sent, World::now_ns(), 0, 0, @ids);
+	return;
+}
+
+sub region_of
+{
+	my ($self, $group) = @_;
+	my (undef, $out) = $self->query($group->{node}, $group->{name}, 'SELECT region FROM snowflake.lease');
+	return $out =~ /^\d+$/ ? $out : -1;
+}
+
+# SIGSTOP and SIGCONT. What is stopped is known, so that no run leaves anything stopped.
+
+sub freeze
+{
+	my ($self, @pids) = @_;
+	kill 'STOP', $_ and $self->{stopped}{$_} = 1 for @pids;
+	return;
+}
+
+sub freeze_server
+{
+	my ($self, $node) = @_;
+	$self->freeze($node->{_pid});
+	$self->freeze(Snowflake::Node::_children_of($node->{_pid}));
+	return;
+}
+
+sub thaw
+{
+	my ($self) = @_;
+	kill 'CONT', keys %{ $self->{stopped} };
+	$self->{stopped} = {};
+	return;
+}
+
+sub worker_of
+{
+	my ($self, $group) = @_;
+	for (1 .. 100)
+	{
+		my (undef, $pid) = $self->query($group->{node}, 'postgres',
+			q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'});
+		return $pid if $pid =~ /^\d+$/;
+		sleep 0.1;
+	}
+	die "$group->{title} has no worker";
+}
+
+# The logs of servers for which a panic is the point.
+sub may_crash { my ($self) = @_; return $self->{full} ? qr/_(?:torn\d+|control\d)\.log$/ : qr/_torn\d+\.log$/; }
+
+# Beyond the end of every lease that is not renewed.
+sub beyond_the_lease { my ($self) = @_; return ($self->{lease} + $self->{max_lead}) / 1000 + 0.3; }
+
+1;

@@ -1,0 +1,308 @@
+# What happens to the control database of a fleet. Meanwhile servers restart and ask for regions.
+package FleetControl;
+
+use strict;
+use warnings;
+use File::Path qw(rmtree);
+use PostgreSQL::Test::Utils qw(slurp_file system_or_bail);
+use Test::More;
+use Time::HiRes qw(sleep);
+use World;
+
+our %faults = (
+	control_down     => \&control_down,
+	control_failover => \&control_failover,
+	control_split    => \&control_split,
+	control_readonly => \&control_readonly,
+	control_frozen   => \&control_frozen,
+	control_alone    => \&control_alone,
+	control_unheard  => \&control_unheard,
+	control_uncommitted => \&control_uncommitted,
+	control_clock    => \&control_clock,
+	control_restored => \&control_restored,
+	control_pitr     => \&control_pitr,
+	control_full     => \&control_full,
+);
+
+sub hold { my ($w) = @_; return $w->pick(0.5, 2, $w->beyond_the_lease + 1); }
+
+sub control_down
+{
+	my ($w) = @_;
+	my ($how, $hold, $both, $churn) = ($w->pick(qw(fast immediate kill)), hold($w), $w->pick(0, 1), $w->pick(0, 1));
+	my $control = $w->control;
+	$control->end($control->primary, $how);
+	$control->end($control->standby, $how) if $both;
+	$w->churn($churn);
+	sleep $hold;
+	$_->start for $control->primary, $both ? $control->standby : ();
+	return sprintf 'control database%s away (%s) for %.1f s', $both ? ' and its standby' : '', $how, $hold;
+}
+
+# Synchronous: whatever was granted, the standby has.
+sub control_failover
+{
+	my ($w) = @_;
+	my ($how, $wait, $first) = ($w->pick(qw(fast immediate kill)), $w->pick(0, 0, $w->beyond_the_lease), $w->pick(0, 1));
+	my $control = $w->control;
+	$w->churn(1);
+	$control->end($control->primary, $how);
+	$control->standby->promote;
+	$control->swap;
+	# Nothing is granted before an operator has spoken.
+	$w->churn(1) if $wait;
+	sleep $wait;
+	resume($w, $first);
+	return sprintf 'control database (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
+}
+
+# What was a standby is alone now; commits wait until there is another, or until they need not.
+sub resume
+{
+	my ($w, $first) = @_;
+	my $control = $w->control;
+	$control->synchronous('') unless $first;
+	$control->attach_standby if $first;
+	$control->sql('SELECT snowflake_fleet.nothing_lost()');
+	$w->churn(1);
+	$control->attach_standby unless $first;
+	return;
+}
+
+# Both halves of a partition: the old one's commits wait for a standby that it has no more.
+sub control_split
+{
+	my ($w) = @_;
+	my $hold = $w->pick(0.5, 3);
+	my $control = $w->control;
+	$control->standby->promote;
+	$control->swap;
+	$control->synchronous('');
+	$control->sql('SELECT snowflake_fleet.nothing_lost()');
+	$w->churn(2);
+	sleep $hold;
+	$control->end($control->standby, 'kill');
+	$w->churn(1);
+	$control->attach_standby;
+	return "the control database's standby promoted, the old one running on for $hold s";
+}
+
+sub control_readonly
+{
+	my ($w) = @_;
+	my ($standby_only, $hold) = ($w->pick(0, 1), hold($w));
+	my $control = $w->control;
+	if ($standby_only)
+	{
+		$control->end($control->primary, 'fast');
+		$w->churn(1);
+		sleep $hold;
+		$control->primary->start;
+	}
+	else
+	{
+		$control->sql('ALTER SYSTEM SET default_transaction_read_only = on');
+		$control->sql('SELECT pg_reload_conf()');
+		$w->churn(1);
+		sleep $hold;
+		$control->sql('ALTER SYSTEM SET default_transaction_read_only = off');
+		$control->sql('SELECT pg_reload_conf()');
+	}
+	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the control database' : 'control database read-only', $hold;
+}
+
+# Requests wait in its sockets, are given up by who asked, and are answered when it goes on.
+sub control_frozen
+{
+	my ($w) = @_;
+	my $hold = hold($w);
+	$w->freeze_server($w->control->primary);
+	$w->churn(1);
+	sleep $hold;
+	$w->thaw;
+	return sprintf 'SIGSTOP of the control database for %.1f s', $hold;
+}
+
+sub control_alone
+{
+	my ($w) = @_;
+	my ($hold, $cancel) = (hold($w), $w->pick(0, 1));
+	my $control = $w->control;
+	$control->end($control->standby, 'kill');
+	$w->churn(1);
+	sleep $hold;
+	# Who cancels such a wait believes that all is well.
+	$control->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) if $cancel;
+	sleep 0.5;
+	$control->standby->start;
+	return sprintf 'control database without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
+}
+
+# What its standby never received was granted to nobody: not while a commit waits for the standby, and
+# not when somebody cancels the wait.
+sub control_unheard
+{
+	my ($w) = @_;
+	my $cancels = $w->pick_hard(0, 0, 3);
+	my ($control, @others) = ($w->control, $w->members);
+	my $receiver = $control->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	$w->freeze($receiver);
+	# What asks now is told nothing, or is told it by a cancelled commit.
+	$w->relive($_, 'kill') for @others;
+	my $cancelled = 0;
+	for (1 .. 100)
+	{
+		last if $cancelled >= $cancels;
+		my $now = $control->try(q{SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+		$cancelled += $now =~ /^(\d+)$/ ? $1 : 0;
+		sleep 0.1;
+	}
+	sleep 1;
+	$w->mint_now($_) for @others;
+	$control->end($control->primary, 'kill');
+	system_or_bail('pg_ctl', '-s', '-W', '-D', $control->standby->data_dir, 'promote');
+	sleep 0.3;
+	$w->thaw;
+	$control->standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no promotion';
+	$control->swap;
+	resume($w, 0);
+	$w->relive($w->pick(@others), 'kill');
+	return "control database fails over to a standby that lacks the last grants, $cancelled cancelled";
+}
+
+# The rows of a grant come before its commit, which fails: the region goes to whoever asks next.
+sub control_uncommitted
+{
+	my ($w) = @_;
+	my ($hold, $control, @members) = ($w->pick_hard(0.5, 1.5), $w->control, $w->members);
+	$control->sql(<<~'SQL');
+		CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit'; END $$;
+		CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON snowflake_fleet.region DEFERRABLE INITIALLY DEFERRED
+		  FOR EACH ROW EXECUTE FUNCTION public.refuse()
+		SQL
+	$w->relive($_, 'kill') for @members;
+	$w->mint_now($_) for @members;
+	sleep $hold;
+	$control->sql('DROP FUNCTION public.refuse() CASCADE');
+	$w->churn(1);
+	return "commits of the control database fail for $hold s and more";
+}
+
+sub control_clock
+{
+	my ($w) = @_;
+	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
+	my $control = $w->control;
+	$w->set_clock($_, $step) for $control->primary, $control->standby;
+	$w->churn(1);
+	sleep $hold;
+	$w->churn(1);
+	$w->set_clock($_, 0) for $control->primary, $control->standby;
+	return sprintf "the control database's clock %s s for %.1f s", $step, $hold;
+}
+
+# Its files as they were, on the same timeline: until recovered() nobody may ask it.
+sub control_restored
+{
+	my ($w) = @_;
+	my ($how, $lives) = ($w->pick(qw(fast kill)), 2 + int rand 3);
+	my $control = $w->control;
+	$control->end($control->standby, 'immediate');
+	$control->end($control->primary, 'fast');
+	$control->keep_files;
+	$control->primary->start;
+	$control->synchronous('');
+	$w->churn($lives);
+	$control->end($control->primary, $how);
+	$control->put_back;
+	$control->fence(1);
+	$control->primary->start;
+	$control->synchronous('');
+	my $wait = $w->pick(0, 2);
+	sleep $wait;
+	$control->recovered;
+	$control->fence(0);
+	$w->churn(2);
+	$control->attach_standby;
+	return "the control database's files put back as they were $lives lives ago";
+}
+
+# A new timeline: it says so itself, whoever asks first.
+sub control_pitr
+{
+	my ($w) = @_;
+	my ($lives, $wait) = (2 + int rand 3, $w->pick(0, 0, 3));
+	my $control = $w->control;
+	my $primary = $control->primary;
+	my $name    = 'pitr' . ++$control->{pitrs};
+	my $archive = $control->{archive};
+	$control->end($control->standby, 'immediate');
+	$control->synchronous('');
+	$primary->backup($name);
+	$w->churn(1);
+	$control->sql("SELECT pg_create_restore_point('$name')");
+	$w->churn($lives);
+	my $segment = $control->sql('SELECT pg_walfile_name(pg_switch_wal())');
+	$primary->poll_query_until('postgres', "SELECT coalesce(last_archived_wal >= '$segment', false) FROM pg_stat_archiver")
+	  or die 'the archiver of the control database did not get there';
+	$control->end($primary, 'kill');
+	rmtree($primary->data_dir);
+	$primary->init_from_backup($primary, $name);
+	rmtree($primary->backup_dir . "/$name");
+	$primary->append_conf('postgresql.conf', "restore_command = 'cp \"$archive/%f\" \"%p\"'\n"
+		  . "recovery_target_name = '$name'\nrecovery_target_action = promote");
+	$primary->set_recovery_mode;
+	$primary->start;
+	$primary->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+	$primary->append_conf('postgresql.conf', "restore_command = ''\nrecovery_target_name = ''");
+	$w->churn(1);
+	sleep $wait;
+	$control->recovered;
+	$w->churn(1);
+	$control->attach_standby;
+	return "point-in-time recovery of the control database to $lives lives ago, recovered() after $wait s";
+}
+
+# Its WAL on a file system that fills up.
+sub control_full
+{
+	my ($w) = @_;
+	my $hold = 1 + rand $w->beyond_the_lease;
+	my ($control, $disk) = ($w->control, $w->{wal_disk});
+	my $primary = $control->primary;
+	my $wal     = $primary->data_dir . '/pg_wal';
+	$control->end($control->standby, 'immediate');
+	$control->synchronous('');
+	$primary->stop;
+	system_or_bail('cp', '-a', $wal, "$disk/pg_wal");
+	rename $wal, "$wal.aside" or die "$wal: $!";
+	symlink "$disk/pg_wal", $wal or die "$wal: $!";
+	$primary->start;
+	$w->{full} = 1;
+	open my $filler, '>', "$disk/filler" or die "$disk/filler: $!";
+	my $noticed = 0;
+	for (1 .. 100)
+	{
+		for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
+		die "the disk of the WAL does not become full: $!" unless $!{ENOSPC};
+		$control->try(q{SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))});
+		$noticed = $primary->log_content =~ /No space left on device/ and last;
+		sleep 0.1;
+	}
+	ok($noticed, 'the disk of the control database is full');
+	$w->churn(1);
+	sleep $hold;
+	close $filler;
+	unlink "$disk/filler";
+	$primary->stop('immediate', fail_ok => 1);
+	unlink $primary->data_dir . '/postmaster.pid' unless defined $primary->{_pid};
+	unlink $wal;
+	system_or_bail('cp', '-a', "$disk/pg_wal", $wal);
+	rmtree("$disk/pg_wal");
+	rmtree("$wal.aside");
+	$primary->start;
+	$control->attach_standby;
+	return sprintf 'the disk of the control database full for %.1f s', $hold;
+}
+
+1;

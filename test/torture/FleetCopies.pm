@@ -1,0 +1,195 @@
+# Copies of a server of a fleet, started beside their original: clones, and a standby that is promoted
+# while the old primary runs on. Whatever a copy lacks, no id may come twice.
+package FleetCopies;
+
+use strict;
+use warnings;
+use File::Path qw(rmtree);
+use PostgreSQL::Test::Utils qw(system_or_bail);
+use Snowflake::Node;
+use Test::More;
+use Time::HiRes qw(sleep);
+use World;
+
+our %faults = (
+	clone_backup => \&clone_backup,
+	clone_cold   => \&clone_cold,
+	clone_live   => \&clone_live,
+	clone_static => \&clone_static,
+	failover     => \&failover,
+	switchover   => \&switchover,
+);
+
+my $number = 0;
+
+# The files of a server, under another one.
+sub copy_files
+{
+	my ($from, $name) = @_;
+	my $node = Snowflake::Node->new($name);
+	mkdir $_ for $node->backup_dir, $node->archive_dir;
+	# What a running server removes meanwhile cannot be copied.
+	system 'cp', '-a', $from->data_dir, $node->data_dir;
+	unlink map { $node->data_dir . "/postmaster.$_" } 'pid', 'opts';
+	$node->append_conf('postgresql.conf', 'port = ' . $node->port . "\nunix_socket_directories = '" . $node->host . "'");
+	return $node;
+}
+
+# The copy's clients and the original's mint side by side.
+sub side_by_side
+{
+	my ($w, $member, $node, $fork, $step, $hold) = @_;
+	my $copy = { %$member, title => $node->name, node => $node, clients => [],
+		line => $w->new_line(parent => $member->{line}, fork => $fork) };
+	$w->mint_now($copy);
+	$w->start_clients($copy, 1);
+	sleep $hold;
+	$w->correct($copy, $step);
+	ok($w->settles(40, $copy, $member), $node->name . " and $member->{title} mint side by side");
+	$w->stop_clients($copy);
+	# A clean stop gives the region back.
+	$node->stop if rand() < 0.5;
+	$w->discard($node);
+	return;
+}
+
+my @steps = (0, 0, -0.5, -1, -30, -86400, 1);
+
+sub clone_backup
+{
+	my ($w) = @_;
+	my ($member, $step, $hold) = ($w->some_member, $w->pick(@steps), 1 + rand 2);
+	my $name = 'clone' . ++$number;
+	my $fork = World::now_ns();
+	$member->{node}->backup($name);
+	my $node = Snowflake::Node->create_from_backup($name, $member->{node}, $name);
+	rmtree($member->{node}->backup_dir . "/$name");
+	$w->set_clock($node, $step);
+	$node->start;
+	side_by_side($w, $member, $node, $fork, $step, $hold);
+	return "pg_basebackup of $member->{title} beside it, clock $step s";
+}
+
+sub clone_cold
+{
+	my ($w) = @_;
+	my ($member, $how, $step, $hold) = ($w->some_member, $w->pick(qw(fast immediate)), $w->pick(@steps), 1 + rand 2);
+	$member->{node}->stop($how);
+	my $fork = World::now_ns();
+	my $node = copy_files($member->{node}, 'clone' . ++$number);
+	$w->set_clock($node, $step);
+	# Either may be the first to come back.
+	my @order = ($member->{node}, $node);
+	@order = reverse @order if rand() < 0.5;
+	$_->start for @order;
+	side_by_side($w, $member, $node, $fork, $step, $hold);
+	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
+}
+
+# No backup: such a copy may have lost anything, or not start at all. Nothing is asked of it but that
+# its ids are nobody else's.
+sub clone_live
+{
+	my ($w) = @_;
+	my ($member, $step) = ($w->some_member, $w->pick(0, -0.5, -1));
+	my ($minted, $tries) = (0, 0);
+	$w->must($member->{node}, 'postgres', 'CHECKPOINT');
+	for $tries (1 .. 3)
+	{
+		my $node = copy_files($member->{node}, 'torn' . ++$number);
+		$w->set_clock($node, $step);
+		my $started = eval { $node->start(fail_ok => 1) };
+		if ($started)
+		{
+			my $copy = { %$member, node => $node, line => $w->new_line };
+			for (1 .. 5)
+			{
+				$minted += $w->mint_now($copy, 2000);
+				$minted += $w->mint_extra($copy, 'd', 4000);
+			}
+		}
+		$w->discard($node);
+		last if $minted;
+	}
+	return "cp -a of $member->{title} while it runs, clock $step s: " . ($minted ? "$minted ids" : "no copy that starts and mints");
+}
+
+# A copy whose settings were changed to a region of its own would not be fenced by anything.
+sub clone_static
+{
+	my ($w) = @_;
+	my $member = $w->some_member;
+	my $name = 'unleased' . ++$number;
+	$member->{node}->backup($name);
+	my $node = Snowflake::Node->create_from_backup($name, $member->{node}, $name,
+		conf => "snowflake.fleet = ''\nsnowflake.region = " . int rand $w->{regions});
+	rmtree($member->{node}->backup_dir . "/$name");
+	$node->start;
+	my (undef, $out, $error) = $w->query($node, 'd', 'SELECT snowflake.next_id(5)');
+	like($error, qr/55000: .*were minted under leases/, 'a copy that leases nothing does not mint');
+	$w->discard($node);
+	return "pg_basebackup of $member->{title}, with a static region: refused";
+}
+
+# The standby's clock may be behind what it never received; the old primary knows nothing of it.
+sub failover
+{
+	my ($w) = @_;
+	my ($behind, $lag, $hold, $stop) =
+	  ($w->pick(-0.5, -1, -1, -30, -600), 0.3 + rand 0.7, 1 + rand 2, $w->pick(qw(fast immediate)));
+	my ($member, $standby) = @$w{qw(standby_of standby)};
+	my $old = { %$member, clients => [] };
+	$member->{node}->wait_for_catchup($standby->name, 'replay', $member->{node}->lsn('insert'));
+	my $fork = World::now_ns();
+	$member->{node}->wait_for_catchup($standby->name, 'replay', $member->{node}->lsn('insert'));
+	my (undef, undef, $error) = $w->query($standby, 'd', "SELECT snowflake.next_id($w->{hot})");
+	like($error, qr/25006/, 'the standby does not mint');
+	# What the old primary mints from here on, the new one never hears of.
+	my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	$w->freeze($receiver) if $receiver;
+	sleep $lag;
+	$w->set_clock($standby, $behind);
+	# Promotion ends the receiver, which finds that out before it receives anything.
+	system_or_bail('pg_ctl', '-s', '-W', '-D', $standby->data_dir, 'promote');
+	sleep 0.3;
+	$w->thaw;
+	$standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'the standby is not promoted';
+	$old->{clients} = $member->{clients};
+	$member->{clients} = [];
+	@$member{qw(node line)} = ($standby, $w->new_line(parent => $old->{line}, fork => $fork));
+	$w->mint_now($member);
+	$w->start_clients($member);
+	sleep $hold;
+	$w->stop_clients($old);
+	$w->correct($member, $behind);
+	ok($w->settles(40, $member, $old), 'the promoted server and the old primary mint side by side');
+	$old->{node}->stop($stop);
+	$w->discard($old->{node});
+	delete $w->{standby};
+	$w->new_standby;
+	return "$member->{title}: asynchronous failover to a clock $behind s, the old primary running on";
+}
+
+# Planned: nothing is lost, and history goes on without a fork.
+sub switchover
+{
+	my ($w) = @_;
+	my ($behind, $hold) = ($w->pick(-0.05, -0.5, -1, -30), 0.5 + rand 1);
+	my ($member, $standby) = @$w{qw(standby_of standby)};
+	my $old = $member->{node};
+	$w->stop_clients($member);
+	$w->set_clock($standby, $behind);
+	$old->stop;
+	$standby->promote;
+	$member->{node} = $standby;
+	$w->mint_now($member);
+	$w->start_clients($member);
+	sleep $hold;
+	$w->correct($member, $behind);
+	$w->discard($old);
+	delete $w->{standby};
+	$w->new_standby;
+	return "$member->{title}: planned switch-over to a clock $behind s";
+}
+
+1;

@@ -1,0 +1,65 @@
+# Which fault comes when: decided by the seed alone.
+package Schedule;
+
+use strict;
+use warnings;
+use Digest::MD5 qw(md5);
+use Test::More;
+use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
+
+# By way of a hash: neighbouring seeds give rand() neighbouring first numbers.
+sub draw
+{
+	my ($seed, $step) = @_;
+	srand unpack 'L', md5("$seed $step");
+	return;
+}
+
+# A list of faults; or one that begins with a minus, of those to leave out.
+sub choose
+{
+	my ($wanted, $faults) = @_;
+	my @names = sort keys %$faults;
+	if ($wanted =~ /^-/)
+	{
+		my %without = map { s/^-//r => 1 } split /,/, $wanted;
+		@names = grep { !$without{$_} } @names;
+	}
+	elsif ($wanted ne '') { @names = split /,/, $wanted; }
+	my @unknown = grep { !exists $faults->{$_} } @names;
+	BAIL_OUT("no such fault: @unknown; there are: @{[sort keys %$faults]}") if @unknown;
+	return @names;
+}
+
+# Every fault has its turn before any has its second. %options: seed, seconds, rounds, calm; settles:
+# how long until all mint again. Returns how many faults were made.
+sub run
+{
+	my ($w, $faults, $names, %options) = @_;
+	my $end = clock_gettime(CLOCK_MONOTONIC) + $options{seconds};
+	my ($step, @turn) = (0);
+	while ($options{rounds} ? $step < $options{rounds} * @$names : clock_gettime(CLOCK_MONOTONIC) < $end)
+	{
+		draw($options{seed}, ++$step);
+		if (!@turn)
+		{
+			@turn = @$names;
+			for (my $i = @turn; --$i > 0;) { my $j = int rand($i + 1); @turn[ $i, $j ] = @turn[ $j, $i ]; }
+		}
+		my $name = shift @turn;
+		my $calm = 0.1 + rand 0.5;
+		sleep($options{calm} // $calm);
+		my $begun = clock_gettime(CLOCK_MONOTONIC);
+		my $what  = eval { $faults->{$name}->($w) };
+		if (!defined $what)
+		{
+			fail("$step $name: $@");
+			last;
+		}
+		ok($w->settles($options{settles}), sprintf '%d %s: %s (%.1f s)', $step, $name, $what,
+			clock_gettime(CLOCK_MONOTONIC) - $begun);
+	}
+	return $step;
+}
+
+1;

@@ -1,0 +1,69 @@
+# Drives a run against a fleet: a random schedule of faults, decided by the seed alone, of servers that
+# lease their regions and of their control database, in one history; then the check of all ids of all
+# servers together. Called by scripts/torture --fleet.
+use strict;
+use warnings;
+use FindBin;
+use Getopt::Long;
+use Test::More;
+use lib $FindBin::RealBin, "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../fleet/t/lib";
+use PostgreSQL::Test::Utils;
+use Schedule;
+use Verdict;
+use Fleet;
+use FleetFaults;
+use FleetCopies;
+use FleetControl;
+
+my %faults = (%FleetFaults::faults, %FleetCopies::faults, %FleetControl::faults);
+my %options = (seed => 1, seconds => 300, faults => '', clients => 2, megabytes => 400, short => 0);
+GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
+	'max-lead=i', 'reserve=i', 'wal-writer-delay=i', 'rounds=i', 'calm=f', 'ways=s', 'lease=i', 'kept=i') or exit 2;
+
+my @names = Schedule::choose($options{faults}, \%faults);
+BAIL_OUT('the fault control_full needs SNOWFLAKE_WAL_DISK: a small file system of its own; '
+	  . 'leave it out with --faults=-control_full')
+  if grep({ $_ eq 'control_full' } @names) && !$ENV{SNOWFLAKE_WAL_DISK};
+
+Schedule::draw($options{seed}, 0);
+my %drawn = (
+	layout   => (qw(41/3+8/10 41/3+8/12))[ rand 2 ],
+	max_lead => (100, 100, 0, 1000)[ rand 4 ],
+	reserve  => (1000, 1000, 200, 3000)[ rand 4 ],
+	delay    => (200, 200, 10)[ rand 3 ],
+	lease    => (4000, 4000, 6000)[ rand 3 ],
+	kept     => (0, 1, 2)[ rand 3 ]);
+for ([ layout => 'layout' ], [ max_lead => 'max-lead' ], [ reserve => 'reserve' ], [ delay => 'wal-writer-delay' ],
+	[ lease => 'lease' ], [ kept => 'kept' ])
+{
+	my ($name, $option) = @$_;
+	$drawn{$name} = $options{$option} if defined $options{$option};
+}
+my $clients = 4 * $options{clients};
+my $w = Fleet->new(
+	dir      => PostgreSQL::Test::Utils::tempdir('torture'),
+	programs => $ENV{SNOWFLAKE_TORTURE_PROGRAMS},
+	wal_disk => $ENV{SNOWFLAKE_WAL_DISK},
+	seed     => $options{seed},
+	short    => $options{short},
+	clients  => $options{clients},
+	rate     => $options{megabytes} * 1e6 / ($clients * ($options{seconds} + 60)),
+	ways     => $options{ways} // '',
+	skew     => 1300,
+	%drawn);
+END { $w->thaw if defined $w; }
+
+note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "$options{seconds} s") . ': '
+	  . join ', ', map { "$_ $drawn{$_}" } sort keys %drawn);
+$w->begin([qw(alpha beta gamma)]);
+$w->start_clients($_) for $w->groups;
+ok($w->settles(40), 'mints before the first fault');
+my $made = Schedule::run($w, \%faults, \@names, %options, settles => 40);
+ok($w->settles(40), 'every server mints after the last fault');
+$w->stop_clients($_) for $w->groups;
+$w->drop_standby;
+$_->{node}->stop for $w->groups;
+$w->control->stop;
+note("$made faults");
+Verdict::give($w, may_crash => $w->may_crash);
+done_testing();
