@@ -324,7 +324,7 @@ COMMENT ON VIEW snowflake.clock_status IS
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
-    OUT reached timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT said text)
+    OUT length_ms double precision, OUT reached timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT said text)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_lease'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1;
@@ -332,7 +332,7 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, when the control database last answered and how far this server''s clock was ahead of its, the incarnation, and what was last said. No row where the region is static';
+  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, 10 s at least, snowflake.lease at most), when the control database last answered and how far this server''s clock was ahead of its, the incarnation, and what was last said. No row where the region is static';
 
 -- What was last said may name other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;

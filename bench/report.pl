@@ -113,6 +113,8 @@ aim('a row by its id, written into the statement, 64 partitions `by_shard` / pla
   $samples->ratio('route', ['by_shard', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
 aim('a row by its id, 64 partitions `by_shard` / plain table, CPU by pgbench, custom plans', '<=', 1.15,
   $samples->ratio('route', ['by_shard', 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan']));
+aim('a call with a leased region / with one of its own, CPU', '<=', 1.05,
+  $samples->ratio('lease', ['leased', 'CPU ns a call'], ['static', 'CPU ns a call']));
 for my $what ('call', 'statement') {
   my ($ours) = $samples->of('first', 'next_id', "$what, us");
   my ($theirs) = $samples->of('first', 'nextval cache 1', "$what, us");
@@ -250,6 +252,15 @@ $text{engines} = table(['', 'statements a second', 'of direct'],
   map { my $direct = 'direct, ' . (/(function|INSERT)/ ? $1 : 'SELECT');
     [$_, spread($samples->of('engines', $_, 'statements/s')), spread($samples->ratio('engines', [$_, 'statements/s'], [$direct, 'statements/s']))] }
     subjects('engines', 'statements/s', @engines));
+
+# ---- leases
+
+my @standstills = ('restart', 'start after a crash', 'failover');
+$text{lease} = table(['', 'region of its own', 'leased', 'ratio'],
+  map { my $metric = $_; [$metric, (map { spread($samples->of('lease', $_, $metric)) } 'static', 'leased'),
+    spread($samples->ratio('lease', ['leased', $metric], ['static', $metric]))] }
+    grep { my %runs = $samples->runs('lease', 'leased', $_); %runs }
+    'CPU ns a call', (map {"ms, $_"} @standstills), map {"$_, control database away"} 'calls/s', 'ms, longest call', 'ms, first id of a session');
 
 # ---- crowds
 

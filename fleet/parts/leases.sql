@@ -228,7 +228,7 @@ BEGIN
   END IF;
   IF request.incarnation < 1 OR request.era < 0 OR request.newest < 0 OR request.nonce < 0 OR
      request.acked < 0 OR request.clock_ms NOT BETWEEN 0 AND 8796093022207 OR
-     request.highest_ms NOT BETWEEN 0 AND 8796093022207 OR request.era > 9223372036854775000 OR
+     request.highest_ms NOT BETWEEN 0 AND 8796093022207 OR
      request.length_ms NOT BETWEEN 0 AND 8796093022207 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('an argument of %s() is out of range', request.call),
@@ -240,6 +240,13 @@ BEGIN
   own := snowflake_fleet.lock_fleet();
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
 
+  -- recovered() goes beyond it; and what that has drawn is never out of range.
+  IF request.era > greatest(own.era, 9223372036854775000) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('an argument of %s() is out of range', request.call),
+      DETAIL = format('Era %s is beyond every era that a recovery could begin.', request.era),
+      HINT = 'These functions are for the servers'' own use.';
+  END IF;
   IF fleet <> 0 AND fleet <> own.id THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this is the control database of another fleet',
@@ -268,6 +275,10 @@ BEGIN
   SELECT * INTO STRICT place FROM snowflake_fleet.whereabouts();
   IF (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM
      (own.system_identifier, own.timeline, own.database) THEN
+    -- What shows that something was lost is kept: nothing_lost() looks at it.
+    UPDATE snowflake_fleet.fleet AS f
+       SET heard_era = greatest(f.heard_era, request.era),
+           halted = f.halted OR request.era > f.era OR (request.era = f.era AND request.newest > f.newest);
     answer.verdict := 'halted';
     answer.fleet := own.id;
     answer.clock_ms := now_ms;

@@ -97,6 +97,11 @@ $recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or di
 is($recovered->safe_psql('postgres', "SELECT count(*) FROM snowflake_fleet.region WHERE incarnation = 3"), '0', 'is forgotten');
 $told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 4);
 is($told->{verdict}, 'halted', 'nothing is granted before recovered()');
+$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, era => $forgotten->{era},
+	newest => $forgotten->{number}, region => $forgotten->{region}, acked => 1);
+is($told->{verdict}, 'halted', 'nor renewed');
+like(($recovered->psql('postgres', 'SELECT snowflake_fleet.nothing_lost()'))[2], qr/something was lost/,
+	'and nothing_lost() is refused: a server has named what is lost');
 my $resumes = $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.to_ms(snowflake_fleet.recovered(clock_timestamp()))');
 cmp_ok($resumes, '>=', $forgotten->{until_ms}, 'and then nothing that the forgotten grant has');
 is($recovered->safe_psql('postgres', "SELECT min(floor_ms) FROM snowflake_fleet.region"), $resumes, 'in no region');
@@ -125,5 +130,15 @@ like(($recovered->psql('postgres', 'SELECT snowflake_fleet.nothing_lost()'))[2],
 $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.recovered(clock_timestamp())');
 $told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{verdict}, 'full', 'until recovered() again');
+
+# A server that makes an era up stops the fleet, and no longer than until recovered().
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 7, era => '9223372036854775000');
+is($told->{verdict}, 'halted', 'an era that never was');
+$recovered->safe_psql('postgres', 'SELECT snowflake_fleet.recovered(clock_timestamp())');
+my $era = $recovered->safe_psql('postgres', 'SELECT era FROM snowflake_fleet.fleet');
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 8, era => $era);
+is($told->{verdict}, 'full', 'the era after it is served');
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 9, era => '9223372036854775807');
+like($told->{error}, qr/ERROR:  22023: an argument of acquire\(\) is out of range/, 'and none beyond');
 
 done_testing();

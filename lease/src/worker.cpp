@@ -132,7 +132,8 @@ void hear(const Reply& reply) {
     case LeaseNews::extended:
       port->extend(answer);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
-      say(DEBUG1, text);
+      // Of interest where the log has told of trouble: that it is over.
+      say(state.unwell ? LOG : DEBUG1, text);
       break;
     case LeaseNews::lost:
       port->begin(draw(), answer.era, answer.number);

@@ -126,6 +126,7 @@ $copy->start;
 $copy->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000',
 	message => 'were minted under leases, and this server leases nothing',
 	detail => 'Sequence snowflake.fleet says fleet \d+', hint => 'Set "snowflake.fleet"' }, 'the regime is remembered');
+is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and nothing is leased', 'health says why');
 is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'nothing in the view');
 $copy->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 is(scalar(mint($copy, 3)), 3, 'until an operator has said that it left the fleet');

@@ -58,6 +58,8 @@ $node->refuses('SET ROLE somebody; SHOW snowflake.fleet', { sqlstate => '42501',
 	'the connection string is the superusers\'');
 $node->refuses('SET ROLE somebody; SELECT * FROM snowflake.lease', { sqlstate => '42501', message => 'permission denied' },
 	'what was last said, too');
+$node->refuses('SET ROLE somebody; SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
+	detail => 'Last said: what members of pg_monitor may read', hint => 'Check the control database' }, 'and not in an error either');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'what does not mint works');
 
 done_testing();

@@ -66,6 +66,28 @@ SELECT current_setting('test.gaps');
 SQL
 is($gaps, '0', 'a fleet whose lease is shorter than the server\'s: the region is held without a gap');
 
+# The region is lost while a session waits for a lease that covers the id it is to pass: greater all the same.
+$server->reconfigure('snowflake.max_lead' => "'30s'");
+foreach my $region (0, 1)
+{
+	$control->safe_psql('short', "SELECT snowflake_fleet.evict($region)");
+	$server->poll_query_until('postgres', "SELECT region > $region FROM snowflake.lease") or die 'not evicted';
+}
+$control->safe_psql('short', 'UPDATE snowflake_fleet.region SET until_ms = 8000000000000 WHERE region > 2');
+$control->poll_query_until('short', 'SELECT free FROM snowflake_fleet.regions WHERE region = 0') or die 'not free';
+my $after = $server->safe_psql('postgres', q{SELECT snowflake.make_id(clock_timestamp() + interval '12 s', 5, 0, 1)});
+my @waiting = map { $server->start_writer("SET snowflake.max_wait = '30s'; SELECT $_") } "snowflake.next_id(5, $after)", "unnest(snowflake.next_ids(6, 2, $after))";
+$server->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Extension'})
+  or die 'nobody waits';
+$control->safe_psql('short', 'SELECT snowflake_fleet.evict(2)');
+$server->poll_query_until('postgres', 'SELECT region < 2 FROM snowflake.lease') or die 'not evicted';
+foreach my $writer (@waiting)
+{
+	my $end = $server->finish_writer($writer);
+	is($end->{errors}, '', 'ids after another, in a region that is lost meanwhile');
+	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'are greater') or diag "@{ $end->{ids} } after $after";
+}
+
 # A server whose clock is refused asks again and again, while sessions wait: the log does not fill up.
 $server->clock->set(3);
 my $since = -s $server->logfile;

@@ -23,7 +23,7 @@ $control->safe_psql('ours', q{SELECT snowflake_fleet.enroll('alpha')});
 $control->safe_psql('theirs', q{SELECT snowflake_fleet.enroll('alpha')});
 
 my $server = Snowflake::Node->create('server',
-	conf => "snowflake.max_wait = 20s\nsnowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.fleet = '$fleet{ours}'\n");
+	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.fleet = '$fleet{ours}'\n");
 
 # Refused at once, with what health says beside it.
 sub refused

@@ -74,6 +74,21 @@ void look_at_mark(Condition& condition, Oid high_water) {
         "snowflake.high_water to a time after every id, in milliseconds since 1970.");
 }
 
+// What is minted here would not be covered by the leases that earlier ids were.
+void look_at_fleet(Condition& condition, Oid fleet) {
+  Relation sequence = try_relation_open(fleet, NoLock);
+  if (sequence == nullptr) return;
+  const int64_t remembered = SequencePage::read(sequence);
+  relation_close(sequence, NoLock);
+  if (remembered == 0) return;
+  if (!leased())
+    set(condition, "minted under leases, and nothing is leased",
+        "Set \"snowflake.fleet\" and restart the server; if the database has left the fleet for "
+        "good, set sequence snowflake.fleet to 0.");
+  else if (lease_fleet() != 0 && lease_fleet() != remembered)
+    set(condition, "of another fleet", "Correct \"snowflake.fleet\" and restart the server.");
+}
+
 // What is locked against reading is being dropped or altered, and calls wait for it as well.
 void look_at_sequences(Condition& condition) {
   const StateSequences sequences = present_state_sequences();
@@ -81,11 +96,13 @@ void look_at_sequences(Condition& condition) {
     return set(condition, "a sequence of the extension is missing",
                "Restore the database from a backup, or put back with ALTER EXTENSION what was "
                "taken out.");
-  const Oid all[] = {sequences.seal_local, sequences.seal, sequences.high_water};
+  const Oid all[] = {sequences.seal_local, sequences.seal, sequences.high_water, sequences.fleet};
+  constexpr int kAll = sizeof(all) / sizeof(all[0]);
   int locked = 0;
-  while (locked < 3 && ConditionalLockRelationOid(all[locked], AccessShareLock)) ++locked;
-  if (locked == 3) {
+  while (locked < kAll && ConditionalLockRelationOid(all[locked], AccessShareLock)) ++locked;
+  if (locked == kAll) {
     look_at_seal(condition, sequences);
+    look_at_fleet(condition, sequences.fleet);
     look_at_mark(condition, sequences.high_water);
   } else {
     set(condition, "the extension is being altered",

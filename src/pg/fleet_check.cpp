@@ -3,6 +3,7 @@
 #include "pg/errors_lease.hpp"
 #include "pg/lease.hpp"
 #include "pg/sequence_page.hpp"
+#include "pg/statistics.hpp"
 
 namespace snowflake::pg {
 
@@ -31,6 +32,7 @@ bool check_fleet(const StateSequences& sequences) {
   }
   relation_close(relation, mode);
   if (remembered == 0 || (leased() && remembered == present)) return true;
+  count_refusal(Cause::lease);
   if (!leased()) error_fleet_left(remembered);
   error_other_fleet(remembered, present);
 }

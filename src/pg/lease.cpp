@@ -109,6 +109,14 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   return true;
 }
 
+// Names hosts and roles of the control database, as the connection string does.
+const char* what_was_said() {
+  if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
+    return "what members of pg_monitor may read.";
+  const LeaseReport last = lease_report();
+  return pstrdup(last.said);
+}
+
 }  // namespace
 
 bool leased() {
@@ -164,6 +172,10 @@ int64_t lease_fleet() {
   return postmaster_memory->lease_fleet.load(std::memory_order_relaxed);
 }
 
+int64_t lease_length_ms() {
+  return grant_length(age_ms(), lease_ms);
+}
+
 int64_t lease_until_ms() {
   return leased() ? memory().view().until_ms : INT64_MAX;
 }
@@ -184,8 +196,7 @@ int64_t cover_under_lock(int64_t mark_ms) {
 void wait_for_region(WaitBudget& budget) {
   if (sleep_a_little(budget, true)) return;
   count_refusal(Cause::lease);
-  const LeaseReport last = lease_report();
-  error_no_region(pstrdup(last.said));
+  error_no_region(what_was_said());
 }
 
 void wait_for_begin(const RegionHold& region, WaitBudget& budget) {
@@ -198,9 +209,8 @@ void wait_for_lease(uint64_t position, WaitBudget& budget) {
   if (sleep_a_little(budget, true)) return;
   count_refusal(Cause::lease);
   const LeaseView lease = lease_view();
-  const LeaseReport last = lease_report();
   error_lease_ended(lease, layout.ms_of_tick(layout.tick_of_position(position)), wall_clock_ms(),
-                    pstrdup(last.said));
+                    what_was_said());
 }
 
 }  // namespace snowflake::pg

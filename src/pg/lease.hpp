@@ -32,6 +32,9 @@ LeaseView lease_view();
 LeaseReport lease_report();
 int64_t lease_fleet();
 
+// How long a grant is asked for now: as long as the incarnation is old, within bounds.
+int64_t lease_length_ms();
+
 // The end of the lease; INT64_MAX where nothing is leased.
 int64_t lease_until_ms();
 

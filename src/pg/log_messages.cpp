@@ -63,7 +63,8 @@ RefusalText text_of(Cause cause) {
       return {"the layout is exhausted",
               "Move the database to a layout with more time bits or a later epoch."};
     case Cause::lease:
-      return {"the lease of the region is over", "Check the holder of the leases."};
+      return {"there is no lease of a region",
+              "The view snowflake.lease says what the control database last said."};
     case Cause::read_only:
       return {"the transaction or the server is read-only", "Connect to the primary server."};
     case Cause::commit_wait:

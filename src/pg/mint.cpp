@@ -3,6 +3,8 @@
 // The hot path is a clock read and one compare-and-swap; everything else is checked against values
 // that the backend holds, and found out again only where the claim is refused.
 
+#include <algorithm>
+
 #include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/errors.hpp"
@@ -257,8 +259,14 @@ SF_SQL_FUNCTION(next_id_after) {
   const int shard = PG_GETARG_INT32(0);
   check_may_write("next_id()");
   check_shard(shard);
-  if (!PG_ARGISNULL(1)) advance_past(shard, PG_GETARG_INT64(1), lead_ticks);
-  PG_RETURN_INT64(next_id(shard, "next_id()"));
+  if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
+  const int64_t after = PG_GETARG_INT64(1);
+  // Where the region was lost meanwhile, the next one may be below that of `after`.
+  for (;;) {
+    advance_past(shard, after, lead_ticks);
+    const int64_t id = next_id(shard, "next_id()");
+    if (id > after) PG_RETURN_INT64(id);
+  }
 }
 
 SF_SQL_FUNCTION(next_id_near) {
@@ -279,8 +287,16 @@ SF_SQL_FUNCTION(next_ids) {
 
 SF_SQL_FUNCTION(next_ids_after) {
   check_batch(fcinfo);
-  if (!PG_ARGISNULL(2)) advance_past(PG_GETARG_INT32(0), PG_GETARG_INT64(2), lead_ticks / 2);
-  return array_of_ids(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
+  const int shard = PG_GETARG_INT32(0);
+  const int count = PG_GETARG_INT32(1);
+  if (PG_ARGISNULL(2)) return array_of_ids(shard, count);
+  const int64_t after = PG_GETARG_INT64(2);
+  for (;;) {
+    advance_past(shard, after, lead_ticks / 2);
+    const Datum ids = array_of_ids(shard, count);
+    const auto first = reinterpret_cast<const int64_t*>(ARR_DATA_PTR(DatumGetArrayTypeP(ids)));
+    if (std::all_of(first, first + count, [=](int64_t id) { return id > after; })) return ids;
+  }
 }
 
 SF_SQL_FUNCTION(last_id) {

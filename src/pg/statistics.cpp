@@ -24,6 +24,7 @@ constexpr bool is_of_database(Cause cause) {
     case Cause::mark_lost:
     case Cause::seal:
     case Cause::exhausted:
+    case Cause::lease:
       return true;
     default:
       return false;

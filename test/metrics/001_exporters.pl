@@ -4,10 +4,11 @@ use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
-use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib";
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../fleet/t/lib";
 use JSON::PP;
 use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter scrape with_names_of_rules eventually monitoring_file
   fetch);
+use Snowflake::Control;
 use Snowflake::Node;
 use Test::More;
 
@@ -90,6 +91,27 @@ foreach my $name (sort keys %exporter)
 my %names = map { $_ => [ sort keys %{ $exporter{$_}->() } ] } keys %exporter;
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics');
 
+# A server that leases its region, and one that waits for its first lease.
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('leased')});
+my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $control->host, $control->port));
+	snowflake.region = -1
+	snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=leased'
+	CONF
+$leased->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake.next_id(1)');
+my %of_leased = (
+	'postgres exporter' => scrape(start_postgres_exporter($leased, 'postgres_exporter_leased')->{url}, qr/^snowflake_lease_/),
+	'SQL exporter' => with_names_of_rules(scrape(start_sql_exporter($leased, 'postgres')->{url}, qr/^sql_snowflake_lease/)));
+foreach my $name (sort keys %of_leased)
+{
+	my ($left, $for) = map { $_->{'database="postgres"'} } @{ $of_leased{$name} }{qw(snowflake_lease_remaining_seconds snowflake_lease_duration_seconds)};
+	ok($left > 1 && $left < $for + 1 && $for >= 10 && $for < 600, "$name: the lease, $left s of $for s");
+	push @{ $names{$name} }, sort keys %{ $of_leased{$name} };
+}
+is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'and those of leases');
+
 # 5 and 1e+06 and 5.0 are numbers that exporters write in their own ways.
 sub rounded { return { map { $_ => 0 + $_[0]{$_} } keys %{ $_[0] } }; }
 
@@ -104,7 +126,7 @@ cmp_ok(scalar @expressions, '>', 20, 'the dashboard has queries');
 is_deeply([ unknown(@expressions) ], [], 'every query of the dashboard names metrics that exist');
 is_deeply([ unknown(map { $_->{definition} // () } @{ $dashboard->{templating}{list} }) ], [], 'so do its variables');
 my @rules = monitoring_file('snowflake_rules.yml') =~ /^ +expr: (.*)$/mg;
-is_deeply([ grep { !/^snowflake_lease_/ } unknown(@rules) ], [], 'every rule names metrics that exist, but for leases');
+is_deeply([ unknown(@rules) ], [], 'every rule names metrics that exist');
 my %used = map { $_ => 1 } map { /\b(snowflake_\w+)/g } @expressions, @rules;
 is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total)$/ && !$used{$_} } sort keys %exists ],
 	[ 'snowflake_clock_max_forward_jump_seconds' ], 'what is not shown anywhere is known');

@@ -5,11 +5,12 @@ use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
-use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib";
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../fleet/t/lib";
 use IPC::Run;
 use JSON::PP;
 use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_prometheus stop_program ask_prometheus adapted
   eventually monitoring_file);
+use Snowflake::Control;
 use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -27,14 +28,28 @@ my $old = Snowflake::Node->create('old', conf => "snowflake.clock_error = 1\n");
 $old->clock->set(2_814_000_000 - time);
 $old->start;
 $old->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-$_->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor') foreach $node, $old;
+# And one that leases its region.
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('leased')});
+my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $control->host, $control->port));
+	snowflake.clock_error = 1
+	snowflake.region = -1
+	snowflake.lease = 30s
+	snowflake.max_skew = 9s
+	snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=leased'
+	CONF
+$_->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor') foreach $node, $old, $leased;
+$leased->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
 
-my @exporters = (start_postgres_exporter($node), start_postgres_exporter($old, 'postgres_exporter_old'), start_sql_exporter($node));
-my ($main, $ending, $by_sql) = map { $_->{target} } @exporters;
+my @exporters = (start_postgres_exporter($node), start_postgres_exporter($old, 'postgres_exporter_old'),
+	start_postgres_exporter($leased, 'postgres_exporter_leased'), start_sql_exporter($node));
+my ($main, $ending, $leasing, $by_sql) = map { $_->{target} } @exporters;
 my $rules = adapted(monitoring_file('snowflake_rules.yml'), qr/for: \d+m/, 'for: 1s', qr/\[\d+m\]/, '[8s]',
 	qr/- name: snowflake\n/, "- name: snowflake\n    interval: 500ms\n");
-my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending'", qr/localhost:9237/, $by_sql)
+my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending', '$leasing'", qr/localhost:9237/, $by_sql)
   =~ s/\A((?:#.*\n|\n)*)/$1global: { scrape_interval: 500ms, scrape_timeout: 500ms }\n/r;
 my $prometheus = start_prometheus($config, $rules);
 
@@ -120,6 +135,12 @@ fires('SnowflakeMarkNotExtended', 'a transaction that holds the mark');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%OWNED BY NONE%' AND pid <> pg_backend_pid()");
 $session->finish;
 $load->kill_kill;
+
+# The control database is away, and comes back.
+$control->stop('immediate');
+ok(eval { eventually('SnowflakeLeaseShort', sub { firing()->{SnowflakeLeaseShort}{$leasing} }) }, 'no control database: SnowflakeLeaseShort')
+  or diag($@, explain(firing()));
+$control->start;
 
 # Ten minutes ahead: within max_forward_jump. And back: the ids that were minted are ahead now.
 $node->clock->step(+600);

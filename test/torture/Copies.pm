@@ -103,14 +103,14 @@ sub failover
 	$fork = undef if $behind > 0;
 	$w->{base} += $behind if $behind > 0;
 	move($w, $standby, $fork, $sync ? 'committed' : 'plain', $hold);
-	$w->set_clock($standby, $w->{base});
+	$w->correct_clock($standby, $behind, $w->{groups}[0]{name});
 	$w->settles(30);
 
 	if ($back eq 'rewind') { fail_back($w, $old, $standby, $behind); }
 	else
 	{
 		$w->discard($old);
-		planned($w, standby_of($w, $standby, -$hold), $hold) if $back eq 'backup';
+		planned($w, standby_of($w, $standby, -$hold), -$hold, $hold) if $back eq 'backup';
 	}
 	return ($sync ? 'synchronous' : 'asynchronous') . " failover to a clock $behind s"
 	  . ($back ? ", and back ($back)" : '');
@@ -132,21 +132,21 @@ sub fail_back
 	$old->enable_streaming($new);
 	$w->set_clock($old, $w->{base} - abs $behind);
 	$old->start;
-	planned($w, $old, 1);
+	planned($w, $old, -abs $behind, 1);
 	return;
 }
 
 # A planned switch-over loses nothing: history goes on without a fork.
 sub planned
 {
-	my ($w, $standby, $hold) = @_;
+	my ($w, $standby, $behind, $hold) = @_;
 	my $old = $w->main;
 	ask_standby($w, $standby);
 	sleep 1;    # what was read then is out of date by now
 	$old->stop;
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
-	$w->set_clock($standby, $w->{base});
+	$w->correct_clock($standby, $behind, $w->{groups}[0]{name});
 	$w->settles(30);
 	$w->discard($old);
 	return;
@@ -156,7 +156,7 @@ sub switchover
 {
 	my ($w) = @_;
 	my ($behind, $hold) = (Crashes::step($w, -30, -600, -0.5), 0.5 + rand 0.5);
-	planned($w, standby_of($w, $w->main, $behind), $hold);
+	planned($w, standby_of($w, $w->main, $behind), $behind, $hold);
 	return "planned switch-over to a clock $behind s";
 }
 

@@ -1,0 +1,103 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# What leases cost: two servers in turn, one with a region of its own, one that leases it. A call, net of the query; the first
+# id after a restart, a crash and a failover, from the command on; calls while the control database is away.
+begin_results lease
+build_and_install "$work/source/fleet"
+build_and_install "$work/source/lease"
+lease_servers=(static leased)
+lease_port() { case $1 in control) echo 5551 ;; static) echo 5552 ;; leased) echo 5553 ;; standby) echo 5554 ;; esac; }
+
+on() {  # SERVER ARGUMENT...: psql there
+  unprivileged env PGOPTIONS='-c client_min_messages=warning' "$bin/psql" -XqAt -v ON_ERROR_STOP=1 \
+    -d "host=$work/run port=$(lease_port "$1") user=bench dbname=postgres" "${@:2}"
+}
+ctl() {  # SERVER COMMAND [OPTION...]
+  unprivileged "$bin/pg_ctl" -s -w -D "$work/run/$1" -l "$work/run/$1.log" "${@:2}"
+}
+make_server() {  # SERVER SETTING...
+  unprivileged "$bin/initdb" -D "$work/run/$1" -A trust -U bench --no-sync --locale=C.UTF-8 -E UTF8 >"$work/run/initdb.log"
+  printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work/run'" "port = $(lease_port "$1")" 'autovacuum = off' \
+    'jit = off' "shared_preload_libraries = 'snowflake, snowflake_bench'" "snowflake.max_wait = 30s" "${@:2}" |
+    unprivileged tee -a "$work/run/$1/postgresql.conf" >/dev/null
+  ctl "$1" start
+}
+remove_servers() {
+  local server
+  for server in control static leased standby; do
+    [ ! -e "$work/run/$server/postmaster.pid" ] || ctl "$server" stop -m immediate || true
+    rm -rf "${work:?}/run/$server"
+  done
+}
+# make_pair LEASE SETTING...
+make_pair() {
+  remove_servers
+  make_server control
+  on control -c 'CREATE EXTENSION snowflake_fleet' -c "SELECT snowflake_fleet.enroll('leased')" -o /dev/null
+  make_server static 'snowflake.region = 1' "${@:2}"
+  make_server leased "snowflake.fleet = 'host=$work/run port=$(lease_port control) dbname=postgres user=leased'" \
+    'snowflake.region = -1' "snowflake.lease = $1" 'snowflake.max_skew = 3s' "${@:2}"
+  local server
+  for server in "${lease_servers[@]}"; do on "$server" -f "$work/source/bench/sql/setup.sql"; done
+}
+milliseconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (to - from) * 1000 }'; }
+first_id() { on "$1" -o /dev/null -c 'SELECT snowflake.next_id(1)'; }
+
+# In step with the clock: ticks that hold more ids than a loop can take.
+make_pair 1h "snowflake.layout = '41/3+1/19'" 'snowflake.max_lead = 60s'
+rows=$(by_form 20000 10000)
+calls() { printf "%s, " "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1"; printf %s "$1"; }
+cost() {  # SERVER EXPRESSION
+  on "$1" -c "SELECT bench.cost('SELECT $(calls "$2") FROM (SELECT i FROM generate_series(1::bigint, $rows) AS i OFFSET 0) AS row') / ($rows * 10)"
+}
+for run in $(seq 0 "$(by_form 30 8)"); do
+  for server in "${lease_servers[@]}"; do
+    net=$(awk "BEGIN { print $(cost "$server" 'snowflake.next_id(1)') - $(cost "$server" i) }")
+    [ "$run" = 0 ] || sample "$server" 'CPU ns a call' "$run" "$net"  # run 0 warms up
+  done
+done
+
+# After a standstill. Callers of both wait for the high-water mark, up to snowflake.reserve.
+make_pair 12s 'wal_level = replica'
+for run in $(seq "$(by_form 10 3)"); do
+  for server in "${lease_servers[@]}"; do
+    first_id "$server"
+    began=$EPOCHREALTIME
+    ctl "$server" restart -m fast
+    first_id "$server"
+    sample "$server" 'ms, restart' "$run" "$(milliseconds_since "$began")"
+
+    ctl "$server" stop -m immediate
+    began=$EPOCHREALTIME
+    ctl "$server" start
+    first_id "$server"
+    sample "$server" 'ms, start after a crash' "$run" "$(milliseconds_since "$began")"
+
+    rm -rf "$work/run/standby"
+    unprivileged "$bin/pg_basebackup" -h "$work/run" -p "$(lease_port "$server")" -U bench -D "$work/run/standby" -c fast -R
+    echo "port = $(lease_port standby)" | unprivileged tee -a "$work/run/standby/postgresql.conf" >/dev/null
+    ctl standby start
+    first_id "$server"
+    ctl "$server" stop -m immediate
+    began=$EPOCHREALTIME
+    ctl standby promote
+    first_id standby
+    sample "$server" 'ms, failover' "$run" "$(milliseconds_since "$began")"
+    ctl standby stop -m immediate
+    ctl "$server" start
+  done
+done
+
+# The control database away for half of a lease, which began with a renewal.
+on leased -o /dev/null -c 'SELECT snowflake.next_id(1)'
+until [ "$(on leased -c 'SELECT length_ms = 12000 AND until - clock_timestamp() > '"'11 s'"' FROM snowflake.lease')" = t ]; do sleep 0.2; done
+ctl control stop -m immediate
+for server in "${lease_servers[@]}"; do
+  read -r longest_ns rate <<<"$(on "$server" -F ' ' -c "SELECT max(up_to_ns), sum(calls) / 3 FROM bench.latency('snowflake.next_id(int)',
+    ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[], 3)")"
+  sample "$server" 'calls/s, control database away' 1 "$rate"
+  sample "$server" 'ms, longest call, control database away' 1 "$(awk "BEGIN { print $longest_ns / 1e6 }")"
+  began=$EPOCHREALTIME
+  first_id "$server"
+  sample "$server" 'ms, first id of a session, control database away' 1 "$(milliseconds_since "$began")"
+done
+remove_servers

@@ -1,0 +1,242 @@
+# doc/fleet.md: its ten commands set up three servers, and each statement for getting out of trouble gets out of the
+# trouble that it is for. The commands are run as they stand there, but for names of machines, lengths of time and the time
+# of the day. And what it says of messages, against the sources.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../../fleet/t/lib", "$FindBin::RealBin/../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::Node;
+use Test::More;
+
+my $page = slurp_file("$FindBin::RealBin/../../doc/fleet.md");
+my %blocks;
+foreach my $section (split /^(?=##+ )/m, $page)
+{
+	my ($title) = $section =~ /^##+ (.*)/ or next;
+	push @{ $blocks{$title} }, $1 while $section =~ /^```(?:sh|sql)\n(.*?)^```$/gms;
+}
+
+sub next_block { return shift @{ $blocks{ $_[0] } } // BAIL_OUT("the page has no more commands under \"$_[0]\""); }
+
+sub section_ends
+{
+	my ($title) = @_;
+	is_deeply(delete $blocks{$title}, [], "all commands of \"$title\" were run");
+	return;
+}
+
+# With replacements, each of which must be possible.
+sub adapted
+{
+	my ($text, @replacements) = @_;
+	while (my ($pattern, $replacement) = splice @replacements, 0, 2)
+	{
+		$text =~ s/$pattern/$replacement/g or BAIL_OUT("there is no $pattern in:\n$text");
+	}
+	return $text;
+}
+
+# As on a machine of the server's own: what the shell is given, and its home.
+sub shell
+{
+	my ($node, $commands, %environment) = @_;
+	my $home = $node->basedir;
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATA => $node->data_dir, HOME => $home, %environment);
+	my ($out, $err) = ('', '');
+	my $well = IPC::Run::run([ 'bash', '-euc', "cd '$home'\n$commands" ], '>', \$out, '2>', \$err);
+	ok($well, 'runs: ' . ($commands =~ /\A(.*)/)[0]) or diag($err);
+	return $out;
+}
+
+# The password file is looked for at home.
+sub restart
+{
+	my ($node) = @_;
+	local $ENV{HOME} = $node->basedir;
+	$node->restart;
+	return;
+}
+
+sub mint { return $_[0]->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 1000) g', 'app'); }
+sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
+sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
+
+# Three servers in ten commands
+
+my $title = 'Three servers in ten commands';
+my $control = Snowflake::Control->create('control');
+$control->start;
+shell($control, next_block($title));
+# Passwords are asked for, as pg_hba.conf of the page would have it.
+my $hba = $control->data_dir . '/pg_hba.conf';
+my $rules = slurp_file($hba);
+unlink $hba;
+append_to_file($hba, "local fleet,short north,west,south scram-sha-256\n$rules");
+$control->reload;
+
+my $commands = adapted(next_block($title), 'control:5432' => $control->host . ':' . $control->port,
+	'host=control port=5432' => sprintf(q{host=''%s'' port=%s}, $control->host, $control->port));
+my (%server, @ids);
+foreach my $name ('north', 'west', 'south')
+{
+	my $node = $server{$name} = Snowflake::Node->new($name);
+	$node->init;
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE DATABASE app');
+	my $out = shell($node, adapted($commands, 'pg_ctl restart' => 'pg_ctl restart -l ' . $node->logfile),
+		NAME => $name, SECRET => substr($name, 0, 1) . '-secret');
+	$node->_update_pid(1);
+	like($out, qr/\b\d{18}\b.*leased region \d+ of fleet \d+/s, "$name mints, and shows its lease");
+	push @ids, mint($node);
+}
+is(twice(@ids), 0, 'no id twice');
+my $told = shell($control, next_block($title));
+like($told, qr/\b[012] \| $_ /, "$_ has a region") foreach sort keys %server;
+section_ends($title);
+
+# Where to look first
+
+$title = 'Getting out of trouble';
+like($server{north}->safe_psql('app', next_block($title)), qr/(?:leased|renewed the lease of) region \d.*\nt\|\|$/, 'what a server shows');
+like($control->safe_psql('fleet', next_block($title)), qr/^\d\|north\|.*\n.*^west\|[^\n]*\{1\}$/ms, 'what the control database shows');
+section_ends($title);
+
+# A server has no lease: the table is of messages that there are.
+
+$title = 'A server has no lease';
+ok(!exists $blocks{$title}, 'a table');
+my $source = join '', map { slurp_file("$FindBin::RealBin/../src/$_.cpp") } 'worker', 'conversation', 'connection';
+$source =~ s/"\n\s*"//g;
+$source =~ s/"\s*PRId64\s*"/d/g;
+my ($table) = $page =~ /^\| said, and in the log \|.*?\n((?:\|.*\n)+)/m;
+my @messages = map { /^\| (.*?) \|/ ? $1 =~ /`(.*?)`/g : () } split /\n/, $table;
+cmp_ok(scalar @messages, '>', 14, 'messages');
+my %formats = map { $_ => 1 } $source =~ /"((?:[^"\\]|\\.)*)"/g;
+foreach my $message (@messages)
+{
+	my $start = quotemeta(($message =~ /^(.*?)(?:: |\xe2|, ids|$)/)[0]);
+	ok((grep { /^(?:snowflake: )?$start/ } keys %formats), "the sources say: $message");
+}
+delete $blocks{$title};
+
+# A region is needed, or a server is gone
+
+$title = 'A region is needed, or a server is gone';
+my $held = $server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease');
+$control->safe_psql('fleet', adapted(next_block($title), '\(0\)' => "($held)"));
+$control->safe_psql('fleet', next_block($title));
+like($control->safe_psql('fleet', "SELECT holder FROM snowflake_fleet.regions WHERE region = $held"), qr/^$/, 'evicted');
+restart($server{$_}) foreach 'north', 'south';
+push @ids, mint($server{north});
+isnt($server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease'), $held, 'an evicted server takes another region');
+$server{south}->poll_query_until('app', q{SELECT said LIKE '%42501%' FROM snowflake.lease}) or die 'not refused';
+like($server{south}->safe_psql('app', 'SELECT said FROM snowflake.lease'),
+	qr/^the control database refused: permission denied for function acquire \(42501\)/, 'a retired one has none');
+section_ends($title);
+$control->safe_psql('fleet', q{SELECT snowflake_fleet.enroll('south')});
+push @ids, mint($server{south});
+
+# A password is forgotten
+
+$title = 'A password is forgotten';
+$control->safe_psql('fleet', adapted(next_block($title), 'another' => 'new'));
+section_ends($title);
+restart($server{north});
+$server{north}->poll_query_until('app', q{SELECT said LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
+my $pass = $server{north}->basedir . '/.pgpass';
+my $line = slurp_file($pass);
+open my $file, '>', $pass or die "$pass: $!";
+print $file adapted($line, 'n-secret' => 'new');
+close $file;
+push @ids, mint($server{north});
+like($server{north}->log_content, qr/WARNING:  snowflake: could not connect.*password.*LOG:  snowflake: leased region/s,
+	'a new password, without a restart');
+is(twice(@ids), 0, 'no id twice until here');
+
+# A fleet of short leases, to wait for their end.
+
+$title = 'Choosing the lease';
+$control->safe_psql('postgres', 'CREATE DATABASE short');
+$control->install('short');
+$control->safe_psql('short', adapted(next_block($title), '10 min' => '9 s', '10 s' => '2 s') . q{;SELECT snowflake_fleet.enroll('west')});
+section_ends($title);
+my $west = $server{west};
+$west->append_conf('postgresql.conf', sprintf <<~'CONF', $control->host, $control->port);
+	snowflake.fleet = 'host=''%s'' port=%s dbname=short user=west'
+	snowflake.lease = 9s
+	snowflake.max_skew = 2s
+	snowflake.max_wait = 30s
+	CONF
+my $pgpass = $west->basedir . '/.pgpass';
+append_to_file($pgpass, slurp_file($pgpass) =~ s/:fleet:/:short:/r);
+restart($west);
+$west->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this database belongs to another fleet' },
+	'another fleet is refused', 'app');
+is($west->safe_psql('app', q{SELECT minting, reason FROM snowflake.health; SELECT refusals, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'lease'}),
+	"f|of another fleet\n1|t", 'health says so, and it is counted');
+$west->safe_psql('app', q{SELECT setval('snowflake.fleet', 0, false)});
+@ids = mint($west);
+is($west->safe_psql('app', q{SELECT minting, reason FROM snowflake.health; SELECT since FROM snowflake.refusals WHERE cause = 'lease'}), "t|\n", 'until it has left it');
+
+# The control database was promoted, or restored: as another database it is another place.
+
+# The database is dumped and gone, while its server may not ask; then there is another in its place.
+sub moves
+{
+	my $known = $control->safe_psql('short', 'SELECT id FROM snowflake_fleet.fleet');
+	$control->safe_psql('postgres', 'ALTER ROLE west NOLOGIN');
+	$control->safe_psql('postgres', q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'west'});
+	shell($control, 'pg_dump -Fc -f short.dump short');
+	$control->safe_psql('postgres', 'DROP DATABASE short WITH (FORCE)');
+	return $known;
+}
+sub comes_back
+{
+	shell($control, "createdb short\npg_restore -d short short.dump");
+	$control->safe_psql('postgres', 'ALTER ROLE west LOGIN');
+	$west->poll_query_until('app', q{SELECT said LIKE '%waits for snowflake_fleet.recovered()%' FROM snowflake.lease}) or die 'not halted';
+	return;
+}
+$title = 'The control database was promoted, or restored';
+my $promoted = next_block($title);
+my $restored = next_block($title);
+section_ends($title);
+
+moves();
+comes_back();
+$control->safe_psql('short', $promoted);
+$west->poll_query_until('app', q{SELECT said LIKE 'renewed%' OR said LIKE 'leased%' FROM snowflake.lease}) or die 'not renewed';
+push @ids, mint($west);
+like($west->log_content, qr/WARNING:  snowflake: (?:could not connect|lost the connection).*LOG:  snowflake: (?:renewed the lease of|leased) region/s,
+	'nothing_lost(): leases go on, and the log says so');
+
+moves();
+comes_back();
+my $resumes = $control->safe_psql('short', adapted($restored, '2026-11-22 12:00:00\+00' => now_of($control)));
+$west->poll_query_until('app', 'SELECT region IS NULL FROM snowflake.lease') or die 'it keeps its lease';
+push @ids, mint($west);
+is($west->safe_psql('app', "SELECT snowflake.time_of($ids[-1000]) >= '$resumes'"), 't', 'recovered(): ids go on where it said');
+
+# The control database is lost, its roles as well.
+
+$title = 'The control database is lost';
+my $lost = next_block($title);
+my $fleet = moves();
+$control->safe_psql('postgres', 'DROP ROLE west') if $control->psql('fleet', 'DROP OWNED BY west') == 0;
+my $again = adapted($lost, '\bfleet\b(?!\.dump)' => 'short', 'fleet\.dump' => 'short.dump', '2026-11-22 12:00:00\+00' => q{$(date -u '+%F %T.%N+00')});
+# Privileges for a role that is not there.
+shell($control, adapted($again, '(pg_restore.*)' => 'pg_restore -d short short.dump 2>restore.log || true'));
+is($control->safe_psql('short', 'SELECT id FROM snowflake_fleet.fleet'), $fleet, 'restored: the same fleet');
+$control->safe_psql('postgres', q{ALTER ROLE west PASSWORD 'w-secret'});
+push @ids, mint($west);
+is(twice(@ids), 0, 'a restored control database: no id twice');
+is($west->safe_psql('app', next_block($title)), '0', 'a database leaves its fleet');
+section_ends($title);
+
+is(join(', ', sort keys %blocks), '', 'no command of the page was left out');
+
+done_testing();

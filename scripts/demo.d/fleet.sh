@@ -1,0 +1,126 @@
+# shellcheck shell=bash disable=SC2154
+# scripts/demo --fleet: three servers, a clone and a failover, with leased regions and with none: every id is counted.
+# Sourced by scripts/demo; nothing stays behind.
+
+build_and_install "$demo/source/fleet"
+build_and_install "$demo/source/lease"
+bin=$("$pg_config" --bindir)
+export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
+[ "$(id -u)" != 0 ] || export PGUSER=postgres
+declare -A port=([control]=5501 [north]=5502 [west]=5503 [south]=5504 [clone]=5505 [standby]=5506)
+
+# on SERVER ARGUMENT...: psql there.
+on() {
+  local server=$1
+  shift
+  unprivileged "$bin/psql" -X -q -P footer=off -v ON_ERROR_STOP=1 -p "${port[$server]}" "$@"
+}
+
+# launch SERVER [VARIABLE=VALUE...]
+launch() {
+  local server=$1
+  shift
+  unprivileged touch "$server.log"
+  unprivileged env "$@" "$bin/pg_ctl" start -s -w -D "$server" -l "$server.log"
+}
+halt() { unprivileged "$bin/pg_ctl" stop -s -m "$2" -D "$1"; }
+
+# made SERVER SETTING...: from the files of one initdb, not started yet.
+made() {
+  local server=$1
+  shift
+  unprivileged cp -a template "$server"
+  printf '%s\n' "port = ${port[$server]}" "$@" | unprivileged tee -a "$server/postgresql.conf" >/dev/null
+}
+copied() {  # SERVER SOURCE [OPTION...]: while it runs
+  unprivileged "$bin/pg_basebackup" -p "${port[$2]}" -D "$1" -c fast "${@:3}"
+  echo "port = ${port[$1]}" | unprivileged tee -a "$1/postgresql.conf" >/dev/null
+}
+
+# mint COUNT SERVER...: so many ids on each at once, over a second or two, as clients see them.
+mint() {
+  local count=$1 server clients=()
+  shift
+  for server; do
+    on "$server" -At -c "SELECT snowflake.next_id(g % 4) FROM generate_series(1, $count) AS g,
+      LATERAL (SELECT CASE WHEN g % 20 = 0 THEN pg_sleep(0.001) END) AS pause" >>"ids/$server" & clients+=($!)
+  done
+  for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
+}
+
+# counted WHAT: what this step has added.
+counted() {
+  local ids again
+  ids=$(cat ids/* | wc -l)
+  again=$((ids - $(sort -u ids/* | wc -l)))
+  printf '  %-58s %9s ids %9s twice\n' "$1" "$((ids - ids_before))" "$((again - again_before))" | grouped_numbers
+  ids_before=$ids again_before=$again
+}
+grouped_numbers() { sed -E 's/ ([0-9 ]*[0-9])([0-9]{3}) (ids|twice)/\1,\2 \3/g'; }
+
+# story SETTING...: the same for servers of whatever settings.
+story() {
+  local server
+  ids_before=0 again_before=0
+  rm -rf ids
+  mkdir ids
+  for server in north west south; do
+    made "$server" "${@//SERVER/$server}"
+    launch "$server"
+    on "$server" -c 'CREATE EXTENSION snowflake'
+  done
+  mint 20000 north west south
+  counted 'three servers at once'
+
+  copied clone north
+  launch clone
+  mint 20000 north clone
+  counted 'a clone of north beside its original'
+
+  # The standby has everything until it is cut off; its clock is 5 s behind.
+  copied standby west -R
+  launch standby
+  mint 20000 west
+  halt standby fast
+  mint 40000 west
+  halt west immediate
+  launch standby LD_PRELOAD="$demo/clock.so" SNOWFLAKE_CLOCK="$demo/behind"
+  unprivileged "$bin/pg_ctl" promote -s -w -D standby
+  mint 20000 standby
+  counted 'a failover of west, its tail lost, the clock 5 s behind'
+  printf '  %s%-58s %9s ids %9s twice%s\n' "$bold" 'in all' "$ids_before" "$again_before" "$plain" | grouped_numbers
+}
+
+gcc -O2 -fPIC -shared -o clock.so "$demo/source/t/lib/Snowflake/clock.c" -ldl
+perl -e 'print pack "q2", -5e9, 0' >behind
+unprivileged "$bin/initdb" -D template --auth=trust --encoding=UTF8 --no-locale --no-sync >initdb.log
+unprivileged tee -a template/postgresql.conf >/dev/null <<END
+listen_addresses = ''
+unix_socket_directories = '$demo'
+shared_preload_libraries = 'snowflake'
+snowflake.max_wait = 30s
+END
+
+step "Without leases: every server mints in region 0, as it is by default"
+story
+for server in north clone south standby; do halt "$server" immediate; rm -rf "$server"; done
+rm -rf west
+
+step $'\nWith leases: a control database, and on each server snowflake.fleet and snowflake.region = -1'
+made control
+launch control
+on control -o /dev/null -c 'CREATE EXTENSION snowflake_fleet' \
+  -c "SELECT snowflake_fleet.enroll(s) FROM unnest(ARRAY['north', 'west', 'south']) AS s"
+story "snowflake.fleet = 'host=$demo port=${port[control]} dbname=postgres user=SERVER'" 'snowflake.region = -1'
+
+step $'\nWho holds what, in the control database: each clone has a region of its own, the lost server\'s is kept until its lease ends'
+on control -c "SELECT region, holder, date_trunc('second', until) AS until, clock_offset FROM snowflake_fleet.regions
+                WHERE holder IS NOT NULL ORDER BY 1"
+step "What the promoted standby said"
+grep -h 'snowflake: ' standby.log | tail -3 | cut -c1-150
+[ "$again_before" = 0 ] || die "$again_before ids were minted twice under leases"
+
+step $'\nCleaning up: the servers are stopped and their files removed. Three servers of your own: doc/fleet.md'
+for server in north clone south standby control; do halt "$server" immediate; done
+cd /
+rm -rf "$demo"
