@@ -105,6 +105,7 @@ is(asked("SELECT name FROM users WHERE id IN ($id, (1 << 10))"), 'changed by a b
 is(asked("DELETE FROM users WHERE id = $id RETURNING name"), 'changed by b', 'DELETE by id asks one server');
 is(asked("SELECT count(*) FROM users WHERE id = $id"), '0 by b', 'and it is gone');
 is(asked('SELECT count(*) FROM users'), '1699 by a b c', 'all rows ask all');
+is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETURNING name"), 'new by b', 'INSERT asks the server of the shard');
 
 # Shards that the map does not have are refused.
 $router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'an unknown shard');

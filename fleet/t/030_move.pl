@@ -70,16 +70,28 @@ my %refused = (
 	'Table shard_1.users has a column of type oid, and this database has large objects' => 'ALTER TABLE shard_1.users ADD picture oid; SELECT lo_create(77)',
 	'Prepared transaction later of database postgres is open' => "BEGIN; INSERT INTO shard_1.users (name) VALUES ('prepared'); PREPARE TRANSACTION 'later'",
 	'view public.recent is outside of the schema and uses shard_1.users' => 'CREATE VIEW recent AS SELECT * FROM shard_1.users',
-	'Materialized view shard_1.m is not moved' => 'CREATE MATERIALIZED VIEW shard_1.m AS SELECT 1');
+	'Materialized view shard_1.m is not moved' => 'CREATE MATERIALIZED VIEW shard_1.m AS SELECT 1',
+	'Foreign table shard_1.f is not moved' => 'CREATE FOREIGN TABLE shard_1.f () SERVER none',
+	'Table shard_1.users takes part in the partitioning or inheritance of a table outside of the schema' =>
+	  'CREATE TABLE heir () INHERITS (shard_1.users)',
+	'Table shard_1.users is filled by a subscription' => 'CREATE SUBSCRIPTION filled CONNECTION \'dbname=none\' PUBLICATION none WITH (connect = false); '
+	  . "INSERT INTO pg_subscription_rel SELECT oid, 'shard_1.users'::regclass, 'r' FROM pg_subscription",
+	'Schema shard_1 has no tables' => 'DROP TABLE shard_1.users, shard_1.photos',
+	'There is no schema shard_1' => 'DROP SCHEMA shard_1 CASCADE');
+$north->safe_psql('postgres', 'CREATE FOREIGN DATA WRAPPER none; CREATE SERVER none FOREIGN DATA WRAPPER none');
 foreach my $sentence (sort keys %refused)
 {
 	$north->safe_psql('postgres', $refused{$sentence});
 	my $run = $mover->run('--shard' => 1, '--to' => 'b');
 	is($run->{status}, 1, "refused: $sentence");
 	like($run->{output}, qr/shard 1 cannot be moved\n.*\Q$sentence\E.*\.$/m, '... in a sentence');
+	if ($sentence =~ /subscription/)
+	{
+		$north->safe_psql('postgres', 'DELETE FROM pg_subscription_rel; ALTER SUBSCRIPTION filled SET (slot_name = NONE); DROP SUBSCRIPTION filled');
+	}
 	is($mover->leftovers, '', '... and nothing is begun');
 	$north->safe_psql('postgres', "ROLLBACK PREPARED 'later'") if $sentence =~ /Prepared/;
-	$north->safe_psql('postgres', "DROP SCHEMA shard_1 CASCADE; CALL snowflake.create_shards('template', '[1,1]'); DROP TABLE IF EXISTS likes; SELECT lo_unlink(oid) FROM pg_largeobject_metadata");
+	$north->safe_psql('postgres', "DROP SCHEMA IF EXISTS shard_1 CASCADE; CALL snowflake.create_shards('template', '[1,1]'); DROP TABLE IF EXISTS likes; SELECT lo_unlink(oid) FROM pg_largeobject_metadata");
 }
 $south->safe_psql('postgres', "CALL snowflake.create_shards('template', '[1,1]'); INSERT INTO shard_1.users (name) VALUES ('x')");
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The target has rows in table shard_1.users/, 'refused: rows on the target');
@@ -87,6 +99,12 @@ $south->safe_psql('postgres', 'TRUNCATE shard_1.users CASCADE; ALTER TABLE shard
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/schema shard_1 that is not as that of the source/, 'refused: other tables on the target');
 $south->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP more');
 like($mover->run('--shard' => 1, '--to' => 'b', '--check')->{output}, qr/can be moved/, 'checked: an empty schema that is the same is taken') ;
+# What the servers' settings say: both are changed and restarted, for each of them.
+$north->append_conf('postgresql.conf', 'wal_level = replica');
+$north->restart;
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The source has wal_level = replica, and it takes logical\./, 'refused: wal_level');
+$north->append_conf('postgresql.conf', 'wal_level = logical');
+$north->restart;
 $south->append_conf('postgresql.conf', 'snowflake.region = 2');
 $south->restart;
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/Both servers mint ids of shard 1 in region 2/, 'refused: one region on both servers');
@@ -94,6 +112,19 @@ $south->append_conf('postgresql.conf', 'snowflake.region = 3');
 $south->restart;
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'moved into the schema that was there');
 is($mover->run('--shard' => 1)->{status}, 2, 'without a target');
+my $other = Snowflake::Node->create('other', conf => "snowflake.layout = 'instagram'\n");
+$other->start;
+$other->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my @to_other = ('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => 'host=' . $other->host . ' port=' . $other->port . ' dbname=postgres');
+like($mover->run_without_map(@to_other)->{output}, qr/target: extensions snowflake and snowflake_fleet have to be installed/, 'refused: a target without extensions');
+$other->safe_psql('postgres', 'CREATE EXTENSION snowflake_fleet');
+like($mover->run_without_map(@to_other)->{output}, qr/The layouts differ: the source has .*fleet|41.*, the target .*\./, 'refused: another layout');
+$other->stop;
+$north->safe_psql('postgres', 'CREATE ROLE mover LOGIN');
+like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a') . ' user=mover', '--to' => $fleet->conninfo('b'))->{output},
+	qr/source: the role is no superuser/, 'refused: no superuser');
+like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('a'))->{output},
+	qr/source and target are one database/, 'refused: to itself');
 
 # Back again, with --keep, and without a map
 is($mover->run('--shard' => 1, '--to' => 'a', '--keep')->{status}, 0, 'moved back');
@@ -103,5 +134,15 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_1 CASCADE');
 my $alone = $mover->run_without_map('--shard' => 1, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'));
 is($alone->{status}, 0, 'without a map') or diag($alone->{output});
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', '... it is on the target');
+
+# Rows that move may have ids that the target's clock has not reached: it mints above them, or does not take over.
+my $ahead = $north->safe_psql('postgres', "INSERT INTO shard_7.users VALUES (snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 2), 'ahead') RETURNING id");
+my $run = $mover->run('--shard' => 7, '--to' => 'b');
+is($run->{status}, 1, 'refused: an id of a clock that is ahead');
+like($run->{output}, qr/the target would mint below the ids that move there/, '... in a sentence');
+is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('meanwhile') RETURNING 1"), '1', '... and the source takes writes');
+$south->reconfigure('snowflake.max_lead' => "'1min'");
+is($mover->run('--shard' => 7, '--to' => 'b')->{status}, 0, 'a target that may be as far ahead takes over');
+is($south->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('after') RETURNING id > $ahead"), 't', '... and mints above');
 
 done_testing();

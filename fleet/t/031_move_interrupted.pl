@@ -29,15 +29,22 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Where it can be killed: what holds it up there, and what shows that it has come so far.
+# Where it can be killed: what holds it up there, and what shows that it has come so far. A change of the map
+# is held up at its commit, for the program rehearses it before the fence and takes that back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
+my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
+$fleet->control(<<~'SQL');
+	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard
+	  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
+	SQL
 my @places = (
 	[ 'before the schema is made', sub { hold($south, 'LOCK TABLE snowflake_fleet.moving IN SHARE MODE') }, qr/made on the target/ ],
 	[ 'as soon as the schema is made', undef, qr/made on the target/ ],
 	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the target subscribes/ ],
 	[ 'while it copies', sub { hold($south, 'LOCK TABLE shard_1.photos IN SHARE MODE') if $_[0] }, qr/copying/ ],
 	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers were not done/, 'copied' ],
-	[ 'between fence and map', sub { hold($fleet->node('control'), $map_lock) }, undef ],
+	[ 'between fence and map', sub { hold($fleet->node('control'), $commit_lock) }, undef ],
 	[ 'before the copies of the map', sub { hold($south, $map_lock) }, qr/taken over/ ],
 	[ 'before the source is dropped', sub { hold($north, 'SELECT 1 FROM shard_1.users LIMIT 1') }, qr/map is pushed/ ],
 	[ 'as soon as the source is dropped', undef, qr/is dropped/ ]);
@@ -99,7 +106,7 @@ is($mover->finish($move)->{status}, 0, 'then it goes on');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'what had begun has come along');
 
 # Behind the fence nobody writes, whoever he is.
-hold($fleet->node('control'), $map_lock);
+hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 3, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
 my %fence = (sqlstate => 40001, message => 'shard 3 moves to another server', detail => 'takes no more changes', hint => 'retry');
@@ -122,12 +129,15 @@ like($stopped->{output}, qr/target is level/, 'stopped before the fence');
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken back');
 is($mover->leftovers, '', 'nothing is left over');
 is($south->safe_psql('postgres', "SELECT to_regnamespace('shard_4') IS NULL"), 't', 'nor on the target');
-hold($fleet->node('control'), $map_lock);
+hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 4, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_4')") or die;
 $mover->kill_it($move);
 $fleet->control("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'snowflake-move-shard'");
 release();
+$north->stop('immediate');
+$north->start;
+is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_4')"), 't', 'the fence outlasts a crash of the source');
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken back from behind the fence');
 is($mover->leftovers, '', 'nothing is left over');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'the source takes writes again');
@@ -135,7 +145,7 @@ is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{stat
 # The program is gone, and a statement of its that changes the map is still under way: nobody decides
 # before that is known.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
-hold($fleet->node('control'), $map_lock);
+hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_7')") or die;
 sleep 0.3;
@@ -157,24 +167,28 @@ like($over->{output}, qr/copy starts over/, 'it says so');
 is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'since') FROM shard_4.users"), '3001|1', 'nothing is missing');
 
 # Two at a time
-hold($fleet->node('control'), $map_lock);
+hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 5, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_5')") or die;
-like($mover->run('--shard' => 5, '--to' => 'b')->{output}, qr/being moved by another/, 'a second one for the same shard is refused');
+like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/being moved by another/, 'a second one for the same shard is refused');
 release();
 is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
 
-# A target that is behind does not take over.
+# A target that is behind does not take over, also where it falls behind at the fence: the writers go on.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
-hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
-$north->safe_psql('postgres', "INSERT INTO shard_6.users (name) SELECT 'behind' FROM generate_series(1, 10)");
-$move = $mover->start('--shard' => 6, '--to' => 'b');
+$session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
+$move = $mover->start('--shard' => 6, '--to' => 'b', '--level-timeout' => 1000);
+$mover->wait_for($move, qr/writers were not done/);
+my $behind = hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
+$session->query_safe('COMMIT');
+$mover->wait_for($move, qr/not level within 1000 ms: the writers go on|taken over/);
+is($fleet->control('SELECT snowflake_fleet.server_of_shard(6)'), 'a', 'a target that is behind does not take over');
+is($north->safe_psql('postgres', "SET lock_timeout = '100s'; INSERT INTO shard_6.users (name) VALUES ('meanwhile') RETURNING name"), 'meanwhile', 'the source takes writes');
 $mover->wait_for($move, qr/catching up/);
-sleep 2;
-is($fleet->control("SELECT snowflake_fleet.server_of_shard(6)"), 'a', 'a target that is behind does not take over');
+$behind->query_safe('COMMIT');
 release();
 is($mover->finish($move)->{status}, 0, 'when it is level, it does');
-is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name = 'behind'"), '10', 'with what was behind');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name IN ('begun before', 'meanwhile')"), '2', 'with what was behind');
 
 # Altered meanwhile
 $mover->run('--shard' => 0, '--to' => 'b', '--until' => 'copied');

@@ -4,8 +4,9 @@ CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
 CREATE TABLE template.photos (
   id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
   user_id bigint NOT NULL REFERENCES template.users);
-SET citus.enable_schema_based_sharding = on;
+-- Citus looks at tables that are made by a statement of the client, not by a procedure, so it is told afterwards.
 CALL snowflake.create_shards('template', '[0,8)', commit_each => true);
+SELECT format('SELECT citus_schema_distribute(%L)', 'shard_' || s) FROM generate_series(0, 7) AS s \gexec
 SELECT format('INSERT INTO shard_%s.users (name) SELECT ''user '' || n FROM generate_series(1, 500) AS n', s)
   FROM generate_series(0, 7) AS s \gexec
 SELECT 'CREATE VIEW all_users AS ' || string_agg(format('SELECT %L AS home, id, name FROM shard_%s.users', 'shard_' || s, s), ' UNION ALL ')

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # A client of a fleet, for 030_move.pl: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. It inserts, updates and
-# deletes users of a shard on the server that the map names, until the file STOP is there.
+# deletes users of a shard on the server that the map names, until the file STOP is there or its parent is gone.
 
 use strict;
 use warnings FATAL => 'all';
@@ -74,7 +74,8 @@ sub commit
 read_map();
 my @own;
 my $n = 0;
-until (-e $stop)
+my $parent = getppid;
+until (-e $stop || getppid != $parent)
 {
 	sleep 0.005;  # what arrives has one process to write it
 	my $name = "w${number}_" . ++$n;

@@ -34,6 +34,7 @@ sub new
 			autovacuum = off
 			max_prepared_transactions = 5
 			max_connections = 60
+			wal_retrieve_retry_interval = 100ms
 			snowflake.layout = '$layout'
 			snowflake.region = ${\($region++)}
 			CONF

@@ -10,6 +10,7 @@ use File::Basename qw(dirname);
 use IPC::Run;
 use PostgreSQL::Test::Utils ();
 use Snowflake::Fleet;
+use Test::More ();
 use Time::HiRes qw(sleep time);
 
 sub new
@@ -47,8 +48,9 @@ sub wait_for
 {
 	my ($self, $move, $pattern) = @_;
 	$move->{run}->pump while $move->{output} !~ $pattern && $move->{run}->pumpable;
-	$move->{output} =~ $pattern or croak "it never said $pattern: $move->{output}";
-	return;
+	return if $move->{output} =~ $pattern;
+	Test::More::fail("the program says $pattern");
+	croak "it said: $move->{output}";
 }
 
 sub finish
