@@ -230,6 +230,15 @@ foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $good)");
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }
+
+# A probe does not wait for somebody who alters the mark.
+my $altering = $node->session;
+$altering->query_safe('BEGIN; ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED');
+is($node->safe_psql('postgres', q{SET statement_timeout = '60s'; SELECT minting, reason FROM snowflake.health}),
+	'f|the extension is being altered', 'health says at once that the extension is being altered');
+$altering->query_safe('ROLLBACK');
+$altering->quit;
+$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 $ledger->check(70, 'a mark that others alter');
 
 done_testing();

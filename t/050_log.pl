@@ -157,6 +157,12 @@ $news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'The layout
 	'Move the database to a layout with more time bits or a later epoch\.', 'less than a year to go is told');
 is(count_of('LOG:  the ids of layout'), 1, 'once');
 $node->stop;
+$node->append_conf('postgresql.conf', "snowflake.max_lead = 60s\n");
+$clock->set(2_835_201_217 - time);    # ten seconds before the end, 2059-11-04 19:53:47.776
+$node->start;
+$node->refuses('SELECT count(*) FROM (SELECT snowflake.next_ids(1, 1000000) FROM generate_series(1, 20)) AS i', { sqlstate => '2200H',
+	message => 'the layout is exhausted', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock end with the layout, too');
+$node->stop;
 $clock->set(2_840_140_800 - time);    # 2060-01-01
 $node->start;
 refused('SELECT snowflake.next_id(1)');
