@@ -46,7 +46,6 @@ SELECT snowflake.shard_of(user_id) AS user, snowflake.shard_of(id) AS post, coun
 COPY posts (user_id, note) FROM STDIN;
 \N	of nobody
 \.
-\echo SQLSTATE :SQLSTATE
 -- A row that brings its id along keeps it
 INSERT INTO posts (id, note) VALUES (42, 'by hand') RETURNING *;
 INSERT INTO posts (user_id, note) SELECT min(id), 'returned' FROM users RETURNING snowflake.shard_of(id), id = snowflake.last_id() AS last;
