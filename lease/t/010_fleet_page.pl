@@ -123,6 +123,14 @@ foreach my $message (@messages)
 }
 delete $blocks{$title};
 
+# Static servers beside
+
+$title = 'Static servers beside';
+$control->safe_psql('fleet', next_block($title));
+section_ends($title);
+is($control->safe_psql('fleet', 'SELECT region, holder, free FROM snowflake_fleet.regions WHERE region >= 29 ORDER BY 1'), "29||t\n30||f\n31||f",
+	'static regions are out of the pool');
+
 # A region is needed, or a server is gone
 
 $title = 'A region is needed, or a server is gone';
