@@ -370,9 +370,12 @@ TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
     const bool finished = !Kill::dead();
     Kill::stores_left = -1;
     const LeaseView view = killed.view();
-    if (stores > 0) EXPECT_EQ(view.region, kNoRegion) << stores;
-    if (view.incarnation == granted.incarnation)
+    if (stores > 0) {
+      EXPECT_EQ(view.region, kNoRegion) << stores;
+    }
+    if (view.incarnation == granted.incarnation) {
       EXPECT_EQ(view.highest_ms, kNow + 77) << "killed after " << stores << " stores";
+    }
     if (finished) break;
   }
 }
