@@ -33,10 +33,12 @@ SELECT count(*) AS arguments_without_a_name FROM pg_proc
 
 -- Nothing of it is for everybody
 SELECT p.oid::regprocedure AS open_to_public FROM pg_proc p
- WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE');
+ WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE')
+ ORDER BY p.oid::regprocedure::text COLLATE "C";
 SELECT c.oid::regclass AS open_to_public FROM pg_class c
  WHERE relnamespace = 'snowflake_fleet'::regnamespace AND relkind IN ('r', 'v', 'S')
-   AND has_table_privilege('public', c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER');
+   AND has_table_privilege('public', c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+ ORDER BY c.relname COLLATE "C";
 SELECT has_schema_privilege('public', 'snowflake_fleet', 'USAGE, CREATE') AS open_to_public;
 
 -- The fleet's limits, once
@@ -56,6 +58,7 @@ SELECT longest_ms, skew_ms, halted, seal, timeline,
 DROP EXTENSION snowflake_fleet CASCADE;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_fleet';
 CREATE SCHEMA snowflake_fleet;
+\set SHOW_CONTEXT never
 CREATE EXTENSION snowflake_fleet;
 \echo SQLSTATE :SQLSTATE
 DROP SCHEMA snowflake_fleet;
