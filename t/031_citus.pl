@@ -13,8 +13,15 @@ use Test::More;
 my $node = Snowflake::Node->create('main');
 my $library = $node->basedir . '/citus.so';
 copy($node->config_data('--pkglibdir') . '/auto_explain.so', $library) or die "$library: $!";
-$node->append_conf('postgresql.conf', "shared_preload_libraries = '$library, snowflake'\n");
+# A library of another name that begins so is none of Citus' nodes.
+copy($library, $node->basedir . '/citus_columnar.so') or die $!;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = '" . $node->basedir . "/citus_columnar, snowflake'\n");
 $node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'citus_columnar is not Citus');
+$node->safe_psql('postgres', 'DROP EXTENSION snowflake');
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake, $library'\n");
+$node->restart;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE t (id bigint DEFAULT snowflake.next_id(5), n int); INSERT INTO t VALUES (1, 0)');
 my %refused = (
 	sqlstate => '55000',

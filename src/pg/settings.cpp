@@ -214,6 +214,25 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
+// By the library's own name, wherever it lies: citus_columnar, for one, distributes nothing.
+bool preloads(const char* library) {
+  List* names = NIL;
+  bool found = false;
+  ListCell* cell;
+  if (!SplitDirectoriesString(pstrdup(shared_preload_libraries_string), ',', &names)) return false;
+  foreach (cell, names) {
+    const char* const path = static_cast<const char*>(lfirst(cell));
+    const char* const slash = strrchr(path, '/');
+    const char* const name = slash == nullptr ? path : slash + 1;
+    const size_t length = strlen(library);
+    found |= strncmp(name, library, length) == 0 &&
+             (name[length] == '\0' || strcmp(name + length, DLSUFFIX) == 0);
+  }
+  return found;
+}
+
+constinit bool citus_preloaded = false;
+
 }  // namespace
 
 bool owns_everything() {
@@ -221,10 +240,11 @@ bool owns_everything() {
 }
 
 bool citus_is_preloaded() {
-  return strstr(GetConfigOption("shared_preload_libraries", false, false), "citus") != nullptr;
+  return citus_preloaded;
 }
 
 void define_settings() {
+  citus_preloaded = preloads("citus");
   define_string("snowflake.layout",
                 "Sets the bits of an id: a preset or time/region+shard/sequence.",
                 "Presets are fleet (41/5+8/10), instagram (41/13/10), twitter (41/5+5/12) and js53 "
