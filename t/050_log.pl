@@ -204,7 +204,27 @@ refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snow
 says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', 'Check the time synchronization\.',
 	'the first refusal of a commit is told');
 
+# An open session that was refused says so with its next id, however long the reserve lasts.
+begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
+$clock = $node->clock;
+mint(1);
+my $session = $node->session;
+$session->query_safe('SELECT snowflake.next_id(1)');
+news();
+$clock->set(1_704_067_200 - time);
+$session->query_safe('DO $$ BEGIN PERFORM snowflake.next_id(1); EXCEPTION WHEN object_not_in_prerequisite_state THEN NULL; END $$');
+like(news(), qr/snowflake refuses calls in database "postgres": the clock is before the epoch/, 'an open session is refused');
+$clock->set(0);
+$session->query_safe('SELECT snowflake.next_id(1)');
+says('snowflake mints again in database "postgres"; refusals have ended: the clock is before the epoch', '1 call was refused, .*', undef,
+	'its next id ends that, though the mark is not extended');
+$session->query_safe('SELECT snowflake.next_id(1)');
+is(news(), '', 'once');
+$session->quit;
+
 # The mark: ahead, lost; the seal.
+begin('mark', conf => "snowflake.clock_error = 5\n");
+mint(1);
 my $mark = $node->mark;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark + 3600000)");
 refused('SELECT snowflake.next_id(1)');

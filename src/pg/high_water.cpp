@@ -22,6 +22,10 @@ void forget_hold() {
   hold.attached = false;
 }
 
+void watch_for_claim() {
+  hold.extend_early_at = 0;
+}
+
 namespace {
 
 int64_t reserve_ms() {
@@ -129,7 +133,8 @@ struct MarkUpdate {
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
-  bool ahead;  // somebody has set it ahead of the clock: it stays as it is, and is not to be used
+  bool ahead;    // somebody has set it ahead of the clock: it stays as it is, and is not to be used
+  bool lowered;  // somebody had: what was durable is not any more, until this is flushed
 };
 
 // Raises the mark to `wanted` where it is less than `least` beyond `needed`.
@@ -143,7 +148,9 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   if (!update.ahead) {
     // Every published limit is at most highest_mark_ms: where the stored value is below, it was
     // lowered.
-    update.after = std::max(update.before, state.highest_mark_ms.load(std::memory_order_relaxed));
+    const int64_t highest_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+    update.lowered = update.before < highest_ms;
+    update.after = std::max(update.before, highest_ms);
     if (update.after - needed < least) update.after = std::max(update.after, wanted);
     if (update.after > update.before) {
       update.after_lsn = page.write(mark, update.after);
@@ -184,7 +191,7 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   const MarkUpdate update = extend_mark(mark, position);
   if (update.ahead) return update.before;
   // What was written early is flushed by now as a rule, and then nothing here touches the disk.
-  const bool early = limit_of(update.before) > position;
+  const bool early = !update.lowered && limit_of(update.before) > position;
   flush_mark(early ? update.before_lsn : update.after_lsn);
   if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
   const int64_t flushed_ms = early ? update.before : update.after;
@@ -273,6 +280,7 @@ void attach(WaitBudget& budget) {
     raise_floor(*state, floor_of(binding.region.begin_ms));
     hold.attached = true;
     take_limit(false);
+    watch_for_claim();
   }
   relation_close(mark, RowExclusiveLock);
 }
@@ -315,6 +323,11 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
 }
 
 void extend_early(uint64_t position) {
+  if (hold.extend_early_at == 0) {
+    end_refusals(*hold.state);
+    take_limit(false);
+    if (position < hold.extend_early_at) return;
+  }
   hold.extend_early_at = hold.limit;  // one attempt; whoever reaches the limit does without it
   look_at_clock();
   const Oid oid = hold.mark.relation;
@@ -324,7 +337,11 @@ void extend_early(uint64_t position) {
     const StateSequences sequences = remembered_state_sequences();
     if (revalidate(mark) && (!sequences.complete() || seal_still_holds(sequences))) {
       const MarkUpdate update = extend_mark(mark, position);
-      if (update.after > update.before) XLogSetAsyncXactLSN(update.after_lsn);
+      if (update.lowered) {
+        flush_mark(update.after_lsn);
+      } else if (update.after > update.before) {
+        XLogSetAsyncXactLSN(update.after_lsn);
+      }
     }
     relation_close(mark, NoLock);
   }

@@ -34,7 +34,8 @@ struct MarkHold {
   uint32_t generation;
   uint32_t region;
   uint64_t limit;            // as published when last looked; it only rises within a generation
-  uint64_t extend_early_at;  // from this position on, see to the mark after a claim
+  uint64_t extend_early_at;  // from this position on, see to the mark after a claim; 0: the next
+                             // claim also says that the database mints
 
   bool good() const {
     return attached && state->generation.load(std::memory_order_relaxed) == generation;
@@ -43,6 +44,9 @@ struct MarkHold {
 
 extern MarkHold hold;
 void forget_hold();
+
+// The call is about to be refused: the next one that claims notices that the database mints again.
+void watch_for_claim();
 
 // Takes hold of the database's mark: finds it and checks the seal, unless another session did both
 // within a second, reads it, and absorbs it where this server life had not heard of it yet. Writes
@@ -54,7 +58,9 @@ void attach(WaitBudget& budget);
 void extend_limit(uint64_t position, WaitBudget& budget);
 
 // Called with a position that was claimed: writes the mark ahead of time if that is due, and leaves
-// the flush to the WAL writer. Never waits for a lock and never fails.
+// the flush to the WAL writer; but where it finds the mark lowered, it flushes. Never waits for a
+// lock and never fails. After a hold was taken, or a call refused, it is called with the first
+// claim and notes that the database mints.
 void extend_early(uint64_t position);
 
 // Makes the mark at least `ms`, which is no more than max_lead and a tick ahead of the clock, and

@@ -1,6 +1,7 @@
 #include "pg/statistics.hpp"
 
 #include "core/clock.hpp"
+#include "pg/high_water.hpp"
 #include "pg/log_messages.hpp"
 #include "pg/settings.hpp"
 
@@ -85,6 +86,7 @@ void count_refusal(Cause cause) {
   int64_t none = 0;
   if (refusals.since_ms.compare_exchange_strong(none, clock_ms, std::memory_order_relaxed))
     refusals.count_before.store(before, std::memory_order_relaxed);
+  watch_for_claim();
   if (refusals.episode.begin()) log_refusals_begin(*state, cause);
 }
 

@@ -99,8 +99,21 @@ sub drop_rollback
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Whoever lowers the mark is corrected when it is next extended. A crash in between is his own doing,
-# so that much is waited for.
+# Whether all is flushed that was written when this was asked: a page shows what a crash may yet lose.
+sub flushed
+{
+	my ($w) = @_;
+	my $written = $w->must($w->main, 'postgres', 'SELECT pg_current_wal_insert_lsn()');
+	for (1 .. 300)
+	{
+		return 1 if $w->must($w->main, 'postgres', "SELECT pg_current_wal_flush_lsn() >= '$written'") eq 't';
+		sleep 0.05;
+	}
+	return 0;
+}
+
+# Whoever lowers the mark is corrected when it is next extended, and that is flushed. A crash in
+# between is his own doing, so that much is waited for.
 sub alter_mark
 {
 	my ($w) = @_;
@@ -118,7 +131,7 @@ sub alter_mark
 		for (1 .. 100)
 		{
 			$w->mint($w->main, $group->{name}, $group->{line});
-			return 1 if $w->must($w->main, $group->{name}, $stored) >= $before;
+			return 1 if $w->must($w->main, $group->{name}, $stored) >= $before && flushed($w);
 			sleep 0.1;
 		}
 		return 0;
