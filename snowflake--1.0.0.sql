@@ -324,7 +324,8 @@ COMMENT ON VIEW snowflake.clock_status IS
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
-    OUT length_ms double precision, OUT reached timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT said text)
+    OUT length_ms double precision, OUT last_renewal timestamptz, OUT missed_renewals bigint,
+    OUT last_contact timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT last_message text)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_lease'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1;
@@ -332,9 +333,9 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, 10 s at least, snowflake.lease at most), when the control database last answered and how far this server''s clock was ahead of its, the incarnation, and what was last said. No row where the region is static';
+  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, 10 s at least, snowflake.lease at most), when it was last granted or renewed and how many attempts have failed since, when the control database last answered and how far this server''s clock was ahead of its (ms), the incarnation, and the last message of either side. No row where the region is static';
 
--- What was last said may name other servers and hosts.
+-- The last message may name other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
 GRANT SELECT ON snowflake.lease TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;

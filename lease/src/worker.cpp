@@ -51,8 +51,8 @@ const char* time_text(int64_t ms) {
 
 // For the view and, where it is news, for the log.
 void say(int level, const char* text) {
-  const bool news = strcmp(state.report.said, text) != 0;
-  strlcpy(state.report.said, text, sizeof(state.report.said));
+  const bool news = strcmp(state.report.message, text) != 0;
+  strlcpy(state.report.message, text, sizeof(state.report.message));
   port->report(state.report);
   state.unwell = false;
   if (news) ereport(level, (errmsg("snowflake: %s", text)));
@@ -61,7 +61,7 @@ void say(int level, const char* text) {
 // What goes wrong goes wrong again with every attempt, in words that differ by a number or a host:
 // the log has the first, and from then on one a minute where there is something new to say.
 void complain(const char* text) {
-  strlcpy(state.report.said, text, sizeof(state.report.said));
+  strlcpy(state.report.message, text, sizeof(state.report.message));
   port->report(state.report);
   const int64_t now_us = monotonic_us();
   const bool first = !state.unwell;
@@ -73,11 +73,18 @@ void complain(const char* text) {
   ereport(WARNING, (errmsg("snowflake: %s", text)));
 }
 
+void renewed(int64_t at_ms) {
+  state.report.renewed_ms = at_ms;
+  state.report.missed = 0;
+}
+
 void due_in(int64_t ms) {
   state.due_us = state.asked_us + ms * 1000;
 }
 
 void try_again_later() {
+  ++state.report.missed;
+  port->report(state.report);
   due_in(state.pause_ms);
   state.pause_ms = std::min(state.pause_ms * 2, kLongestPauseMs);
 }
@@ -103,7 +110,7 @@ LeaseRequest next_request() {
 
 void compare_clocks(const Reply& reply) {
   const int64_t apart = clocks_apart(reply.sent_ms, reply.answer.clock_ms, reply.received_ms);
-  state.report.reached_ms = reply.received_ms;
+  state.report.contact_ms = reply.received_ms;
   state.report.clocks_apart_ms = apart;
   const bool wide = std::abs(apart) > std::max(*port->max_lead_ms, 1);
   if (wide && !state.wide_apart)
@@ -125,12 +132,14 @@ void hear(const Reply& reply) {
   switch (read_answer(mine, false, answer, reply.sent_ms, reply.received_ms, port->skew_ms)) {
     case LeaseNews::taken:
       port->take(answer, reply.fleet);
+      renewed(reply.received_ms);
       snprintf(text, sizeof(text), "leased region %d of fleet %" PRId64 ", ids from %s on",
                answer.region, reply.fleet, time_text(answer.floor_ms));
       say(LOG, text);
       break;
     case LeaseNews::extended:
       port->extend(answer);
+      renewed(reply.received_ms);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
       // Of interest where the log has told of trouble: that it is over.
       say(state.unwell ? LOG : DEBUG1, text);

@@ -39,8 +39,8 @@ my @ids = mint($server);
 is(scalar(@ids), 400, 'it mints');
 is(region_of($server, $ids[0]), '0', 'in the region that it was granted');
 is($server->safe_psql('postgres', q{SELECT region, until - clock_timestamp() BETWEEN '1 s' AND '11 s', published_until <= until,
-	  reached BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp(), abs(clocks_apart_ms) < 1000,
-	  incarnation > 0, said ~ 'region 0' FROM snowflake.lease}), '0|t|t|t|t|t|t', 'the view snowflake.lease');
+	  last_contact BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp(), abs(clocks_apart_ms) < 1000,
+	  incarnation > 0, last_message ~ 'region 0', last_renewal <= last_contact, missed_renewals = 0 FROM snowflake.lease}), '0|t|t|t|t|t|t|t|t', 'the view snowflake.lease');
 is($control->safe_psql('postgres', q{SELECT region, holder, free FROM snowflake_fleet.regions WHERE holder IS NOT NULL}),
 	'0|alpha|f', 'the control database says the same');
 is($server->safe_psql('postgres', 'SELECT last_value FROM snowflake.fleet'),

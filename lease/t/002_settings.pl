@@ -48,11 +48,11 @@ unlike(slurp_file($_), qr/secret/, 'no password in the log') foreach grep { -e }
 start_with("snowflake.fleet = 'host=/nowhere user=alpha'\nsnowflake.region = -1\nsnowflake.max_wait = 200ms");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-$node->poll_query_until('postgres', 'SELECT said IS NOT NULL FROM snowflake.lease') or die 'nothing said';
+$node->poll_query_until('postgres', 'SELECT last_message IS NOT NULL FROM snowflake.lease') or die 'nothing said';
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
 	detail => 'Last said: could not connect to the control database: .*nowhere', hint => 'Check the control database' },
 	'a call that gets no region');
-is($node->safe_psql('postgres', 'SELECT region IS NULL, until IS NULL, reached IS NULL FROM snowflake.lease'), 't|t|t', 'the view');
+is($node->safe_psql('postgres', 'SELECT region IS NULL, until IS NULL, last_contact IS NULL FROM snowflake.lease'), 't|t|t', 'the view');
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN');
 $node->refuses('SET ROLE somebody; SHOW snowflake.fleet', { sqlstate => '42501', message => 'snowflake.fleet|must be superuser' },
 	'the connection string is the superusers\'');

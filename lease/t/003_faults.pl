@@ -43,8 +43,8 @@ $control->safe_psql('postgres', q{
 my $server = Snowflake::Node->create('server', conf => leasing('postgres', 'alpha', '60s', '5s'));
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-$server->poll_query_until('postgres', "SELECT said IS NOT NULL FROM snowflake.lease") or die 'nothing said';
-like($server->safe_psql('postgres', 'SELECT said FROM snowflake.lease'), qr/no commit/, 'a commit that fails');
+$server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snowflake.lease") or die 'nothing said';
+like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'a commit that fails');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'rows whose commit fails are no answer');
 # A cancelled wait for a standby reports a commit, with a warning.
 $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
@@ -55,7 +55,7 @@ my $waits = q{SELECT pid FROM pg_stat_activity WHERE usename = 'alpha' AND wait_
 $control->poll_query_until('postgres', "SELECT count(*) >= 1 FROM ($waits) AS w") or die 'nobody waits for the standby';
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'no answer while the standby is away');
 $control->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM ($waits) AS w");
-ok($server->poll_query_until('postgres', "SELECT region IS NOT NULL OR said LIKE '%answered with a warning: canceling wait%' FROM snowflake.lease"),
+ok($server->poll_query_until('postgres', "SELECT region IS NOT NULL OR last_message LIKE '%answered with a warning: canceling wait%' FROM snowflake.lease"),
 	'the wait is cancelled');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'a cancelled wait is no answer');
 $control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");

@@ -36,7 +36,7 @@ $server->append_conf('postgresql.conf', sprintf q{snowflake.fleet = 'host=127.0.
 	$control->host, $mute->sockport, $control->port);
 $server->start;
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'a host that does not answer is passed over')
-  or diag $server->safe_psql('postgres', 'SELECT said FROM snowflake.lease');
+  or diag $server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease');
 is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_id(1)})), 1, 'and it mints');    # from the mark on
 
 # A fleet that grants less than the server asks for: renewed in time all the same.

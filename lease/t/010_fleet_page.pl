@@ -112,7 +112,7 @@ ok(!exists $blocks{$title}, 'a table');
 my $source = join '', map { slurp_file("$FindBin::RealBin/../src/$_.cpp") } 'worker', 'conversation', 'connection';
 $source =~ s/"\n\s*"//g;
 $source =~ s/"\s*PRId64\s*"/d/g;
-my ($table) = $page =~ /^\| said, and in the log \|.*?\n((?:\|.*\n)+)/m;
+my ($table) = $page =~ /^\| `last_message`, and in the log \|.*?\n((?:\|.*\n)+)/m;
 my @messages = map { /^\| (.*?) \|/ ? $1 =~ /`(.*?)`/g : () } split /\n/, $table;
 cmp_ok(scalar @messages, '>', 14, 'messages');
 my %formats = map { $_ => 1 } $source =~ /"((?:[^"\\]|\\.)*)"/g;
@@ -141,8 +141,8 @@ like($control->safe_psql('fleet', "SELECT holder FROM snowflake_fleet.regions WH
 restart($server{$_}) foreach 'north', 'south';
 push @ids, mint($server{north});
 isnt($server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease'), $held, 'an evicted server takes another region');
-$server{south}->poll_query_until('app', q{SELECT said LIKE '%42501%' FROM snowflake.lease}) or die 'not refused';
-like($server{south}->safe_psql('app', 'SELECT said FROM snowflake.lease'),
+$server{south}->poll_query_until('app', q{SELECT last_message LIKE '%42501%' FROM snowflake.lease}) or die 'not refused';
+like($server{south}->safe_psql('app', 'SELECT last_message FROM snowflake.lease'),
 	qr/^the control database refused: permission denied for function acquire \(42501\)/, 'a retired one has none');
 section_ends($title);
 $control->safe_psql('fleet', q{SELECT snowflake_fleet.enroll('south')});
@@ -154,7 +154,7 @@ $title = 'A password is forgotten';
 $control->safe_psql('fleet', adapted(next_block($title), 'another' => 'new'));
 section_ends($title);
 restart($server{north});
-$server{north}->poll_query_until('app', q{SELECT said LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
+$server{north}->poll_query_until('app', q{SELECT last_message LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
 my $pass = $server{north}->basedir . '/.pgpass';
 my $line = slurp_file($pass);
 open my $file, '>', $pass or die "$pass: $!";
@@ -206,7 +206,7 @@ sub comes_back
 {
 	shell($control, "createdb short\npg_restore -d short short.dump");
 	$control->safe_psql('postgres', 'ALTER ROLE west LOGIN');
-	$west->poll_query_until('app', q{SELECT said LIKE '%waits for snowflake_fleet.recovered()%' FROM snowflake.lease}) or die 'not halted';
+	$west->poll_query_until('app', q{SELECT last_message LIKE '%waits for snowflake_fleet.recovered()%' FROM snowflake.lease}) or die 'not halted';
 	return;
 }
 $title = 'The control database was promoted, or restored';
@@ -217,7 +217,7 @@ section_ends($title);
 moves();
 comes_back();
 $control->safe_psql('short', $promoted);
-$west->poll_query_until('app', q{SELECT said LIKE 'renewed%' OR said LIKE 'leased%' FROM snowflake.lease}) or die 'not renewed';
+$west->poll_query_until('app', q{SELECT last_message LIKE 'renewed%' OR last_message LIKE 'leased%' FROM snowflake.lease}) or die 'not renewed';
 push @ids, mint($west);
 like($west->log_content, qr/WARNING:  snowflake: (?:could not connect|lost the connection|the control database waits).*LOG:  snowflake: (?:renewed the lease of|leased) region/s,
 	'nothing_lost(): leases go on, and the log says so');

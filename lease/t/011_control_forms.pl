@@ -35,7 +35,7 @@ my %server = map {
 	$_ => $node
 } 'alpha', 'beta', 'gamma';
 my %writer = map { $_ => $server{$_}->start_writer('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g') } keys %server;
-$server{$_}->poll_query_until('postgres', q{SELECT said LIKE 'could not connect%' FROM snowflake.lease}) or die 'nothing said' foreach keys %server;
+$server{$_}->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect%' FROM snowflake.lease}) or die 'nothing said' foreach keys %server;
 $control->start;
 my @ids;
 foreach my $name (sort keys %server)
@@ -59,7 +59,7 @@ foreach my $case ([ 60, 'the control database refused to lease: The server\'s cl
 	$gamma->stop;
 	$gamma->clock->set($off);
 	$gamma->start;
-	$gamma->poll_query_until('postgres', q{SELECT said LIKE '%refused to lease%' FROM snowflake.lease}) or die 'not refused';
+	$gamma->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'not refused';
 	$gamma->refuses(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)},
 		{ sqlstate => '55000', message => 'this server has no region to mint in', detail => $why }, "a clock that is wrong by $off s");
 }
@@ -71,7 +71,7 @@ is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'corrected, it mints, an
 my $alpha = $server{alpha};
 $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $control->reload;
-$alpha->poll_query_until('postgres', q{SELECT said ~ 'did not answer in time|lock timeout' FROM snowflake.lease}) or die 'it is answered';
+$alpha->poll_query_until('postgres', q{SELECT last_message ~ 'did not answer in time|lock timeout' FROM snowflake.lease}) or die 'it is answered';
 my $until = $alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
 like($alpha->log_content, qr/WARNING:  snowflake: the control database (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the standby is away: no answer, and the log says so');
 is($alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease'), $until, 'and no more time');

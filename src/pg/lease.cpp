@@ -114,7 +114,7 @@ const char* what_was_said() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
     return "what members of pg_monitor may read.";
   const LeaseReport last = lease_report();
-  return pstrdup(last.said);
+  return pstrdup(last.message);
 }
 
 }  // namespace

@@ -11,11 +11,13 @@ namespace snowflake::pg {
 
 inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
-// What the view snowflake.lease shows of the worker's last exchange.
+// What the view snowflake.lease shows of the worker's exchanges.
 struct LeaseReport {
-  int64_t reached_ms;       // when the control database last answered, 0: not yet
+  int64_t renewed_ms;       // when a lease was last granted or renewed, 0: not yet
+  int64_t missed;           // exchanges since then that brought none
+  int64_t contact_ms;       // when the control database last answered anything, 0: not yet
   int64_t clocks_apart_ms;  // how far the server's clock was ahead of the control database's then
-  char said[512];           // what was last said, by either side
+  char message[512];        // the last one, of either side
 };
 
 struct LeasePort {

@@ -18,23 +18,26 @@ SF_SQL_FUNCTION(lease) {
   const LeaseView lease = lease_view();
   const LeaseReport last = lease_report();
   const bool held = lease.region != kNoRegion;
-  Datum values[9] = {
+  Datum values[11] = {
       Int64GetDatum(lease_fleet()),
       Int32GetDatum(lease.region),
       timestamp_datum(lease.until_ms),
       timestamp_datum(lease.highest_ms),
       Float8GetDatum(static_cast<double>(lease_length_ms())),
-      timestamp_datum(last.reached_ms),
+      timestamp_datum(last.renewed_ms),
+      Int64GetDatum(last.missed),
+      timestamp_datum(last.contact_ms),
       Float8GetDatum(static_cast<double>(last.clocks_apart_ms)),
       Int64GetDatum(lease.incarnation),
-      CStringGetTextDatum(last.said),
+      CStringGetTextDatum(last.message),
   };
-  bool nulls[9] = {};
+  bool nulls[11] = {};
   nulls[0] = lease_fleet() == 0;
   nulls[1] = nulls[2] = !held;
   nulls[3] = !held || lease.highest_ms <= 0;
-  nulls[5] = nulls[6] = last.reached_ms == 0;
-  nulls[8] = last.said[0] == '\0';
+  nulls[5] = last.renewed_ms == 0;
+  nulls[7] = nulls[8] = last.contact_ms == 0;
+  nulls[10] = last.message[0] == '\0';
   tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
   return Datum{0};
 }

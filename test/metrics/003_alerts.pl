@@ -138,6 +138,8 @@ $load->kill_kill;
 
 # The control database is away, and comes back.
 $control->stop('immediate');
+ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing()->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no control database: SnowflakeLeaseNotRenewed')
+  or diag($@);
 ok(eval { eventually('SnowflakeLeaseShort', sub { firing()->{SnowflakeLeaseShort}{$leasing} }) }, 'no control database: SnowflakeLeaseShort')
   or diag($@, explain(firing()));
 $control->start;
