@@ -19,8 +19,7 @@ constexpr int64_t kLongestPauseMs = 10'000;
 constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
 
 struct State {
-  int64_t nonce;
-  int64_t acked;
+  LeaseNonce nonce;
   int64_t asked_us;  // when the last exchange began
   int64_t due_us;
   int64_t pause_ms;  // before the next attempt after a failure
@@ -100,8 +99,8 @@ LeaseRequest next_request() {
   request.incarnation = mine.incarnation;
   request.era = mine.era;
   request.newest = mine.newest;
-  request.nonce = state.nonce;
-  request.acked = state.acked;
+  request.nonce = state.nonce.next;
+  request.acked = state.nonce.acked;
   request.clock_ms = wall_clock_ms();
   request.length_ms = wanted_ms() + *port->max_lead_ms;
   request.region = mine.region;
@@ -127,8 +126,7 @@ void hear(const Reply& reply) {
   const LeaseView mine = port->view();
   char text[512];
   compare_clocks(reply);
-  state.acked = state.nonce;
-  state.nonce = draw();
+  state.nonce.answered(answer.verdict, draw());
   switch (read_answer(mine, false, answer, reply.sent_ms, reply.received_ms, port->skew_ms)) {
     case LeaseNews::taken:
       port->take(answer, reply.fleet);
@@ -228,7 +226,7 @@ void give_back() {
 }
 
 void work() {
-  state.nonce = draw();
+  state.nonce = {draw(), 0};
   state.pause_ms = kShortestPauseMs;
   port->serve();
   for (;;) {

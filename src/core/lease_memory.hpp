@@ -71,6 +71,20 @@ constexpr LeaseNews read_answer(const LeaseView& mine, bool giving_back, const L
   return answer.call == LeaseCall::acquire ? LeaseNews::taken : LeaseNews::stale;
 }
 
+// What a worker's requests carry so that a copy of its memory is found out.
+struct LeaseNonce {
+  int64_t next;   // sent until a grant answers it
+  int64_t acked;  // the last one that a grant has answered, 0: none yet
+
+  // REQUIRES: an answer to a request that carried `next`. Only a grant is recorded by the control
+  // database: a refused nonce is sent again, or the next request would be taken for a copy's.
+  void answered(LeaseVerdict verdict, int64_t fresh) noexcept {
+    if (verdict != LeaseVerdict::granted) return;
+    acked = next;
+    next = fresh;
+  }
+};
+
 // Word: std::atomic, or what a test kills the writer with.
 template <template <class> class Word>
 class BasicLeaseMemory {

@@ -78,15 +78,14 @@ TEST_P(LeaseRule, IsNeeded) {
   Omission {            \
 #name, &Rules::name \
   }
-INSTANTIATE_TEST_SUITE_P(Model, LeaseRule,
-                         testing::Values(RULE(reopen_at_highest), RULE(reopen_at_mark),
-                                         RULE(highest_before_limit), RULE(highest_of_all),
-                                         RULE(reader_checks), RULE(own_limit), RULE(start_is_new),
-                                         RULE(forget_then_read), RULE(forget_at_all),
-                                         RULE(lost_is_new), RULE(mark_below_until),
-                                         RULE(observe_below_until), RULE(commit_first),
-                                         RULE(identity_checked), RULE(lease_checked)),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Model, LeaseRule,
+    testing::Values(RULE(reopen_at_highest), RULE(reopen_at_mark), RULE(highest_before_limit),
+                    RULE(highest_of_all), RULE(reader_checks), RULE(own_limit), RULE(start_is_new),
+                    RULE(forget_then_read), RULE(forget_at_all), RULE(lost_is_new),
+                    RULE(mark_below_until), RULE(observe_below_until), RULE(commit_first),
+                    RULE(identity_checked), RULE(lease_checked), RULE(grant_acks)),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace snowflake

@@ -27,7 +27,7 @@ void World::crash(Server& s) {
     s.sessions[i].database = static_cast<int>(i) % kDatabases;
   }
   s.worker = Worker{};
-  s.worker.nonce = draw();
+  s.worker.nonce = {draw(), 0};
 }
 
 void World::withdraw(Server& s) {
@@ -204,8 +204,11 @@ void World::ask(size_t number) {
   request.incarnation = mine.incarnation;
   request.era = mine.era;
   request.newest = mine.newest;
-  request.nonce = s.worker.nonce;
-  request.acked = s.worker.acked;
+  request.nonce = s.worker.nonce.next;
+  request.acked = s.worker.nonce.acked;
+  // Otherwise the renewal is taken for a copy's, and the region is lost.
+  if (request.acked != 0 && !recorded_.contains(request.acked))
+    violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
   request.length_ms = grant_length(now_ - s.born, lease_ms_) + lead_ms_;
   request.region = mine.region;
@@ -252,6 +255,8 @@ void World::hear(const Told& told) {
   const LeaseView mine = s.memory.view();
   const int64_t received = clock(s);
   const LeaseAnswer& answer = told.answer;
+  if (told.nonce == s.worker.nonce.next && answer.call != LeaseCall::give_back)
+    s.worker.nonce.answered(rules_.grant_acks ? answer.verdict : LeaseVerdict::granted, draw());
   switch (read_answer(mine, s.worker.giving_back, answer, told.sent_ms, received, skew_ms_)) {
     case LeaseNews::stale:
     case LeaseNews::refused:
@@ -289,10 +294,6 @@ void World::hear(const Told& told) {
       }
       happened("lost");
       break;
-  }
-  if (told.nonce == s.worker.nonce) {
-    s.worker.acked = s.worker.nonce;
-    s.worker.nonce = draw();
   }
 }
 

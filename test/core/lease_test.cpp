@@ -215,6 +215,33 @@ TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
   EXPECT_EQ(ask(restarted).verdict, LeaseVerdict::granted) << "a new worker knows no nonce";
 }
 
+// As after a switch-over of the control database, or a clock that was ahead for a moment.
+TEST_F(Lease, ARefusalAcknowledgesNothing) {
+  LeaseNonce nonce{10, 0};
+  LeaseRequest request = acquire(1);
+  request.nonce = nonce.next;
+  const LeaseAnswer first = ask(request);
+  nonce.answered(first.verdict, 11);
+  for (const bool halts : {false, true}) {
+    request = renew(first, 0, halts ? kNow : kNow + 10'001);
+    request.nonce = nonce.next;
+    request.acked = nonce.acked;
+    fleet.halted = halts;
+    const LeaseAnswer refused = ask(request);
+    EXPECT_EQ(refused.verdict, halts ? LeaseVerdict::halted : LeaseVerdict::clock_ahead);
+    nonce.answered(refused.verdict, 12);
+    fleet.halted = false;
+    request.clock_ms = kNow;
+    request.nonce = nonce.next;
+    request.acked = nonce.acked;
+    const LeaseAnswer renewed = ask(request);
+    EXPECT_EQ(renewed.verdict, LeaseVerdict::granted);
+    EXPECT_EQ(renewed.grant, first.grant);
+    EXPECT_EQ(renewed.region, first.region);
+    nonce.answered(renewed.verdict, 13);
+  }
+}
+
 TEST_F(Lease, AControlDatabaseThatIsBehindHaltsForEverybody) {
   const LeaseAnswer first = ask(acquire(1));
   LeaseRequest knowing = renew(first);

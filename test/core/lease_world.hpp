@@ -33,6 +33,7 @@ struct Rules {
   bool commit_first = true;          // an answer is believed when the commit has been confirmed
   bool identity_checked = true;      // timeline and system identifier
   bool lease_checked = true;         // the limit is also the lease's
+  bool grant_acks = true;            // only a grant acknowledges the nonce that it answers
 };
 
 // A word whose writer may be killed: it counts the stores that are left to it, and drops the rest.
@@ -83,8 +84,7 @@ struct Slot {
 struct Worker {
   bool giving_back = false;
   LeaseRequest back{};  // the request that gives back, sent until it is answered
-  int64_t nonce = 1;
-  int64_t acked = 0;
+  LeaseNonce nonce{1, 0};
 };
 
 struct Server {
@@ -193,6 +193,7 @@ class World {
   std::vector<Asked> asked_;
   std::vector<Told> told_;
   std::unordered_set<uint64_t> ids_;
+  std::unordered_set<int64_t> recorded_;  // nonces that a committed grant has answered
   std::vector<Grant> grants_;  // all that were committed, also where the control database forgot
   // Per incarnation: the last position of each database and shard.
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;

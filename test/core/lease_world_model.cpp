@@ -118,7 +118,7 @@ void World::step_server(size_t number) {
       if (s.worker.giving_back && random_.percent(20)) {
         // The worker fails and is started again; its message is on its way.
         s.worker = Worker{};
-        s.worker.nonce = draw();
+        s.worker.nonce = {draw(), 0};
       } else if (random_.percent(20)) {
         restore_database(s);
       } else {
@@ -194,6 +194,7 @@ void World::decide_one(size_t index) {
 }
 
 void World::note_grant(const LeaseRequest& request, const LeaseAnswer& answer) {
+  if (answer.verdict == LeaseVerdict::granted) recorded_.insert(request.nonce);
   if (answer.verdict == LeaseVerdict::granted)
     grants_.push_back({answer.incarnation, answer.region, answer.floor_ms, answer.until_ms});
   if (answer.verdict != LeaseVerdict::given_back) return;
