@@ -8,12 +8,12 @@ CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),
   founded timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
-  era bigint NOT NULL,
+  term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,
   longest_ms bigint NOT NULL CHECK (longest_ms > 0),
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),
   halted boolean NOT NULL DEFAULT false,
-  heard_era bigint NOT NULL DEFAULT 0,
+  heard_term bigint NOT NULL DEFAULT 0,
   seal bigint,
   system_identifier bigint NOT NULL,
   timeline integer NOT NULL,
@@ -21,16 +21,16 @@ CREATE TABLE snowflake_fleet.fleet (
 );
 COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; to be changed by the functions only';
 COMMENT ON COLUMN snowflake_fleet.fleet.id IS 'Drawn at random; servers remember it';
-COMMENT ON COLUMN snowflake_fleet.fleet.era IS
+COMMENT ON COLUMN snowflake_fleet.fleet.term IS
   'When the fleet was made or last recovered: ms since 1970, times 2^20, and 20 random bits';
-COMMENT ON COLUMN snowflake_fleet.fleet.newest IS 'Number of the newest answer of the era';
+COMMENT ON COLUMN snowflake_fleet.fleet.newest IS 'Number of the newest answer of the term';
 COMMENT ON COLUMN snowflake_fleet.fleet.longest_ms IS
   'No grant is longer: the longest snowflake.lease and snowflake.max_lead, in ms';
 COMMENT ON COLUMN snowflake_fleet.fleet.skew_ms IS
   'How far a server''s clock may be ahead of this database''s, in ms';
 COMMENT ON COLUMN snowflake_fleet.fleet.halted IS
   'A server knew more than this database: nothing is granted before recovered()';
-COMMENT ON COLUMN snowflake_fleet.fleet.heard_era IS 'The newest era that a server has named';
+COMMENT ON COLUMN snowflake_fleet.fleet.heard_term IS 'The newest term that a server has named';
 COMMENT ON COLUMN snowflake_fleet.fleet.seal IS
   'Layout, tick and epoch, packed: that of the first server that asked, and then of all';
 COMMENT ON COLUMN snowflake_fleet.fleet.timeline IS
@@ -65,12 +65,12 @@ CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint
           OPERATOR(pg_catalog.+) 1 $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS '1 to 2^48, from a cryptographic source';
 
-CREATE FUNCTION snowflake_fleet.era_at(now_ms bigint, salt bigint) RETURNS bigint
+CREATE FUNCTION snowflake_fleet.term_at(now_ms bigint, salt bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT (now_ms OPERATOR(pg_catalog.<<) 20)
                OPERATOR(pg_catalog.|) (salt OPERATOR(pg_catalog.&) 1048575) $$;
-COMMENT ON FUNCTION snowflake_fleet.era_at(bigint, bigint) IS
-  'The era that begins at a time: eras are in the order of the recoveries that begin them';
+COMMENT ON FUNCTION snowflake_fleet.term_at(bigint, bigint) IS
+  'The term that begins at a time: terms are in the order of the recoveries that begin them';
 
 -- Timeline from the WAL, not from the control file: that has the old one for a while after a
 -- promotion.
@@ -118,9 +118,9 @@ BEGIN
                       '(less than a third of the lease).', lease, max_lead, max_skew),
       HINT = 'Give the longest that any server of the fleet will use.';
   END IF;
-  INSERT INTO snowflake_fleet.fleet (id, era, longest_ms, skew_ms, system_identifier, timeline, database)
+  INSERT INTO snowflake_fleet.fleet (id, term, longest_ms, skew_ms, system_identifier, timeline, database)
   SELECT snowflake_fleet.random_number(),
-         snowflake_fleet.era_at(snowflake_fleet.to_ms(clock_timestamp()), snowflake_fleet.random_number()),
+         snowflake_fleet.term_at(snowflake_fleet.to_ms(clock_timestamp()), snowflake_fleet.random_number()),
          lease_ms + lead_ms, skew_ms, w.system_identifier, w.timeline, w.database
     FROM snowflake_fleet.whereabouts() AS w
   ON CONFLICT (one) DO NOTHING

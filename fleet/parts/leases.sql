@@ -36,12 +36,12 @@ $$;
 
 -- struct LeaseRequest, struct LeaseAnswer
 CREATE TYPE snowflake_fleet.request AS (
-  call text, server text, incarnation bigint, era bigint, newest bigint, nonce bigint, acked bigint,
+  call text, server text, incarnation bigint, term bigint, newest bigint, nonce bigint, acked bigint,
   clock_ms bigint, length_ms bigint, region integer, grant_number bigint, highest_ms bigint);
 COMMENT ON TYPE snowflake_fleet.request IS 'What a server asks: acquire, renew or give_back';
 
 CREATE TYPE snowflake_fleet.answer AS (
-  verdict text, fleet bigint, era bigint, number bigint, region integer, grant_number bigint,
+  status text, fleet bigint, term bigint, number bigint, region integer, grant_number bigint,
   floor_ms bigint, until_ms bigint, clock_ms bigint, detail text);
 COMMENT ON TYPE snowflake_fleet.answer IS
   'What it is told: granted, given_back, lost, full, halted or clock_ahead';
@@ -65,7 +65,7 @@ BEGIN
      SET floor_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms),
          until_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms);
   UPDATE snowflake_fleet.fleet AS f
-     SET era = greatest(snowflake_fleet.era_at(now_ms, salt), greatest(f.era, f.heard_era) + 1),
+     SET term = greatest(snowflake_fleet.term_at(now_ms, salt), greatest(f.term, f.heard_term) + 1),
          halted = false;
 END
 $$;
@@ -93,11 +93,11 @@ DECLARE
   anew boolean := false;
 BEGIN
   UPDATE snowflake_fleet.fleet AS f
-     SET heard_era = greatest(f.heard_era, request.era),
-         halted = f.halted OR request.era > f.era OR (request.era = f.era AND request.newest > f.newest)
+     SET heard_term = greatest(f.heard_term, request.term),
+         halted = f.halted OR request.term > f.term OR (request.term = f.term AND request.newest > f.newest)
   RETURNING f.* INTO STRICT fleet;
   answer.fleet := fleet.id;
-  answer.era := fleet.era;
+  answer.term := fleet.term;
   answer.number := 0;
   answer.region := -1;
   answer.grant_number := 0;
@@ -105,18 +105,18 @@ BEGIN
   answer.until_ms := 0;
   answer.clock_ms := now_ms;
   IF fleet.halted THEN
-    answer.verdict := 'halted';
+    answer.status := 'halted';
     RETURN answer;
   END IF;
-  IF NOT (request.era <> 0 AND request.era < fleet.era) AND
+  IF NOT (request.term <> 0 AND request.term < fleet.term) AND
      request.call <> 'give_back' AND request.clock_ms - now_ms > fleet.skew_ms THEN
-    answer.verdict := 'clock_ahead';
+    answer.status := 'clock_ahead';
     RETURN answer;
   END IF;
 
   UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest INTO answer.number;
-  answer.verdict := 'lost';
-  IF request.era <> 0 AND request.era < fleet.era THEN
+  answer.status := 'lost';
+  IF request.term <> 0 AND request.term < fleet.term THEN
     RETURN answer;
   END IF;
 
@@ -133,7 +133,7 @@ BEGIN
     UPDATE snowflake_fleet.region AS r
        SET floor_ms = held.floor_ms, until_ms = held.floor_ms, incarnation = 0, given_back = true
      WHERE r.region = held.region;
-    answer.verdict := 'given_back';
+    answer.status := 'given_back';
     RETURN answer;
   END IF;
 
@@ -156,7 +156,7 @@ BEGIN
       END IF;
       IF NOT FOUND THEN
         SELECT min(snowflake_fleet.free_from(r)) INTO answer.until_ms FROM snowflake_fleet.region AS r;
-        answer.verdict := 'full';
+        answer.status := 'full';
         RETURN answer;
       END IF;
       held.floor_ms := greatest(held.floor_ms, held.until_ms);
@@ -179,7 +179,7 @@ BEGIN
          grant_number = held.grant_number, nonce = held.nonce, server = held.server,
          given_back = held.given_back, since = held.since
    WHERE r.region = held.region;
-  answer.verdict := 'granted';
+  answer.status := 'granted';
   answer.region := held.region;
   answer.grant_number := held.grant_number;
   answer.floor_ms := held.floor_ms;
@@ -218,7 +218,7 @@ DECLARE
   arrived bigint := snowflake_fleet.to_ms(clock_timestamp());
   now_ms bigint;
 BEGIN
-  IF request.incarnation IS NULL OR request.era IS NULL OR request.newest IS NULL OR
+  IF request.incarnation IS NULL OR request.term IS NULL OR request.newest IS NULL OR
      request.nonce IS NULL OR request.acked IS NULL OR request.clock_ms IS NULL OR
      request.length_ms IS NULL OR request.region IS NULL OR request.grant_number IS NULL OR
      request.highest_ms IS NULL OR fleet IS NULL OR seal IS NULL THEN
@@ -226,7 +226,7 @@ BEGIN
       MESSAGE = format('no argument of %s() may be null', request.call),
       HINT = 'These functions are for the servers'' own use.';
   END IF;
-  IF request.incarnation < 1 OR request.era < 0 OR request.newest < 0 OR request.nonce < 0 OR
+  IF request.incarnation < 1 OR request.term < 0 OR request.newest < 0 OR request.nonce < 0 OR
      request.acked < 0 OR request.clock_ms NOT BETWEEN 0 AND 8796093022207 OR
      request.highest_ms NOT BETWEEN 0 AND 8796093022207 OR
      request.length_ms NOT BETWEEN 0 AND 8796093022207 THEN
@@ -241,10 +241,10 @@ BEGIN
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
 
   -- recovered() goes beyond it; and what that has drawn is never out of range.
-  IF request.era > greatest(own.era, 9223372036854775000) THEN
+  IF request.term > greatest(own.term, 9223372036854775000) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('an argument of %s() is out of range', request.call),
-      DETAIL = format('Era %s is beyond every era that a recovery could begin.', request.era),
+      DETAIL = format('Term %s is beyond every term that a recovery could begin.', request.term),
       HINT = 'These functions are for the servers'' own use.';
   END IF;
   IF fleet <> 0 AND fleet <> own.id THEN
@@ -277,9 +277,9 @@ BEGIN
      (own.system_identifier, own.timeline, own.database) THEN
     -- What shows that something was lost is kept: nothing_lost() looks at it.
     UPDATE snowflake_fleet.fleet AS f
-       SET heard_era = greatest(f.heard_era, request.era),
-           halted = f.halted OR request.era > f.era OR (request.era = f.era AND request.newest > f.newest);
-    answer.verdict := 'halted';
+       SET heard_term = greatest(f.heard_term, request.term),
+           halted = f.halted OR request.term > f.term OR (request.term = f.term AND request.newest > f.newest);
+    answer.status := 'halted';
     answer.fleet := own.id;
     answer.clock_ms := now_ms;
     answer.detail := format('It was recovered, promoted or copied: timeline %s of system %s, database %s, '
@@ -291,19 +291,19 @@ BEGIN
   answer := snowflake_fleet.decide(request, now_ms);
   UPDATE snowflake_fleet.region AS r
      SET heard = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived
-   WHERE answer.verdict = 'granted' AND r.region = answer.region;
-  answer.detail := CASE answer.verdict
+   WHERE answer.status = 'granted' AND r.region = answer.region;
+  answer.detail := CASE answer.status
     WHEN 'full' THEN format('Regions: %s.', coalesce(snowflake_fleet.holders(), 'none'))
     WHEN 'halted' THEN 'A server knows of newer grants: the control database is an older copy of itself.'
     WHEN 'clock_ahead' THEN format('The server''s clock is %s ms ahead of the control database''s.',
                                    request.clock_ms - now_ms)
-    WHEN 'lost' THEN CASE WHEN request.era <> 0 AND request.era < own.era
+    WHEN 'lost' THEN CASE WHEN request.term <> 0 AND request.term < own.term
                           THEN 'The control database was recovered.'
                           ELSE 'The lease was ended, or renewed by a copy of this server''s memory.' END
     END;
-  IF answer.verdict NOT IN ('granted', 'full') OR request.call = 'acquire' THEN
+  IF answer.status NOT IN ('granted', 'full') OR request.call = 'acquire' THEN
     RAISE LOG 'snowflake_fleet: % of server % (incarnation %): %, region %, until %',
-      request.call, quote_ident(request.server), request.incarnation, answer.verdict,
+      request.call, quote_ident(request.server), request.incarnation, answer.status,
       greatest(answer.region, request.region), snowflake_fleet.from_ms(answer.until_ms);
   END IF;
   RETURN answer;
@@ -349,7 +349,7 @@ COMMENT ON FUNCTION snowflake_fleet.adopt_layout(bigint) IS
 
 -- For the servers. SECURITY DEFINER, because nobody but these functions writes the tables.
 
-CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, era bigint, newest bigint,
+CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, term bigint, newest bigint,
                                         nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
                                         seal bigint)
   RETURNS snowflake_fleet.answer
@@ -357,14 +357,14 @@ CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, era bi
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  RETURN snowflake_fleet.ask(ROW('acquire', NULL, incarnation, era, newest, nonce, acked, clock_ms,
+  RETURN snowflake_fleet.ask(ROW('acquire', NULL, incarnation, term, newest, nonce, acked, clock_ms,
                                  length_ms, -1, 0, 0)::snowflake_fleet.request, fleet, seal);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.acquire(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
   'For a server''s worker: a free region, or the one that the incarnation has';
 
-CREATE FUNCTION snowflake_fleet.renew(fleet bigint, incarnation bigint, era bigint, newest bigint,
+CREATE FUNCTION snowflake_fleet.renew(fleet bigint, incarnation bigint, term bigint, newest bigint,
                                       nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
                                       seal bigint, region integer)
   RETURNS snowflake_fleet.answer
@@ -372,14 +372,14 @@ CREATE FUNCTION snowflake_fleet.renew(fleet bigint, incarnation bigint, era bigi
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  RETURN snowflake_fleet.ask(ROW('renew', NULL, incarnation, era, newest, nonce, acked, clock_ms,
+  RETURN snowflake_fleet.ask(ROW('renew', NULL, incarnation, term, newest, nonce, acked, clock_ms,
                                  length_ms, region, 0, 0)::snowflake_fleet.request, fleet, seal);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.renew(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer) IS
   'For a server''s worker: more time for the region that the incarnation has';
 
-CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, era bigint, newest bigint,
+CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, term bigint, newest bigint,
                                           seal bigint, region integer, grant_number bigint,
                                           highest_ms bigint)
   RETURNS snowflake_fleet.answer
@@ -387,7 +387,7 @@ CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, era 
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  RETURN snowflake_fleet.ask(ROW('give_back', NULL, incarnation, era, newest, 0, 0, 0, 0, region,
+  RETURN snowflake_fleet.ask(ROW('give_back', NULL, incarnation, term, newest, 0, 0, 0, 0, region,
                                  grant_number, highest_ms)::snowflake_fleet.request, fleet, seal);
 END
 $$;

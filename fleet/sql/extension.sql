@@ -52,7 +52,7 @@ SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '100 ms', max_s
 SELECT snowflake_fleet.create_fleet();
 \echo SQLSTATE :SQLSTATE
 SELECT longest_ms, skew_ms, halted, seal, timeline,
-       abs(era / 1048576 - extract(epoch FROM now()) * 1000) < 60000 AS era FROM snowflake_fleet.fleet;
+       abs(term / 1048576 - extract(epoch FROM now()) * 1000) < 60000 AS term FROM snowflake_fleet.fleet;
 
 -- It goes as it came
 DROP EXTENSION snowflake_fleet CASCADE;

@@ -21,10 +21,10 @@ SELECT format('SELECT snowflake_fleet.give_back(%s)', string_agg(CASE WHEN i = n
 -- The ends of the ranges: an error or an answer, and never one of PostgreSQL's own
 CREATE FUNCTION planted.try(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  verdict text;
+  status text;
 BEGIN
-  EXECUTE 'SELECT verdict FROM ' || statement INTO verdict;
-  RETURN verdict;
+  EXECUTE 'SELECT status FROM ' || statement INTO status;
+  RETURN status;
 EXCEPTION WHEN OTHERS THEN
   RETURN SQLSTATE || ' ' || SQLERRM;
 END
@@ -54,9 +54,9 @@ CREATE OPERATOR planted.- (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = plant
 CREATE TEMP TABLE fleet (id bigint, halted boolean);
 CREATE TEMP TABLE region (region integer);
 CREATE TEMP TABLE server (name text);
-CREATE TYPE pg_temp.answer AS (verdict text);
+CREATE TYPE pg_temp.answer AS (status text);
 CREATE FUNCTION planted.least(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';
-SELECT verdict, region FROM snowflake_fleet.acquire(0, 1, 0, 0, 1, 0, :now, 10000, :seal);
+SELECT status, region FROM snowflake_fleet.acquire(0, 1, 0, 0, 1, 0, :now, 10000, :seal);
 RESET search_path;
 
 -- Its own view of time: an older snapshot does not see what was granted since
@@ -74,7 +74,7 @@ SELECT snowflake_fleet.acquire(0, 2, 0, 0, 1, 0, now_ms(), 10000, :seal);
 ROLLBACK;
 -- What is rolled back was not said
 BEGIN;
-SELECT verdict, region FROM snowflake_fleet.acquire(0, 2, 0, 0, 1, 0, now_ms(), 10000, :seal);
+SELECT status, region FROM snowflake_fleet.acquire(0, 2, 0, 0, 1, 0, now_ms(), 10000, :seal);
 ROLLBACK;
 RESET SESSION AUTHORIZATION;
 SELECT region, holder FROM snowflake_fleet.regions ORDER BY region;

@@ -20,23 +20,23 @@ CREATE OR REPLACE FUNCTION snowflake_fleet.require_durability() RETURNS void LAN
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT *, clock_ms BETWEEN now_ms() - 10000 AND now_ms() AS clock_ok, until_ms BETWEEN now_ms() + 5000 AND now_ms() + 10100 AS until_ok
   FROM snowflake_fleet.acquire(0, 11, 0, 0, 1, 0, now_ms(), 10100, :seal) \gset
-SELECT :'verdict' AS verdict, :fleet = :fleet AS fleet, :number AS number, :region AS region, :grant_number AS grant_number,
+SELECT :'status' AS status, :fleet = :fleet AS fleet, :number AS number, :region AS region, :grant_number AS grant_number,
        :floor_ms AS floor_ms, :'clock_ok' AS clock_ok, :'until_ok' AS until_ok;
-SELECT verdict, region, grant_number FROM snowflake_fleet.acquire(:fleet, 11, :era, 1, 2, 1, now_ms(), 10100, :seal);
-SELECT verdict, region, grant_number, until_ms > :until_ms + 40000 AS longer
-  FROM snowflake_fleet.renew(:fleet, 11, :era, 2, 3, 2, now_ms(), 60000, :seal, 0);
-SELECT verdict, until_ms > :until_ms + 40000 AS not_shorter
-  FROM snowflake_fleet.renew(:fleet, 11, :era, 3, 4, 3, now_ms() - 5000, 1000, :seal, 0);
+SELECT status, region, grant_number FROM snowflake_fleet.acquire(:fleet, 11, :term, 1, 2, 1, now_ms(), 10100, :seal);
+SELECT status, region, grant_number, until_ms > :until_ms + 40000 AS longer
+  FROM snowflake_fleet.renew(:fleet, 11, :term, 2, 3, 2, now_ms(), 60000, :seal, 0);
+SELECT status, until_ms > :until_ms + 40000 AS not_shorter
+  FROM snowflake_fleet.renew(:fleet, 11, :term, 3, 4, 3, now_ms() - 5000, 1000, :seal, 0);
 -- The second region, then none
-SELECT verdict, region FROM snowflake_fleet.acquire(0, 12, 0, 0, 1, 0, now_ms(), 10100, :seal);
+SELECT status, region FROM snowflake_fleet.acquire(0, 12, 0, 0, 1, 0, now_ms(), 10100, :seal);
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_fleet_b;
-SELECT verdict, region, until_ms > now_ms() AS later,
+SELECT status, region, until_ms > now_ms() AS later,
        regexp_replace(detail, '20[0-9-]+ [0-9:+]+', 'TIME', 'g') AS detail
   FROM snowflake_fleet.acquire(0, 21, 0, 0, 1, 0, now_ms(), 10100, :seal);
 -- One server for another's incarnation
-SELECT verdict, detail FROM snowflake_fleet.renew(:fleet, 11, :era, 3, 4, 3, now_ms(), 10100, :seal, 0);
-SELECT verdict FROM snowflake_fleet.give_back(:fleet, 11, :era, 3, :seal, 0, 2, now_ms());
+SELECT status, detail FROM snowflake_fleet.renew(:fleet, 11, :term, 3, 4, 3, now_ms(), 10100, :seal, 0);
+SELECT status FROM snowflake_fleet.give_back(:fleet, 11, :term, 3, :seal, 0, 2, now_ms());
 RESET SESSION AUTHORIZATION;
 
 -- What the operator sees
@@ -49,12 +49,12 @@ RESET ROLE;
 
 -- Given back: only the present grant, at the highest limit, within the lease
 SET SESSION AUTHORIZATION regress_fleet_a;
-SELECT verdict FROM snowflake_fleet.give_back(:fleet, 11, :era, 3, :seal, 0, 1, now_ms());
+SELECT status FROM snowflake_fleet.give_back(:fleet, 11, :term, 3, :seal, 0, 1, now_ms());
 SELECT now_ms() AS highest \gset
-SELECT verdict FROM snowflake_fleet.give_back(:fleet, 11, :era, 3, :seal, 0, 2, :highest);
-SELECT verdict FROM snowflake_fleet.give_back(:fleet, 11, :era, 3, :seal, 0, 2, :highest);
+SELECT status FROM snowflake_fleet.give_back(:fleet, 11, :term, 3, :seal, 0, 2, :highest);
+SELECT status FROM snowflake_fleet.give_back(:fleet, 11, :term, 3, :seal, 0, 2, :highest);
 -- The next incarnation begins there
-SELECT verdict, region, floor_ms = :highest AS floor FROM snowflake_fleet.acquire(0, 13, 0, 0, 1, 0, now_ms() + 5, 10100, :seal);
+SELECT status, region, floor_ms = :highest AS floor FROM snowflake_fleet.acquire(0, 13, 0, 0, 1, 0, now_ms() + 5, 10100, :seal);
 RESET SESSION AUTHORIZATION;
 
 -- Evicted: not renewed, and not free before its time
@@ -67,7 +67,7 @@ SELECT snowflake_fleet.evict(99);
 \echo SQLSTATE :SQLSTATE
 SELECT region, holder, until > clock_timestamp() AS until, free FROM snowflake_fleet.regions ORDER BY region;
 SET SESSION AUTHORIZATION regress_fleet_a;
-SELECT verdict, detail FROM snowflake_fleet.renew(:fleet, 13, :era, 0, 4, 1, now_ms(), 10100, :seal, 0);
+SELECT status, detail FROM snowflake_fleet.renew(:fleet, 13, :term, 0, 4, 1, now_ms(), 10100, :seal, 0);
 RESET SESSION AUTHORIZATION;
 SELECT snowflake_fleet.retire('regress_fleet_a');
 SELECT region, holder FROM snowflake_fleet.regions ORDER BY region;
@@ -80,7 +80,7 @@ SELECT snowflake_fleet.acquire(4712, 31, 0, 0, 1, 0, now_ms(), 10100, :seal);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.acquire(4711, 31, 0, 0, 1, 0, now_ms(), 10100, :seal + 4);
 \echo SQLSTATE :SQLSTATE
-SELECT verdict, number, region, detail ~ '^The server''s clock is (1[0-9]{4}|20000) ms ahead' AS detail
+SELECT status, number, region, detail ~ '^The server''s clock is (1[0-9]{4}|20000) ms ahead' AS detail
   FROM snowflake_fleet.acquire(4711, 31, 0, 0, 1, 0, now_ms() + 20000, 10100, :seal);
 RESET SESSION AUTHORIZATION;
 
@@ -104,20 +104,20 @@ $$;
 SELECT snowflake_fleet.recovered(clock_timestamp()) - clock_timestamp() BETWEEN '1 hour 1 min 9 s' AND '1 hour 1 min 10 s' AS resumes;
 SELECT region, holder, until - clock_timestamp() > '1 hour' AS until, free FROM snowflake_fleet.regions ORDER BY region;
 SET SESSION AUTHORIZATION regress_fleet_a;
-SELECT verdict, era > :era AS new_era, detail
-  FROM snowflake_fleet.renew(4711, 13, :era, 3, 4, 1, now_ms(), 10100, :seal, 0);
+SELECT status, term > :term AS new_term, detail
+  FROM snowflake_fleet.renew(4711, 13, :term, 3, 4, 1, now_ms(), 10100, :seal, 0);
 -- A server that knows more than this database: nobody is told anything any more
-SELECT era AS new_era FROM snowflake_fleet.acquire(4711, 41, 0, 0, 1, 0, now_ms(), 10100, :seal) \gset
-SELECT verdict, detail FROM snowflake_fleet.renew(4711, 13, :new_era, 999, 4, 1, now_ms(), 10100, :seal, 0);
-SELECT verdict FROM snowflake_fleet.acquire(4711, 42, 0, 0, 1, 0, now_ms(), 10100, :seal);
-SELECT verdict FROM snowflake_fleet.give_back(4711, 13, :new_era, 1, :seal, 0, 2, now_ms());
+SELECT term AS new_term FROM snowflake_fleet.acquire(4711, 41, 0, 0, 1, 0, now_ms(), 10100, :seal) \gset
+SELECT status, detail FROM snowflake_fleet.renew(4711, 13, :new_term, 999, 4, 1, now_ms(), 10100, :seal, 0);
+SELECT status FROM snowflake_fleet.acquire(4711, 42, 0, 0, 1, 0, now_ms(), 10100, :seal);
+SELECT status FROM snowflake_fleet.give_back(4711, 13, :new_term, 1, :seal, 0, 2, now_ms());
 RESET SESSION AUTHORIZATION;
 SELECT snowflake_fleet.nothing_lost();
 \echo SQLSTATE :SQLSTATE
 SELECT halted FROM snowflake_fleet.fleet;
 SELECT snowflake_fleet.recovered(clock_timestamp()) > clock_timestamp() AS resumes;
 SET SESSION AUTHORIZATION regress_fleet_a;
-SELECT verdict FROM snowflake_fleet.renew(4711, 13, :new_era, 999, 4, 1, now_ms(), 10100, :seal, 0);
+SELECT status FROM snowflake_fleet.renew(4711, 13, :new_term, 999, 4, 1, now_ms(), 10100, :seal, 0);
 RESET SESSION AUTHORIZATION;
 SELECT halted FROM snowflake_fleet.fleet;
 

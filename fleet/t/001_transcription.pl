@@ -44,8 +44,8 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	    told := '';
 	    IF w[1] = 'reset' THEN
 	      DELETE FROM snowflake_fleet.region;
-	      UPDATE snowflake_fleet.fleet SET era = w[2]::bigint, newest = w[3]::bigint, longest_ms = w[4]::bigint,
-	             skew_ms = w[5]::bigint, halted = false, heard_era = 0;
+	      UPDATE snowflake_fleet.fleet SET term = w[2]::bigint, newest = w[3]::bigint, longest_ms = w[4]::bigint,
+	             skew_ms = w[5]::bigint, halted = false, heard_term = 0;
 	      INSERT INTO snowflake_fleet.region (region) SELECT generate_series(0, w[6]::int - 1);
 	      CONTINUE;
 	    ELSIF w[1] = 'recovered' THEN
@@ -56,10 +56,10 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	      answer := snowflake_fleet.decide(ROW(w[2], w[3], w[4]::bigint, w[5]::bigint, w[6]::bigint, w[7]::bigint,
 	        w[8]::bigint, w[9]::bigint, w[10]::bigint, w[11]::int, w[12]::bigint, w[13]::bigint)::snowflake_fleet.request,
 	        w[14]::bigint);
-	      told := format('%s,%s,%s,%s,%s,%s,%s,%s', answer.verdict, answer.era, answer.number, answer.region,
+	      told := format('%s,%s,%s,%s,%s,%s,%s,%s', answer.status, answer.term, answer.number, answer.region,
 	        answer.grant_number, answer.floor_ms, answer.until_ms, answer.clock_ms);
 	    END IF;
-	    SELECT format('%s,%s,%s,%s', halted::int, era, newest, heard_era) INTO state FROM snowflake_fleet.fleet;
+	    SELECT format('%s,%s,%s,%s', halted::int, term, newest, heard_term) INTO state FROM snowflake_fleet.fleet;
 	    SELECT state || string_agg(format(';%s,%s,%s,%s,%s,%s,%s', floor_ms, until_ms, incarnation, grant_number,
 	             nonce, coalesce(server, '-1'), given_back::int), '' ORDER BY region)
 	      INTO state FROM snowflake_fleet.region;

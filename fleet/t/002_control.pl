@@ -28,7 +28,7 @@ my $objects = <<~'SQL';
 is($control->safe_psql('plain', $objects), $control->safe_psql('postgres', $objects), 'the same objects');
 is($control->safe_psql('plain', "SELECT snowflake_fleet.enroll('gamma')", extra_params => [ '-U', 'operator' ]), '',
 	'enroll() by that role');
-is($control->ask(call => 'acquire', server => 'gamma', incarnation => 5, database => 'plain')->{verdict}, 'granted',
+is($control->ask(call => 'acquire', server => 'gamma', incarnation => 5, database => 'plain')->{status}, 'granted',
 	'and the server is served');
 command_fails_like([ 'psql', '-Xq', '-d', $control->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	qr/schema "snowflake_fleet" already exists/, 'a second time it stops');
@@ -37,7 +37,7 @@ command_fails_like([ 'psql', '-Xq', '-d', $control->connstr('plain'), '-f', "$Fi
 my @asked = map { $control->question(call => 'acquire', incarnation => $_) } 100 .. 139;
 my @clients = map {
 	my ($server, @questions) = ($_ % 2 ? 'alpha' : 'beta', @asked[ $_ * 5 .. $_ * 5 + 4 ]);
-	my $sql = join '', map { "SELECT verdict, region FROM $_;\n" } @questions;
+	my $sql = join '', map { "SELECT status, region FROM $_;\n" } @questions;
 	my $client = { in => $sql, out => '', err => '' };
 	$client->{run} = IPC::Run::start([ 'psql', '-XAtq', '-U', $server, '-d', $control->connstr('postgres') ],
 		'<', \$client->{in}, '>', \$client->{out}, '2>', \$client->{err});
@@ -55,7 +55,7 @@ like($full->{detail}, qr/^Regions: \d+ held by (alpha|beta) until 20\d\d-\d\d-\d
 $control->safe_psql('postgres', 'UPDATE snowflake_fleet.region SET until_ms = 5, floor_ms = 5, incarnation = 0');
 my $holder = $control->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
-my %waiting = (ask => 'SELECT verdict, region, clock_ms FROM '
+my %waiting = (ask => 'SELECT status, region, clock_ms FROM '
 	  . $control->question(call => 'acquire', incarnation => 1000), out => '', err => '');
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'alpha', '-d', $control->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
@@ -100,17 +100,17 @@ foreach my $database ('restored', 'copy')
 {
 	$control->safe_psql($database, 'GRANT USAGE ON SCHEMA snowflake_fleet TO alpha');
 	my $told = $control->ask(call => 'acquire', server => 'alpha', incarnation => 2000, database => $database);
-	is($told->{verdict}, 'halted', "$database: nothing is granted");
+	is($told->{status}, 'halted', "$database: nothing is granted");
 	like($told->{detail}, qr/recovered, promoted or copied/, "$database: and why");
 	$control->safe_psql($database, 'SELECT snowflake_fleet.recovered(clock_timestamp())');
 	$told = $control->ask(call => 'renew', server => 'alpha', incarnation => 1000, database => $database,
-		era => $knows->{era}, newest => $knows->{number}, region => 7);
-	is($told->{verdict}, 'lost', "$database, recovered: incarnations have ended");
-	cmp_ok($told->{era}, '>', $knows->{era}, "$database: a new era");
+		term => $knows->{term}, newest => $knows->{number}, region => 7);
+	is($told->{status}, 'lost', "$database, recovered: incarnations have ended");
+	cmp_ok($told->{term}, '>', $knows->{term}, "$database: a new term");
 	# The original hears of it, and stops.
 }
-my $told = $control->ask(call => 'renew', server => 'alpha', incarnation => 1000, era => $knows->{era},
+my $told = $control->ask(call => 'renew', server => 'alpha', incarnation => 1000, term => $knows->{term},
 	newest => $knows->{number}, region => 7, acked => 1);
-is($told->{verdict}, 'granted', 'the original goes on');
+is($told->{status}, 'granted', 'the original goes on');
 
 done_testing();

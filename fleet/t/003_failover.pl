@@ -47,9 +47,9 @@ $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
   or die 'no synchronous standby';
 my $first = $primary->ask(call => 'acquire', server => 'alpha', incarnation => 1);
-is($first->{verdict}, 'granted', 'with the standby there');
+is($first->{status}, 'granted', 'with the standby there');
 $standby->stop;
-my %waiting = (ask => 'SELECT verdict FROM ' . $primary->question(call => 'acquire', incarnation => 2), out => '', err => '');
+my %waiting = (ask => 'SELECT status FROM ' . $primary->question(call => 'acquire', incarnation => 2), out => '', err => '');
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'beta', '-d', $primary->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
 ok($primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
@@ -63,16 +63,16 @@ like($waiting{out}, qr/granted/, 'until it is back');
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;
-my %known = (server => 'alpha', incarnation => 1, era => $first->{era}, newest => $first->{number}, region => $first->{region}, acked => 1);
+my %known = (server => 'alpha', incarnation => 1, term => $first->{term}, newest => $first->{number}, region => $first->{region}, acked => 1);
 foreach my $call ('renew', 'acquire', 'give_back')
 {
 	$told = $standby->ask(call => $call, %known, highest => 5, grant => 1);
-	is($told->{verdict}, 'halted', "after a promotion, no $call");
+	is($told->{status}, 'halted', "after a promotion, no $call");
 	like($told->{detail}, qr/timeline 2 of .*was timeline 1/, 'and why') if $call eq 'renew';
 }
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.nothing_lost()');
 $told = $standby->ask(call => 'renew', %known);
-is($told->{verdict}, 'granted', 'nothing_lost(): leases go on');
+is($told->{status}, 'granted', 'nothing_lost(): leases go on');
 is($told->{grant_number}, $first->{grant_number}, 'the same one');
 
 # Recovered to an earlier time: what was granted since is forgotten, and granted to nobody else.
@@ -81,7 +81,7 @@ $standby->reload;
 my $base = $standby->backup('base');
 $standby->safe_psql('postgres', 'SELECT pg_create_restore_point($$before$$)');
 my $forgotten = $standby->ask(call => 'acquire', server => 'beta', incarnation => 3, length => 600_000);
-is($forgotten->{verdict}, 'granted', 'a grant');
+is($forgotten->{status}, 'granted', 'a grant');
 $standby->safe_psql('postgres', 'SELECT pg_switch_wal()');
 $standby->stop;
 my $recovered = Snowflake::Control->new('recovered');
@@ -96,19 +96,19 @@ $recovered->start;
 $recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no end of recovery';
 is($recovered->safe_psql('postgres', "SELECT count(*) FROM snowflake_fleet.region WHERE incarnation = 3"), '0', 'is forgotten');
 $told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 4);
-is($told->{verdict}, 'halted', 'nothing is granted before recovered()');
-$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, era => $forgotten->{era},
+is($told->{status}, 'halted', 'nothing is granted before recovered()');
+$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, term => $forgotten->{term},
 	newest => $forgotten->{number}, region => $forgotten->{region}, acked => 1);
-is($told->{verdict}, 'halted', 'nor renewed');
+is($told->{status}, 'halted', 'nor renewed');
 like(($recovered->psql('postgres', 'SELECT snowflake_fleet.nothing_lost()'))[2], qr/something was lost/,
 	'and nothing_lost() is refused: a server has named what is lost');
 my $resumes = $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.to_ms(snowflake_fleet.recovered(clock_timestamp()))');
 cmp_ok($resumes, '>=', $forgotten->{until_ms}, 'and then nothing that the forgotten grant has');
 is($recovered->safe_psql('postgres', "SELECT min(floor_ms) FROM snowflake_fleet.region"), $resumes, 'in no region');
-$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, era => $forgotten->{era},
+$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, term => $forgotten->{term},
 	newest => $forgotten->{number}, region => $forgotten->{region}, acked => 1);
-is($told->{verdict}, 'lost', 'its holder is told');
-cmp_ok($told->{era}, '>', $forgotten->{era}, 'of a new era');
+is($told->{status}, 'lost', 'its holder is told');
+cmp_ok($told->{term}, '>', $forgotten->{term}, 'of a new term');
 
 # Files put back in place have no new timeline: a server that knows more finds out, and then for all.
 $recovered->stop;
@@ -116,29 +116,29 @@ my $copy = $recovered->basedir . '/older';
 system_or_bail('cp', '-a', $recovered->data_dir, $copy);
 $recovered->start;
 my $later = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5);
-is($later->{verdict}, 'full', 'all regions begin in an hour');
+is($later->{status}, 'full', 'all regions begin in an hour');
 $later = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5);
 $recovered->stop;
 system_or_bail('rm', '-rf', $recovered->data_dir);
 system_or_bail('mv', $copy, $recovered->data_dir);
 $recovered->start;
-$told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5, era => $later->{era}, newest => $later->{number});
-is($told->{verdict}, 'halted', 'older files: found out by a server that knows more');
+$told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5, term => $later->{term}, newest => $later->{number});
+is($told->{status}, 'halted', 'older files: found out by a server that knows more');
 $told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 6);
-is($told->{verdict}, 'halted', 'and then refused to everybody');
+is($told->{status}, 'halted', 'and then refused to everybody');
 like(($recovered->psql('postgres', 'SELECT snowflake_fleet.nothing_lost()'))[2], qr/something was lost/, 'nothing_lost() is not believed');
 $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.recovered(clock_timestamp())');
 $told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 6);
-is($told->{verdict}, 'full', 'until recovered() again');
+is($told->{status}, 'full', 'until recovered() again');
 
-# A server that makes an era up stops the fleet, and no longer than until recovered().
-$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 7, era => '9223372036854775000');
-is($told->{verdict}, 'halted', 'an era that never was');
+# A server that makes a term up stops the fleet, and no longer than until recovered().
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 7, term => '9223372036854775000');
+is($told->{status}, 'halted', 'a term that never was');
 $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.recovered(clock_timestamp())');
-my $era = $recovered->safe_psql('postgres', 'SELECT era FROM snowflake_fleet.fleet');
-$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 8, era => $era);
-is($told->{verdict}, 'full', 'the era after it is served');
-$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 9, era => '9223372036854775807');
+my $term = $recovered->safe_psql('postgres', 'SELECT term FROM snowflake_fleet.fleet');
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 8, term => $term);
+is($told->{status}, 'full', 'the term after it is served');
+$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 9, term => '9223372036854775807');
 like($told->{error}, qr/ERROR:  22023: an argument of acquire\(\) is out of range/, 'and none beyond');
 
 done_testing();

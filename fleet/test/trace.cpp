@@ -21,7 +21,7 @@ bool percent(int64_t chance) {
 }
 
 constexpr const char* kCalls[] = {"acquire", "renew", "give_back"};
-constexpr const char* kVerdicts[] = {"granted", "given_back", "lost",
+constexpr const char* kStatuses[] = {"granted", "given_back", "lost",
                                      "full",    "halted",     "clock_ahead"};
 constexpr int64_t kStart = 1'900'000'000'000;
 
@@ -31,11 +31,12 @@ std::vector<LeaseRequest> asked;
 int64_t now;
 
 void reset() {
-  fleet = {era_at(kStart, below(1 << 20)), below(3), 1 + below(60'000), 1 + below(5'000), false, 0};
+  fleet = {
+      term_at(kStart, below(1 << 20)), below(3), 1 + below(60'000), 1 + below(5'000), false, 0};
   regions.assign(static_cast<size_t>(1 + below(4)), LeasedRegion{0, 0, 0, 0, 0, -1, false});
   asked.clear();
   now = kStart + below(1000);
-  std::printf("reset\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%zu\n", fleet.era,
+  std::printf("reset\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%zu\n", fleet.term,
               fleet.newest, fleet.longest_ms, fleet.skew_ms, regions.size());
 }
 
@@ -61,7 +62,7 @@ LeaseRequest random_request() {
   if (percent(20)) request.acked = below(5);
   if (percent(50)) request.nonce = 1 + below(5);
   if (percent(10)) request.highest_ms = kStart + below(70'000);
-  request.era = percent(70) ? fleet.era : percent(80) ? 0 : fleet.era + below(3) - 1;
+  request.term = percent(70) ? fleet.term : percent(80) ? 0 : fleet.term + below(3) - 1;
   request.newest = below(1000) < 995 ? below(fleet.newest + 1) : fleet.newest + 1;
   request.clock_ms = now + (percent(80) ? below(500) - 250 : below(20'000) - 10'000);
   request.length_ms = below(70'000);
@@ -70,8 +71,8 @@ LeaseRequest random_request() {
 }
 
 void print_state() {
-  std::printf("\t%d,%" PRId64 ",%" PRId64 ",%" PRId64, fleet.halted, fleet.era, fleet.newest,
-              fleet.heard_era);
+  std::printf("\t%d,%" PRId64 ",%" PRId64 ",%" PRId64, fleet.halted, fleet.term, fleet.newest,
+              fleet.heard_term);
   for (const LeasedRegion& r : regions)
     std::printf(";%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d", r.floor_ms,
                 r.until_ms, r.incarnation, r.grant, r.nonce, r.server, r.given_back);
@@ -97,10 +98,10 @@ void step() {
   const LeaseAnswer a = decide(fleet, regions, q, now);
   std::printf("ask\t%s\t%d\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64
               "\t%" PRId64 "\t%" PRId64 "\t%d\t%" PRId64 "\t%" PRId64 "\t%" PRId64,
-              kCalls[static_cast<int>(q.call)], q.server, q.incarnation, q.era, q.newest, q.nonce,
+              kCalls[static_cast<int>(q.call)], q.server, q.incarnation, q.term, q.newest, q.nonce,
               q.acked, q.clock_ms, q.length_ms, q.region, q.grant, q.highest_ms, now);
   std::printf("\t%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
-              kVerdicts[static_cast<int>(a.verdict)], a.era, a.number, a.region, a.grant,
+              kStatuses[static_cast<int>(a.status)], a.term, a.number, a.region, a.grant,
               a.floor_ms, a.until_ms, a.clock_ms);
   print_state();
 }

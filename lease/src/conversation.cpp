@@ -9,7 +9,7 @@ namespace snowflake::lease {
 namespace {
 
 #define COLUMNS \
-  "verdict, fleet, era, number, region, grant_number, floor_ms, until_ms, clock_ms, detail"
+  "status, fleet, term, number, region, grant_number, floor_ms, until_ms, clock_ms, detail"
 
 constexpr const char* kQueries[] = {
     "SELECT " COLUMNS " FROM snowflake_fleet.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -17,7 +17,7 @@ constexpr const char* kQueries[] = {
     "SELECT " COLUMNS " FROM snowflake_fleet.give_back($1, $2, $3, $4, $5, $6::int, $7, $8)",
 };
 
-constexpr const char* kVerdicts[] = {"granted", "given_back", "lost",
+constexpr const char* kStatuses[] = {"granted", "given_back", "lost",
                                      "full",    "halted",     "clock_ahead"};
 
 constexpr int kMostParameters = 10;
@@ -38,7 +38,7 @@ void add_all(const pg::LeasePort& port, const LeaseRequest& request, Parameters*
   parameters->count = 0;
   parameters->add(port.fleet());
   parameters->add(request.incarnation);
-  parameters->add(request.era);
+  parameters->add(request.term);
   parameters->add(request.newest);
   if (request.call == LeaseCall::give_back) {
     parameters->add(port.seal);
@@ -59,10 +59,10 @@ int64_t number(const Exchange& exchange, int column) {
   return strtoll(exchange.column[column], nullptr, 10);
 }
 
-bool read_verdict(const char* text, LeaseVerdict* verdict) {
-  for (size_t i = 0; i < sizeof(kVerdicts) / sizeof(kVerdicts[0]); ++i) {
-    if (strcmp(text, kVerdicts[i]) != 0) continue;
-    *verdict = static_cast<LeaseVerdict>(i);
+bool read_status(const char* text, AnswerStatus* status) {
+  for (size_t i = 0; i < sizeof(kStatuses) / sizeof(kStatuses[0]); ++i) {
+    if (strcmp(text, kStatuses[i]) != 0) continue;
+    *status = static_cast<AnswerStatus>(i);
     return true;
   }
   return false;
@@ -92,7 +92,7 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
     return;
   }
   LeaseAnswer& answer = reply->answer;
-  if (!read_verdict(exchange.column[0], &answer.verdict)) {
+  if (!read_status(exchange.column[0], &answer.status)) {
     snprintf(reply->said, sizeof(reply->said), "the control database answered \"%.100s\"",
              exchange.column[0]);
     make_ascii(reply->said);
@@ -101,7 +101,7 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   answer.call = request.call;
   answer.incarnation = request.incarnation;
   reply->fleet = number(exchange, 1);
-  answer.era = number(exchange, 2);
+  answer.term = number(exchange, 2);
   answer.number = number(exchange, 3);
   answer.region = static_cast<int32_t>(number(exchange, 4));
   answer.grant = number(exchange, 5);

@@ -97,7 +97,7 @@ LeaseRequest next_request() {
   LeaseRequest request{};
   request.call = mine.region == kNoRegion ? LeaseCall::acquire : LeaseCall::renew;
   request.incarnation = mine.incarnation;
-  request.era = mine.era;
+  request.term = mine.term;
   request.newest = mine.newest;
   request.nonce = state.nonce.next;
   request.acked = state.nonce.acked;
@@ -126,7 +126,7 @@ void hear(const Reply& reply) {
   const LeaseView mine = port->view();
   char text[512];
   compare_clocks(reply);
-  state.nonce.answered(answer.verdict, draw());
+  state.nonce.answered(answer.status, draw());
   switch (read_answer(mine, false, answer, reply.sent_ms, reply.received_ms, port->skew_ms)) {
     case LeaseNews::taken:
       port->take(answer, reply.fleet);
@@ -143,13 +143,13 @@ void hear(const Reply& reply) {
       say(state.unwell ? LOG : DEBUG1, text);
       break;
     case LeaseNews::lost:
-      port->begin(draw(), answer.era, answer.number);
+      port->begin(draw(), answer.term, answer.number);
       snprintf(text, sizeof(text), "lost region %d: %s", mine.region, reply.said);
       say(WARNING, text);
       due_in(0);
       return;
     case LeaseNews::full:
-      port->note(answer.era, answer.number);
+      port->note(answer.term, answer.number);
       snprintf(text, sizeof(text), "no region is free before %s. %s", time_text(answer.until_ms),
                reply.said);
       complain(text);
@@ -166,7 +166,7 @@ void hear(const Reply& reply) {
       return;
     case LeaseNews::refused:
       snprintf(text, sizeof(text), "%s: %s",
-               answer.verdict == LeaseVerdict::halted
+               answer.status == AnswerStatus::halted
                    ? "the control database waits for snowflake_fleet.recovered()"
                    : "the control database refused to lease",
                reply.said);
@@ -205,7 +205,7 @@ void give_back() {
   LeaseRequest request{};
   request.call = LeaseCall::give_back;
   request.incarnation = mine.incarnation;
-  request.era = mine.era;
+  request.term = mine.term;
   request.newest = mine.newest;
   request.region = mine.region;
   request.grant = mine.grant;
@@ -217,7 +217,7 @@ void give_back() {
     if (reply.answered) break;
     pg_usleep(200'000);
   }
-  if (reply.answered && reply.answer.verdict == LeaseVerdict::given_back)
+  if (reply.answered && reply.answer.status == AnswerStatus::given_back)
     ereport(LOG, (errmsg("snowflake: gave region %d back", mine.region)));
   else
     ereport(LOG,

@@ -22,7 +22,7 @@ $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($first) = $server->ids('SELECT snowflake.next_id(1)');
 my $held = $server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease');
 
-sub said_until { return $server->poll_query_until('postgres', "SELECT said ~ '$_[0]' FROM snowflake.lease"); }
+sub said_until { return $server->poll_query_until('postgres', "SELECT last_message ~ '$_[0]' FROM snowflake.lease"); }
 sub goes_on
 {
 	my ($after) = @_;

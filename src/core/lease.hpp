@@ -32,7 +32,7 @@ struct LeaseRequest {
   LeaseCall call;
   int32_t server;       // the login role that asks: the control database goes by its own records
   int64_t incarnation;  // one life of a postmaster, drawn at random; never 0
-  int64_t era;          // of the newest answer that the server has, 0: it has none
+  int64_t term;         // of the newest answer that the server has, 0: it has none
   int64_t newest;       // that answer's number
   int64_t nonce;        // drawn anew after each answer, and sent until it is answered
   int64_t acked;        // the nonce that was answered last, 0: this worker has had no answer yet
@@ -43,10 +43,10 @@ struct LeaseRequest {
   int64_t highest_ms;   // give_back: the highest limit, no id of it or later was issued
 };
 
-enum class LeaseVerdict : uint8_t {
+enum class AnswerStatus : uint8_t {
   granted,
   given_back,
-  lost,         // evicted, or of an earlier era: the incarnation has ended
+  lost,         // evicted, or of an earlier term: the incarnation has ended
   full,         // no region is free before `until_ms`
   halted,       // the control database is behind, until an operator says recovered()
   clock_ahead,  // the server's clock, by more than max_skew
@@ -54,10 +54,10 @@ enum class LeaseVerdict : uint8_t {
 
 struct LeaseAnswer {
   LeaseCall call;
-  LeaseVerdict verdict;
+  AnswerStatus status;
   int64_t incarnation;
-  int64_t era;
-  int64_t number;  // of the answer: rises within an era; 0 where nothing was decided
+  int64_t term;
+  int64_t number;  // of the answer: rises within a term; 0 where nothing was decided
   int32_t region;
   int64_t grant;  // number of the answer that granted the region
   int64_t floor_ms;

@@ -26,32 +26,32 @@ struct LeasedRegion {
 };
 
 struct FleetState {
-  int64_t era;         // when the fleet was made or last recovered, see era_at()
+  int64_t term;        // when the fleet was made or last recovered, see term_at()
   int64_t newest;      // number of the newest answer
   int64_t longest_ms;  // no grant is longer: the longest lease and lead
   int64_t skew_ms;     // how far clocks may be apart
   bool halted;         // found to be behind: nothing is decided until recovered()
-  int64_t heard_era;   // the newest era that a server has named
+  int64_t heard_term;  // the newest term that a server has named
 };
 
-// Eras are in the order of the recoveries that begin them. So what an earlier recovery granted,
+// Terms are in the order of the recoveries that begin them. So what an earlier recovery granted,
 // of which the database may have been robbed by the next one, is known to be over; two recoveries
 // in one instant differ by the salt, 20 random bits.
-constexpr int64_t era_at(int64_t now_ms, int64_t salt) noexcept {
+constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
 
 namespace lease_detail {
 
-constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, LeaseVerdict verdict,
+constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, AnswerStatus status,
                              int64_t clock_ms) noexcept {
-  return {request.call, verdict, request.incarnation, fleet.era, ++fleet.newest, kNoRegion, 0, 0, 0,
+  return {request.call, status, request.incarnation, fleet.term, ++fleet.newest, kNoRegion, 0, 0, 0,
           clock_ms};
 }
 
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
-                              LeaseVerdict verdict, int64_t clock_ms) noexcept {
-  return {request.call, verdict, request.incarnation, fleet.era, 0, kNoRegion, 0, 0, 0, clock_ms};
+                              AnswerStatus status, int64_t clock_ms) noexcept {
+  return {request.call, status, request.incarnation, fleet.term, 0, kNoRegion, 0, 0, 0, clock_ms};
 }
 
 // Until when the holder may mint. The earlier clock counts: a clock that is ahead makes nobody wait
@@ -64,7 +64,7 @@ constexpr int64_t extended(const FleetState& fleet, const LeaseRequest& request,
 
 constexpr LeaseAnswer grant(FleetState& fleet, LeasedRegion& region, int32_t number,
                             const LeaseRequest& request, int64_t clock_ms, bool anew) noexcept {
-  LeaseAnswer result = answer(fleet, request, LeaseVerdict::granted, clock_ms);
+  LeaseAnswer result = answer(fleet, request, AnswerStatus::granted, clock_ms);
   region.until_ms = extended(fleet, request, region.until_ms, clock_ms);
   region.nonce = request.nonce;
   if (anew) region.grant = result.number;
@@ -122,7 +122,7 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 
   number = choose(regions, request, clock_ms);
   if (number == kNoRegion) {
-    LeaseAnswer full = answer(fleet, request, LeaseVerdict::full, clock_ms);
+    LeaseAnswer full = answer(fleet, request, AnswerStatus::full, clock_ms);
     for (const LeasedRegion& region : regions)
       if (full.until_ms == 0 || free_from(region) < full.until_ms)
         full.until_ms = free_from(region);
@@ -143,19 +143,19 @@ constexpr LeaseAnswer renew(FleetState& fleet, LeasedRegion& region, const Lease
   const bool copied =
       request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;
   if (!holds(region, request) || copied)
-    return answer(fleet, request, LeaseVerdict::lost, clock_ms);
+    return answer(fleet, request, AnswerStatus::lost, clock_ms);
   return grant(fleet, region, request.region, request, clock_ms, false);
 }
 
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant)
-    return answer(fleet, request, LeaseVerdict::lost, clock_ms);
+    return answer(fleet, request, AnswerStatus::lost, clock_ms);
   region.floor_ms = std::clamp(request.highest_ms, region.floor_ms, region.until_ms);
   region.until_ms = region.floor_ms;
   region.incarnation = 0;
   region.given_back = true;
-  return answer(fleet, request, LeaseVerdict::given_back, clock_ms);
+  return answer(fleet, request, AnswerStatus::given_back, clock_ms);
 }
 
 }  // namespace lease_detail
@@ -165,15 +165,15 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
                              const LeaseRequest& request, int64_t clock_ms) noexcept {
   // A server that has heard more than was ever said here: the control database was recovered to an
   // earlier state, and nobody, also no server that comes new, may be told anything by it.
-  fleet.heard_era = std::max(fleet.heard_era, request.era);
-  if (request.era > fleet.era || (request.era == fleet.era && request.newest > fleet.newest))
+  fleet.heard_term = std::max(fleet.heard_term, request.term);
+  if (request.term > fleet.term || (request.term == fleet.term && request.newest > fleet.newest))
     fleet.halted = true;
-  if (fleet.halted) return lease_detail::refusal(fleet, request, LeaseVerdict::halted, clock_ms);
-  if (request.era != 0 && request.era < fleet.era)
-    return lease_detail::answer(fleet, request, LeaseVerdict::lost, clock_ms);
+  if (fleet.halted) return lease_detail::refusal(fleet, request, AnswerStatus::halted, clock_ms);
+  if (request.term != 0 && request.term < fleet.term)
+    return lease_detail::answer(fleet, request, AnswerStatus::lost, clock_ms);
   // That it is behind can only be told when the answer arrives: the request may have taken long.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
-    return lease_detail::refusal(fleet, request, LeaseVerdict::clock_ahead, clock_ms);
+    return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::acquire)
     return lease_detail::acquire(fleet, regions, request, clock_ms);
   LeasedRegion& region = regions[static_cast<size_t>(request.region)];
@@ -200,7 +200,7 @@ constexpr void recovered(FleetState& fleet, std::span<LeasedRegion> regions, int
         std::max({region.floor_ms, region.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms});
     region.until_ms = region.floor_ms;
   }
-  fleet.era = std::max(era_at(now_ms, salt), std::max(fleet.era, fleet.heard_era) + 1);
+  fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.heard_term) + 1);
   fleet.halted = false;
 }
 

@@ -21,7 +21,7 @@ namespace snowflake {
 // What the memory says, read by the worker or under the lock.
 struct LeaseView {
   int64_t incarnation;
-  int64_t era;
+  int64_t term;
   int64_t newest;
   int32_t region;
   int64_t grant;
@@ -47,9 +47,9 @@ enum class LeaseNews : uint8_t {
 constexpr LeaseNews read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                 int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseNews::stale;
-  if (answer.verdict == LeaseVerdict::halted || answer.verdict == LeaseVerdict::clock_ahead)
+  if (answer.status == AnswerStatus::halted || answer.status == AnswerStatus::clock_ahead)
     return LeaseNews::refused;
-  if (answer.era < mine.era || (answer.era == mine.era && answer.number <= mine.newest))
+  if (answer.term < mine.term || (answer.term == mine.term && answer.number <= mine.newest))
     return LeaseNews::stale;
   if (giving_back) {
     // Whatever was asked before is of no interest any more.
@@ -57,8 +57,8 @@ constexpr LeaseNews read_answer(const LeaseView& mine, bool giving_back, const L
   }
   // Given back by a worker that was killed: its successor has begun to acquire.
   if (answer.call == LeaseCall::give_back) return LeaseNews::stale;
-  if (answer.verdict == LeaseVerdict::lost) return LeaseNews::lost;
-  if (answer.verdict == LeaseVerdict::full) return LeaseNews::full;
+  if (answer.status == AnswerStatus::lost) return LeaseNews::lost;
+  if (answer.status == AnswerStatus::full) return LeaseNews::full;
   const int64_t apart = clocks_apart(sent_ms, answer.clock_ms, received_ms);
   if (apart > skew_ms || apart < -skew_ms) return LeaseNews::apart;
   if (mine.region != kNoRegion) {
@@ -78,8 +78,8 @@ struct LeaseNonce {
 
   // REQUIRES: an answer to a request that carried `next`. Only a grant is recorded by the control
   // database: a refused nonce is sent again, or the next request would be taken for a copy's.
-  void answered(LeaseVerdict verdict, int64_t fresh) noexcept {
-    if (verdict != LeaseVerdict::granted) return;
+  void answered(AnswerStatus status, int64_t fresh) noexcept {
+    if (status != AnswerStatus::granted) return;
     acked = next;
     next = fresh;
   }
@@ -92,13 +92,13 @@ class BasicLeaseMemory {
   LeaseView view() const noexcept {
     // The region first: what it stands for was stored before.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
-    return {read(incarnation_), read(era_),   read(newest_), region,
+    return {read(incarnation_), read(term_),  read(newest_), region,
             read(grant_),       read(floor_), read(until_),  read(highest_)};
   }
 
   // A new incarnation, with nothing of an earlier one's; what it knows of the control database
   // stays known. REQUIRES the lock and, in it, that all limits have been withdrawn before.
-  void begin(int64_t incarnation, int64_t era, int64_t newest) noexcept {
+  void begin(int64_t incarnation, int64_t term, int64_t newest) noexcept {
     forget();
     // Next, for the old one may still be told of a region that it had, and would have forgotten
     // what it issued of it.
@@ -107,12 +107,12 @@ class BasicLeaseMemory {
     store(floor_, 0);
     store(highest_, 0);
     store(grant_, 0);
-    note(era, newest);
+    note(term, newest);
   }
 
   // REQUIRES LeaseNews::taken.
   void take(const LeaseAnswer& answer) noexcept {
-    note(answer.era, answer.number);
+    note(answer.term, answer.number);
     store(grant_, answer.grant);
     store(floor_, answer.floor_ms);
     store(until_, answer.until_ms);
@@ -122,17 +122,17 @@ class BasicLeaseMemory {
 
   // REQUIRES LeaseNews::extended.
   void extend(const LeaseAnswer& answer) noexcept {
-    note(answer.era, answer.number);
+    note(answer.term, answer.number);
     store(grant_, answer.grant);
     store(until_, std::max(read(until_), answer.until_ms));
   }
 
   // An answer that changed nothing here, but is the newest.
-  void note(int64_t era, int64_t newest) noexcept {
-    // A worker killed in between must not leave a number that the era never had.
-    if (era != read(era_)) {
+  void note(int64_t term, int64_t newest) noexcept {
+    // A worker killed in between must not leave a number that the term never had.
+    if (term != read(term_)) {
       store(newest_, 0);
-      store(era_, era);
+      store(term_, term);
     }
     store(newest_, newest);
   }
@@ -155,7 +155,7 @@ class BasicLeaseMemory {
   }
 
   Word<int64_t> incarnation_;
-  Word<int64_t> era_;
+  Word<int64_t> term_;
   Word<int64_t> newest_;
   Word<int64_t> region_after_;  // the region and 1: fresh memory holds none
   Word<int64_t> grant_;

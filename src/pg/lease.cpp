@@ -19,8 +19,8 @@ LeaseMemory& memory() {
   return postmaster_memory->lease;
 }
 
-void start_incarnation(int64_t incarnation, int64_t era, int64_t newest) {
-  memory().begin(incarnation, era, newest);
+void start_incarnation(int64_t incarnation, int64_t term, int64_t newest) {
+  memory().begin(incarnation, term, newest);
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
@@ -31,10 +31,10 @@ int64_t age_ms() {
   return (monotonic_us() - born) / 1000;
 }
 
-void begin(int64_t incarnation, int64_t era, int64_t newest) {
+void begin(int64_t incarnation, int64_t term, int64_t newest) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   withdraw_all_limits_under_lock();
-  start_incarnation(incarnation, era, newest);
+  start_incarnation(incarnation, term, newest);
   LWLockRelease(shared_state->lock);
 }
 
@@ -49,8 +49,8 @@ void extend(const LeaseAnswer& answer) {
   memory().extend(answer);
 }
 
-void note(int64_t era, int64_t newest) {
-  memory().note(era, newest);
+void note(int64_t term, int64_t newest) {
+  memory().note(term, newest);
 }
 
 LeaseView forget() {

@@ -36,10 +36,10 @@ struct LeasePort {
 
   // As the members of LeaseMemory; `begin` and `forget` withdraw the limits of all databases
   // before. `forget` returns what the memory said then: what is to be given back.
-  void (*begin)(int64_t incarnation, int64_t era, int64_t newest);
+  void (*begin)(int64_t incarnation, int64_t term, int64_t newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet);
   void (*extend)(const LeaseAnswer& answer);
-  void (*note)(int64_t era, int64_t newest);
+  void (*note)(int64_t term, int64_t newest);
   LeaseView (*forget)();
 
   void (*report)(const LeaseReport& report);

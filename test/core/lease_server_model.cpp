@@ -202,7 +202,7 @@ void World::ask(size_t number) {
   request.call = mine.region == kNoRegion ? LeaseCall::acquire : LeaseCall::renew;
   request.server = s.role;
   request.incarnation = mine.incarnation;
-  request.era = mine.era;
+  request.term = mine.term;
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
@@ -239,7 +239,7 @@ void World::give_back(size_t number) {
   back.call = LeaseCall::give_back;
   back.server = s.role;
   back.incarnation = mine.incarnation;
-  back.era = mine.era;
+  back.term = mine.term;
   back.newest = mine.newest;
   back.clock_ms = clock(s);
   back.region = mine.region;
@@ -256,7 +256,7 @@ void World::hear(const Told& told) {
   const int64_t received = clock(s);
   const LeaseAnswer& answer = told.answer;
   if (told.nonce == s.worker.nonce.next && answer.call != LeaseCall::give_back)
-    s.worker.nonce.answered(rules_.grant_acks ? answer.verdict : LeaseVerdict::granted, draw());
+    s.worker.nonce.answered(rules_.grant_acks ? answer.status : AnswerStatus::granted, draw());
   switch (read_answer(mine, s.worker.giving_back, answer, told.sent_ms, received, skew_ms_)) {
     case LeaseNews::stale:
     case LeaseNews::refused:
@@ -275,11 +275,11 @@ void World::hear(const Told& told) {
       happened("extended");
       break;
     case LeaseNews::full:
-      s.memory.note(answer.era, answer.number);
+      s.memory.note(answer.term, answer.number);
       happened("full");
       break;
     case LeaseNews::given_back:
-      s.memory.note(answer.era, answer.number);
+      s.memory.note(answer.term, answer.number);
       s.worker.giving_back = false;
       happened("given back");
       break;
@@ -287,10 +287,10 @@ void World::hear(const Told& told) {
       withdraw(s);
       s.born = now_;
       if (rules_.lost_is_new) {
-        s.memory.begin(draw(), answer.era, answer.number);
+        s.memory.begin(draw(), answer.term, answer.number);
       } else {
         s.memory.forget();
-        s.memory.note(answer.era, answer.number);
+        s.memory.note(answer.term, answer.number);
       }
       happened("lost");
       break;

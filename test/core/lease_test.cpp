@@ -26,7 +26,7 @@ LeaseRequest acquire(int64_t incarnation, int32_t server = 0, int64_t clock = kN
 LeaseRequest renew(const LeaseAnswer& answer, int32_t server = 0, int64_t clock = kNow) {
   LeaseRequest request = acquire(answer.incarnation, server, clock);
   request.call = LeaseCall::renew;
-  request.era = answer.era;
+  request.term = answer.term;
   request.newest = answer.number;
   request.region = answer.region;
   return request;
@@ -41,7 +41,7 @@ LeaseRequest give_back(const LeaseAnswer& answer, int64_t highest, int32_t serve
 }
 
 struct Lease : testing::Test {
-  FleetState fleet{era_at(kNow, 7), 0, kHour + 100, 10'000, false, 0};
+  FleetState fleet{term_at(kNow, 7), 0, kHour + 100, 10'000, false, 0};
   std::vector<LeasedRegion> regions =
       std::vector<LeasedRegion>(4, LeasedRegion{0, 0, 0, 0, 0, -1, false});
 
@@ -89,22 +89,22 @@ TEST(LeaseTimes, TheMarkStaysWithinTheLease) {
 TEST_F(Lease, TheNextHolderBeginsWhereTheLastOneEnded) {
   regions.resize(1);
   const LeaseAnswer first = ask(acquire(1));
-  EXPECT_EQ(first.verdict, LeaseVerdict::granted);
+  EXPECT_EQ(first.status, AnswerStatus::granted);
   EXPECT_EQ(first.until_ms, kNow + 10'100);
-  EXPECT_EQ(ask(acquire(2, 1)).verdict, LeaseVerdict::full);
+  EXPECT_EQ(ask(acquire(2, 1)).status, AnswerStatus::full);
   EXPECT_EQ(ask(acquire(2, 1)).until_ms, first.until_ms);
   const int64_t later = first.until_ms + 5;
   const LeaseAnswer second = ask(acquire(2, 1, later), later);
-  EXPECT_EQ(second.verdict, LeaseVerdict::granted);
+  EXPECT_EQ(second.status, AnswerStatus::granted);
   EXPECT_EQ(second.floor_ms, first.until_ms);
-  EXPECT_EQ(ask(renew(first, 0, later), later).verdict, LeaseVerdict::lost);
+  EXPECT_EQ(ask(renew(first, 0, later), later).status, AnswerStatus::lost);
 }
 
 TEST_F(Lease, TheEarlierClockCountsAndNoRenewalTakesBack) {
   const LeaseAnswer first = ask(acquire(1, 0, kNow + 9'000));
   EXPECT_EQ(first.until_ms, kNow + 10'100);
   const LeaseAnswer second = ask(renew(first, 0, kNow - 9'000));
-  EXPECT_EQ(second.verdict, LeaseVerdict::granted);
+  EXPECT_EQ(second.status, AnswerStatus::granted);
   EXPECT_EQ(second.until_ms, first.until_ms);
   EXPECT_EQ(second.grant, first.grant);
   EXPECT_GT(second.number, first.number);
@@ -124,15 +124,15 @@ TEST_F(Lease, AskedAgainItIsTheSameRegionAndAnotherGrant) {
   const LeaseAnswer again = ask(acquire(1));
   EXPECT_EQ(again.region, first.region);
   EXPECT_GT(again.grant, first.grant);
-  EXPECT_EQ(ask(give_back(first, kNow)).verdict, LeaseVerdict::lost);
-  EXPECT_EQ(ask(give_back(again, kNow)).verdict, LeaseVerdict::given_back);
+  EXPECT_EQ(ask(give_back(first, kNow)).status, AnswerStatus::lost);
+  EXPECT_EQ(ask(give_back(again, kNow)).status, AnswerStatus::given_back);
 }
 
 TEST_F(Lease, NobodySpeaksForAnother) {
   const LeaseAnswer first = ask(acquire(1, 0));
   EXPECT_NE(ask(acquire(1, 1)).region, first.region);
-  EXPECT_EQ(ask(renew(first, 1)).verdict, LeaseVerdict::lost);
-  EXPECT_EQ(ask(give_back(first, kNow, 1)).verdict, LeaseVerdict::lost);
+  EXPECT_EQ(ask(renew(first, 1)).status, AnswerStatus::lost);
+  EXPECT_EQ(ask(give_back(first, kNow, 1)).status, AnswerStatus::lost);
 }
 
 TEST_F(Lease, TheOldestFreeRegionIsTaken) {
@@ -144,7 +144,7 @@ TEST_F(Lease, TheOldestFreeRegionIsTaken) {
   EXPECT_EQ(ask(acquire(2)).region, 2);
   EXPECT_EQ(ask(acquire(3)).region, 0);
   const LeaseAnswer full = ask(acquire(4));
-  EXPECT_EQ(full.verdict, LeaseVerdict::full);
+  EXPECT_EQ(full.status, AnswerStatus::full);
   EXPECT_EQ(full.until_ms, kNow + 40);
 }
 
@@ -166,17 +166,17 @@ TEST_F(Lease, ItIsGivenBackAtTheHighestLimitWithinTheLease) {
     regions.assign(1, LeasedRegion{kNow - 7, kNow - 7, 0, 0, 0, -1, false});
     const LeaseAnswer first = ask(acquire(1));
     EXPECT_EQ(first.floor_ms, kNow - 7);
-    EXPECT_EQ(ask(give_back(first, highest)).verdict, LeaseVerdict::given_back);
+    EXPECT_EQ(ask(give_back(first, highest)).status, AnswerStatus::given_back);
     EXPECT_EQ(regions[0].floor_ms, floor);
     EXPECT_EQ(regions[0].until_ms, floor);
-    EXPECT_EQ(ask(give_back(first, highest)).verdict, LeaseVerdict::lost);
+    EXPECT_EQ(ask(give_back(first, highest)).status, AnswerStatus::lost);
   }
 }
 
 TEST_F(Lease, WhatWasGivenBackFarAheadOfTheClockIsLeftAlone) {
   regions.assign(2, LeasedRegion{kNow + kHour, kNow + kHour, 0, 3, 0, 0, true});
   const LeaseAnswer full = ask(acquire(1));
-  EXPECT_EQ(full.verdict, LeaseVerdict::full);
+  EXPECT_EQ(full.status, AnswerStatus::full);
   EXPECT_EQ(full.until_ms, kNow + kHour - 10'000);
   regions[1].until_ms = regions[1].floor_ms = kNow + 10'000;
   EXPECT_EQ(ask(acquire(1)).region, 1);
@@ -189,7 +189,7 @@ TEST_F(Lease, AServerThatDoesNotStayUpHoldsFourRegions) {
     const int64_t clock = kNow + second * 1000;
     LeaseRequest request = acquire(second + 1, 0, clock);
     request.length_ms = grant_length(0, kHour) + 100;
-    EXPECT_EQ(ask(request, clock).verdict, LeaseVerdict::granted);
+    EXPECT_EQ(ask(request, clock).status, AnswerStatus::granted);
     most = std::max(most, static_cast<size_t>(std::count_if(
                               regions.begin(), regions.end(),
                               [&](const auto& region) { return region.until_ms > clock; })));
@@ -205,14 +205,14 @@ TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
   LeaseRequest copy = next;
   next.nonce = 11;
   const LeaseAnswer answer = ask(next);
-  EXPECT_EQ(answer.verdict, LeaseVerdict::granted);
-  EXPECT_EQ(ask(next).verdict, LeaseVerdict::granted) << "the answer was lost";
+  EXPECT_EQ(answer.status, AnswerStatus::granted);
+  EXPECT_EQ(ask(next).status, AnswerStatus::granted) << "the answer was lost";
   copy.nonce = 12;
-  EXPECT_EQ(ask(copy).verdict, LeaseVerdict::lost);
+  EXPECT_EQ(ask(copy).status, AnswerStatus::lost);
   LeaseRequest restarted = next;
   restarted.acked = 0;
   restarted.nonce = 77;
-  EXPECT_EQ(ask(restarted).verdict, LeaseVerdict::granted) << "a new worker knows no nonce";
+  EXPECT_EQ(ask(restarted).status, AnswerStatus::granted) << "a new worker knows no nonce";
 }
 
 // As after a switch-over of the control database, or a clock that was ahead for a moment.
@@ -221,24 +221,24 @@ TEST_F(Lease, ARefusalAcknowledgesNothing) {
   LeaseRequest request = acquire(1);
   request.nonce = nonce.next;
   const LeaseAnswer first = ask(request);
-  nonce.answered(first.verdict, 11);
+  nonce.answered(first.status, 11);
   for (const bool halts : {false, true}) {
     request = renew(first, 0, halts ? kNow : kNow + 10'001);
     request.nonce = nonce.next;
     request.acked = nonce.acked;
     fleet.halted = halts;
     const LeaseAnswer refused = ask(request);
-    EXPECT_EQ(refused.verdict, halts ? LeaseVerdict::halted : LeaseVerdict::clock_ahead);
-    nonce.answered(refused.verdict, 12);
+    EXPECT_EQ(refused.status, halts ? AnswerStatus::halted : AnswerStatus::clock_ahead);
+    nonce.answered(refused.status, 12);
     fleet.halted = false;
     request.clock_ms = kNow;
     request.nonce = nonce.next;
     request.acked = nonce.acked;
     const LeaseAnswer renewed = ask(request);
-    EXPECT_EQ(renewed.verdict, LeaseVerdict::granted);
+    EXPECT_EQ(renewed.status, AnswerStatus::granted);
     EXPECT_EQ(renewed.grant, first.grant);
     EXPECT_EQ(renewed.region, first.region);
-    nonce.answered(renewed.verdict, 13);
+    nonce.answered(renewed.status, 13);
   }
 }
 
@@ -246,27 +246,27 @@ TEST_F(Lease, AControlDatabaseThatIsBehindHaltsForEverybody) {
   const LeaseAnswer first = ask(acquire(1));
   LeaseRequest knowing = renew(first);
   knowing.newest = fleet.newest + 1;
-  EXPECT_EQ(ask(knowing).verdict, LeaseVerdict::halted);
-  EXPECT_EQ(ask(acquire(2)).verdict, LeaseVerdict::halted);
-  EXPECT_EQ(ask(give_back(first, kNow)).verdict, LeaseVerdict::halted);
+  EXPECT_EQ(ask(knowing).status, AnswerStatus::halted);
+  EXPECT_EQ(ask(acquire(2)).status, AnswerStatus::halted);
+  EXPECT_EQ(ask(give_back(first, kNow)).status, AnswerStatus::halted);
   recovered(fleet, regions, kNow + 5, 3);
-  EXPECT_EQ(ask(renew(first)).verdict, LeaseVerdict::lost);
-  EXPECT_EQ(ask(acquire(2)).verdict, LeaseVerdict::full);
+  EXPECT_EQ(ask(renew(first)).status, AnswerStatus::lost);
+  EXPECT_EQ(ask(acquire(2)).status, AnswerStatus::full);
   for (const auto& region : regions) {
     EXPECT_EQ(region.floor_ms, kNow + 5 + kHour + 100 + 10'000);
     EXPECT_EQ(region.incarnation, 0);
   }
 }
 
-TEST_F(Lease, ErasAreInTheOrderOfTheirRecoveries) {
+TEST_F(Lease, TermsAreInTheOrderOfTheirRecoveries) {
   LeaseRequest request = acquire(1);
-  request.era = era_at(kNow - 5, 9);  // of a recovery that this database was robbed of
-  EXPECT_EQ(ask(request).verdict, LeaseVerdict::lost);
-  request.era = era_at(kNow + 5, 9);
-  EXPECT_EQ(ask(request).verdict, LeaseVerdict::halted);
+  request.term = term_at(kNow - 5, 9);  // of a recovery that this database was robbed of
+  EXPECT_EQ(ask(request).status, AnswerStatus::lost);
+  request.term = term_at(kNow + 5, 9);
+  EXPECT_EQ(ask(request).status, AnswerStatus::halted);
   recovered(fleet, regions, kNow + 1, 1);
-  EXPECT_GT(fleet.era, request.era) << "whatever the operator's watch says";
-  EXPECT_EQ(ask(request).verdict, LeaseVerdict::lost);
+  EXPECT_GT(fleet.term, request.term) << "whatever the operator's watch says";
+  EXPECT_EQ(ask(request).status, AnswerStatus::lost);
 }
 
 TEST_F(Lease, RecoveredNeverLowersAFloor) {
@@ -282,23 +282,23 @@ TEST_F(Lease, RecoveredNeverLowersAFloor) {
 }
 
 TEST_F(Lease, WhoseClockIsAheadIsRefused) {
-  EXPECT_EQ(ask(acquire(1, 0, kNow + 10'001)).verdict, LeaseVerdict::clock_ahead);
+  EXPECT_EQ(ask(acquire(1, 0, kNow + 10'001)).status, AnswerStatus::clock_ahead);
   EXPECT_EQ(fleet.newest, 0);
   const LeaseAnswer first = ask(acquire(1, 0, kNow + 10'000));
-  EXPECT_EQ(first.verdict, LeaseVerdict::granted);
-  EXPECT_EQ(ask(renew(first, 0, kNow + 10'001)).verdict, LeaseVerdict::clock_ahead);
+  EXPECT_EQ(first.status, AnswerStatus::granted);
+  EXPECT_EQ(ask(renew(first, 0, kNow + 10'001)).status, AnswerStatus::clock_ahead);
   LeaseRequest back = give_back(first, kNow);
   back.clock_ms = kNow + kHour;
-  EXPECT_EQ(ask(back).verdict, LeaseVerdict::given_back);
+  EXPECT_EQ(ask(back).status, AnswerStatus::given_back);
 }
 
 TEST_F(Lease, AnEvictedRegionStaysUntilItsTime) {
   const LeaseAnswer first = ask(acquire(1));
   evict(regions[static_cast<size_t>(first.region)]);
-  EXPECT_EQ(ask(renew(first)).verdict, LeaseVerdict::lost);
+  EXPECT_EQ(ask(renew(first)).status, AnswerStatus::lost);
   for (int64_t incarnation = 2; incarnation < 5; ++incarnation)
     EXPECT_NE(ask(acquire(incarnation)).region, first.region);
-  EXPECT_EQ(ask(acquire(5)).verdict, LeaseVerdict::full);
+  EXPECT_EQ(ask(acquire(5)).status, AnswerStatus::full);
 }
 
 struct Answer : Lease {
@@ -321,12 +321,12 @@ TEST_F(Answer, IsReadOnce) {
   EXPECT_EQ(read(renewed), LeaseNews::extended);
 }
 
-TEST_F(Answer, OfAnEarlierEraIsOld) {
+TEST_F(Answer, OfAnEarlierTermIsOld) {
   memory.take(granted);
   memory.forget();
-  memory.note(granted.era + 1, 1);
+  memory.note(granted.term + 1, 1);
   EXPECT_EQ(read(granted), LeaseNews::stale);
-  granted.era += 2;
+  granted.term += 2;
   EXPECT_EQ(read(granted), LeaseNews::taken);
 }
 
@@ -367,7 +367,7 @@ TEST_F(Answer, ThatRefusesChangesNothing) {
   memory.take(granted);
   LeaseAnswer refused = ask(renew(granted, 0, kNow + 99'999));
   EXPECT_EQ(read(refused), LeaseNews::refused);
-  refused.verdict = LeaseVerdict::halted;
+  refused.status = AnswerStatus::halted;
   EXPECT_EQ(read(refused), LeaseNews::refused);
 }
 
@@ -375,7 +375,7 @@ TEST_F(Answer, ANewIncarnationHasNothingOfTheOldOne) {
   memory.take(granted);
   memory.raise_highest(kNow + 77);
   EXPECT_EQ(memory.view().highest_ms, kNow + 77);
-  memory.begin(9, granted.era, granted.number);
+  memory.begin(9, granted.term, granted.number);
   const LeaseView view = memory.view();
   EXPECT_EQ(view.region, kNoRegion);
   EXPECT_EQ(view.incarnation, 9);
@@ -393,7 +393,7 @@ TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
     killed.take(granted);
     killed.raise_highest(kNow + 77);
     Kill::stores_left = stores;
-    killed.begin(granted.incarnation + 1, granted.era, granted.number);
+    killed.begin(granted.incarnation + 1, granted.term, granted.number);
     const bool finished = !Kill::dead();
     Kill::stores_left = -1;
     const LeaseView view = killed.view();

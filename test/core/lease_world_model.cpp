@@ -19,7 +19,7 @@ World::World(uint64_t number, const Rules& rules)
   tame_ = recoveries_ || random_.percent(50);
   now_ = layout_.epoch_ms + 10'000'000;
 
-  control_.fleet = {era_at(now_, draw()), 0, lease_ms_ + lead_ms_, skew_ms_, false, 0};
+  control_.fleet = {term_at(now_, draw()), 0, lease_ms_ + lead_ms_, skew_ms_, false, 0};
   control_.regions.assign(random_.between(1, 4), LeasedRegion{0, 0, 0, 0, 0, -1, false});
   control_backups_.push_back(control_);
   servers_.resize(random_.between(2, 3));
@@ -179,8 +179,8 @@ void World::decide_one(size_t index) {
   const LeaseRequest& request = asked.request;
   // Files put back in place have no new timeline. The first server that asks and has heard more
   // finds out; that no other is faster is what is assumed here, and cannot be promised.
-  if (control_replaced_ && request.era <= next.fleet.era &&
-      (request.era < next.fleet.era || request.newest <= next.fleet.newest))
+  if (control_replaced_ && request.term <= next.fleet.term &&
+      (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
   LeaseAnswer answer = decide(next.fleet, next.regions, request, now_ + control_off_);
   const bool committed = !random_.percent(8);
@@ -190,14 +190,14 @@ void World::decide_one(size_t index) {
   // Not committed, the answer has been seen all the same: rows come before the commit.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
-  if (answer.verdict == LeaseVerdict::halted) happened("halted");
+  if (answer.status == AnswerStatus::halted) happened("halted");
 }
 
 void World::note_grant(const LeaseRequest& request, const LeaseAnswer& answer) {
-  if (answer.verdict == LeaseVerdict::granted) recorded_.insert(request.nonce);
-  if (answer.verdict == LeaseVerdict::granted)
+  if (answer.status == AnswerStatus::granted) recorded_.insert(request.nonce);
+  if (answer.status == AnswerStatus::granted)
     grants_.push_back({answer.incarnation, answer.region, answer.floor_ms, answer.until_ms});
-  if (answer.verdict != LeaseVerdict::given_back) return;
+  if (answer.status != AnswerStatus::given_back) return;
   for (Grant& grant : grants_)
     if (grant.incarnation == request.incarnation && grant.region == request.region)
       grant.until_ms = std::min(grant.until_ms, request.highest_ms);

@@ -50,12 +50,12 @@ sub ask
 sub question
 {
 	my ($self, %r) = @_;
-	$r{$_} //= 0 foreach qw(fleet era newest acked region grant highest);
+	$r{$_} //= 0 foreach qw(fleet term newest acked region grant highest);
 	$r{nonce} //= 1;
 	$r{length} //= 10_100;
 	$r{seal} //= $seal;
 	my $clock = sprintf 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + %d', $r{ahead} // 0;
-	my $common = "$r{fleet}, $r{incarnation}, $r{era}, $r{newest}";
+	my $common = "$r{fleet}, $r{incarnation}, $r{term}, $r{newest}";
 	return "snowflake_fleet.acquire($common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{seal})"
 	  if $r{call} eq 'acquire';
 	return "snowflake_fleet.renew($common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{seal}, $r{region})"
