@@ -8,6 +8,12 @@ BEGIN;
 \ir parts/fleet.sql
 \ir parts/servers.sql
 \ir parts/leases.sql
+\ir parts/grants.sql
+\ir parts/static_regions.sql
+\ir parts/pools.sql
+\ir parts/refusals.sql
+\ir parts/operator.sql
+\ir parts/health.sql
 \ir parts/map.sql
 \ir parts/map_copies.sql
 \ir parts/plproxy.sql

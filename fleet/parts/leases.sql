@@ -145,17 +145,18 @@ BEGIN
   ELSE
     anew := true;
     IF held.region IS NULL THEN
-      SELECT r.* INTO held FROM snowflake_fleet.region AS r
+      SELECT r.* INTO held FROM snowflake_fleet.regions_for(request.server) AS r
        WHERE snowflake_fleet.free_from(r) <= now_ms AND r.given_back AND r.server = request.server
          AND r.until_ms <= earlier
        ORDER BY r.grant_number DESC, r.region LIMIT 1;
       IF NOT FOUND THEN
-        SELECT r.* INTO held FROM snowflake_fleet.region AS r
+        SELECT r.* INTO held FROM snowflake_fleet.regions_for(request.server) AS r
          WHERE snowflake_fleet.free_from(r) <= now_ms
          ORDER BY r.until_ms, r.region LIMIT 1;
       END IF;
       IF NOT FOUND THEN
-        SELECT min(snowflake_fleet.free_from(r)) INTO answer.until_ms FROM snowflake_fleet.region AS r;
+        SELECT coalesce(min(snowflake_fleet.free_from(r)), 0) INTO answer.until_ms
+          FROM snowflake_fleet.regions_for(request.server) AS r;
         answer.status := 'full';
         RETURN answer;
       END IF;
@@ -189,21 +190,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
   'Answers a request as of a time in ms since 1970; the three functions below check who asks';
-
--- Who holds what until when, for an error that a server's users will read.
-CREATE FUNCTION snowflake_fleet.holders() RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT string_agg(format('%s %s until %s', r.region,
-           CASE WHEN r.incarnation <> 0 THEN 'held by ' || quote_ident(r.server)
-                WHEN r.server IS NULL THEN 'kept'
-                ELSE 'last held by ' || quote_ident(r.server) END,
-           to_char(snowflake_fleet.from_ms(r.until_ms), 'YYYY-MM-DD HH24:MI:SSOF')), ', '
-           ORDER BY r.until_ms, r.region)
-    FROM (SELECT * FROM snowflake_fleet.region ORDER BY until_ms, region LIMIT 8) AS r
-$$;
-COMMENT ON FUNCTION snowflake_fleet.holders() IS 'The regions that get free first, as text';
 
 -- What the three functions have in common: who asks, where, and whether an answer could last.
 CREATE FUNCTION snowflake_fleet.ask(request snowflake_fleet.request, fleet bigint, seal bigint)
@@ -285,6 +271,7 @@ BEGIN
     answer.detail := format('It was recovered, promoted or copied: timeline %s of system %s, database %s, '
       'was timeline %s of system %s, database %s.', place.timeline, place.system_identifier, place.database,
       own.timeline, own.system_identifier, own.database);
+    PERFORM snowflake_fleet.note_answer(request, answer);
     RETURN answer;
   END IF;
 
@@ -293,7 +280,7 @@ BEGIN
      SET heard = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived
    WHERE answer.status = 'granted' AND r.region = answer.region;
   answer.detail := CASE answer.status
-    WHEN 'full' THEN format('Regions: %s.', coalesce(snowflake_fleet.holders(), 'none'))
+    WHEN 'full' THEN snowflake_fleet.why_full(request.server)
     WHEN 'halted' THEN 'A server knows of newer grants: the control database is an older copy of itself.'
     WHEN 'clock_ahead' THEN format('The server''s clock is %s ms ahead of the control database''s.',
                                    request.clock_ms - now_ms)
@@ -301,11 +288,7 @@ BEGIN
                           THEN 'The control database was recovered.'
                           ELSE 'The lease was ended, or renewed by a copy of this server''s memory.' END
     END;
-  IF answer.status NOT IN ('granted', 'full') OR request.call = 'acquire' THEN
-    RAISE LOG 'snowflake_fleet: % of server % (incarnation %): %, region %, until %',
-      request.call, quote_ident(request.server), request.incarnation, answer.status,
-      greatest(answer.region, request.region), snowflake_fleet.from_ms(answer.until_ms);
-  END IF;
+  PERFORM snowflake_fleet.note_answer(request, answer);
   RETURN answer;
 END
 $$;
@@ -396,43 +379,6 @@ COMMENT ON FUNCTION snowflake_fleet.give_back(bigint, bigint, bigint, bigint, bi
 
 -- For the operator.
 
-CREATE FUNCTION snowflake_fleet.evict(region integer) RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  held snowflake_fleet.region;
-BEGIN
-  IF region IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'region must not be null',
-      HINT = 'The view snowflake_fleet.regions has them all.';
-  END IF;
-  PERFORM snowflake_fleet.lock_fleet();
-  SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = evict.region;
-  IF held.incarnation IS NULL OR held.incarnation = 0 THEN
-    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-      MESSAGE = format('nobody holds region %s', region),
-      HINT = 'The view snowflake_fleet.regions has those that somebody holds.';
-  END IF;
-  PERFORM snowflake_fleet.end_lease(held);
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.evict(integer) IS
-  'Ends the lease of a region: it is not renewed, and free once its time is past. The holder may '
-  'mint until then or until it hears of it, and takes another region';
-
-CREATE FUNCTION snowflake_fleet.end_lease(held snowflake_fleet.region) RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  PERFORM snowflake_fleet.evict_region(held.region);
-  RAISE LOG 'snowflake_fleet: server % (incarnation %) is evicted from region %, which is free at %',
-    quote_ident(held.server), held.incarnation, held.region, snowflake_fleet.from_ms(held.until_ms);
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS 'Evicts a holder, and logs it';
-
 CREATE FUNCTION snowflake_fleet.recovered(now timestamptz) RETURNS timestamptz
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
@@ -493,35 +439,4 @@ COMMENT ON FUNCTION snowflake_fleet.nothing_lost() IS
   'After a switch-over, a failover to a standby that was synchronous, or pg_upgrade: leases go on. '
   'Where a grant was lost after all, two servers may mint the same ids: in doubt, recovered()';
 
--- Views
-
-CREATE VIEW snowflake_fleet.regions AS
-  SELECT r.region,
-         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0 THEN r.server END AS holder,
-         CASE WHEN r.until_ms OPERATOR(pg_catalog.>) 0 THEN snowflake_fleet.from_ms(r.until_ms) END AS until,
-         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0 THEN r.since END AS since,
-         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0 THEN r.heard END AS heard,
-         CASE WHEN r.incarnation OPERATOR(pg_catalog.<>) 0
-              THEN pg_catalog.make_interval(secs =>
-                     r.clock_offset_ms::double precision OPERATOR(pg_catalog./) 1000) END AS clock_offset,
-         snowflake_fleet.free_from(r.*) OPERATOR(pg_catalog.<=)
-           snowflake_fleet.to_ms(pg_catalog.clock_timestamp()) AS free
-    FROM snowflake_fleet.region AS r;
-COMMENT ON VIEW snowflake_fleet.regions IS
-  'Regions: who holds each, until when and since when; when the holder was last heard of, how far its '
-  'clock was ahead then; whether the region can be granted to somebody else';
-
-CREATE VIEW snowflake_fleet.servers AS
-  SELECT s.name AS server, s.enrolled, s.retired, s.heard,
-         ARRAY(SELECT r.region FROM snowflake_fleet.region AS r
-                WHERE r.server OPERATOR(pg_catalog.=) s.name
-                  AND r.incarnation OPERATOR(pg_catalog.<>) 0 ORDER BY r.region) AS regions
-    FROM snowflake_fleet.server AS s;
-COMMENT ON VIEW snowflake_fleet.servers IS
-  'Servers: when each was enrolled, retired, last heard of; the regions that it and its clones hold';
-
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_fleet TO pg_monitor;
-GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
-  snowflake_fleet.free_from(snowflake_fleet.region) TO pg_monitor;
