@@ -35,7 +35,6 @@ AS $$
 DECLARE
   own snowflake_fleet.fleet;
   busy snowflake_fleet.region;
-  region integer;
   now_ms bigint;
 BEGIN
   IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
@@ -58,13 +57,10 @@ BEGIN
         THEN format('Choose another one; or run snowflake_fleet.evict(%s), and ask again when the lease has ended.', busy.region)
         ELSE format('Choose another one, or ask again after %s.', snowflake_fleet.from_ms(busy.until_ms + own.skew_ms)) END;
   END IF;
-  FOR region IN SELECT generate_series(lower(regions), upper(regions) - 1) LOOP
-    IF NOT snowflake_fleet.is_static(region) THEN
-      PERFORM snowflake_fleet.record_grant(region, server, NULL, NULL,
-        coalesce((SELECT snowflake_fleet.from_ms(nullif(r.until_ms, 0)) FROM snowflake_fleet.region AS r
-                   WHERE r.region = take_out.region), '-infinity'), 'infinity');
-    END IF;
-  END LOOP;
+  PERFORM snowflake_fleet.record_grant(n, take_out.server, NULL, NULL, coalesce(snowflake_fleet.from_ms(nullif(r.until_ms, 0)), '-infinity'),
+                                       'infinity')
+     FROM generate_series(lower(regions), upper(regions) - 1) AS n LEFT JOIN snowflake_fleet.region AS r ON r.region = n
+    WHERE NOT snowflake_fleet.is_static(n);
   RAISE LOG 'snowflake_fleet: regions % are taken out of the pool', regions;
 END
 $$;
