@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# The clients of test/clients/, and what they need. Sourced by scripts/test.
+
+# Run without being named: what installs in about a minute. One that cannot be had is a failure.
+clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
+  jdbc dbd-pg pdo pgbouncer pg_partman jq)
+# Run when they are named. One that cannot be had is said so, and counts as nothing.
+clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord lib-pq pgx)
+
+# install_client CLIENT TREE: Debian's packages, or the npm registry's into the tree of the tests.
+install_client() {
+  local client=$1 tree=$2/test/clients
+  case $client in
+    psycopg) install_missing python3-psycopg ;;
+    psycopg2) install_missing python3-psycopg2 ;;
+    asyncpg) install_missing python3-asyncpg ;;
+    sqlalchemy) install_missing python3-sqlalchemy python3-psycopg2 ;;
+    django) install_missing python3-django python3-psycopg2 ;;
+    pandas) install_missing python3-pandas python3-psycopg2 ;;
+    node-postgres | postgres-js | knex | objection | kysely) npm_install "$tree/javascript" ci ;;
+    sequelize | typeorm | drizzle | prisma) npm_install "$tree/orms" install --no-package-lock ;;
+    jdbc) install_java libpostgresql-jdbc-java ;;
+    hibernate) install_java libpostgresql-jdbc-java libhibernate3-java libhsqldb-java ;;
+    eclipselink) install_java libpostgresql-jdbc-java libeclipselink-java ;;
+    dbd-pg) install_missing libdbd-pg-perl ;;
+    pdo) install_missing php-cli php-pgsql ;;
+    activerecord) install_missing ruby-activerecord ruby-pg ;;
+    lib-pq) install_missing golang-go golang-github-lib-pq-dev ;;
+    pgx) install_missing golang-go golang-github-jackc-pgx-v4-dev ;;
+    pgbouncer) install_missing pgbouncer libdbd-pg-perl ;;
+    pg_partman) install_missing "postgresql-$(pg_major)-partman" libdbd-pg-perl ;;
+    jq) install_missing jq ;;
+    *) die "no packages are known for the client $client" ;;
+  esac
+}
+
+install_java() {
+  install_missing "$@"
+  command -v javac >/dev/null || install_missing default-jdk-headless
+}
+
+# npm_install DIRECTORY SUBCOMMAND...: what its package.json names, once a run. No script of a package is run.
+npm_install() {
+  local directory=$1
+  shift
+  [ ! -e "$directory/node_modules" ] || return 0
+  command -v node >/dev/null || install_missing nodejs
+  command -v npm >/dev/null || install_missing npm
+  (cd "$directory" && npm "$@" --ignore-scripts --no-audit --no-fund --cache "$directory/.cache") ||
+    { rm -rf "$directory/node_modules"; die "npm could not install what $directory/package.json names"; }
+  rm -rf "$directory/.cache"
+  [ "$(id -u)" != 0 ] || chown -R postgres: "$directory"
+}

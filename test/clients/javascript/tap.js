@@ -1,0 +1,26 @@
+// Checks in TAP, for the clients in JavaScript.
+'use strict';
+
+const { isDeepStrictEqual } = require('node:util');
+
+let count = 0;
+const shown = (value) => JSON.stringify(value, (_, v) => (typeof v === 'bigint' ? `${v}n` : v)) ?? String(value);
+
+function ok(passed, what, found = '') {
+  count += 1;
+  console.log(`${passed ? 'ok' : 'not ok'} ${count} - ${what}`);
+  if (!passed) console.log(`# found: ${shown(found).slice(0, 500)}`);
+}
+
+const equal = (found, expected, what) => ok(isDeepStrictEqual(found, expected), what, { found, expected });
+
+// Of a client that works a step at a time: an exception ends it before the plan is printed, which is a failure.
+async function run(main) {
+  await main();
+  console.log(`1..${count}`);
+}
+
+// Ids in the order of the numbers that their digits say.
+const inOrder = (ids) => ids.map(String).sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1));
+
+module.exports = { ok, equal, run, inOrder };

@@ -1,0 +1,57 @@
+# pg_partman: days of ids as numbers. The page's recipe, and p_epoch, which looks right and is not.
+
+use strict;
+use warnings FATAL => 'all';
+
+use DBI;
+use Test::More;
+
+my $db = DBI->connect('dbi:Pg:', undef, undef, { RaiseError => 1, PrintError => 0, PrintWarn => 0, AutoCommit => 1 });
+$db->do('CREATE SCHEMA partman');
+$db->do('CREATE EXTENSION pg_partman SCHEMA partman');
+my ($version) = $db->selectrow_array(q{SELECT split_part(extversion, '.', 1) FROM pg_extension WHERE extname = 'pg_partman'});
+# Version 5 has one kind of partitioning, and does not ask for it.
+my $native = $version < 5 ? q{p_type => 'native', } : '';
+
+sub rows_of { return scalar $db->selectrow_array("SELECT count(*) FROM $_[0]"); }
+sub events
+{
+	my ($name, $arguments) = @_;
+	$db->do("CREATE TABLE $name (id bigint DEFAULT snowflake.next_id(1), what text) PARTITION BY RANGE (id)");
+	$db->do("SELECT partman.create_parent(p_parent_table => 'public.$name', p_control => 'id', ${native}$arguments)");
+	$db->do("INSERT INTO $name (what) SELECT 'now' FROM generate_series(1, 1000)");
+	return;
+}
+
+# A day in ids of the default layout: milliseconds, above the 23 bits of region, shard and sequence.
+events('events', q{
+	p_interval => (86400000::bigint << 23)::text,
+	p_start_partition => snowflake.min_id(date_trunc('day', now(), 'UTC'))::text,
+	p_premake => 3});
+is(rows_of('ONLY events_default'), 0, 'no row in the default partition');
+is(rows_of('events'), 1000, 'all are there');
+my ($bounds) = $db->selectrow_array(<<~'SQL');
+	SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE oid = (SELECT DISTINCT tableoid FROM events)
+	SQL
+my ($today) = $db->selectrow_array(q{SELECT format('FOR VALUES FROM (''%s'') TO (''%s'')',
+	snowflake.min_id(date_trunc('day', max(snowflake.time_of(id)), 'UTC')),
+	snowflake.min_id(date_trunc('day', max(snowflake.time_of(id)), 'UTC') + interval '1 day')) FROM events});
+is($bounds, $today, 'today\'s rows are in the partition of today, of midnight to midnight in UTC');
+
+# It counts from the greatest id: of a table that nobody has written to for longer, it makes no more.
+$db->do('INSERT INTO events (id) SELECT snowflake.make_id(now() + interval \'3 days\', 1, 0)');
+$db->do(q{CALL partman.run_maintenance_proc()});
+my ($ahead) = $db->selectrow_array(<<~'SQL');
+	SELECT count(*) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+	 WHERE inhparent = 'events'::regclass AND pg_get_expr(c.relpartbound, c.oid)
+	       LIKE format('FOR VALUES FROM (''%s'')%%', snowflake.min_id(date_trunc('day', now() + interval '6 days', 'UTC')))
+	SQL
+is($ahead, 1, 'maintenance makes partitions ahead of the greatest id');
+
+eval {
+	events('by_epoch', q{p_interval => '1 day', p_epoch => 'milliseconds', p_premake => 3});
+	is(rows_of('by_epoch_default'), 1000, 'trap: p_epoch sends every row to the default partition');
+	1;
+} or fail("trap: p_epoch sends every row to the default partition: $@");
+
+done_testing();

@@ -1,0 +1,87 @@
+# Programs of clients against one server, each in a database of its own. A program reports in TAP; SNOWFLAKE_CLIENTS
+# names those to run. Ids that a client shows are compared with id::text.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../../t/lib";
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use Snowflake::Node;
+use Test::More;
+
+my $here = $FindBin::RealBin;
+my @clients = split ' ', $ENV{SNOWFLAKE_CLIENTS} // '';
+ok(@clients > 0, 'SNOWFLAKE_CLIENTS names clients');
+unlike(slurp_file("$here/javascript/package-lock.json"), qr/"resolved"/, 'the lock file names no registry');
+
+# On loopback as well: JDBC knows no unix sockets. The extension is in template1, as for test databases, which
+# a role makes that may make databases and no more.
+my $node = Snowflake::Node->create('clients', conf => "listen_addresses = '127.0.0.1'\n");
+$node->append_conf('pg_hba.conf', 'host all all 127.0.0.1/32 trust');
+$node->start;
+$node->safe_psql('template1', 'CREATE EXTENSION snowflake');
+$node->safe_psql('postgres', 'CREATE ROLE application LOGIN CREATEDB');
+
+my $work = $node->basedir;
+my $java = "$work/classes:" . join ':', glob '/usr/share/java/*.jar';
+my %command = (
+	py => sub { ('/usr/bin/python3', '-P', $_[0]) },
+	js => sub { ('node', $_[0]) },
+	mjs => sub { ('node', $_[0]) },
+	ts => sub { ('sh', $_[0]) },
+	pl => sub { ('perl', $_[0]) },
+	php => sub { ('php', $_[0]) },
+	rb => sub { ('ruby', $_[0]) },
+	go => sub { ('go', 'run', $_[0]) },
+	java => sub { my ($class) = $_[0] =~ m{(\w+)[.]java$}; ('java', '-cp', $java, $class) });
+
+# The file of a client, and what runs it.
+sub command_of
+{
+	my ($client) = @_;
+	my @files = grep { !m{/(?:lib|node_modules)/} } glob "$here/*/$client.*";
+	@files = grep { -e } "$here/java/" . ucfirst($client) . '.java' if !@files;
+	return if @files != 1;
+	my ($suffix) = $files[0] =~ /[.](\w+)$/;
+	if ($suffix eq 'java')
+	{
+		my ($out, $err) = ('', '');
+		IPC::Run::run([ 'javac', '-nowarn', '-d', "$work/classes", '-cp', $java, "$here/java/Tap.java", $files[0] ], '>', \$out, '2>', \$err)
+		  or diag($err);
+	}
+	return $command{$suffix}->($files[0]);
+}
+
+foreach my $client (@clients)
+{
+	my @command = command_of($client) or fail("there is one program of $client"), next;
+	(my $database = "client_$client") =~ tr/a-z0-9_/_/c;
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	local %ENV = (
+		%ENV,
+		PGHOST => $node->host,
+		PGPORT => $node->port,
+		PGUSER => $node->safe_psql('postgres', 'SELECT current_user'),
+		PGDATABASE => $database,
+		PYTHONPATH => "$here/python/lib",
+		PYTHONDONTWRITEBYTECODE => 1,
+		SNOWFLAKE_WORK => $work);
+	my ($out, $err) = ('', '');
+	# Not for speed: a client that waits for ever is to end.
+	my $ended = eval { IPC::Run::run(\@command, '<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(300)); 1 };
+	my $status = $ended ? $? : "no end: $@";
+
+	my ($reported, $planned) = (0, 'none');
+	foreach my $line (split /\n/, $out)
+	{
+		if ($line =~ /^(not )?ok \d+ - (.*)/) { ok(!$1, "$client: $2"); $reported++; }
+		elsif ($line =~ /^1[.][.](\d+)$/) { $planned = $1; }
+		else { diag("$client: $line"); }
+	}
+	ok($status eq '0' && $planned eq $reported && $reported > 0, "$client ran to its end")
+	  or diag("status $status, $reported checks of $planned\n$err");
+}
+
+done_testing();
