@@ -556,6 +556,36 @@ $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'Behind snowflake.create_shards: how an object is defined, as seen from a schema';
 
+-- What names a shard is made another shard's where it is exactly one of two forms, and is otherwise not
+-- copied: an expression is told apart by what it depends on, never by what its text holds.
+
+CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE WHEN definition ~ '^snowflake\.next_id\(\d+\)$' THEN format('snowflake.next_id(%s)', shard)
+              WHEN definition ~ '^CHECK \(snowflake\.shard_of\(("([^"]|"")+"|[a-z_][a-z0-9_]*)\) = \d+\)( NO INHERIT| NOT VALID)*$'
+              THEN regexp_replace(definition, ' = \d+\)(?=[A-Z ]*$)', format(' = %s)', shard))
+         END
+$$;
+COMMENT ON FUNCTION snowflake.with_shard(text, integer) IS
+  'Behind snowflake.create_shards: the default next_id(N), or the constraint CHECK (shard_of(column) = N), for another shard; null for anything else';
+
+CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE
+           WHEN bool_or(proname <> ALL ('{time_of,region_of,sequence_of,created_within,min_id,max_id,id_range,first_id_since,last_id_before,
+                                          to_base62,from_base62,to_base32,from_base32,to_uuid,from_uuid,to_ulid,from_ulid,set_id,
+                                          shard_of,schema_of,has_id,decode}')) THEN 'mints'
+           WHEN bool_or(proname = ANY ('{shard_of,schema_of,has_id,decode}')) AND expression ~ '\{CONST ' THEN 'compares'
+         END
+    FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+   WHERE d.classid = catalogue AND d.objid = object AND d.refclassid = 'pg_proc'::regclass
+     AND p.pronamespace = to_regnamespace('snowflake')
+$$;
+COMMENT ON FUNCTION snowflake.names_shard(regclass, oid, text) IS
+  'Behind snowflake.create_shards: whether an expression, given as its node tree, mints or compares a shard with a constant; null where it does neither';
+
 CREATE FUNCTION snowflake.statements_of(source regclass, shard integer)
   RETURNS TABLE (step integer, statement text)
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp
@@ -588,6 +618,8 @@ BEGIN
                   THEN format('GENERATED ALWAYS AS (%s) %s',
                               snowflake.definition_of('pg_attrdef', d.oid, schema),
                               CASE attgenerated WHEN 's' THEN 'STORED' ELSE 'VIRTUAL' END)
+                  WHEN snowflake.names_shard('pg_attrdef', d.oid, adbin::text) = 'mints'
+                  THEN 'DEFAULT ' || snowflake.with_shard(snowflake.definition_of('pg_attrdef', d.oid, schema), shard)
                   WHEN d.oid IS NOT NULL
                   THEN 'DEFAULT ' || snowflake.definition_of('pg_attrdef', d.oid, schema)
                   WHEN attidentity <> ''
@@ -648,8 +680,10 @@ BEGIN
     UNION ALL
     SELECT CASE contype WHEN 'f' THEN 3 ELSE 1 END,
            format('ALTER TABLE %s ADD CONSTRAINT %I %s', this, conname,
-                  snowflake.definition_of('pg_constraint', oid, schema))
-      FROM pg_constraint WHERE conrelid = source AND contype IN ('c', 'p', 'u', 'x', 'f')
+                  coalesce(CASE WHEN snowflake.names_shard('pg_constraint', oid, conbin::text) = 'compares'
+                                THEN snowflake.with_shard(definition, shard) END, definition))
+      FROM pg_constraint, snowflake.definition_of('pg_constraint', oid, schema) AS definition
+     WHERE conrelid = source AND contype IN ('c', 'p', 'u', 'x', 'f')
     UNION ALL
     SELECT 2, format('ALTER INDEX %I SET (%s)', relname, array_to_string(i.reloptions, ', '))
       FROM pg_constraint JOIN pg_class AS i ON i.oid = conindid
@@ -690,15 +724,86 @@ BEGIN
     UNION ALL
     SELECT 6, format('ALTER TABLE %s OWNER TO %s', this, class.relowner::regrole)
   )
-  -- The template's shard becomes the new one, in defaults and in constraints.
-  SELECT m.step, regexp_replace(regexp_replace(m.statement,
-           '\msnowflake\.next_id\(\d+\)', format('snowflake.next_id(%s)', shard), 'g'),
-           '(\msnowflake\.shard_of\([^()]*\) = )\d+', '\1' || shard, 'g')
-    FROM made AS m;
+  SELECT m.step, m.statement FROM made AS m;
 END
 $$;
 COMMENT ON FUNCTION snowflake.statements_of(regclass, integer) IS
   'Behind snowflake.create_shards: the statements that make a table again, for a shard, in another schema';
+
+CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('ALTER TABLE %I ADD CONSTRAINT %I CHECK (snowflake.shard_of(%I) = %s)', relname,
+                CASE WHEN octet_length(attname) <= 54 THEN 'shard_of_' || attname ELSE 'shard_of_' || md5(attname) END, attname, shard)
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum JOIN pg_class AS c ON c.oid = adrelid
+    JOIN pg_namespace AS n ON n.oid = relnamespace
+   WHERE adrelid = source AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) = 'mints'
+     AND snowflake.with_shard(snowflake.definition_of('pg_attrdef', d.oid, nspname), shard) IS NOT NULL
+     AND NOT EXISTS
+       (SELECT FROM pg_constraint AS k
+         WHERE conrelid = source AND contype = 'c' AND conkey = ARRAY[attnum]
+           AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) = 'compares'
+           AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, nspname), shard) IS NOT NULL)
+$$;
+COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
+  'Behind snowflake.create_shards: statements for the constraint that a column which mints takes ids of its shard only, where the table has none';
+
+-- An expression may print otherwise once it was read from its own text: CHECK (status IN (...)) on varchar
+-- does. So tables that differ are compared again, by what both print after that.
+CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS SETOF text
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  scratch CONSTANT name := 'snowflake_scratch_' || pg_backend_pid();
+  home name;
+  relation name;
+  stated text;
+  again text[];
+BEGIN
+  SELECT nspname, relname INTO home, relation FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = source;
+  EXECUTE format('CREATE SCHEMA %I', scratch);
+  PERFORM set_config('search_path', concat_ws(', ', quote_ident(scratch), quote_ident(home), 'pg_temp'), true);
+  -- Foreign keys, owners, privileges and comments, the other steps, hold no expressions.
+  FOR stated IN
+    SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step IN (0, 1, 2, 4) ORDER BY s.step, s.statement
+  LOOP
+    EXECUTE stated;
+  END LOOP;
+  SELECT array_agg(w.statement) INTO again FROM (
+    SELECT s.statement FROM snowflake.statements_of(format('%I.%I', scratch, relation)::regclass, shard) AS s WHERE s.step IN (0, 1, 2, 4)
+    UNION ALL
+    SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step NOT IN (0, 1, 2, 4)) AS w;
+  RAISE EXCEPTION USING ERRCODE = 'SFUND';  -- undoes all of it but the variable
+EXCEPTION
+  WHEN SQLSTATE 'SFUND' THEN RETURN QUERY SELECT unnest(again);
+  WHEN insufficient_privilege THEN RETURN QUERY SELECT s.statement FROM snowflake.statements_of(source, shard) AS s;
+END
+$$;
+COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
+  'Behind snowflake.create_shards: the statements that make a table, as they read after one copy, which is made and undone';
+
+CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  FOR attempt IN 1 .. 2 LOOP
+    SELECT string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE theirs IS NULL),
+           string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE ours IS NULL)
+      INTO missing, extra
+      FROM (SELECT s.statement, true AS ours FROM snowflake.statements_of(template, shard) AS s WHERE attempt = 1
+            UNION ALL
+            SELECT s, true FROM snowflake.printed_again(template, shard) AS s WHERE attempt = 2
+            UNION ALL
+            SELECT c, true FROM snowflake.shard_checks(template, shard) AS c) AS o
+      FULL JOIN (SELECT s.statement, true AS theirs FROM snowflake.statements_of(existing, shard) AS s WHERE attempt = 1
+                 UNION ALL
+                 SELECT s, true FROM snowflake.printed_again(existing, shard) AS s WHERE attempt = 2) AS t USING (statement);
+    EXIT WHEN missing IS NULL AND extra IS NULL;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.unlike(regclass, regclass, integer) IS
+  'Behind snowflake.create_shards: the statements by which a shard''s table and the template''s differ; nulls where they do not';
 
 CREATE FUNCTION snowflake.uncopyable(template regnamespace)
   RETURNS TABLE (object text, reason text)
@@ -752,6 +857,51 @@ BEGIN
             OR strpos(encode(tgargs, 'escape'), schema || '.') > 0 OR strpos(encode(tgargs, 'escape'), quote_ident(schema) || '.') > 0
             OR encode(tgargs, 'escape') ~ ('(^|\\000)' || regexp_replace(schema, '(\W)', '\\\1', 'g') || '\\000'))
     UNION ALL
+    -- What would mint for the template's shard, or compare with it, in every schema.
+    SELECT 'pg_attrdef'::regclass, d.oid, CASE named WHEN 'mints' THEN 'mints, and is not snowflake.next_id(N) by itself'
+                                                     ELSE 'compares a shard with a constant' END
+      FROM pg_attrdef AS d, snowflake.names_shard('pg_attrdef', d.oid, adbin::text) AS named
+     WHERE adrelid IN (SELECT oid FROM tab)
+       AND (named = 'compares' OR named = 'mints' AND snowflake.with_shard(snowflake.definition_of('pg_attrdef', d.oid, schema), 0) IS NULL)
+    UNION ALL
+    SELECT 'pg_attrdef'::regclass, d.oid, format('calls %s, which may mint for any shard', p.oid::regprocedure)
+      FROM pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum
+      JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
+      JOIN pg_proc AS p ON p.oid = u.refobjid
+     WHERE adrelid IN (SELECT oid FROM tab) AND format_type(atttypid, -1) = ANY ('{bigint,numeric,text}') AND provolatile = 'v'
+       AND NOT EXISTS (SELECT FROM pg_depend AS m WHERE m.classid = 'pg_proc'::regclass AND m.objid = p.oid AND m.deptype = 'e')
+    UNION ALL
+    SELECT 'pg_class'::regclass, c.attrelid, format('column %I has type %s, which %s', c.attname, c.type::regtype, c.named)
+      FROM (WITH RECURSIVE chain (attrelid, attname, type) AS (
+              SELECT attrelid, attname, atttypid FROM pg_attribute WHERE attrelid IN (SELECT oid FROM tab) AND attnum > 0 AND NOT attisdropped
+              UNION
+              SELECT attrelid, attname, typbasetype FROM chain JOIN pg_type ON oid = type WHERE typtype = 'd')
+            SELECT attrelid, attname, type, CASE WHEN snowflake.names_shard('pg_type', type, typdefaultbin::text) IS NOT NULL
+                                                 THEN 'mints by its default' ELSE 'compares a shard with a constant' END AS named
+              FROM chain JOIN pg_type AS t ON t.oid = type
+             WHERE typtype = 'd' AND (snowflake.names_shard('pg_type', type, typdefaultbin::text) IS NOT NULL
+               OR EXISTS (SELECT FROM pg_constraint AS k WHERE contypid = type
+                             AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL))) AS c
+    UNION ALL
+    SELECT 'pg_constraint'::regclass, k.oid, 'compares a shard, and is not CHECK (snowflake.shard_of(column) = N) by itself'
+      FROM pg_constraint AS k
+     WHERE conrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL
+       AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, schema), 0) IS NULL
+    UNION ALL
+    SELECT 'pg_class'::regclass, indexrelid, 'compares a shard with a constant'
+      FROM pg_index
+     WHERE indrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_class', indexrelid, concat(indexprs, indpred)) IS NOT NULL
+    UNION ALL
+    SELECT 'pg_statistic_ext'::regclass, oid, 'compares a shard with a constant'
+      FROM pg_statistic_ext
+     WHERE stxrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_statistic_ext', oid, stxexprs::text) IS NOT NULL
+    UNION ALL
+    SELECT 'pg_trigger'::regclass, t.oid, CASE WHEN prosrc ~ '\mnext_ids?\s*\(' THEN format('calls %s, which mints', p.oid::regprocedure)
+                                               ELSE 'compares a shard with a constant' END
+      FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = tgfoid
+     WHERE tgrelid IN (SELECT oid FROM tab) AND NOT tgisinternal
+       AND (prosrc ~ '\mnext_ids?\s*\(' OR snowflake.names_shard('pg_trigger', t.oid, tgqual::text) IS NOT NULL)
+    UNION ALL
     SELECT 'pg_rewrite'::regclass, oid, 'is not copied' FROM pg_rewrite WHERE ev_class IN (SELECT oid FROM tab)
     UNION ALL
     SELECT 'pg_policy'::regclass, oid, 'is not copied' FROM pg_policy WHERE polrelid IN (SELECT oid FROM tab)
@@ -778,10 +928,9 @@ AS $$
 DECLARE
   source pg_namespace;
   target CONSTANT name := prefix || shard;
+  fresh boolean := false;
   made name[];
   old record;
-  missing text;
-  extra text;
   stated text;
 BEGIN
   SELECT * INTO source FROM pg_namespace WHERE oid = template;
@@ -794,8 +943,20 @@ BEGIN
     RETURN 0;
   END IF;
 
-  IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
-    EXECUTE format('CREATE SCHEMA %I', target);
+  -- Of several sessions that make the same shard one goes first; the others wait for its commit.
+  BEGIN
+    IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
+      EXECUTE format('CREATE SCHEMA %I', target);
+      fresh := true;
+    END IF;
+  EXCEPTION WHEN unique_violation OR duplicate_schema THEN
+    IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
+      RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+        MESSAGE = format('schema %s was made by another session', quote_ident(target)),
+        DETAIL = 'This transaction does not see it yet.', HINT = 'Retry the transaction.';
+    END IF;
+  END;
+  IF fresh THEN
     EXECUTE format('ALTER SCHEMA %I OWNER TO %s', target, source.nspowner::regrole);
     FOR stated IN
       SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', target, source.nspowner::regrole) WHERE source.nspacl IS NOT NULL
@@ -809,25 +970,23 @@ BEGIN
     LOOP
       EXECUTE stated;
     END LOOP;
+  ELSE
+    -- The same comment again, for its lock on the schema, which only an owner of it can take.
+    EXECUTE format('COMMENT ON SCHEMA %I IS %s', target, quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
   END IF;
 
   -- Tables that are there are left as they are; that they are otherwise is said.
   FOR old IN
-    SELECT f.oid::regclass AS copied, t.oid::regclass AS existing
-      FROM pg_class AS f JOIN pg_class AS t USING (relname) JOIN pg_namespace AS n ON n.oid = t.relnamespace
-     WHERE f.relnamespace = template AND f.relkind = 'r' AND nspname = target ORDER BY relname
+    SELECT t.oid::regclass AS existing, u.missing, u.extra
+      FROM pg_class AS f JOIN pg_class AS t USING (relname) JOIN pg_namespace AS n ON n.oid = t.relnamespace,
+           snowflake.unlike(f.oid, t.oid, shard) AS u
+     WHERE f.relnamespace = template AND f.relkind = 'r' AND nspname = target
+       AND (u.missing IS NOT NULL OR u.extra IS NOT NULL) ORDER BY relname
   LOOP
-    SELECT string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE theirs IS NULL),
-           string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE ours IS NULL)
-      INTO missing, extra
-      FROM (SELECT statement, true AS ours FROM snowflake.statements_of(old.copied, shard)) AS o
-      FULL JOIN (SELECT statement, true AS theirs FROM snowflake.statements_of(old.existing, shard)) AS t USING (statement);
-    IF missing IS NOT NULL OR extra IS NOT NULL THEN
-      RAISE WARNING USING ERRCODE = 'duplicate_table',
-        MESSAGE = format('table %s is not as in the template, and is left as it is', old.existing),
-        DETAIL = format('By the template: %s. Instead: %s.', coalesce(missing, 'nothing'), coalesce(extra, 'nothing')),
-        HINT = 'Alter the table, or drop it and call create_shards() again.';
-    END IF;
+    RAISE WARNING USING ERRCODE = 'duplicate_table',
+      MESSAGE = format('table %s is not as in the template, and is left as it is', old.existing),
+      DETAIL = format('By the template: %s. Instead: %s.', coalesce(old.missing, 'nothing'), coalesce(old.extra, 'nothing')),
+      HINT = 'Alter the table, or drop it and call create_shards() again.';
   END LOOP;
 
   SELECT array_agg(relname) INTO made
@@ -836,7 +995,10 @@ BEGIN
      (SELECT FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
        WHERE t.relname = f.relname AND nspname = target);
   FOR stated IN
-    SELECT statement FROM pg_class AS f, snowflake.statements_of(f.oid, shard)
+    SELECT statement
+      FROM pg_class AS f, LATERAL (SELECT s.* FROM snowflake.statements_of(f.oid, shard) AS s
+                                   UNION ALL
+                                   SELECT 1, c FROM snowflake.shard_checks(f.oid, shard) AS c) AS m
      WHERE relnamespace = template AND relname = ANY (made) ORDER BY step, f.oid, statement
   LOOP
     -- What was not copied, if that was asked for, is found in the template.
@@ -929,4 +1091,40 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_shards(regnamespace, int4range, text, boolean, boolean) IS
-  'Makes a schema for each shard of a range: the tables of the template, with their keys, indexes, triggers, comments and privileges, and defaults that mint for the shard. What is there stays. Fails where the template has what it cannot copy, unless partial';
+  'Makes a schema for each shard of a range: the tables of the template, with their keys, indexes, triggers, comments and privileges. A default next_id(N) mints for the shard, and its column takes ids of the shard only, by a CHECK. What is there stays. Fails where the template has what it cannot copy, unless partial';
+
+-- DROP EXTENSION ... CASCADE is refused by the library, while it would take tables with it. This refuses
+-- it where the library is not loaded, and so not asked. What a command would drop cannot be told before
+-- it does, and after it this trigger is gone.
+CREATE FUNCTION snowflake.guard_tables() RETURNS event_trigger
+  LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  lost text;
+BEGIN
+  IF EXISTS (SELECT FROM pg_settings WHERE name = 'snowflake.layout') THEN
+    RETURN;
+  END IF;
+  SELECT string_agg(DISTINCT d.objid::regclass::text, ', ') INTO lost
+    FROM pg_depend AS m
+    JOIN pg_depend AS d ON d.refclassid = m.classid AND d.refobjid = m.objid
+    JOIN pg_class AS c ON c.oid = d.objid
+   WHERE m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
+     AND m.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+     AND d.classid = 'pg_class'::regclass AND d.objsubid = 0 AND d.deptype = 'n' AND relkind IN ('p', 'r')
+     AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e');
+  IF lost IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
+      MESSAGE = format('%s is refused because tables are partitioned by extension snowflake, whose library is not loaded', tg_tag),
+      DETAIL = format('With CASCADE these tables would be dropped with their rows: %s.', lost),
+      HINT = 'Add snowflake to "shared_preload_libraries" and restart the server, or drop these tables first.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.guard_tables() IS
+  'Event trigger: where the library is not loaded, refuses commands that can drop the extension while tables are partitioned by it';
+CREATE EVENT TRIGGER snowflake_guard_tables ON ddl_command_start
+  WHEN TAG IN ('DROP EXTENSION', 'DROP OWNED') EXECUTE FUNCTION snowflake.guard_tables();
+ALTER EVENT TRIGGER snowflake_guard_tables ENABLE ALWAYS;
+COMMENT ON EVENT TRIGGER snowflake_guard_tables IS
+  'Keeps tables that are partitioned by extension snowflake from going with it, where its library is not loaded';

@@ -191,4 +191,28 @@ is($other->safe_psql('applied', "SELECT count(*) FROM photos WHERE tableoid::reg
 	'0', 'also where the modulus is another');
 $other->safe_psql('applied', 'DROP SUBSCRIPTION s');
 
+# Dropping the extension is refused as well where the library, which refuses it, is not loaded.
+$node->safe_psql('app', 'CREATE EXTENSION hstore; CREATE ROLE someone');
+$node->stop;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->start;
+my %kept = (
+	sqlstate => '2BP01',
+	message => 'is refused because tables are partitioned by extension snowflake, whose library is not loaded',
+	detail => 'dropped with their rows: public.likes, public.photos\.',
+	hint => 'Add snowflake to "shared_preload_libraries"');
+$node->refuses($_, \%kept, "not preloaded: $_", 'app') foreach
+  'DROP EXTENSION snowflake CASCADE', 'DROP EXTENSION hstore, snowflake CASCADE', 'DROP EXTENSION plpgsql CASCADE', 'DROP OWNED BY CURRENT_USER CASCADE',
+  'SET session_replication_role = replica; DROP EXTENSION snowflake CASCADE', 'SET snowflake.layout = instagram; DROP EXTENSION snowflake CASCADE',
+  'DO $$ BEGIN DROP EXTENSION snowflake CASCADE; END $$';
+is($node->safe_psql('app', 'SELECT count(*), (SELECT count(*) FROM likes) FROM photos'), $node->safe_psql('app', 'SELECT 1100, 1000') , 'no row was lost');
+$node->safe_psql('app', 'BEGIN; DROP TABLE likes, photos; DROP EXTENSION hstore; DROP OWNED BY someone; DROP EXTENSION snowflake CASCADE; ROLLBACK');
+pass('without such tables nothing is refused');
+$node->safe_psql('l_js53', 'DROP TABLE t; DROP EXTENSION snowflake');
+is($node->safe_psql('l_js53', 'SELECT count(*) FROM pg_event_trigger'), '0', 'and nothing is left of it');
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
+$node->restart;
+$node->safe_psql('app', 'DROP EXTENSION hstore');
+pass('where the library is loaded, other extensions may go');
+
 done_testing();
