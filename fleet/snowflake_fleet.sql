@@ -20,4 +20,5 @@ BEGIN;
 \ir parts/postgres_fdw.sql
 \ir parts/move.sql
 \ir parts/move_checks.sql
+\ir parts/sizing.sql
 COMMIT;

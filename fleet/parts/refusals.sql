@@ -46,6 +46,7 @@ CREATE FUNCTION snowflake_fleet.note_answer(request snowflake_fleet.request, ans
 AS $$
 DECLARE
   log boolean := request.call <> 'renew';
+  region CONSTANT integer := greatest(answer.region, request.region);
 BEGIN
   IF answer.status = 'granted' THEN
     UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.server = request.server AND f.since IS NOT NULL;
@@ -55,8 +56,9 @@ BEGIN
   IF log THEN
     RAISE LOG 'snowflake_fleet: % of server % (incarnation %, address %): %', request.call, quote_ident(request.server),
       request.incarnation, coalesce(host(inet_client_addr()), 'local'),
-      answer.status || coalesce(format(', region %s until %s', nullif(greatest(answer.region, request.region), -1),
-                                        snowflake_fleet.from_ms(answer.until_ms)), '') || coalesce('. ' || answer.detail, '');
+      answer.status || CASE WHEN region >= 0 THEN format(', region %s', region) ELSE '' END
+                    || CASE WHEN answer.until_ms > 0 THEN format(', until %s', snowflake_fleet.from_ms(answer.until_ms)) ELSE '' END
+                    || coalesce('. ' || answer.detail, '');
   END IF;
 END
 $$;

@@ -1,0 +1,18 @@
+-- Said when a fleet is made: a number that is found out too late, when everything comes back after a power loss at once.
+
+DO $$
+DECLARE
+  level CONSTANT text := pg_catalog.current_setting('client_min_messages');
+BEGIN
+  -- CREATE EXTENSION silences notices while a script runs.
+  IF level OPERATOR(pg_catalog.=) 'warning' THEN
+    PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
+  END IF;
+  RAISE NOTICE USING
+    MESSAGE = 'a fleet carries as many servers through a power loss of all of them at once as half of the regions of its layout',
+    DETAIL = 'The default layout has 32 regions, so 16 servers: each takes another region when it is up again, for its old one is '
+             'kept until its lease has ended.',
+    HINT = 'For more servers choose a layout with more region bits before the first id, or let the rest wait for the end of the leases.';
+  PERFORM pg_catalog.set_config('client_min_messages', level, true);
+END
+$$;
