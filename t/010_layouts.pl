@@ -82,6 +82,9 @@ foreach my $database (sort keys %layouts)
 	my @ids = $node->ids($mint, $database);
 	decodes($database, $layout, @ids[ 0 .. 3, 298 .. 305, 596 .. 602, 2599 ]);
 	$ledger->record('first', @ids);
+	# More shards than a session keeps counters of, in turn within one transaction.
+	is($node->safe_psql($database, 'SELECT sum(ids), sum(batches) FROM snowflake.shard_stats'), '2600|1',
+		"$database: shard_stats counts them all");
 	$node->refuses(
 		"SELECT snowflake.next_id(${\ ($last + 1)})",
 		{

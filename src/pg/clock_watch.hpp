@@ -22,6 +22,10 @@ void look_at_clock();
 // the layout lasts. Where the mark is extended.
 void look_at_clock_error();
 
+// Whether the time-stamp counter may say how long a reading of the clock lasts: snowflake.use_tsc,
+// and the kernel's own use of it when it was last looked at.
+bool tsc_is_trusted();
+
 // How far the wall clock has been stepped since the base; negative when it went back.
 int64_t clock_drift_us();
 // Whether that is further ahead than snowflake.max_forward_jump.

@@ -26,7 +26,7 @@ void count_commit_wait(int64_t since_us) {
 }  // namespace
 
 void wait_before_commit() {
-  const uint64_t id = highest_id_of_transaction();
+  const uint64_t id = highest_id_of_transaction;
   if (!commit_waits || id == 0) return;
   const int64_t over_us = layout.ms_of_tick(layout.tick_of(id) + 1) * 1000;
   int64_t since_us = 0;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/clock.hpp"
+#include "core/tick_clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/errors.hpp"
 #include "pg/high_water.hpp"
@@ -72,13 +72,15 @@ void check_shard(int shard) {
     refuse_shard_not_owned(shard);
 }
 
+constinit TickClock tick_clock{};
+
 struct Reading {
   int64_t ms;
-  bool exact;
+  bool exact;  // the kernel's clock, of this moment
 };
 
 Reading exact_clock() {
-  return {wall_clock_ms(), true};
+  return {tick_clock.read_ms(tsc_is_trusted()), true};
 }
 
 // How far the coarse clock is trusted to be near the exact one. It lags by a timer tick, 10 ms at
@@ -93,6 +95,8 @@ inline Reading clock_for(int shard) {
     if (ms + kCoarseMs < burst.reached_ms && ms >= layout.epoch_ms) return {ms, false};
     burst.shard = -1;
   }
+  if (tick_clock.is_fresh()) [[likely]]
+    return {tick_clock.ms(), false};
   return exact_clock();
 }
 

@@ -1,5 +1,7 @@
-// Ids issued for one shard and not yet added to its counters: an addition per id would cost more
-// than the id. Added up when another shard comes along, and at the end of the transaction.
+// Ids issued and not yet added to the counters of their shards: an addition to shared memory per id
+// would cost more than the id. Added up at the end of the transaction, and where two shards meet in
+// a slot of the table. Neighbouring shards have slots of their own, so that a session which goes
+// through 256 of them in turn adds nothing up on the way.
 #pragma once
 
 #include <algorithm>
@@ -17,32 +19,27 @@ struct PendingCounters {
   uint64_t last_id;
 };
 
-extern PendingCounters pending;
+inline constexpr uintptr_t kPendingSlots = 256;
+extern PendingCounters pending[kPendingSlots];
 
-// The greatest id of this transaction, of all shards, that is not pending any more; or 0. Kept up
-// to date where the counters are flushed, for minting itself has no time for it.
-extern uint64_t highest_flushed_id;
+// The greatest id of this transaction, of all shards, or 0: commit wait rests on it.
+extern uint64_t highest_id_of_transaction;
 
-inline uint64_t highest_id_of_transaction() {
-  return std::max(highest_flushed_id, pending.last_id);
-}
+// Where a slot is empty or another word's.
+void take_slot(PendingCounters& slot, Shard& word);
 
-inline void flush_pending_counters() {
-  if (pending.word == nullptr) return;
-  highest_flushed_id = highest_id_of_transaction();
-  pending.word->counters.add(pending.ids, pending.batches, pending.borrowed, pending.last_id);
-  pending = PendingCounters{};
-}
+void flush_pending_counters();
 
 inline void account(Shard& word, const Claim& claim, uint64_t batches, uint64_t last_id) {
-  if (pending.word != &word) {
-    flush_pending_counters();
-    pending.word = &word;
-  }
-  pending.ids += claim.count;
-  pending.batches += batches;
-  pending.borrowed += claim.borrowed;
-  pending.last_id = last_id;
+  PendingCounters& slot =
+      pending[reinterpret_cast<uintptr_t>(&word) / sizeof(Shard) % kPendingSlots];
+  if (slot.word != &word) [[unlikely]]
+    take_slot(slot, word);
+  slot.ids += claim.count;
+  slot.batches += batches;
+  slot.borrowed += claim.borrowed;
+  slot.last_id = last_id;
+  highest_id_of_transaction = std::max(highest_id_of_transaction, last_id);
 }
 
 }  // namespace snowflake::pg

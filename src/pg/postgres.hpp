@@ -17,6 +17,7 @@
 #include "core/seal.hpp"
 #include "core/shard.hpp"
 #include "core/shard_set.hpp"
+#include "core/tick_clock.hpp"
 #include "core/uuid.hpp"
 
 extern "C" {

@@ -26,7 +26,7 @@ void on_transaction_end(XactEvent event, void*) {
     case XACT_EVENT_PARALLEL_ABORT:
     case XACT_EVENT_PREPARE:
       flush_pending_counters();
-      highest_flushed_id = 0;
+      highest_id_of_transaction = 0;
       forget_seal();
       forget_dropped_mark();
       forget_new_seal();

@@ -26,6 +26,7 @@ constinit int max_forward_jump_s = 3600;
 constinit int sequence_spread = 0;
 constinit double max_clock_error_ms = 100;
 constinit double clock_error_ms = -1;
+constinit bool use_tsc = true;
 constinit int default_shard = -1;
 constinit int max_wait_ms = 2000;
 constinit bool commit_waits = false;
@@ -146,10 +147,11 @@ void define_real(const char* name, const char* summary, const char* more, double
   });
 }
 
-void define_bool(const char* name, const char* summary, const char* more, bool* variable) {
+void define_bool(const char* name, const char* summary, const char* more, bool* variable,
+                 GucContext context) {
   define_strictly(name, [=] {
-    DefineCustomBoolVariable(name, summary, more, variable, *variable, PGC_USERSET, 0, nullptr,
-                             nullptr, nullptr);
+    DefineCustomBoolVariable(name, summary, more, variable, *variable, context, 0, nullptr, nullptr,
+                             nullptr);
   });
 }
 
@@ -300,7 +302,12 @@ void define_settings() {
       "snowflake.commit_wait",
       "Makes a transaction that minted wait until every later id of any server is greater.",
       "It waits for the errors of this clock and of the others, \"snowflake.max_clock_error\".",
-      &commit_waits);
+      &commit_waits, PGC_USERSET);
+  define_bool(
+      "snowflake.use_tsc",
+      "Lets the processor's time-stamp counter say how long a reading of the clock lasts.",
+      "At most 50 us, within its millisecond, and where the kernel uses the counter itself.",
+      &use_tsc, PGC_SIGHUP);
   define_real("snowflake.clock_error", "Sets how wrong the clock may be, instead of the kernel.",
               "-1 asks the kernel. For clocks that something else than the kernel disciplines.",
               &clock_error_ms, -1, 60000, PGC_SUSET);

@@ -25,6 +25,7 @@ extern int max_forward_jump_s;
 extern int sequence_spread;
 extern double max_clock_error_ms;
 extern double clock_error_ms;  // -1: the kernel says it
+extern bool use_tsc;
 
 // Changed by a session; no value of them can cause a duplicate.
 extern int default_shard;

@@ -26,6 +26,7 @@ struct ClockWatch {
   Episode ahead;
   Episode unsynchronized;
   LogLimit end_is_near;
+  std::atomic<bool> kernel_uses_tsc;
 };
 
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {

@@ -1,0 +1,222 @@
+// Each reading is one that the kernel's clock gave within 50 us, whatever happens to clock, counter
+// and process in between.
+#include "core/tick_clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+
+#include "support.hpp"
+
+namespace snowflake {
+namespace {
+
+// A machine whose time is a number. Reading any of its clocks takes a while, and may take longer.
+struct Machine {
+  static inline Random* random = nullptr;
+  static inline int64_t true_ns = 0;      // since the machine was made
+  static inline int64_t wall_off_ns = 0;  // what steps and slewing have added
+  static inline double cycles_per_ns = 2.5;
+  static inline double counted = 0;
+  static inline std::array<int64_t, 2> processor_off{};  // cycles
+  static inline size_t processor = 0;
+  static inline int64_t read_at_ns = 0;  // true time of the last exact reading
+  static inline uint64_t exact_readings = 0;
+  static inline bool interrupted = false;
+  static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from when on, milliseconds
+
+  // What the wall clock shows, over as long as a reading may be remembered, and more.
+  static void watch() {
+    const int64_t ms = wall_now() / 1'000'000;
+    if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
+    while (shown.size() > 1 && shown[1].first < true_ns - 40'000'000) shown.pop_front();
+  }
+  static bool shown_since(int64_t ms, int64_t from_ns) {
+    for (size_t i = 0; i < shown.size(); ++i) {
+      const int64_t end = i + 1 < shown.size() ? shown[i + 1].first : true_ns;
+      if (shown[i].second == ms && end >= from_ns) return true;
+    }
+    return false;
+  }
+
+  static void pass(int64_t ns) {
+    true_ns += ns;
+    counted += static_cast<double>(ns) * cycles_per_ns;
+  }
+  // A process that is stopped may go on upon the other processor.
+  static void interruption() {
+    pass(10 + static_cast<int64_t>(random->below(20)));
+    if (!interrupted || !random->percent(3)) return;
+    pass(static_cast<int64_t>(random->below(random->percent(20) ? 30'000'000 : 200'000)));
+    processor = random->below(2);
+  }
+  static int64_t wall_now() { return 1'700'000'000'000'000'000 + true_ns + wall_off_ns; }
+
+  static uint64_t cycles() {
+    interruption();
+    return static_cast<uint64_t>(static_cast<int64_t>(counted) + processor_off[processor]);
+  }
+  static int64_t wall_ns() {
+    interruption();
+    watch();
+    const int64_t wall = wall_now();
+    read_at_ns = true_ns;
+    ++exact_readings;
+    interruption();
+    return wall;
+  }
+  static int64_t boot_us() {
+    interruption();
+    const int64_t us = 5'000'000 + true_ns / 1000;
+    interruption();
+    return us;
+  }
+
+  static void reset(Random& r) {
+    random = &r;
+    true_ns = wall_off_ns = read_at_ns = 0;
+    counted = 1e12;
+    cycles_per_ns = 2.5;
+    processor_off = {};
+    processor = 0;
+    exact_readings = 0;
+    interrupted = false;
+    shown.clear();
+  }
+};
+struct Clock : BasicTickClock<Machine> {
+  int64_t read(bool trusted) { return is_fresh() ? ms() : read_ms(trusted); }
+};
+
+constexpr int64_t kLongestNs = Clock::kLongestUs * 1000;
+
+class TickClockTest : public testing::Test {
+ protected:
+  void SetUp() override { Machine::reset(random_); }
+
+  Random random_{1};
+  Clock clock_;
+};
+
+TEST_F(TickClockTest, IsExactWhereTheCounterIsNotTrusted) {
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t before = Machine::exact_readings;
+    clock_.read(false);
+    ASSERT_EQ(Machine::exact_readings, before + 1);
+    ASSERT_FALSE(clock_.is_fresh());
+    Machine::pass(1000);
+  }
+}
+
+TEST_F(TickClockTest, AsksTheKernelOnceIn50Microseconds) {
+  for (int i = 0; i < 100'000; ++i) clock_.read(true);
+  const uint64_t before = Machine::exact_readings;
+  const int64_t from = Machine::true_ns;
+  for (int i = 0; i < 100'000; ++i) clock_.read(true);
+  const auto asked = static_cast<int64_t>(Machine::exact_readings - before);
+  EXPECT_GE(asked, (Machine::true_ns - from) / kLongestNs);
+  EXPECT_LE(asked, (Machine::true_ns - from) / kLongestNs * 12 / 10);
+}
+
+TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
+  for (int i = 0; i < 400'000; ++i) {
+    const int64_t before = Machine::wall_now() / 1'000'000;
+    const int64_t ms = clock_.read(true);
+    ASSERT_GE(ms, before);
+    ASSERT_LE(ms, Machine::wall_now() / 1'000'000);
+  }
+}
+
+TEST_F(TickClockTest, TakesBackWhatWasRememberedWhenItIsNotTrustedAnyMore) {
+  for (int i = 0; i < 100'000; ++i) clock_.read(true);
+  clock_.read_ms(false);
+  const uint64_t before = Machine::exact_readings;
+  for (int i = 0; i < 10; ++i) clock_.read(false);
+  EXPECT_EQ(Machine::exact_readings, before + 10);
+}
+
+TEST_F(TickClockTest, ReadsAnewOnceItIsAskedTo) {
+  for (int i = 0; i < 100'000; ++i) clock_.read(true);
+  Machine::wall_off_ns -= 5'000'000'000;
+  EXPECT_EQ(clock_.read_ms(true), Machine::wall_now() / 1'000'000);
+}
+
+// A counter that runs at no possible rate is not used.
+TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
+  Machine::cycles_per_ns = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const int64_t ms = clock_.read(true);
+    ASSERT_EQ(ms, Machine::read_at_ns / 1'000'000 + 1'700'000'000'000);
+    ASSERT_FALSE(clock_.is_fresh());
+  }
+}
+
+// Steps both ways, slewing, processors whose counters differ by as much as the kernel lets pass,
+// processes that are stopped anywhere, machines that sleep with the counter running, standing, or
+// begun anew.
+TEST_F(TickClockTest, WhateverHappens) {
+  uint64_t remembered = 0;
+  for (uint64_t number = 0; number < 200 * kEffort; ++number) {
+    Random random(number + 1);
+    Machine::reset(random);
+    Clock clock;
+    Machine::cycles_per_ns = 0.2 + static_cast<double>(random.below(50)) / 10;
+    const int64_t apart = static_cast<int64_t>(Machine::cycles_per_ns * 1000);  // 1 us
+    Machine::processor_off[1] = static_cast<int64_t>(random.below(2000)) * apart / 1000 - apart;
+    Machine::interrupted = random.percent(70);
+    double begun_anew = 1;
+    for (int i = 0; i < 3000; ++i) {
+      if (random.percent(1)) {
+        const int64_t step = static_cast<int64_t>(random.below(20'000'000'000)) - 10'000'000'000;
+        Machine::wall_off_ns += random.percent(50) ? step : step / 1'000'000;
+      }
+      if (random.percent(5)) Machine::wall_off_ns += static_cast<int64_t>(random.below(100));
+      if (random.percent(1)) {  // asleep
+        const double counted = Machine::counted;
+        Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
+        if (random.percent(30)) {
+          // A counter that stood still cannot tell. The kernel does not keep such a one as its
+          // clock.
+          Machine::counted = counted;
+          clock.read_ms(true);
+        } else if (random.percent(30)) {
+          begun_anew += 1e9;  // never where it was before
+          Machine::counted = begun_anew;
+        }
+      }
+      Machine::pass(static_cast<int64_t>(random.below(random.percent(10) ? 300'000 : 300)));
+      Machine::watch();
+      const int64_t since = Machine::true_ns;
+      const uint64_t exact = Machine::exact_readings;
+      const int64_t ms = clock.read(true);
+      remembered += Machine::exact_readings == exact;
+      Machine::watch();
+      // One microsecond for the processors that are apart, and a fiftieth for the rate.
+      ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50 - 1000))
+          << "schedule " << number << ", step " << i << ": " << ms;
+    }
+  }
+  EXPECT_GT(remembered, 10'000u);
+}
+
+// On this machine, where it has the counter.
+TEST(TickClockHere, IsTheWallClock) {
+  TickClock clock;
+  bool right = false;
+  bool fresh = false;
+  for (int i = 0; i < 100'000 && !right; ++i) {
+    const int64_t before = wall_clock_ms();
+    if (!clock.is_fresh()) {
+      clock.read_ms(true);
+      continue;
+    }
+    fresh = true;
+    const int64_t ms = clock.ms();
+    right = before - 1 <= ms && ms <= wall_clock_ms();
+  }
+  EXPECT_EQ(right, fresh);
+}
+
+}  // namespace
+}  // namespace snowflake
