@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support.hpp"
 
@@ -24,9 +24,8 @@ std::string written(uint64_t value) {
 
 // From a buffer without a byte to spare, for AddressSanitizer to see what is read past the end.
 ParsedNumeral read(std::string_view text) {
-  const auto exact = std::make_unique<char[]>(text.size());
-  if (!text.empty()) std::memcpy(exact.get(), text.data(), text.size());
-  return read_base62({exact.get(), text.size()});
+  const std::vector<char> exact(text.begin(), text.end());  // a byte too far is out of bounds
+  return read_base62({exact.data(), text.size()});
 }
 
 std::string by_division(uint64_t value) {
