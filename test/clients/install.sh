@@ -20,7 +20,7 @@ install_client() {
     node-postgres | postgres-js | knex | objection | kysely) npm_install "$tree/javascript" ci ;;
     sequelize | typeorm | drizzle | prisma) npm_install "$tree/orms" install --no-package-lock ;;
     jdbc) install_java libpostgresql-jdbc-java ;;
-    hibernate) install_java libpostgresql-jdbc-java libhibernate3-java libhsqldb-java ;;
+    hibernate) install_java libpostgresql-jdbc-java libhibernate3-java libjavassist-java ;;
     eclipselink) install_java libpostgresql-jdbc-java libeclipselink-java ;;
     dbd-pg) install_missing libdbd-pg-perl ;;
     pdo) install_missing php-cli php-pgsql ;;

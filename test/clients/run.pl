@@ -25,33 +25,35 @@ $node->safe_psql('template1', 'CREATE EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE ROLE application LOGIN CREATEDB');
 
 my $work = $node->basedir;
-my $java = "$work/classes:" . join ':', glob '/usr/share/java/*.jar';
 my %command = (
 	py => sub { ('/usr/bin/python3', '-P', $_[0]) },
 	js => sub { ('node', $_[0]) },
-	mjs => sub { ('node', $_[0]) },
-	ts => sub { ('sh', $_[0]) },
 	pl => sub { ('perl', $_[0]) },
 	php => sub { ('php', $_[0]) },
 	rb => sub { ('ruby', $_[0]) },
 	go => sub { ('go', 'run', $_[0]) },
-	java => sub { my ($class) = $_[0] =~ m{(\w+)[.]java$}; ('java', '-cp', $java, $class) });
+	java => \&java_command);
 
-# The file of a client, and what runs it.
+# Its classpath is what a program says of itself, of Debian's jars, and the directory of its name.
+sub java_command
+{
+	my ($file) = @_;
+	my ($class) = $file =~ m{(\w+)[.]java$};
+	my @jars = map { "/usr/share/java/$_.jar" } map { split } slurp_file($file) =~ m{^// Jars: (.*)$}mg;
+	my $path = join ':', "$work/classes", "$here/java/" . lc $class, @jars;
+	my ($out, $err) = ('', '');
+	IPC::Run::run([ 'javac', '-nowarn', '-d', "$work/classes", '-cp', $path, "$here/java/Tap.java", $file ], '<', \undef, '>', \$out, '2>', \$err)
+	  or diag($err);
+	return ('java', '-cp', $path, $class);
+}
+
+# What runs the program of a client.
 sub command_of
 {
 	my ($client) = @_;
-	my @files = grep { !m{/(?:lib|node_modules)/} } glob "$here/*/$client.*";
-	@files = grep { -e } "$here/java/" . ucfirst($client) . '.java' if !@files;
-	return if @files != 1;
-	my ($suffix) = $files[0] =~ /[.](\w+)$/;
-	if ($suffix eq 'java')
-	{
-		my ($out, $err) = ('', '');
-		IPC::Run::run([ 'javac', '-nowarn', '-d', "$work/classes", '-cp', $java, "$here/java/Tap.java", $files[0] ], '>', \$out, '2>', \$err)
-		  or diag($err);
-	}
-	return $command{$suffix}->($files[0]);
+	my @files = grep { /[.](\w+)$/ && $command{$1} } glob("$here/*/$client.*"), grep { -e } "$here/java/\u$client.java";
+	return if @files != 1 || $files[0] !~ /[.](\w+)$/;
+	return $command{$1}->($files[0]);
 }
 
 foreach my $client (@clients)
@@ -67,7 +69,9 @@ foreach my $client (@clients)
 		PGDATABASE => $database,
 		PYTHONPATH => "$here/python/lib",
 		PYTHONDONTWRITEBYTECODE => 1,
-		SNOWFLAKE_WORK => $work);
+		GOPATH => '/usr/share/gocode',
+		GO111MODULE => 'off',
+		GOCACHE => "$work/go");
 	my ($out, $err) = ('', '');
 	# Not for speed: a client that waits for ever is to end.
 	my $ended = eval { IPC::Run::run(\@command, '<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(300)); 1 };

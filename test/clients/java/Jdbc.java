@@ -1,3 +1,4 @@
+// Jars: postgresql
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;

@@ -1,0 +1,54 @@
+// Drizzle: exact with mode "bigint". Mode "number", which `drizzle-kit pull` writes, rounds.
+'use strict';
+
+const { execFileSync } = require('node:child_process');
+const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
+const { join } = require('node:path');
+const { drizzle } = require('drizzle-orm/node-postgres');
+const { bigint, pgTable, text } = require('drizzle-orm/pg-core');
+const { eq, sql } = require('drizzle-orm');
+const { Pool } = require('pg');
+const { ok, equal, run, inOrder } = require('../javascript/tap');
+
+const photos = pgTable('photos', {
+  id: bigint('id', { mode: 'bigint' }).primaryKey().default(sql`snowflake.next_id(5)`),
+  caption: text('caption'),
+});
+const rounded = pgTable('photos', { id: bigint('id', { mode: 'number' }).primaryKey(), caption: text('caption') });
+
+// drizzle-kit reads its configuration from a file, which has to be below the modules that it names.
+function pulled() {
+  const directory = mkdtempSync(join(__dirname, 'pull-'));
+  try {
+    const config = {
+      dialect: 'postgresql', out: directory, schemaFilter: ['public'],
+      dbCredentials: { host: '127.0.0.1', port: Number(process.env.PGPORT), user: process.env.PGUSER, database: process.env.PGDATABASE, ssl: false },
+    };
+    writeFileSync(join(directory, 'drizzle.config.json'), JSON.stringify(config));
+    execFileSync(process.execPath, [join(__dirname, 'node_modules/drizzle-kit/bin.cjs'), 'pull', `--config=${join(directory, 'drizzle.config.json')}`],
+      { stdio: ['ignore', 'ignore', 'inherit'] });
+    return readFileSync(join(directory, 'schema.ts'), 'utf8');
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+run(async () => {
+  const pool = new Pool({ max: 1 });
+  const db = drizzle(pool);
+  await pool.query('CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)');
+  const asText = async () => (await pool.query('SELECT id::text AS digits FROM photos ORDER BY id')).rows.map((row) => row.digits);
+
+  const [{ id }] = await db.insert(photos).values({ caption: 'first light' }).returning({ id: photos.id });
+  equal([String(id)], await asText(), 'returning(), a BigInt');
+  const [found] = await db.select().from(photos).where(eq(photos.id, id));
+  equal(found.caption, 'first light', 'where(eq(photos.id, id))');
+  const many = await db.insert(photos).values(Array(1000).fill({ caption: 'many' })).returning({ id: photos.id });
+  equal(inOrder([id, ...many.map((row) => row.id)]), await asText(), '1,000 rows in an insert()');
+
+  const numbers = new Set((await db.select().from(rounded)).map((row) => row.id));
+  ok(numbers.size < 100, 'trap: mode "number" makes one number of many ids', numbers.size);
+  const schema = pulled();
+  ok(schema.includes('mode: "number"'), 'trap: drizzle-kit pull writes mode "number"', schema);
+  await pool.end();
+});

@@ -1,0 +1,31 @@
+// TypeORM: ids are strings, and exact. The key is a PrimaryColumn: PrimaryGeneratedColumn asks for a sequence or a UUID.
+'use strict';
+
+const { DataSource, EntitySchema } = require('typeorm');
+const { equal, run, inOrder } = require('../javascript/tap');
+
+const Photo = new EntitySchema({
+  name: 'Photo',
+  tableName: 'photos',
+  columns: {
+    id: { type: 'bigint', primary: true, default: () => 'snowflake.next_id(5)' },
+    caption: { type: 'text' },
+  },
+});
+
+run(async () => {
+  const source = await new DataSource({
+    type: 'postgres', host: process.env.PGHOST, port: Number(process.env.PGPORT), username: process.env.PGUSER,
+    database: process.env.PGDATABASE, entities: [Photo], synchronize: true,
+  }).initialize();
+  const asText = async () => (await source.query('SELECT id::text AS digits FROM photos ORDER BY id')).map((row) => row.digits);
+
+  const photos = source.getRepository(Photo);
+  const photo = await photos.save({ caption: 'first light' });
+  equal([photo.id], await asText(), 'save(), a string');
+  equal((await photos.findOneByOrFail({ id: photo.id })).caption, 'first light', 'findOneBy({ id })');
+  const many = await photos.insert(Array.from({ length: 1000 }, () => ({ caption: 'many' })));
+  equal(inOrder([photo.id, ...many.identifiers.map((one) => one.id)]), await asText(), '1,000 rows in an insert()');
+  equal((await source.driver.createSchemaBuilder().log()).upQueries.map((one) => one.query), [], 'nothing is left to synchronize');
+  await source.destroy();
+});

@@ -1,0 +1,59 @@
+# ActiveRecord: a default in the migration; schema.rb carries it; test databases of a role that is no superuser.
+
+require 'active_record'
+require 'stringio'
+
+$count = 0
+def ok(passed, what, found = '')
+  $count += 1
+  puts "#{passed ? 'ok' : 'not ok'} #{$count} - #{what}"
+  puts "# found: #{found.to_s[0, 500].inspect}" unless passed
+end
+
+settings = { adapter: 'postgresql', database: ENV['PGDATABASE'], host: ENV['PGHOST'], port: ENV['PGPORT'], username: ENV['PGUSER'] }
+ActiveRecord::Base.establish_connection(settings)
+ActiveRecord::Schema.verbose = false
+
+class CreatePhotos < ActiveRecord::Migration[6.1]
+  def change
+    create_table :photos, id: :bigint, default: -> { 'snowflake.next_id(5)' } do |t|
+      t.text :caption
+    end
+  end
+end
+
+class Photo < ActiveRecord::Base
+end
+
+CreatePhotos.suppress_messages { CreatePhotos.migrate(:up) }
+as_text = -> { ActiveRecord::Base.connection.select_values('SELECT id::text FROM photos ORDER BY photos.id') }
+
+photo = Photo.create!(caption: 'first light')
+ok([photo.id.to_s] == as_text.call, 'create!', photo.id)
+ok(Photo.find(photo.id).caption == 'first light', 'find')
+many = Photo.insert_all(Array.new(1000) { { caption: 'many' } })
+ok([photo.id, *many.rows.flatten].map(&:to_s).sort_by(&:to_i) == as_text.call, 'insert_all')
+
+schema = StringIO.new
+ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.connection, schema)
+ok(schema.string.include?('enable_extension "snowflake"'), 'schema.rb has the extension', schema.string)
+ok(schema.string.include?('default: -> { "snowflake.next_id(5)" }'), 'schema.rb has the default', schema.string)
+
+# As `rails db:test:prepare` does it, by a role that may make databases and no more.
+application = settings.merge(username: 'application')
+load_schema = lambda do |template|
+  ActiveRecord::Base.establish_connection(application.merge(database: 'postgres'))
+  ActiveRecord::Base.connection.recreate_database('client_activerecord_test', template: template)
+  ActiveRecord::Base.establish_connection(application.merge(database: 'client_activerecord_test'))
+  eval(schema.string)
+  Photo.reset_column_information
+  Photo.create!(caption: 'test').id
+end
+ok(load_schema.call('template1').positive?, 'test databases, the extension is in template1')
+begin
+  load_schema.call('template0')
+  ok(false, 'trap: test databases, it is not', 'no error')
+rescue ActiveRecord::StatementInvalid => e
+  ok(e.message.include?('permission denied to create extension'), 'trap: test databases, it is not', e.message)
+end
+puts "1..#{$count}"
