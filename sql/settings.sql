@@ -18,6 +18,7 @@ SET snowflake.max_wait = '1min';
 SHOW snowflake.max_wait;
 RESET snowflake.max_wait;
 SHOW snowflake.default_shard;
+SELECT boot_val || unit AS default_lead FROM pg_settings WHERE name = 'snowflake.max_lead';
 
 -- Those that are not a session's to change
 SET snowflake.max_lead = 0;

@@ -14,7 +14,7 @@ sql -c 'TRUNCATE bench.sample'
 for run in $(seq "$(by_form 3 1)"); do
   sql -c "CALL bench.load_all($rows, $run, '$work/files')"
   # The same load as it runs under the default setting.
-  sql -c "ALTER SYSTEM SET snowflake.max_lead = '100ms'" -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
+  sql -c "ALTER SYSTEM SET snowflake.max_lead = '1s'" -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
   sql -c "CALL bench.load('INSERT', 'next_id', ', default max_lead', $rows, $run, '$work/files')"
   sql -c 'ALTER SYSTEM RESET snowflake.max_lead' -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
 done

@@ -20,9 +20,9 @@ my $INTERVAL = 0.2;
 # What is done to the clock, and when, in seconds. The burst is not the clock's doing.
 my @EVENTS = (
 	{ at => 4, what => 'burst', seconds => 3 },
-	{ at => 10, what => 'step', by => -0.06 },
-	{ at => 14, what => 'step', by => -1.5 },
-	{ at => 19, what => 'step', by => +1.56 },
+	{ at => 10, what => 'step', by => -0.6 },
+	{ at => 14, what => 'step', by => -2.5 },
+	{ at => 19, what => 'step', by => +3.1 },
 	{ at => 23.5, what => 'step', by => +7200 },
 	{ at => 25.5, what => 'step', by => -7200 });
 my $END = 29;

@@ -21,7 +21,7 @@ constinit int max_skew_ms = 10000;
 constinit ShardSet owned_shards{};
 constinit const char* owned_shards_text = nullptr;
 constinit int max_databases = 64;
-constinit int max_lead_ms = 100;
+constinit int max_lead_ms = 1000;
 constinit int max_forward_jump_s = 3600;
 constinit int sequence_spread = 0;
 constinit double max_clock_error_ms = 100;

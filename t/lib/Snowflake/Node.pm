@@ -21,7 +21,7 @@ use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Test::More;
 
-# initdb and settings; not started. %params: conf (text), and what init() takes.
+# initdb and settings; not started. The lead is a tenth of the default, so that tests reach its end soon. %params: conf (text), and what init() takes.
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -29,7 +29,7 @@ sub create
 	my $node = $class->new($name);
 	$node->init(%params);
 	$node->append_conf('postgresql.conf',
-		"shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\n$conf");
+		"shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\n$conf");
 	return $node;
 }
 
