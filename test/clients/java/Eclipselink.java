@@ -128,6 +128,15 @@ final class Eclipselink {
             Tap.equal(error.getMessage().contains("lastval is not yet defined"), true, "trap: IDENTITY asks lastval()");
         }
         manager.getTransaction().rollback();
+
+        manager.getTransaction().begin();
+        manager.createNativeQuery("CREATE TABLE logins (id serial, who text)").executeUpdate();
+        manager.createNativeQuery("INSERT INTO logins (who) VALUES ('me')").executeUpdate();
+        Photo photo = new Photo();
+        manager.persist(photo);
+        manager.flush();
+        Tap.equal(photo.id, 1L, "trap: and is told the other table's number after an insert there");
+        manager.getTransaction().rollback();
         Tap.done();
     }
 }

@@ -1,0 +1,48 @@
+# doc/clients.md shows what is run: each example stands in a program that it links, each client has a line.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $here = $FindBin::RealBin;
+my $page = slurp_file("$here/../../doc/clients.md");
+
+# Without indentation and empty lines.
+sub lines_of { return join "\n", grep { length } map { s/^\s+|\s+$//gr } split /\n/, $_[0]; }
+
+my %text;
+my %linked = map { $_ => 1 } $page =~ m{\.\./test/clients/([\w./-]+[.]\w+)\)}g;
+foreach my $file (sort keys %linked)
+{
+	ok(-e "$here/$file", "$file is there") or next;
+	$text{$file} = lines_of(slurp_file("$here/$file"));
+}
+
+# An example stands in a program that its section links. What is for a shell or psql alone is in the run itself.
+foreach my $section (split /^(?=## )/m, $page)
+{
+	my ($title) = $section =~ /^## (.*)/ or next;
+	my @files = $section =~ m{\.\./test/clients/([\w./-]+[.]\w+)\)}g;
+	foreach my $example ($section =~ /^```(?!sh\b)\w+\n(.*?)^```/msg)
+	{
+		my $lines = lines_of($example);
+		ok((grep { index($text{$_} // '', $lines) >= 0 } @files), "$title: stands in " . join ', ', @files)
+		  or diag($example);
+	}
+}
+
+# Every program is on the page.
+my @programs = grep { !m{(?:^|/)(?:node_modules|migrations|lib|settings|tests|__init__|tap|Tap)[./]?} }
+  map { s{^\Q$here\E/}{}r } glob("$here/*/*.{py,js,pl,php,rb,go,java}");
+cmp_ok(scalar @programs, '>', 20, 'programs');
+ok($linked{$_}, "$_ is on the page") foreach @programs;
+
+# Links to sections, here and from the README.
+my %anchor = map { (lc s/[^\w\- ]//gr) =~ tr/ /-/r => 1 } $page =~ /^## (.*)/mg;
+ok($anchor{$_}, "there is a section #$_") foreach $page =~ /\]\(#([\w-]+)\)/g,
+  slurp_file("$here/../../README.md") =~ m{\(doc/clients\.md#([\w-]+)\)}g;
+
+done_testing();
