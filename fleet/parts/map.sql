@@ -5,15 +5,25 @@ CREATE TABLE snowflake_fleet.map_state (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version bigint NOT NULL DEFAULT 0 CHECK (version >= 0),
   is_copy boolean NOT NULL DEFAULT false,
-  changed timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
+  changed timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+  history bigint[] NOT NULL DEFAULT '{}',
+  newer bigint,
+  system_identifier bigint,
+  timeline integer,
+  database oid
 );
 INSERT INTO snowflake_fleet.map_state DEFAULT VALUES;
 COMMENT ON TABLE snowflake_fleet.map_state IS 'One row; to be changed by the functions only';
 COMMENT ON COLUMN snowflake_fleet.map_state.version IS
-  'Rises with each change: ms since 1970 of the change, or one more than before. So a change after '
-  'a recovery of the control database is newer than those that were lost';
+  'Rises with each change: ms since 1970 of the change, or one more than before';
 COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'Whether the map came from elsewhere';
 COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'When this database last changed its map';
+COMMENT ON COLUMN snowflake_fleet.map_state.history IS
+  'The versions before this one, the last 1000 of them: a copy of another version was taken from a map that this one does not follow';
+COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
+  'In the control database: the version of a copy that is newer than the map here, which so is no longer changed';
+COMMENT ON COLUMN snowflake_fleet.map_state.timeline IS
+  'With system_identifier and database: where the control database was when it last changed the map';
 
 CREATE TABLE snowflake_fleet.map_server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
@@ -90,6 +100,36 @@ COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
 
 -- For the operator, in the control database.
 
+-- A control database that was restored, recovered or promoted may have a map from before a move. Changed,
+-- and so newer than the copies that know of the move, it would lead to rows that are no longer there.
+CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  here record;
+  cause text;
+BEGIN
+  SELECT * INTO here FROM snowflake_fleet.whereabouts();
+  cause := CASE
+    WHEN state.newer > state.version THEN format('A copy has version %s; the map here has version %s.', state.newer, state.version)
+    WHEN state.version = 0 AND EXISTS (SELECT FROM snowflake_fleet.map_server)
+    THEN 'This database was restored from a dump, which has the servers and shards of its time.'
+    WHEN state.version > 0 AND (state.system_identifier, state.timeline, state.database)
+                               IS DISTINCT FROM (here.system_identifier, here.timeline, here.database)
+    THEN 'This database was restored, recovered, promoted or copied since the map was last changed.'
+  END;
+  IF cause IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the map here may be older than its copies',
+      DETAIL = cause,
+      HINT = 'Run "snowflake-push-map --recover", which asks the copies; where there are none, snowflake_fleet.map_recovered().';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
+  'Refuses (55000) a change of a map that may be older than copies of it';
+
 -- Two changes at a time would have one version.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -97,7 +137,6 @@ CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
 AS $$
 DECLARE
   state snowflake_fleet.map_state;
-  fresh bigint;
 BEGIN
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF state.is_copy THEN
@@ -106,15 +145,62 @@ BEGIN
       DETAIL = format('It is a copy of version %s, which another one would replace.', state.version),
       HINT = 'Change the map in the control database.';
   END IF;
-  fresh := greatest(state.version + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
-  UPDATE snowflake_fleet.map_state SET version = fresh, changed = clock_timestamp();
+  PERFORM snowflake_fleet.check_map_state(state);
+  RETURN snowflake_fleet.begin_version(state.version, state.history);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.change_map() IS
+  'Gives the map a new version, which sessions that LISTEN snowflake_map are told';
+
+CREATE FUNCTION snowflake_fleet.begin_version(after bigint, before bigint[]) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  fresh CONSTANT bigint := greatest(after + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+BEGIN
+  UPDATE snowflake_fleet.map_state AS s
+     SET version = fresh, changed = clock_timestamp(), is_copy = false, newer = NULL, system_identifier = w.system_identifier,
+         timeline = w.timeline, database = w.database,
+         history = ARRAY(SELECT v FROM (SELECT DISTINCT v FROM unnest(before || after) AS v WHERE v > 0 ORDER BY v DESC LIMIT 1000) AS l ORDER BY v)
+    FROM snowflake_fleet.whereabouts() AS w;
   PERFORM pg_notify('snowflake_map', fresh::text);
   RETURN fresh;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.change_map() IS
-  'Gives the map a new version, which sessions that LISTEN snowflake_map are told; also to make a '
-  'recovered control database''s map newer than its copies';
+COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
+  'Behind change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
+
+-- A list of what a connection string may say: what libpq may add one day can be a secret.
+CREATE FUNCTION snowflake_fleet.check_conninfo(conninfo text) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  refused text;
+BEGIN
+  SELECT o.option INTO refused FROM snowflake_fleet.options_of(conninfo) AS o
+   WHERE o.option <> ALL ('{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,
+                            keepalives,keepalives_idle,keepalives_interval,keepalives_count,tcp_user_timeout,target_session_attrs,
+                            load_balance_hosts,channel_binding,require_auth,requirepeer,sslmode,sslnegotiation,sslcompression,sslcert,
+                            sslcertmode,sslkey,sslrootcert,sslcrl,sslcrldir,sslsni,ssl_min_protocol_version,ssl_max_protocol_version,
+                            gssencmode,krbsrvname,gsslib,gssdelegation}')
+   LIMIT 1;
+  IF refused IN ('password', 'sslpassword') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'a connection string of the map has no password',
+      DETAIL = 'Everybody who may connect may read the map.',
+      HINT = 'Put the password into a passfile on the machine that connects.';
+  ELSIF refused IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'a connection string of the map has an option that is not known',
+      DETAIL = format('It is called "%s". Everybody who may connect may read the map, so a secret may not be in it.', left(refused, 30)),
+      HINT = 'Leave it out, or set it where the connection is made.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_conninfo(text) IS
+  'Refuses a connection string for the map that cannot be read, or holds a password or an option that is not known';
 
 CREATE FUNCTION snowflake_fleet.set_server(name text, conninfo text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -135,13 +221,7 @@ BEGIN
       DETAIL = format('This one has %s.', octet_length(set_server.name)),
       HINT = 'Choose another name.';
   END IF;
-  PERFORM FROM snowflake_fleet.options_of(set_server.conninfo) AS o WHERE o.option = 'password';
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'a connection string of the map has no password',
-      DETAIL = 'Everybody who may connect may read the map.',
-      HINT = 'Put the password into a passfile on the machine that connects.';
-  END IF;
+  PERFORM snowflake_fleet.check_conninfo(set_server.conninfo);
   fresh := snowflake_fleet.change_map();
   INSERT INTO snowflake_fleet.map_server (name, conninfo) VALUES (set_server.name, set_server.conninfo)
   ON CONFLICT (name) DO UPDATE SET conninfo = excluded.conninfo;

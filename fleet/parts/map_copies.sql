@@ -1,7 +1,8 @@
 -- Copies of the map on data servers and routers: taken as one document, and put in place of an older one.
 
 -- Options of a connection string, as libpq reads it: name = value, where a value may be 'quoted', and
--- a backslash takes the next character as it is. URIs are not for the map.
+-- a backslash takes the next character as it is. URIs are not for the map. An error repeats nothing of the
+-- string: a password may be in it.
 CREATE FUNCTION snowflake_fleet.options_of(conninfo text)
   RETURNS TABLE (option text, value text)
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -16,8 +17,8 @@ BEGIN
     IF matched IS NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
         MESSAGE = 'connection string cannot be read',
-        DETAIL = format('What cannot be read begins with "%s".', left(rest, 20)),
-        HINT = 'Write it as ''host=db1 port=5432 dbname=app''.';
+        DETAIL = format('What cannot be read begins with character %s.', length(conninfo) - length(rest) + 1),
+        HINT = 'Write it as ''host=db1 port=5432 dbname=app'', and no URI.';
     END IF;
     option := matched[1];
     value := regexp_replace(coalesce(matched[2], matched[3]), '\\(.)', '\1', 'g');
@@ -29,38 +30,76 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'The options of a connection string in libpq''s form name=value';
 
+-- Of an option that is there twice libpq takes the last.
+CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT 'connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000 ' || conninfo
+$$;
+COMMENT ON FUNCTION snowflake_fleet.with_timeouts(text) IS
+  'The connection string, with time limits where it has none: 10 s to connect, 60 s for a network that is gone';
+
 CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT jsonb_build_object(
     'version', (SELECT version FROM snowflake_fleet.map_state),
+    'history', (SELECT to_jsonb(history) FROM snowflake_fleet.map_state),
     'servers', (SELECT coalesce(jsonb_object_agg(name, conninfo), '{}') FROM snowflake_fleet.map_server),
     'shards', (SELECT coalesce(jsonb_object_agg(server, shards), '{}')
                  FROM (SELECT server, jsonb_agg(shard ORDER BY shard) AS shards
                          FROM snowflake_fleet.map_shard GROUP BY server) AS s))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.export_map() IS
-  'The whole map as one document: version, servers with their connection strings, shards by server';
+  'The whole map as one document: version and those before it, servers with their connection strings, shards by server';
+
+CREATE FUNCTION snowflake_fleet.check_map(map jsonb) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF map IS NULL OR jsonb_typeof(map -> 'version') IS DISTINCT FROM 'number'
+     OR jsonb_typeof(map -> 'history') IS DISTINCT FROM 'array'
+     OR jsonb_typeof(map -> 'servers') IS DISTINCT FROM 'object'
+     OR jsonb_typeof(map -> 'shards') IS DISTINCT FROM 'object' THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'this is no map',
+      DETAIL = 'A map has a version, a history, servers and shards.',
+      HINT = 'Pass what snowflake_fleet.export_map() returns.';
+  END IF;
+  PERFORM snowflake_fleet.check_conninfo(value) FROM jsonb_each_text(map -> 'servers');
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_map(jsonb) IS 'Refuses what export_map() does not return';
+
+CREATE FUNCTION snowflake_fleet.replace_map(map jsonb) RETURNS void
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  DELETE FROM snowflake_fleet.map_shard;
+  DELETE FROM snowflake_fleet.map_server;
+  INSERT INTO snowflake_fleet.map_server (name, conninfo)
+  SELECT key, value FROM jsonb_each_text(map -> 'servers');
+  INSERT INTO snowflake_fleet.map_shard (shard, server)
+  SELECT shard::integer, key FROM jsonb_each(map -> 'shards'), jsonb_array_elements_text(value) AS shard;
+$$;
+COMMENT ON FUNCTION snowflake_fleet.replace_map(jsonb) IS
+  'Behind import_map() and map_recovered(): servers and shards as the document has them';
 
 CREATE FUNCTION snowflake_fleet.import_map(map jsonb) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
 DECLARE
   state snowflake_fleet.map_state;
   arrived bigint;
+  followed bigint[];
 BEGIN
-  IF map IS NULL OR jsonb_typeof(map -> 'version') IS DISTINCT FROM 'number'
-     OR jsonb_typeof(map -> 'servers') IS DISTINCT FROM 'object'
-     OR jsonb_typeof(map -> 'shards') IS DISTINCT FROM 'object' THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'this is no map',
-      DETAIL = 'A map has a version, servers and shards.',
-      HINT = 'Pass what snowflake_fleet.export_map() returns in the control database.';
-  END IF;
+  PERFORM snowflake_fleet.check_map(map);
   arrived := (map ->> 'version')::bigint;
+  followed := ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(map -> 'history') AS v ORDER BY 1);
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF NOT state.is_copy AND state.version > 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -71,20 +110,73 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  DELETE FROM snowflake_fleet.map_shard;
-  DELETE FROM snowflake_fleet.map_server;
-  INSERT INTO snowflake_fleet.map_server (name, conninfo)
-  SELECT key, value FROM jsonb_each_text(map -> 'servers');
-  INSERT INTO snowflake_fleet.map_shard (shard, server)
-  SELECT shard::integer, key FROM jsonb_each(map -> 'shards'), jsonb_array_elements_text(value) AS shard;
+  -- Versions older than the history are not known one by one.
+  IF state.version > 0 AND state.version <> ALL (followed) AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('the map that arrives does not follow version %s, which is here', state.version),
+      DETAIL = format('It has version %s. The control database went back to a time before the map here, and was changed since.', arrived),
+      HINT = 'Run "snowflake-push-map --recover", which asks all copies.';
+  END IF;
+  PERFORM snowflake_fleet.replace_map(map);
   UPDATE snowflake_fleet.map_state
-     SET version = arrived, is_copy = true, changed = clock_timestamp();
+     SET version = arrived, history = followed, is_copy = true, changed = clock_timestamp();
   PERFORM pg_notify('snowflake_map', arrived::text);
   RETURN true;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
-  'Puts a map that is newer in place of the copy here; returns whether it was';
+  'Puts a map that is newer in place of the copy here; returns whether it was. An error (55000) where it does not follow the copy';
+
+-- The control database after it was restored, recovered or promoted.
+
+CREATE FUNCTION snowflake_fleet.map_is_behind(newer bigint) RETURNS void
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  UPDATE snowflake_fleet.map_state AS s SET newer = greatest(s.newer, map_is_behind.newer)
+   WHERE NOT is_copy AND map_is_behind.newer > version
+$$;
+COMMENT ON FUNCTION snowflake_fleet.map_is_behind(bigint) IS
+  'In the control database: says that a copy has a newer version. The map is then not changed before map_recovered()';
+
+CREATE FUNCTION snowflake_fleet.map_recovered(newest jsonb DEFAULT NULL, others bigint[] DEFAULT '{}') RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state snowflake_fleet.map_state;
+  known bigint[];
+  difference record;
+BEGIN
+  SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
+  IF state.is_copy THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'this database has a copy of the map',
+      DETAIL = 'What is recovered is the map of the control database.',
+      HINT = 'Call it in the control database.';
+  END IF;
+  known := state.history || state.version || others;
+  -- A copy whose version this map follows knows nothing that is not here.
+  IF newest IS NOT NULL AND NOT (newest ->> 'version')::bigint = ANY (state.history || state.version) THEN
+    PERFORM snowflake_fleet.check_map(newest);
+    FOR difference IN
+      SELECT shard, h.server AS here, n.server AS there
+        FROM snowflake_fleet.map_shard AS h
+        FULL JOIN (SELECT s::integer AS shard, key AS server FROM jsonb_each(newest -> 'shards'), jsonb_array_elements_text(value) AS s) AS n
+       USING (shard)
+       WHERE h.server IS DISTINCT FROM n.server ORDER BY shard
+    LOOP
+      RAISE NOTICE 'shard % is %, as in the copy; here it was %', difference.shard,
+        coalesce('on server ' || quote_ident(difference.there), 'in no server'), coalesce('on server ' || quote_ident(difference.here), 'in no server');
+    END LOOP;
+    PERFORM snowflake_fleet.replace_map(newest);
+    known := known || (newest ->> 'version')::bigint || ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(newest -> 'history') AS v);
+  END IF;
+  RETURN snowflake_fleet.begin_version((SELECT max(v) FROM unnest(known) AS v), known);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
+  'In the control database after it was restored, recovered or promoted: takes the newest copy, as export_map() has it, unless the map here follows it, and may be changed again. `others`: versions of other copies, which are to give way. The program "snowflake-push-map --recover" collects both. Without a copy, the caller says that none knows more. Returns the map''s version';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -102,7 +194,8 @@ BEGIN
       HINT = 'Run CREATE EXTENSION dblink, or push the map with the program snowflake-push-map.';
   END IF;
   EXECUTE format('SELECT map FROM %s($1, $2) AS map (map jsonb)', dblink)
-     INTO map USING control, 'SELECT snowflake_fleet.export_map()';
+     INTO map USING CASE WHEN control ~ '^postgres(ql)?://' THEN control ELSE snowflake_fleet.with_timeouts(control) END,
+                    'SELECT snowflake_fleet.export_map()';
   RETURN snowflake_fleet.import_map(map);
 END
 $$;
@@ -113,10 +206,13 @@ COMMENT ON FUNCTION snowflake_fleet.pull_map(text) IS
 -- The map is for everybody who routes; who may change it is the owner.
 REVOKE ALL ON FUNCTION snowflake_fleet.change_map(), snowflake_fleet.set_server(text, text),
   snowflake_fleet.drop_server(text), snowflake_fleet.check_server(text), snowflake_fleet.assign(int4range, text),
-  snowflake_fleet.move(integer, text, text), snowflake_fleet.import_map(jsonb),
-  snowflake_fleet.pull_map(text) FROM PUBLIC;
+  snowflake_fleet.move(integer, text, text), snowflake_fleet.import_map(jsonb), snowflake_fleet.replace_map(jsonb),
+  snowflake_fleet.check_map_state(snowflake_fleet.map_state), snowflake_fleet.begin_version(bigint, bigint[]),
+  snowflake_fleet.map_is_behind(bigint), snowflake_fleet.map_recovered(jsonb, bigint[]),
+  snowflake_fleet.check_conninfo(text), snowflake_fleet.check_map(jsonb), snowflake_fleet.pull_map(text) FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC;
 GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
   snowflake_fleet.map_shard TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
-  snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text) TO PUBLIC;
+  snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
+  snowflake_fleet.with_timeouts(text) TO PUBLIC;
