@@ -188,8 +188,10 @@ BEGIN
     WHEN gap.why = 'recovered' THEN
       format('The control database was recovered at %s: grants of that time may be missing%s.', gap.at,
              CASE WHEN held.region IS NOT NULL THEN ', and this may have ended earlier' END)
+    WHEN held.region IS NOT NULL AND held.incarnation IS NULL AND held.given_back IS NULL THEN
+      format('The region is static since %s: whoever is configured with it.', held.granted)
     WHEN held.region IS NOT NULL AND held.incarnation IS NULL THEN
-      format('The region is static since %s: whoever was configured with it.', held.granted)
+      format('The region was static from %s to %s: whoever was configured with it.', held.granted, held.given_back)
     WHEN held.region IS NOT NULL THEN NULL
     WHEN gap.why = 'pruned' THEN format('The record of grants before %s was pruned.', gap.ids_until)
     WHEN made < (SELECT f.founded FROM snowflake_fleet.fleet AS f) THEN 'It is older than the fleet.'

@@ -40,24 +40,62 @@ sub adapted
 	return $text;
 }
 
-# As on a machine of the server's own: what the shell is given, and its home.
+# Files as Debian's packages lay them out, below the node's own directory: configuration apart from data, conf.d, and a list of
+# libraries that has something already. `sudo` and `systemctl` do there what they would do for postgresql@15-main.
+sub debian
+{
+	my ($node, $hba) = @_;
+	my $base = $node->basedir;
+	my $etc = "$base/etc/postgresql/15/main";
+	my $data = $node->data_dir;
+	system_or_bail('mkdir', '-p', "$etc/conf.d", "$base/bin");
+	rename "$data/$_", "$etc/$_" or die "$_: $!" foreach 'postgresql.conf', 'pg_ident.conf';
+	unlink "$data/pg_hba.conf";
+	append_to_file("$etc/pg_hba.conf", $hba);
+	append_to_file("$etc/postgresql.conf", <<~"CONF");
+		data_directory = '$data'
+		hba_file = '$etc/pg_hba.conf'
+		ident_file = '$etc/pg_ident.conf'
+		fsync = on
+		log_statement = none
+		shared_preload_libraries = 'pg_stat_statements'
+		include_dir = 'conf.d'
+		CONF
+	append_to_file("$base/bin/sudo", "#!/bin/sh\nexec \"\$\@\"\n");
+	append_to_file("$base/bin/systemctl", "#!/bin/sh\n[ \"\$2\" = postgresql\@15-main ] || exit 2\nexec pg_ctl \"\$1\" -s -w -D '$etc' -l '@{[ $node->logfile ]}'\n");
+	chmod 0755, "$base/bin/sudo", "$base/bin/systemctl";
+	$node->{etc} = $etc;
+	$node->{_host} = $node->host;
+	systemctl($node, 'start');
+	return;
+}
+
+# As on a machine of the server's own: what the shell is given, its home, and its PATH.
 sub shell
 {
 	my ($node, $commands, %environment) = @_;
 	my $home = $node->basedir;
-	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATA => $node->data_dir, HOME => $home, %environment);
+	$commands =~ s{/etc/postgresql/15/main}{$node->{etc}}g;
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, HOME => $home, PATH => "$home/bin:$ENV{PATH}",
+		PGDATABASE => 'postgres', %environment);
 	my ($out, $err) = ('', '');
 	my $well = IPC::Run::run([ 'bash', '-euc', "cd '$home'\n$commands" ], '>', \$out, '2>', \$err);
 	ok($well, 'runs: ' . ($commands =~ /\A(.*)/)[0]) or diag($err);
 	return $out;
 }
 
-# The password file is looked for at home.
-sub restart
+sub systemctl
 {
-	my ($node) = @_;
-	local $ENV{HOME} = $node->basedir;
-	$node->restart;
+	my ($node, $what) = @_;
+	shell($node, "sudo systemctl $what postgresql\@15-main");
+	$node->_update_pid(1);
+	return;
+}
+sub restart { return systemctl($_[0], 'restart'); }
+sub configure
+{
+	my ($node, $file, $text) = @_;
+	append_to_file("$node->{etc}/conf.d/$file", $text);
 	return;
 }
 
@@ -65,44 +103,64 @@ sub mint { return $_[0]->ids('SELECT snowflake.next_id(g % 40) FROM generate_ser
 sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
 sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 
-# Three servers in ten commands
+# Three servers, which mint in regions of their own already.
 
-my $title = 'Three servers in ten commands';
-my $control = Snowflake::Control->create('control');
-$control->start;
-shell($control, next_block($title));
-# Passwords are asked for, as pg_hba.conf of the page would have it.
-my $hba = $control->data_dir . '/pg_hba.conf';
-my $rules = slurp_file($hba);
-unlink $hba;
-append_to_file($hba, "local fleet,short north,west,south scram-sha-256\n$rules");
-$control->reload;
+my $title = 'Three servers';
+my $already = 'Servers that mint already';
+my $control = Snowflake::Control->new('control');
+$control->init;
+# Whoever comes over the network has to fit the line of the page.
+debian($control, "local all all trust\n");
+shell($control, adapted(next_block($title), q{'\*'} => q{'127.0.0.1'}));
+$control->_update_pid(1);
+my $commands = adapted(next_block($title), 'control:5432' => '127.0.0.1:' . $control->port,
+	'host=control port=5432' => 'host=127.0.0.1 port=' . $control->port);
+my $altered = next_block($title);
 
-my $commands = adapted(next_block($title), 'control:5432' => $control->host . ':' . $control->port,
-	'host=control port=5432' => sprintf(q{host=''%s'' port=%s}, $control->host, $control->port));
-my (%server, @ids);
+my (%server, @ids, %region);
 foreach my $name ('north', 'west', 'south')
 {
 	my $node = $server{$name} = Snowflake::Node->new($name);
 	$node->init;
-	$node->start;
+	$region{$name} = keys(%server) - 1;
+	debian($node, "local all all trust\n");
+	configure($node, 'mine.conf', "shared_preload_libraries = 'pg_stat_statements, snowflake'\nsnowflake.region = $region{$name}\nsnowflake.max_wait = 30s\n");
+	restart($node);
 	$node->safe_psql('postgres', 'CREATE DATABASE app');
-	my $out = shell($node, adapted($commands, 'pg_ctl restart' => 'pg_ctl restart -l ' . $node->logfile),
-		NAME => $name, SECRET => substr($name, 0, 1) . '-secret');
-	$node->_update_pid(1);
-	like($out, qr/\b\d{18}\b.*leased region \d+ of fleet \d+/s, "$name mints, and shows its lease");
+	$node->safe_psql('app', 'CREATE EXTENSION snowflake; CREATE EXTENSION pg_stat_statements');
 	push @ids, mint($node);
 }
-is(twice(@ids), 0, 'no id twice');
+# The page's own statements make the extension; here it is there.
+$commands = adapted($commands, 'CREATE EXTENSION snowflake"' => 'CREATE EXTENSION IF NOT EXISTS snowflake"');
+$server{south}->safe_psql('postgres', $altered);
+$control->safe_psql('fleet', next_block($already));
+my $put_back = next_block($already);
+foreach my $name ('north', 'west', 'south')
+{
+	my $node = $server{$name};
+	my $out = shell($node, $commands, NAME => $name, SECRET => substr($name, 0, 1) . '-secret');
+	$node->_update_pid(1);
+	like($out, qr/\b\d{18}\b.*leased region [345] of fleet \d+/s, "$name mints, and shows its lease");
+	is($node->safe_psql('app', 'SHOW shared_preload_libraries; SELECT count(*) > 0 FROM pg_stat_statements') =~ s/snowflake, (?=snowflake)//r,
+		"pg_stat_statements, snowflake\nt", 'and has the libraries that it had');
+	push @ids, map { mint($_) } values %server;
+	$control->safe_psql('fleet', adapted($put_back, '\[0,0\]' => "[$region{$name},$region{$name}]"));
+}
+is($server{south}->safe_psql('app', q{SELECT sourcefile ~ 'auto.conf' FROM pg_settings WHERE name = 'shared_preload_libraries'}), 't', 'one of them by ALTER SYSTEM');
+is(twice(@ids), 0, 'no id twice, while they changed over and since');
 my $told = shell($control, next_block($title));
-like($told, qr/\b[012] \| $_ /, "$_ has a region") foreach sort keys %server;
-section_ends($title);
+like($told, qr/\b[345] \| $_ +\| 127\.0\.0\.1 /, "$_ has a region") foreach sort keys %server;
+is($control->safe_psql('fleet', q{SELECT region, static, free, until BETWEEN clock_timestamp() + '50 s' AND clock_timestamp() + '72 s' FROM snowflake_fleet.regions WHERE region < 3 ORDER BY 1}),
+	"0|f|f|t\n1|f|f|t\n2|f|f|t", 'no region is lost: the old ones are free when nothing of them can be ahead');
+my ($code, undef, $refused) = $control->psql('fleet', next_block($title));
+like($refused, qr/somebody may have minted with this layout/, 'its layout is settled for good');
+section_ends($_) foreach $title, $already;
 
 # Where to look first
 
 $title = 'Getting out of trouble';
 like($server{north}->safe_psql('app', next_block($title)), qr/(?:leased|renewed the lease of) region \d.*\nt\|\|$/, 'what a server shows');
-like($control->safe_psql('fleet', next_block($title)), qr/^\d\|north\|.*\n.*^west\|[^\n]*\{1\}$/ms, 'what the control database shows');
+like($control->safe_psql('fleet', next_block($title)), qr/^t\|\|\|\n\d\|.*^west\|[^\n]*\|\{\d\}\|\{\d+\}\|\{127\.0\.0\.1\}\|/ms, 'what the control database shows');
 section_ends($title);
 
 # A server has no lease: the table is of messages that there are.
@@ -123,13 +181,31 @@ foreach my $message (@messages)
 }
 delete $blocks{$title};
 
-# Static servers beside
+# Places, static servers, and where an id was made
 
-$title = 'Static servers beside';
+$title = 'Pools';
 $control->safe_psql('fleet', next_block($title));
 section_ends($title);
-is($control->safe_psql('fleet', 'SELECT region, holder, free FROM snowflake_fleet.regions WHERE region >= 29 ORDER BY 1'), "29||t\n30||f\n31||f",
+is($control->safe_psql('fleet', q{SELECT pool FROM snowflake_fleet.servers WHERE server = 'frankfurt'}), '[16,24)', 'a pool');
+$title = 'Static servers beside';
+$control->safe_psql('fleet', next_block($title));
+is($control->safe_psql('fleet', 'SELECT region, holder, free, static FROM snowflake_fleet.regions WHERE region >= 29 ORDER BY 1'), "29||t|f\n30||f|t\n31||f|t",
 	'static regions are out of the pool');
+$control->safe_psql('fleet', next_block($title));
+is($control->safe_psql('fleet', 'SELECT region, static FROM snowflake_fleet.regions WHERE region >= 30 ORDER BY 1'), "30|f\n31|f", 'and put back');
+section_ends($title);
+$title = 'Where an id was made';
+my $minted_by = next_block($title);
+$control->safe_psql('fleet', $minted_by);
+my ($of_north) = mint($server{north});
+push @ids, $of_north;
+my $lease = $server{north}->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease');
+is($control->safe_psql('fleet', adapted($minted_by, '\*' => 'server, region, incarnation, client_addr, note', '\d{18}' => $of_north)), "north|$lease|127.0.0.1|",
+	'an id of north is of north');
+like($control->safe_psql('fleet', adapted($minted_by, '\*' => 'region, server, note', '\d{18}' => $ids[0])), qr/^0\|static, until changed over\|The region was static from /,
+	'and one of its time before, static');
+like($control->safe_psql('fleet', next_block($title)), qr/^0$/, 'nothing to prune yet');
+section_ends($title);
 
 # A region is needed, or a server is gone
 
@@ -173,8 +249,10 @@ $control->install('short');
 $control->safe_psql('short', adapted(next_block($title), '10 min' => '9 s', '10 s' => '2 s') . q{;SELECT snowflake_fleet.enroll('west')});
 section_ends($title);
 my $west = $server{west};
-$west->append_conf('postgresql.conf', sprintf <<~'CONF', $control->host, $control->port);
-	snowflake.fleet = 'host=''%s'' port=%s dbname=short user=west'
+append_to_file("$control->{etc}/pg_hba.conf", "host short west samenet scram-sha-256\n");
+systemctl($control, 'reload');
+configure($west, 'with_short_leases.conf', sprintf <<~'CONF', $control->port);
+	snowflake.fleet = 'host=127.0.0.1 port=%s dbname=short user=west'
 	snowflake.lease = 9s
 	snowflake.max_skew = 2s
 	snowflake.max_wait = 30s
@@ -242,6 +320,8 @@ is($control->safe_psql('short', 'SELECT id FROM snowflake_fleet.fleet'), $fleet,
 $control->safe_psql('postgres', q{ALTER ROLE west PASSWORD 'w-secret'});
 push @ids, mint($west);
 is(twice(@ids), 0, 'a restored control database: no id twice');
+section_ends($title);
+$title = 'No time to wait?';
 is($west->safe_psql('app', next_block($title)), '0', 'a database leaves its fleet');
 section_ends($title);
 
