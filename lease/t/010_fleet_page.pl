@@ -205,6 +205,17 @@ is($control->safe_psql('fleet', adapted($minted_by, '\*' => 'server, region, inc
 like($control->safe_psql('fleet', adapted($minted_by, '\*' => 'region, server, note', '\d{18}' => $ids[0])), qr/^0\|static, until changed over\|The region was static from /,
 	'and one of its time before, static');
 like($control->safe_psql('fleet', next_block($title)), qr/^0$/, 'nothing to prune yet');
+# Restarted, a server has its region again: what it minted there before is another life's, and only the record knows whose.
+my ($before) = mint($server{west});
+restart($server{west});
+my ($after) = mint($server{west});
+push @ids, $before, $after;
+is($server{west}->safe_psql('app', "SELECT (snowflake.explain_id($_)).minted_by FROM snowflake.lease WHERE region = snowflake.region_of($_)"),
+	$_ == $after ? 'this server' : 'who had region ' . $server{west}->safe_psql('app', "SELECT snowflake.region_of($_)") .
+	  ' leased then: snowflake_fleet.minted_by() of the control database knows', 'explain_id(), of its own and of what was there before')
+  foreach $before, $after;
+is($control->safe_psql('fleet', "SELECT count(DISTINCT incarnation), min(server), max(server) FROM unnest(ARRAY[$before, $after]) AS id, snowflake_fleet.minted_by(id)"),
+	'2|west|west', 'two lives of one server');
 section_ends($title);
 
 # A region is needed, or a server is gone

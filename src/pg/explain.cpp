@@ -51,8 +51,14 @@ void contradict_time(const Condition& condition, const Layout& ids, uint64_t id,
                      time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
 }
 
-int present_region() {
-  return leased() ? lease_view().region : own_region;
+// Whether this server mints ids of that region and time. A leased region has had other holders:
+// below the floor of the present lease they were somebody else's, or another life's of this server.
+bool is_own(const Layout& ids, uint64_t id) {
+  const auto region = static_cast<int32_t>(ids.region_of(id));
+  if (!leased()) return region == own_region;
+  const LeaseView lease = lease_view();
+  const int64_t ms = ids.ms_of_tick(ids.tick_of(id));
+  return region == lease.region && ms >= lease.floor_ms && ms < lease.until_ms;
 }
 
 const char* minted_by(const Layout& ids, uint64_t id, bool ours) {
@@ -60,7 +66,11 @@ const char* minted_by(const Layout& ids, uint64_t id, bool ours) {
   if (static_cast<int64_t>(ids.tick_of(id)) * ids.tick_ms < kHourMs)
     near_epoch = "; or a sequence, for its time is within an hour of the epoch";
   if (ours) return psprintf("this server%s", near_epoch);
-  if (leased()) return psprintf("who had region %u leased then%s", ids.region_of(id), near_epoch);
+  if (leased())
+    return psprintf(
+        "who had region %u leased then: snowflake_fleet.minted_by() of the control database "
+        "knows%s",
+        ids.region_of(id), near_epoch);
   if (ids.region_of(id) != static_cast<uint32_t>(own_region))
     return psprintf("another server, of region %u%s", ids.region_of(id), near_epoch);
   return psprintf("another server, which owns shard %u%s", ids.shard_of(id), near_epoch);
@@ -89,7 +99,7 @@ SF_SQL_FUNCTION(explain_id) {
   } else {
     const uint32_t region = ids.region_of(id);
     const uint32_t shard = ids.shard_of(id);
-    const bool own = region == static_cast<uint32_t>(present_region());
+    const bool own = is_own(ids, id);
     // Of leased regions this server may have had any.
     if (!own && !leased())
       all.add(psprintf("it is of region %u, this server mints in region %d", region, own_region));
