@@ -9,20 +9,12 @@ use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Snowflake::Ledger;
 use Snowflake::Node;
+use Snowflake::Page;
 use Test::More;
 
-my $page = slurp_file("$FindBin::RealBin/../doc/monitoring.md");
-my %blocks;
-foreach my $section (split /^(?=##+ )/m, $page)
-{
-	my ($title) = $section =~ /^##+ (.*)/ or next;
-	while ($section =~ /^( *)```sql\n(.*?)^\1```$/gms)
-	{
-		my ($indent, $block) = ($1, $2);
-		$block =~ s/^$indent//gm;
-		push @{ $blocks{$title} }, $block;
-	}
-}
+my $file = "$FindBin::RealBin/../doc/monitoring.md";
+my $page = slurp_file($file);
+my %blocks = Snowflake::Page::blocks($file);
 
 my $node;
 
@@ -148,8 +140,8 @@ $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'above all that there was');
 section_ends($title);
 
-my ($probe) = delete $blocks{'Monitoring'};
-is($node->safe_psql('postgres', $probe->[0] // ''), 't||', 'what a probe asks') if defined $probe;
+my $probe = delete $blocks{''};
+is($node->safe_psql('postgres', join '', @$probe), 't||', 'what a probe asks');
 is(join(', ', sort keys %blocks), '', 'no statement of the page was left out');
 
 # Messages: what the source says the page has, and the other way round.

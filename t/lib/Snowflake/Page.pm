@@ -1,0 +1,54 @@
+# The SQL of a page of the documentation, as it stands there.
+
+package Snowflake::Page;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Carp;
+use PostgreSQL::Test::Utils qw(slurp_file);
+use Time::HiRes qw(sleep);
+
+# { title of a section => [ its blocks of SQL ] }
+sub blocks
+{
+	my ($file) = @_;
+	my %blocks;
+	foreach my $section (split /^(?=##+ )/m, slurp_file($file))
+	{
+		my $title = $section =~ /^##+ (.*)/ ? $1 : '';
+		while ($section =~ /^( *)```sql\n(.*?)^\1```$/gms)
+		{
+			my ($indent, $block) = ($1, $2);
+			$block =~ s/^$indent//gm;
+			push @{ $blocks{$title} }, $block;
+		}
+	}
+	return %blocks;
+}
+
+# What a block says one by one: a transaction, a DO block, a statement.
+sub statements
+{
+	my ($block) = @_;
+	my @statements = $block =~ /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms;
+	return @statements;
+}
+
+# Says a statement in a session; again where it was to wait too long for a lock, as the pages have it.
+# Returns what came out, and the error; notices are none.
+sub say_in
+{
+	my ($session, $statement) = @_;
+	for (1 .. 600)
+	{
+		my $out = $session->query("$statement\n");
+		my ($error) = $session->{stderr} =~ /((?:ERROR|FATAL|PANIC|connection|invalid command).*)/s;
+		$session->{stderr} = '';
+		return ($out, $error // '') if ($error // '') !~ /canceling statement due to lock timeout/;
+		sleep 0.05;
+	}
+	croak "no lock for:\n$statement";
+}
+
+1;
