@@ -6,7 +6,7 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../fleet/t/lib";
 use JSON::PP;
-use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter scrape with_names_of_rules eventually monitoring_file
+use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_control_sql_exporter scrape with_names_of_rules eventually monitoring_file
   fetch);
 use Snowflake::Control;
 use Snowflake::Node;
@@ -112,6 +112,19 @@ foreach my $name (sort keys %of_leased)
 }
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'and those of leases');
 
+# The control database itself: 32 regions, one of them held.
+$control->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.enroll('absent')});
+my %of_control = (
+	'postgres exporter' => scrape(start_postgres_exporter($control, 'postgres_exporter_control', 'control_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
+	'SQL exporter' => with_names_of_rules(scrape(start_control_sql_exporter($control), qr/^sql_snowflake_fleet/)));
+foreach my $name (sort keys %of_control)
+{
+	my %of = map { s/^snowflake_fleet_//r => $of_control{$name}{$_}{'database="postgres",reason=""'} } keys %{ $of_control{$name} };
+	is_deeply(rounded(\%of), { granting => 1, trouble_seconds => 0, regions => 32, free_regions => 31, held_regions => 1, servers => 2, refused_servers => 0 },
+		"$name: the control database");
+	push @{ $names{$name} }, sort keys %{ $of_control{$name} };
+}
+
 # 5 and 1e+06 and 5.0 are numbers that exporters write in their own ways.
 sub rounded { return { map { $_ => 0 + $_[0]{$_} } keys %{ $_[0] } }; }
 
@@ -128,7 +141,7 @@ is_deeply([ unknown(map { $_->{definition} // () } @{ $dashboard->{templating}{l
 my @rules = monitoring_file('snowflake_rules.yml') =~ /^ +expr: (.*)$/mg;
 is_deeply([ unknown(@rules) ], [], 'every rule names metrics that exist');
 my %used = map { $_ => 1 } map { /\b(snowflake_\w+)/g } @expressions, @rules;
-is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total)$/ && !$used{$_} } sort keys %exists ],
+is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total|fleet_(?!granting|refused)\w+)$/ && !$used{$_} } sort keys %exists ],
 	[ 'snowflake_clock_max_forward_jump_seconds' ], 'what is not shown anywhere is known');
 
 # What is counted is a counter, to whoever reads the types.

@@ -14,7 +14,7 @@ use POSIX qw(WNOHANG);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(start_program stop_program free_port fetch ask_prometheus scrape with_names_of_rules eventually
-  start_postgres_exporter start_sql_exporter start_prometheus adapted monitoring_file);
+  start_postgres_exporter start_sql_exporter start_control_sql_exporter start_prometheus adapted monitoring_file);
 
 my @running;
 
@@ -148,14 +148,28 @@ sub with_names_of_rules
 
 sub start_postgres_exporter
 {
-	my ($node, $name) = @_;
+	my ($node, $name, $queries) = @_;
 	my $url = '127.0.0.1:' . free_port();
 	my $source = $node->connstr('postgres') . ' user=monitor sslmode=disable';
 	my $pid = start_program($name // 'postgres_exporter', { DATA_SOURCE_NAME => $source }, 'prometheus-postgres-exporter',
-		"--web.listen-address=$url", '--extend.query-path=doc/monitoring/postgres_exporter.yaml',
+		"--web.listen-address=$url", '--extend.query-path=doc/monitoring/' . ($queries // 'postgres_exporter.yaml'),
 		'--disable-default-metrics', '--disable-settings-metrics');
 	eventually('the postgres exporter answers', sub { fetch("http://$url/metrics") =~ /^snowflake_/m });
 	return { target => $url, url => "http://$url", pid => $pid };
+}
+
+# The job for a control database, in its database postgres.
+sub start_control_sql_exporter
+{
+	my ($node) = @_;
+	my $url = '127.0.0.1:' . free_port();
+	my $config = PostgreSQL::Test::Utils::tempdir() . '/control.yaml';
+	PostgreSQL::Test::Utils::append_to_file($config, adapted(monitoring_file('control_sql_exporter.yaml'),
+			qr{postgres:///fleet\?\S+}, 'postgres:///postgres?host=' . $node->host . '&port=' . $node->port . '&user=monitor&sslmode=disable',
+			qr/interval: 15s/, 'interval: 500ms'));
+	start_program('control_sql_exporter', {}, 'prometheus-sql-exporter', '-config.file', $config, '-web.listen-address', $url);
+	eventually('the SQL exporter answers', sub { fetch("http://$url/metrics") =~ /^sql_snowflake_/m });
+	return "http://$url";
 }
 
 sub start_sql_exporter
