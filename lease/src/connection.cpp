@@ -1,6 +1,9 @@
 #include "connection.hpp"
 
+#include <cstdlib>
 #include <cstring>
+
+#include "messages.hpp"
 
 namespace snowflake::lease {
 
@@ -12,76 +15,28 @@ constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
     "SET client_min_messages = warning;"
-    "SET lock_timeout = 5000";
+    "SET lock_timeout = 5000;"
+    // Who it is, beside.
+    "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
+    " pg_catalog.current_setting('port')";
 
-// What this exchange was told beside the answer. One exchange at a time.
-constinit char notice[256]{};
+// A name server that is silent is left after this, whatever the lease.
+constexpr int64_t kLookUpMs = 10'000;
 
+// One exchange at a time.
+constinit PGconn* connection = nullptr;
+constinit Target target{};
+constinit bool own_server = false;
+constinit char warning[256]{};      // that the answer counts for nothing
+constinit char said_beside[256]{};  // another one, the last
+
+// A cancelled wait for the synchronous standby says so from this function, in whatever language.
 void take_notice(void*, const PGresult* result) {
   const char* text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-  strlcpy(notice, text == nullptr ? "a notice" : text, sizeof(notice));
+  const char* function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+  const bool unsafe = function != nullptr && strcmp(function, "SyncRepWaitForLSN") == 0;
+  strlcpy(unsafe ? warning : said_beside, text == nullptr ? "a notice" : text, sizeof(warning));
 }
-
-// libpq tries a list of hosts in its order, and without PQconnectdb() never gives up one that does
-// not answer, whatever connect_timeout is. So the next exchange begins with the next host.
-constinit int first_host = 0;
-
-struct Hosts {
-  int count;
-  char host[1024];
-  char hostaddr[1024];
-  char port[256];
-};
-
-int entries(const char* list) {
-  int count = 1;
-  for (; *list != '\0'; ++list) count += *list == ',';
-  return count;
-}
-
-// The list from an entry on, and then what is before that. A list that is too long stays empty,
-// which libpq reads as not given.
-void rotate(const char* list, int by, char* out, size_t size) {
-  const char* from = list;
-  while (by-- > 0) from = strchr(from, ',') + 1;
-  out[0] = '\0';
-  if (from == list || strlen(list) >= size) return;
-  snprintf(out, size, "%s,%.*s", from, static_cast<int>(from - list) - 1, list);
-}
-
-void find_hosts(const char* conninfo, Hosts* hosts) {
-  *hosts = Hosts{};
-  hosts->count = 1;
-  PQconninfoOption* const options = PQconninfoParse(conninfo, nullptr);
-  if (options == nullptr) return;
-  const char* host = "";
-  const char* hostaddr = "";
-  const char* port = "";
-  for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
-    if (option->val == nullptr) continue;
-    if (strcmp(option->keyword, "host") == 0) host = option->val;
-    if (strcmp(option->keyword, "hostaddr") == 0) hostaddr = option->val;
-    if (strcmp(option->keyword, "port") == 0) port = option->val;
-  }
-  const int count = entries(hostaddr[0] != '\0' ? hostaddr : host);
-  const bool same =
-      (host[0] == '\0' || entries(host) == count) &&
-      (entries(port) == 1 || entries(port) == count) && strlen(host) < sizeof(hosts->host) &&
-      strlen(hostaddr) < sizeof(hosts->hostaddr) && strlen(port) < sizeof(hosts->port);
-  if (same) {
-    hosts->count = count;
-    first_host %= count;
-    if (host[0] != '\0') rotate(host, first_host, hosts->host, sizeof(hosts->host));
-    if (hostaddr[0] != '\0') rotate(hostaddr, first_host, hosts->hostaddr, sizeof(hosts->hostaddr));
-    if (entries(port) == count) rotate(port, first_host, hosts->port, sizeof(hosts->port));
-  }
-  PQconninfoFree(options);
-}
-
-struct Deadline {
-  int64_t at_us;
-  bool may_stop;
-};
 
 void fail(Exchange* exchange, const char* what, const char* why) {
   exchange->answered = false;
@@ -91,26 +46,19 @@ void fail(Exchange* exchange, const char* what, const char* why) {
     if (*c == '\n') *c = c[1] == '\0' ? '\0' : ' ';
 }
 
-// Waits for the connection's socket; false where there is no more time.
-bool wait_for(PGconn* connection, int events, const Deadline& deadline, Exchange* exchange) {
-  const int64_t left_ms = (deadline.at_us - monotonic_us()) / 1000;
-  if (left_ms <= 0) {
-    fail(exchange, "the control database did not answer in time", "gave up");
-    return false;
-  }
-  const int happened =
-      WaitLatchOrSocket(MyLatch, events | WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                        PQsocket(connection), static_cast<long>(left_ms), PG_WAIT_EXTENSION);
-  if (happened & WL_LATCH_SET) ResetLatch(MyLatch);
-  CHECK_FOR_INTERRUPTS();
-  if (deadline.may_stop && ShutdownRequestPending) {
-    fail(exchange, "the server is shutting down", "gave up");
-    return false;
-  }
-  return true;
+// False where there is no more time.
+bool wait_to_go_on(int events, const Deadline& deadline, Exchange* exchange) {
+  if (wait_for(PQsocket(connection), events, deadline) == nullptr) return true;
+  char where[480];
+  snprintf(where, sizeof(where), "gave up on %s", target.name);
+  fail(exchange,
+       deadline.may_stop && ShutdownRequestPending ? "the worker is to end"
+                                                   : "the control database did not answer in time",
+       where);
+  return false;
 }
 
-bool connect(PGconn* connection, const Deadline& deadline, Exchange* exchange) {
+bool connect(const Deadline& deadline, Exchange* exchange) {
   if (connection == nullptr || PQstatus(connection) == CONNECTION_BAD) {
     fail(exchange, "could not connect to the control database",
          connection == nullptr ? "out of memory" : PQerrorMessage(connection));
@@ -124,7 +72,7 @@ bool connect(PGconn* connection, const Deadline& deadline, Exchange* exchange) {
     }
     const int event =
         status == PGRES_POLLING_READING ? int{WL_SOCKET_READABLE} : int{WL_SOCKET_WRITEABLE};
-    if (!wait_for(connection, event, deadline, exchange)) return false;
+    if (!wait_to_go_on(event, deadline, exchange)) return false;
   }
   if (PQsetnonblocking(connection, 1) == 0) return true;
   fail(exchange, "could not use the connection", PQerrorMessage(connection));
@@ -132,7 +80,7 @@ bool connect(PGconn* connection, const Deadline& deadline, Exchange* exchange) {
 }
 
 // Until everything that was asked has been sent.
-bool send(PGconn* connection, const Deadline& deadline, Exchange* exchange) {
+bool send(const Deadline& deadline, Exchange* exchange) {
   for (;;) {
     const int left = PQflush(connection);
     if (left == 0) return true;
@@ -140,8 +88,7 @@ bool send(PGconn* connection, const Deadline& deadline, Exchange* exchange) {
       fail(exchange, "could not ask the control database", PQerrorMessage(connection));
       return false;
     }
-    if (!wait_for(connection, WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE, deadline, exchange))
-      return false;
+    if (!wait_to_go_on(WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE, deadline, exchange)) return false;
     if (PQconsumeInput(connection) == 0) {
       fail(exchange, "could not ask the control database", PQerrorMessage(connection));
       return false;
@@ -167,13 +114,33 @@ void copy_error(const PGresult* result, Exchange* exchange) {
   fail(exchange, "the control database refused", text);
 }
 
-// Reads results until there are no more: that is after the commit. `rows`: one row is expected.
-bool read(PGconn* connection, bool row, const Deadline& deadline, Exchange* exchange) {
+int64_t started_ms() {
+  return (PgStartTime + 500) / 1000 +
+         int64_t{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY * 1000;
+}
+
+// What a result may be, beside an error.
+enum class Expected { who, answer };
+
+bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
+  const int columns = expected == Expected::answer ? kColumns : 2;
+  if (PQntuples(result) != 1 || PQnfields(result) != columns) return false;
+  if (expected == Expected::answer) {
+    copy_row(result, exchange);
+    return true;
+  }
+  const int64_t apart_ms = strtoll(PQgetvalue(result, 0, 0), nullptr, 10) - started_ms();
+  own_server = std::abs(apart_ms) <= 1 && atoi(PQgetvalue(result, 0, 1)) == PostPortNumber;
+  return true;
+}
+
+// Reads results until there are no more, a row among them: that is after the commit.
+bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   bool good = true;
-  bool found = !row;
+  bool found = false;
   for (;;) {
     while (PQisBusy(connection)) {
-      if (!wait_for(connection, WL_SOCKET_READABLE, deadline, exchange)) return false;
+      if (!wait_to_go_on(WL_SOCKET_READABLE, deadline, exchange)) return false;
       if (PQconsumeInput(connection) == 0) {
         fail(exchange, "lost the connection to the control database", PQerrorMessage(connection));
         return false;
@@ -182,9 +149,7 @@ bool read(PGconn* connection, bool row, const Deadline& deadline, Exchange* exch
     PGresult* const result = PQgetResult(connection);
     if (result == nullptr) break;
     const ExecStatusType status = PQresultStatus(result);
-    if (status == PGRES_TUPLES_OK && row && PQntuples(result) == 1 &&
-        PQnfields(result) == kColumns) {
-      copy_row(result, exchange);
+    if (status == PGRES_TUPLES_OK && take_row(result, expected, exchange)) {
       found = true;
     } else if (status != PGRES_COMMAND_OK && good) {
       good = false;
@@ -204,44 +169,80 @@ bool read(PGconn* connection, bool row, const Deadline& deadline, Exchange* exch
   return good;
 }
 
+bool finish_question(int sent, Expected expected, const Deadline& deadline, Exchange* exchange) {
+  if (sent == 1) return send(deadline, exchange) && read(expected, deadline, exchange);
+  fail(exchange, "could not ask the control database", PQerrorMessage(connection));
+  return false;
+}
+
+// To the target, and no other.
+void start(const char* conninfo) {
+  // What is empty is as if it were not there; what comes later counts.
+  const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",
+                                  nullptr};
+  const char* const values[] = {conninfo,    target.host,       target.hostaddr,
+                                target.port, "snowflake lease", nullptr};
+  connection = PQconnectStartParams(keywords, values, 1);
+  if (connection != nullptr) PQsetNoticeReceiver(connection, take_notice, nullptr);
+}
+
 }  // namespace
 
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange) {
   *exchange = Exchange{};
-  notice[0] = '\0';
-  const Deadline deadline{monotonic_us() + int64_t{timeout_ms} * 1000, may_stop};
-  Hosts hosts;
-  find_hosts(conninfo, &hosts);
-  // What is empty is as if it were not there; what comes later counts.
-  const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",
-                                  nullptr};
-  const char* const values[] = {conninfo,   hosts.host,        hosts.hostaddr,
-                                hosts.port, "snowflake lease", nullptr};
-  PGconn* const connection = PQconnectStartParams(keywords, values, 1);
-  const Deadline to_connect{monotonic_us() + int64_t{timeout_ms} * 1000 / hosts.count, may_stop};
-  bool good = connect(connection, to_connect, exchange);
-  if (!good) ++first_host;
-  if (good) {
-    PQsetNoticeReceiver(connection, take_notice, nullptr);
-    good = PQsendQuery(connection, kSettings) == 1 && send(connection, deadline, exchange) &&
-           read(connection, false, deadline, exchange);
+  warning[0] = said_beside[0] = '\0';
+  // Where nothing ends it early, the time given is for all.
+  Deadline deadline = in_ms(timeout_ms, may_stop);
+  const auto at_most = [&](int64_t ms) {
+    return may_stop ? in_ms(ms, true) : earlier(in_ms(ms, false), deadline);
+  };
+  char why[400];
+  if (!find_target(conninfo, at_most(kLookUpMs), &target, why, sizeof(why))) {
+    fail(exchange, "could not connect to the control database", why);
+    return;
   }
-  if (good) {
-    if (PQsendQueryParams(connection, query, count, nullptr, parameters, nullptr, nullptr, 0) !=
-        1) {
-      fail(exchange, "could not ask the control database", PQerrorMessage(connection));
-      good = false;
-    }
-    good =
-        good && send(connection, deadline, exchange) && read(connection, true, deadline, exchange);
-  }
-  if (good && notice[0] != '\0') {
-    fail(exchange, "the control database answered with a warning", notice);
+  start(conninfo);
+  const int usual_ms = target.alone ? timeout_ms : timeout_ms / 2;
+  const int to_connect_ms = target.connect_timeout_ms > 0 ? target.connect_timeout_ms : usual_ms;
+  bool good = connect(at_most(to_connect_ms), exchange);
+  if (may_stop) deadline = in_ms(timeout_ms, true);
+  if (good)
+    good = finish_question(PQsendQuery(connection, kSettings), Expected::who, deadline, exchange);
+  if (good)
+    good = finish_question(
+        PQsendQueryParams(connection, query, count, nullptr, parameters, nullptr, nullptr, 0),
+        Expected::answer, deadline, exchange);
+  if (good && warning[0] != '\0') {
+    fail(exchange, "the control database answered with a warning", warning);
     good = false;
   }
   exchange->answered = good;
+  hang_up();
+  if (said_beside[0] != '\0') {
+    char text[320];
+    make_ascii(said_beside);
+    snprintf(text, sizeof(text), "the control database adds to its answer: %s", said_beside);
+    remark(text);
+  }
+}
+
+void make_ascii(char* text) {
+  for (; *text != '\0'; ++text)
+    if (*text < ' ' || *text > '~') *text = *text == '\t' || *text == '\n' ? ' ' : '?';
+}
+
+void hang_up() {
   PQfinish(connection);
+  connection = nullptr;
+}
+
+const char* asked_host() {
+  return target.name;
+}
+
+bool is_own_server() {
+  return own_server;
 }
 
 }  // namespace snowflake::lease

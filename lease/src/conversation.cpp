@@ -68,12 +68,6 @@ bool read_status(const char* text, AnswerStatus* status) {
   return false;
 }
 
-// The control database's encoding need not be that of the databases here, and texts were cut.
-void make_ascii(char* text) {
-  for (; *text != '\0'; ++text)
-    if (*text < ' ' || *text > '~') *text = *text == '\t' || *text == '\n' ? ' ' : '?';
-}
-
 }  // namespace
 
 void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeout_ms, bool may_stop,

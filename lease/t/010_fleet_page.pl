@@ -167,7 +167,7 @@ section_ends($title);
 
 $title = 'A server has no lease';
 ok(!exists $blocks{$title}, 'a table');
-my $source = join '', map { slurp_file("$FindBin::RealBin/../src/$_.cpp") } 'worker', 'conversation', 'connection';
+my $source = join '', map { slurp_file("$FindBin::RealBin/../src/$_.cpp") } 'worker', 'conversation', 'connection', 'loop', 'messages';
 $source =~ s/"\n\s*"//g;
 $source =~ s/"\s*PRId64\s*"/d/g;
 my ($table) = $page =~ /^\| `last_message`, and in the log \|.*?\n((?:\|.*\n)+)/m;
@@ -295,7 +295,7 @@ sub comes_back
 {
 	shell($control, "createdb short\npg_restore -d short short.dump");
 	$control->safe_psql('postgres', 'ALTER ROLE west LOGIN');
-	$west->poll_query_until('app', q{SELECT last_message LIKE '%waits for snowflake_fleet.recovered()%' FROM snowflake.lease}) or die 'not halted';
+	$west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}) or die 'not halted';
 	return;
 }
 $title = 'The control database was promoted, or restored';
@@ -308,7 +308,7 @@ comes_back();
 $control->safe_psql('short', $promoted);
 $west->poll_query_until('app', q{SELECT last_message LIKE 'renewed%' OR last_message LIKE 'leased%' FROM snowflake.lease}) or die 'not renewed';
 push @ids, mint($west);
-like($west->log_content, qr/WARNING:  snowflake: (?:could not connect|lost the connection|the control database waits).*LOG:  snowflake: (?:renewed the lease of|leased) region/s,
+like($west->log_content, qr/WARNING:  snowflake: (?:could not connect|lost the connection|the control database at \S+, port \d+ waits).*LOG:  snowflake: (?:renewed the lease of|leased) region/s,
 	'nothing_lost(): leases go on, and the log says so');
 
 moves();

@@ -114,6 +114,10 @@ void look_at_sequences(Condition& condition) {
 void look_at_lease(Condition& condition) {
   if (!leased()) return;
   const LeaseView lease = lease_view();
+  // Elsewhere it has until the end of the lease to come back.
+  if ((lease.region == kNoRegion || lease.until_ms <= condition.clock_ms) && !lease_worker_runs())
+    return set(condition, "the lease worker is not running",
+               "It starts when recovery has ended; else see in the server's log why it is gone.");
   if (lease.region == kNoRegion)
     return set(condition, "no region is leased",
                "See in the view snowflake.lease what the control database last said.");

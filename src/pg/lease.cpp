@@ -74,11 +74,13 @@ void stop_serving(int, Datum) {
   LWLockRelease(shared_state->lock);
 }
 
-void serve() {
+bool serve() {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  shared_state->lease.worker = MyLatch;
+  const bool free = shared_state->lease.worker == nullptr;
+  if (free) shared_state->lease.worker = MyLatch;
   LWLockRelease(shared_state->lock);
-  before_shmem_exit(stop_serving, Datum{0});
+  if (free) before_shmem_exit(stop_serving, Datum{0});
+  return free;
 }
 
 bool is_urgent() {
@@ -161,9 +163,19 @@ LeaseView lease_view() {
   return memory().view();
 }
 
+bool lease_worker_runs() {
+  LWLockAcquire(shared_state->lock, LW_SHARED);
+  const bool runs = shared_state->lease.worker != nullptr;
+  LWLockRelease(shared_state->lock);
+  return runs;
+}
+
 LeaseReport lease_report() {
   LWLockAcquire(shared_state->lock, LW_SHARED);
-  const LeaseReport last = shared_state->lease.report;
+  LeaseReport last = shared_state->lease.report;
+  // What it said before it ended says nothing about now.
+  if (shared_state->lease.worker == nullptr)
+    strlcpy(last.message, "the lease worker is not running", sizeof(last.message));
   LWLockRelease(shared_state->lock);
   return last;
 }

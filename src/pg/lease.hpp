@@ -25,6 +25,9 @@ struct LeaseStatus {
 // "snowflake.fleet" is set.
 bool leased();
 
+// Whether there is a process that leases.
+bool lease_worker_runs();
+
 // At server start: offers the port, loads the other library and registers its worker.
 void install_lease();
 

@@ -44,8 +44,9 @@ struct LeasePort {
 
   void (*report)(const LeaseReport& report);
 
-  // This process is the one whose latch sessions set when they need time.
-  void (*serve)();
+  // This process is the one whose latch sessions set when they need time. False where there is
+  // another that has not ended yet.
+  bool (*serve)();
   bool (*is_urgent)();  // whether one has, since this was last asked
 };
 

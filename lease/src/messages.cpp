@@ -1,0 +1,79 @@
+#include "messages.hpp"
+
+#include <cstring>
+
+namespace snowflake::lease {
+
+constinit const pg::LeasePort* port = nullptr;
+constinit pg::LeaseReport report{};
+
+namespace {
+
+constexpr int64_t kSameKindApartUs = 60'000'000;
+
+// What the log has had of late. Hosts that are wrong in different ways take turns, so there is room
+// for several.
+struct Told {
+  static constexpr int kKinds = 8;
+  uint32_t kind[kKinds];
+  int64_t at_us[kKinds];  // 0: free
+  int next;
+
+  bool is_news(uint32_t which, int64_t apart_us) {
+    const int64_t now_us = monotonic_us();
+    for (int i = 0; i < kKinds; ++i) {
+      if (at_us[i] == 0 || kind[i] != which) continue;
+      if (now_us - at_us[i] < apart_us) return false;
+      at_us[i] = now_us;
+      return true;
+    }
+    kind[next] = which;
+    at_us[next] = now_us;
+    next = (next + 1) % kKinds;
+    return true;
+  }
+};
+constinit Told complaints{};
+constinit Told remarks{};
+constinit bool unwell = false;  // the last thing said was a complaint
+
+uint32_t kind_of(const char* text) {
+  uint32_t hash = 2166136261;  // FNV-1a
+  for (; *text != '\0'; ++text)
+    if (*text < '0' || *text > '9') hash = (hash ^ static_cast<unsigned char>(*text)) * 16777619;
+  return hash;
+}
+
+}  // namespace
+
+const char* time_text(int64_t ms) {
+  static char text[64];
+  const auto seconds = static_cast<pg_time_t>(ms / 1000);
+  pg_strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", pg_gmtime(&seconds));
+  return text;
+}
+
+void show(const char* text) {
+  strlcpy(report.message, text, sizeof(report.message));
+  port->report(report);
+}
+
+void say(int level, const char* text) {
+  show(text);
+  ereport(std::max(level, unwell ? LOG : level), (errmsg("snowflake: %s", text)));
+  if (unwell) complaints = Told{};
+  unwell = false;
+}
+
+void complain(const char* text) {
+  show(text);
+  unwell = true;
+  if (complaints.is_news(kind_of(text), kSameKindApartUs))
+    ereport(WARNING, (errmsg("snowflake: %s", text)));
+}
+
+void remark(const char* text) {
+  if (remarks.is_news(kind_of(text), INT64_MAX)) ereport(LOG, (errmsg("snowflake: %s", text)));
+}
+
+}  // namespace snowflake::lease

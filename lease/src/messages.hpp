@@ -1,0 +1,32 @@
+// What the worker says: to the view snowflake.lease, and to the server's log where it is news
+// there.
+#pragma once
+
+#include "server.hpp"
+
+namespace snowflake::lease {
+
+// What the generator's library offers; null before start.
+extern const pg::LeasePort* port;
+
+// The view's row, but for what the generator's library knows itself. show() and what follows it
+// publish it.
+extern pg::LeaseReport report;
+
+// In UTC, whatever the log's time zone: two servers' logs are compared. Good until the next call.
+const char* time_text(int64_t ms);
+
+// For the view alone.
+void show(const char* text);
+
+// What was wrong is over: into the log at `level`, as LOG at least where it has told of trouble.
+void say(int level, const char* text);
+
+// Something is wrong, and is tried again: into the log at once where it is of another kind than
+// what is there, else once a minute. The kind is the text without its numbers.
+void complain(const char* text);
+
+// What the control database says beside an answer that counts: into the log, each kind once.
+void remark(const char* text);
+
+}  // namespace snowflake::lease

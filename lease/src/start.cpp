@@ -1,0 +1,104 @@
+// At server start: what is missing or wrong stops it, and the worker is registered.
+
+#include "worker.hpp"
+
+#include <cstring>
+
+#include "messages.hpp"
+
+namespace snowflake::lease {
+
+namespace {
+
+constexpr char kLibrary[] = "snowflake_lease";
+
+// A doubly linked list ends where it begins.
+template <class Head, class Node>
+bool is_node(const Head& list, const Node* node) {
+  return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);
+}
+
+// Stops the start of the server where the connection string is wrong, or would show a password.
+void check_conninfo() {
+  char* why = nullptr;
+  PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);
+  if (options == nullptr)
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("invalid value for parameter \"snowflake.fleet\""),
+                    errdetail("%s", why == nullptr ? "Out of memory." : why),
+                    errhint("Write a connection string of libpq's.")));
+  bool password = false;
+  for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option)
+    password |= strstr(option->keyword, "password") != nullptr && option->val != nullptr &&
+                option->val[0] != '\0';
+  PQconninfoFree(options);
+  if (password)
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("\"snowflake.fleet\" contains a password"),
+                    errdetail("Backups and copies of the configuration would carry it."),
+                    errhint("Use \"passfile\", a certificate, or another method.")));
+}
+
+// RegisterBackgroundWorker() only logs that it had no room. Head: of a list that is singly or
+// doubly linked, by the server's version.
+template <class Head>
+bool is_registered(Head& list) {
+  const auto named = [](auto* node) {
+    const auto* worker = reinterpret_cast<const RegisteredBgWorker*>(
+        reinterpret_cast<const char*>(node) - offsetof(RegisteredBgWorker, rw_lnode));
+    return strcmp(worker->rw_worker.bgw_library_name, kLibrary) == 0;
+  };
+  for (auto* node = list.head.next; is_node(list, node); node = node->next)
+    if (named(node)) return true;
+  return false;
+}
+
+}  // namespace
+
+void find_port() {
+  port = static_cast<const pg::LeasePort*>(*find_rendezvous_variable(pg::kLeasePortName));
+}
+
+BackgroundWorker describe_worker() {
+  BackgroundWorker worker{};
+  strlcpy(worker.bgw_name, "snowflake lease", sizeof(worker.bgw_name));
+  strlcpy(worker.bgw_type, "snowflake lease", sizeof(worker.bgw_type));
+  strlcpy(worker.bgw_library_name, kLibrary, sizeof(worker.bgw_library_name));
+  strlcpy(worker.bgw_function_name, "snowflake_lease_main", sizeof(worker.bgw_function_name));
+  worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+  worker.bgw_start_time = BgWorkerStart_RecoveryFinished;  // nothing is leased during recovery
+  worker.bgw_restart_time = 1;
+  return worker;
+}
+
+}  // namespace snowflake::lease
+
+extern "C" {
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void snowflake_lease_install(void);
+
+// Called by the generator's library, at server start.
+void snowflake_lease_install(void) {
+  using namespace snowflake::lease;
+  find_port();
+  if (port == nullptr || strcmp(port->version, SNOWFLAKE_VERSION) != 0)
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the libraries snowflake and snowflake_lease are of different versions"),
+                    errdetail("They have %s and %s.", port == nullptr ? "none" : port->version,
+                              SNOWFLAKE_VERSION),
+                    errhint("Install both from one source.")));
+  check_conninfo();
+  BackgroundWorker worker = describe_worker();
+  RegisterBackgroundWorker(&worker);
+  if (is_registered(BackgroundWorkerList)) return;
+  ereport(ERROR,
+          (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+           errmsg("there is no room for the worker that leases regions"),
+           errdetail("\"max_worker_processes\" is %d, and others have been registered before.",
+                     max_worker_processes),
+           errhint("Raise \"max_worker_processes\".")));
+}
+
+}  // extern "C"

@@ -1,0 +1,19 @@
+// Waiting with an end: for sockets and pipes, woken by the worker's latch.
+#pragma once
+
+#include "server.hpp"
+
+namespace snowflake::lease {
+
+struct Deadline {
+  int64_t at_us;  // of the monotonic clock
+  bool may_stop;  // or when the worker is to end
+};
+
+Deadline in_ms(int64_t ms, bool may_stop);
+Deadline earlier(const Deadline& one, const Deadline& other);
+
+// Null where something may have happened, else why nobody waits any more. Interruptible.
+const char* wait_for(pgsocket socket, int events, const Deadline& deadline);
+
+}  // namespace snowflake::lease
