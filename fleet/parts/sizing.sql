@@ -4,8 +4,10 @@ DO $$
 DECLARE
   level CONSTANT text := pg_catalog.current_setting('client_min_messages');
 BEGIN
-  -- CREATE EXTENSION silences notices while a script runs.
-  IF level OPERATOR(pg_catalog.=) 'warning' THEN
+  -- CREATE EXTENSION silences notices while a script runs. Whoever connects without them gets none.
+  IF level OPERATOR(pg_catalog.=) 'warning' AND NOT EXISTS (
+       SELECT FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'client_min_messages'
+          AND s.reset_val OPERATOR(pg_catalog.=) ANY (ARRAY['warning', 'error'])) THEN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
   END IF;
   RAISE NOTICE USING

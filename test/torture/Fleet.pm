@@ -54,15 +54,9 @@ sub begin
 {
 	my ($self, $names) = @_;
 	$self->{control} = ControlPair->new($self);
-	for my $name (@$names)
-	{
-		my $member = $self->add_server($name, leased => 1);
-		next if $self->{reserved}++;
-		# As an operator who has servers with static regions beside, or less use for regions.
-		my $kept = join ', ', map { $self->{static} - $_ } 0 .. $self->{kept};
-		$self->control->sql('UPDATE snowflake_fleet.region SET floor_ms = 1::bigint << 42, until_ms = 1::bigint << 42 '
-			  . "WHERE region IN ($kept)");
-	}
+	# As an operator who has servers with static regions beside, or less use for regions.
+	$self->control->sql(sprintf q{SELECT snowflake_fleet.take_out('[%d,%d]')}, $self->{static} - $self->{kept}, $self->{static});
+	$self->add_server($_, leased => 1) foreach @$names;
 	$self->add_server('static');
 	$self->new_standby;
 	return;
