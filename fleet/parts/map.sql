@@ -171,7 +171,20 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
   'Behind change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
 
--- A list of what a connection string may say: what libpq may add one day can be a secret.
+-- What libpq may add one day can be a secret.
+CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT '{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,
+           keepalives,keepalives_idle,keepalives_interval,keepalives_count,tcp_user_timeout,target_session_attrs,
+           load_balance_hosts,channel_binding,require_auth,requirepeer,sslmode,sslnegotiation,sslcompression,sslcert,
+           sslcertmode,sslkey,sslrootcert,sslcrl,sslcrldir,sslsni,ssl_min_protocol_version,ssl_max_protocol_version,
+           gssencmode,krbsrvname,gsslib,gssdelegation}'::text[]
+$$;
+COMMENT ON FUNCTION snowflake_fleet.known_options() IS
+  'What a connection string of the map may say: libpq''s options, but for those that are secrets';
+
 CREATE FUNCTION snowflake_fleet.check_conninfo(conninfo text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
@@ -180,12 +193,7 @@ DECLARE
   refused text;
 BEGIN
   SELECT o.option INTO refused FROM snowflake_fleet.options_of(conninfo) AS o
-   WHERE o.option <> ALL ('{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,
-                            keepalives,keepalives_idle,keepalives_interval,keepalives_count,tcp_user_timeout,target_session_attrs,
-                            load_balance_hosts,channel_binding,require_auth,requirepeer,sslmode,sslnegotiation,sslcompression,sslcert,
-                            sslcertmode,sslkey,sslrootcert,sslcrl,sslcrldir,sslsni,ssl_min_protocol_version,ssl_max_protocol_version,
-                            gssencmode,krbsrvname,gsslib,gssdelegation}')
-   LIMIT 1;
+   WHERE o.option <> ALL (snowflake_fleet.known_options()) LIMIT 1;
   IF refused IN ('password', 'sslpassword') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'a connection string of the map has no password',
@@ -225,6 +233,7 @@ BEGIN
   fresh := snowflake_fleet.change_map();
   INSERT INTO snowflake_fleet.map_server (name, conninfo) VALUES (set_server.name, set_server.conninfo)
   ON CONFLICT (name) DO UPDATE SET conninfo = excluded.conninfo;
+  PERFORM snowflake_fleet.follow_map();
   RETURN fresh;
 END
 $$;
@@ -301,6 +310,7 @@ BEGIN
   INSERT INTO snowflake_fleet.map_shard (shard, server)
   SELECT shard, assign.server FROM generate_series(lower(shards), upper(shards) - 1) AS shard
   ON CONFLICT (shard) DO NOTHING;
+  PERFORM snowflake_fleet.follow_map();
   RETURN fresh;
 END
 $$;
@@ -325,6 +335,7 @@ BEGIN
       HINT = 'The view snowflake_fleet.map has what is.';
   END IF;
   UPDATE snowflake_fleet.map_shard AS m SET server = target WHERE m.shard = move.shard;
+  PERFORM snowflake_fleet.follow_map();
   RETURN fresh;
 END
 $$;

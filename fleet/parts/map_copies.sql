@@ -75,15 +75,18 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map(jsonb) IS 'Refuses what export_map() does not return';
 
 CREATE FUNCTION snowflake_fleet.replace_map(map jsonb) RETURNS void
-  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
+BEGIN
   DELETE FROM snowflake_fleet.map_shard;
   DELETE FROM snowflake_fleet.map_server;
   INSERT INTO snowflake_fleet.map_server (name, conninfo)
   SELECT key, value FROM jsonb_each_text(map -> 'servers');
   INSERT INTO snowflake_fleet.map_shard (shard, server)
   SELECT shard::integer, key FROM jsonb_each(map -> 'shards'), jsonb_array_elements_text(value) AS shard;
+  PERFORM snowflake_fleet.follow_map();
+END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.replace_map(jsonb) IS
   'Behind import_map() and map_recovered(): servers and shards as the document has them';
@@ -209,7 +212,8 @@ REVOKE ALL ON FUNCTION snowflake_fleet.change_map(), snowflake_fleet.set_server(
   snowflake_fleet.move(integer, text, text), snowflake_fleet.import_map(jsonb), snowflake_fleet.replace_map(jsonb),
   snowflake_fleet.check_map_state(snowflake_fleet.map_state), snowflake_fleet.begin_version(bigint, bigint[]),
   snowflake_fleet.map_is_behind(bigint), snowflake_fleet.map_recovered(jsonb, bigint[]),
-  snowflake_fleet.check_conninfo(text), snowflake_fleet.check_map(jsonb), snowflake_fleet.pull_map(text) FROM PUBLIC;
+  snowflake_fleet.check_conninfo(text), snowflake_fleet.check_map(jsonb),
+  snowflake_fleet.pull_map(text) FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC;
 GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
   snowflake_fleet.map_shard TO PUBLIC;

@@ -1,58 +1,96 @@
 -- postgres_fdw: a table that is PARTITION BY HASH (id snowflake.by_shard) whose partitions are foreign
 -- tables, one for each shard of the map. PostgreSQL then finds the one server that has a row.
+--
+-- Each shard has a foreign server of its own, whose options say where the shard is. When it moves, these
+-- options change and nothing else does: no table is locked, and sessions connect anew with their next
+-- transaction. A foreign server for each server of the map would take fewer connections, but a foreign
+-- table can change its server only by being made anew, behind everybody who reads the whole table.
 
-CREATE FUNCTION snowflake_fleet.fdw_server_name(server text) RETURNS name
+CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  AS $$ SELECT ('snowflake_' OPERATOR(pg_catalog.||) server)::name $$;
-COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(text) IS
-  'Behind snowflake_fleet.use_postgres_fdw: what a server of the map is called as a foreign server';
+  AS $$ SELECT ('snowflake_shard_' OPERATOR(pg_catalog.||) shard)::name $$;
+COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(integer) IS
+  'Behind snowflake_fleet.use_postgres_fdw: what the foreign server of a shard is called';
 
--- What the map says, and what there is: two connection strings mean the same where their options do.
-CREATE FUNCTION snowflake_fleet.make_fdw_servers() RETURNS void
+-- Options that are libpq's are the map's to say; postgres_fdw's own, such as fetch_size, are left alone.
+CREATE FUNCTION snowflake_fleet.follow_map() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
 DECLARE
-  wanted record;
-  change text;
+  this record;
+  changes text;
 BEGIN
-  FOR wanted IN
-    SELECT snowflake_fleet.fdw_server_name(s.name) AS fdw,
-           coalesce((SELECT jsonb_object_agg(option, value) FROM snowflake_fleet.options_of(s.conninfo)
-                      WHERE option NOT IN ('user', 'password')), '{}') AS options,
-           (SELECT value FROM snowflake_fleet.options_of(s.conninfo) WHERE option = 'user') AS login,
-           (SELECT coalesce(jsonb_object_agg(option_name, option_value), '{}')
-              FROM pg_foreign_server, pg_options_to_table(srvoptions)
-             WHERE srvname = snowflake_fleet.fdw_server_name(s.name)) AS had,
-           EXISTS (SELECT FROM pg_foreign_server WHERE srvname = snowflake_fleet.fdw_server_name(s.name)) AS exists
-      FROM snowflake_fleet.map_server AS s
-     WHERE EXISTS (SELECT FROM snowflake_fleet.map_shard AS m WHERE m.server = s.name)
-     ORDER BY s.name
+  FOR this IN
+    SELECT srvname, srvowner::regrole AS owner,
+           (SELECT coalesce(jsonb_object_agg(option_name, option_value), '{}') FROM pg_options_to_table(srvoptions)) AS had,
+           (SELECT jsonb_object_agg(option, value)
+              FROM snowflake_fleet.options_of(snowflake_fleet.with_timeouts(
+                     coalesce(m.conninfo, format('host=''/shard %s is not in the map''', substr(srvname, 17)))))
+             WHERE option <> ALL ('{user,client_encoding}')) AS wanted,
+           (SELECT value FROM snowflake_fleet.options_of(m.conninfo) WHERE option = 'user') AS login,
+           (SELECT jsonb_object_agg(option_name, option_value)
+              FROM pg_user_mappings AS u, pg_options_to_table(umoptions) WHERE u.srvid = f.oid AND umuser = srvowner) AS mapped
+      FROM pg_foreign_server AS f JOIN pg_foreign_data_wrapper AS w ON w.oid = srvfdw AND fdwname = 'postgres_fdw'
+      LEFT JOIN snowflake_fleet.map AS m ON srvname = snowflake_fleet.fdw_server_name(m.shard)
+     WHERE srvname ~ '^snowflake_shard_[0-9]+$' ORDER BY srvname
   LOOP
-    IF NOT wanted.exists THEN
-      EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw', wanted.fdw);
-    END IF;
-    FOR change IN
-      SELECT format('DROP %I', key) FROM jsonb_object_keys(wanted.had) AS key
-       WHERE NOT wanted.options ? key AND key IN ('host', 'hostaddr', 'port', 'dbname', 'service')
+    SELECT string_agg(change, ', ') INTO changes FROM (
+      SELECT format('DROP %I', key) FROM jsonb_object_keys(this.had) AS key
+       WHERE NOT this.wanted ? key AND key = ANY (snowflake_fleet.known_options())
       UNION ALL
-      SELECT format('%s %I %L', CASE WHEN wanted.had ? key THEN 'SET' ELSE 'ADD' END, key, value)
-        FROM jsonb_each_text(wanted.options) WHERE wanted.had ->> key IS DISTINCT FROM value
-    LOOP
-      EXECUTE format('ALTER SERVER %I OPTIONS (%s)', wanted.fdw, change);
-    END LOOP;
-    IF NOT EXISTS (SELECT FROM pg_user_mappings WHERE srvname = wanted.fdw) THEN
-      EXECUTE format('CREATE USER MAPPING FOR CURRENT_USER SERVER %I%s', wanted.fdw,
-                     CASE WHEN wanted.login IS NOT NULL THEN format(' OPTIONS (user %L)', wanted.login) END);
-      RAISE NOTICE USING MESSAGE = format('server %s has a user mapping for %s only', wanted.fdw, quote_ident(current_user)),
-        HINT = 'Make one for each role that routes.';
+      SELECT format('%s %I %L', CASE WHEN this.had ? key THEN 'SET' ELSE 'ADD' END, key, value)
+        FROM jsonb_each_text(this.wanted) WHERE this.had ->> key IS DISTINCT FROM value) AS c (change);
+    IF changes IS NOT NULL THEN
+      EXECUTE format('ALTER SERVER %I OPTIONS (%s)', this.srvname, changes);
+    END IF;
+    -- The user of the map is for the mapping that was made here; those of others are theirs.
+    IF this.mapped ->> 'user' <> this.login THEN
+      EXECUTE format('ALTER USER MAPPING FOR %s SERVER %I OPTIONS (SET user %L)', this.owner, this.srvname, this.login);
     END IF;
   END LOOP;
 END
 $$;
+COMMENT ON FUNCTION snowflake_fleet.follow_map() IS
+  'Has the foreign servers of use_postgres_fdw() lead to where the map says that their shards are; whatever changes the map or its copy calls it';
+
+CREATE FUNCTION snowflake_fleet.make_fdw_servers() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  this record;
+  mapping record;
+  made integer := 0;
+  -- The roles that one of the servers knows are known by the new ones.
+  model CONSTANT oid := min(oid) FROM pg_foreign_server WHERE srvname ~ '^snowflake_shard_[0-9]+$';
+BEGIN
+  FOR this IN
+    SELECT snowflake_fleet.fdw_server_name(m.shard) AS fdw, (SELECT value FROM snowflake_fleet.options_of(m.conninfo) WHERE option = 'user') AS login
+      FROM snowflake_fleet.map AS m
+     WHERE NOT EXISTS (SELECT FROM pg_foreign_server WHERE srvname = snowflake_fleet.fdw_server_name(m.shard)) ORDER BY m.shard
+  LOOP
+    EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw', this.fdw);
+    FOR mapping IN
+      SELECT CASE umuser WHEN 0 THEN 'PUBLIC' ELSE quote_ident(usename) END AS role,
+             (SELECT string_agg(format('%I %L', option_name, option_value), ', ') FROM pg_options_to_table(umoptions)) AS options
+        FROM pg_user_mappings WHERE srvid = model
+      UNION ALL
+      SELECT 'CURRENT_USER', 'user ' || quote_literal(this.login) WHERE model IS NULL
+    LOOP
+      EXECUTE format('CREATE USER MAPPING FOR %s SERVER %I%s', mapping.role, this.fdw, ' OPTIONS (' || mapping.options || ')');
+    END LOOP;
+    made := made + 1;
+  END LOOP;
+  IF made > 0 AND model IS NULL THEN
+    RAISE NOTICE USING MESSAGE = format('%s foreign servers have a user mapping for %s only', made, quote_ident(current_user)),
+      HINT = 'Make one for each role that routes.';
+  END IF;
+  PERFORM snowflake_fleet.follow_map();
+END
+$$;
 COMMENT ON FUNCTION snowflake_fleet.make_fdw_servers() IS
-  'Behind snowflake_fleet.use_postgres_fdw: foreign servers as the map says';
+  'Behind snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map';
 
 -- The remote table of a shard: %s in `remote` is the shard's number.
 CREATE FUNCTION snowflake_fleet.remote_name(remote text, shard integer, OUT schema text, OUT relation text)
@@ -105,67 +143,143 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_fdw_parent(regclass) IS
   'Behind snowflake_fleet.use_postgres_fdw: raises the error that fits the table';
 
+CREATE FUNCTION snowflake_fleet.check_partitions(parent regclass, remote text) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  places CONSTANT integer := l.shards FROM snowflake.layout AS l;
+  odd record;
+BEGIN
+  SELECT h.* INTO odd
+    FROM (SELECT c.oid::regclass AS partition, s.srvname, b.bound[1]::integer AS modulus, b.bound[2]::integer AS shard,
+                 (SELECT jsonb_object_agg(option_name, option_value) FROM pg_options_to_table(t.ftoptions)) AS options
+            FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
+            CROSS JOIN LATERAL (SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)')) AS b (bound)
+            LEFT JOIN pg_foreign_table AS t ON ftrelid = c.oid LEFT JOIN pg_foreign_server AS s ON s.oid = ftserver
+           WHERE inhparent = parent) AS h
+    LEFT JOIN LATERAL snowflake_fleet.remote_name(remote, h.shard) AS r ON true
+   WHERE (h.modulus, h.srvname, h.options ->> 'schema_name', h.options ->> 'table_name')
+         IS DISTINCT FROM (places, snowflake_fleet.fdw_server_name(h.shard), r.schema, r.relation)
+   ORDER BY h.partition::text LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+      MESSAGE = format('partition %s was not made by use_postgres_fdw()', odd.partition),
+      DETAIL = format('It has modulus %s, foreign server %s and table %s.%s; wanted are modulus %s, server %s and table %s.', odd.modulus,
+                      coalesce(odd.srvname, '(none)'), coalesce(odd.options ->> 'schema_name', '(none)'),
+                      coalesce(odd.options ->> 'table_name', '(none)'), places, snowflake_fleet.fdw_server_name(odd.shard),
+                      replace(remote, '%s', odd.shard::text)),
+      HINT = 'Detach it.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
+  'Behind snowflake_fleet.use_postgres_fdw: refuses partitions that are not as it makes them';
+
+-- Whoever comes while the lock is waited for waits as well, so each attempt is short.
+CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  before CONSTANT text := current_setting('lock_timeout');
+BEGIN
+  FOR attempt IN 1 .. 50 LOOP
+    BEGIN
+      PERFORM set_config('lock_timeout', '200ms', true);
+      EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent);
+      PERFORM set_config('lock_timeout', before, true);
+      RETURN;
+    EXCEPTION WHEN lock_not_available THEN
+      PERFORM pg_sleep(0.01 * attempt);
+    END;
+  END LOOP;
+  RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+    MESSAGE = format('table %s could not be locked', parent),
+    DETAIL = 'Others use it in transactions that do not end; it was tried 50 times, for 200 ms each.',
+    HINT = 'Call it again when they have ended.';
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.lock_shortly(regclass) IS
+  'Behind snowflake_fleet.use_postgres_fdw: locks a table in attempts of 200 ms; an error (55P03) where 50 do not get it';
+
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw(parent regclass, remote text DEFAULT NULL)
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-  places integer;
+  places CONSTANT integer := l.shards FROM snowflake.layout AS l;
   home name;
   base name;
   pattern text;
   wanted record;
+  locked boolean := false;
 BEGIN
   PERFORM snowflake_fleet.check_fdw_parent(parent);
-  SELECT l.shards INTO places FROM snowflake.layout AS l;
   SELECT n.nspname, c.relname INTO home, base
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = parent;
   pattern := coalesce(remote, 'shard_%s.' || quote_ident(base));
+  PERFORM snowflake_fleet.remote_name(pattern, 0);
+  PERFORM snowflake_fleet.check_partitions(parent, pattern);
   PERFORM snowflake_fleet.make_fdw_servers();
-
-  -- What is there and not as the map says goes; what the map has and is not there comes.
   FOR wanted IN
-    WITH had AS (
-      SELECT c.oid, c.relname, n.nspname, c.relkind, s.srvname,
-             (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)'))[1]::integer AS modulus,
-             (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)'))[2]::integer AS shard,
-             (SELECT option_value FROM pg_options_to_table(t.ftoptions) WHERE option_name = 'schema_name') AS schema,
-             (SELECT option_value FROM pg_options_to_table(t.ftoptions) WHERE option_name = 'table_name') AS relation
-        FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        LEFT JOIN pg_foreign_table AS t ON ftrelid = c.oid LEFT JOIN pg_foreign_server AS s ON s.oid = ftserver
-       WHERE inhparent = parent
-    ), mapped AS (
-      SELECT m.shard, snowflake_fleet.fdw_server_name(m.server) AS fdw, r.*
-        FROM snowflake_fleet.map_shard AS m, snowflake_fleet.remote_name(pattern, m.shard) AS r
-    )
-    SELECT h.oid AS old, h.relkind, h.modulus, coalesce(h.shard, m.shard) AS shard, m.fdw, m.schema, m.relation,
-           h.oid::regclass AS old_name
-      FROM had AS h FULL JOIN mapped AS m ON m.shard = h.shard AND h.modulus = places
-     WHERE m.shard IS NULL OR (h.srvname, h.schema, h.relation) IS DISTINCT FROM (m.fdw, m.schema, m.relation)
-     ORDER BY 1 NULLS LAST, shard
+    SELECT m.shard, r.*
+      FROM snowflake_fleet.map_shard AS m, snowflake_fleet.remote_name(pattern, m.shard) AS r
+     WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN pg_foreign_table ON ftrelid = inhrelid JOIN pg_foreign_server AS s ON s.oid = ftserver
+                        WHERE inhparent = parent AND srvname = snowflake_fleet.fdw_server_name(m.shard))
+     ORDER BY m.shard
   LOOP
-    IF wanted.old IS NOT NULL THEN
-      IF wanted.relkind <> 'f' OR wanted.modulus <> places THEN
-        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-          MESSAGE = format('partition %s was not made by use_postgres_fdw()', wanted.old_name),
-          DETAIL = format('It is for modulus %s, and the layout has %s shards; or it is no foreign table.', wanted.modulus, places),
-          HINT = 'Detach it.';
-      END IF;
-      EXECUTE format('DROP FOREIGN TABLE %s', wanted.old_name);
+    IF NOT locked THEN
+      PERFORM snowflake_fleet.lock_shortly(parent);
+      locked := true;
     END IF;
-    IF wanted.fdw IS NOT NULL THEN
-      EXECUTE format('CREATE FOREIGN TABLE %I.%I PARTITION OF %s FOR VALUES WITH (MODULUS %s, REMAINDER %s) '
-                     'SERVER %I OPTIONS (schema_name %L, table_name %L)',
-                     home, left(base, 40) || '_shard_' || wanted.shard, parent, places, wanted.shard,
-                     wanted.fdw, wanted.schema, wanted.relation);
-    END IF;
+    EXECUTE format('CREATE FOREIGN TABLE %I.%I PARTITION OF %s FOR VALUES WITH (MODULUS %s, REMAINDER %s) '
+                   'SERVER %I OPTIONS (schema_name %L, table_name %L)',
+                   home, left(base, 40) || '_shard_' || wanted.shard, parent, places, wanted.shard,
+                   snowflake_fleet.fdw_server_name(wanted.shard), wanted.schema, wanted.relation);
   END LOOP;
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text) IS
-  'Gives a table partitioned by shard a foreign partition for each shard of the map, and remakes those '
-  'that the map has elsewhere now. `remote` names the table of a shard, as in ''shard_%s.photos'', the default';
+  'Gives a table partitioned by shard a foreign partition for each shard of the map, or those that it lacks. When a shard moves they follow by themselves. `remote` names the table of a shard, as in ''shard_%s.photos'', the default';
 
-REVOKE ALL ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION snowflake_fleet.make_fdw_servers(), snowflake_fleet.check_fdw_parent(regclass) FROM PUBLIC;
+CREATE PROCEDURE snowflake_fleet.use_postgres_fdw()
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  this record;
+BEGIN
+  FOR this IN
+    WITH partition AS (
+      SELECT inhparent, substr(srvname, 17) AS shard,
+             (SELECT option_value FROM pg_options_to_table(ftoptions) WHERE option_name = 'schema_name') AS schema,
+             (SELECT option_value FROM pg_options_to_table(ftoptions) WHERE option_name = 'table_name') AS relation
+        FROM pg_inherits JOIN pg_foreign_table ON ftrelid = inhrelid JOIN pg_foreign_server AS s ON s.oid = ftserver
+       WHERE srvname ~ '^snowflake_shard_[0-9]+$'
+    ), parent AS (
+      SELECT inhparent, count(*) AS partitions FROM partition GROUP BY 1
+    )
+    -- The pattern that the tables of all shards have: the number stands in the schema, the table, or both.
+    SELECT o.inhparent::regclass AS parent, min(v.pattern) AS pattern
+      FROM parent AS o CROSS JOIN LATERAL (
+        SELECT c.pattern
+          FROM partition AS p, LATERAL (VALUES
+            (format('%I.%I', replace(p.schema, p.shard, '%s'), p.relation)),
+            (format('%I.%I', p.schema, replace(p.relation, p.shard, '%s'))),
+            (format('%I.%I', replace(p.schema, p.shard, '%s'), replace(p.relation, p.shard, '%s')))) AS c (pattern)
+         WHERE p.inhparent = o.inhparent AND strpos(c.pattern, '%s') > 0
+         GROUP BY c.pattern HAVING count(DISTINCT p.shard) = o.partitions) AS v
+     GROUP BY o.inhparent ORDER BY o.inhparent
+  LOOP
+    CALL snowflake_fleet.use_postgres_fdw(this.parent, this.pattern);
+  END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw() IS
+  'Gives each table that has foreign partitions of use_postgres_fdw() those for shards that are new in the map';
+
+REVOKE ALL ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text), snowflake_fleet.use_postgres_fdw() FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_fleet.follow_map(), snowflake_fleet.make_fdw_servers(), snowflake_fleet.check_fdw_parent(regclass),
+  snowflake_fleet.check_partitions(regclass, text), snowflake_fleet.lock_shortly(regclass) FROM PUBLIC;

@@ -60,8 +60,7 @@ sleep 4
 unprivileged env PATH="$bin:$PATH" "$bin/snowflake-move-shard" --shard 3 --control "$(where hub)" --to south
 wait "$client" || { cat pgbench.log; die "a client failed"; }
 sed -n 's/^number of transactions actually processed/users signed up/p; s/^number of failed transactions/failed/p; s/^number of transactions retried/retried at the fence/p' pgbench.log
-on hub -c "CALL snowflake_fleet.use_postgres_fdw('users')" \
-  -c "SELECT server, count(*) AS \"users in shard 3, through postgres_fdw\"
+on hub -c "SELECT server, count(*) AS \"users in shard 3, through postgres_fdw\"
         FROM users JOIN snowflake_fleet.map ON shard = snowflake.shard_of(id) WHERE shard = 3 GROUP BY server"
 on south -c "SELECT count(*) AS \"users in shard 3 on south\", count(DISTINCT id) AS \"distinct\", array_agg(DISTINCT snowflake.region_of(id)) AS \"minted in the regions\" FROM shard_3.users"
 
