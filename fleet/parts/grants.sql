@@ -185,7 +185,8 @@ BEGIN
   client_addr := held.client_addr;
   granted := held.granted;
   note := CASE
-    WHEN gap.why = 'recovered' THEN
+    -- What was granted since the recovery is known.
+    WHEN gap.why = 'recovered' AND (held.region IS NULL OR held.granted <= gap.at) THEN
       format('The control database was recovered at %s: grants of that time may be missing%s.', gap.at,
              CASE WHEN held.region IS NOT NULL THEN ', and this may have ended earlier' END)
     WHEN held.region IS NOT NULL AND held.incarnation IS NULL AND held.given_back IS NULL THEN
