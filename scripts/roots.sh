@@ -52,6 +52,9 @@ copy_root() {
 # with the command: nothing stays mounted and nothing stays running, however it ends.
 in_root() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+  # npm is to trust whom this machine trusts: a proxy may have a certificate of its own.
+  local trusted=/etc/ssl/certs/ca-certificates.crt npm_trusts=()
+  [ ! -e "$trusted" ] || { cp -L "$trusted" "$root/etc/trusted-outside.crt"; npm_trusts=(NODE_EXTRA_CA_CERTS=/etc/trusted-outside.crt); }
   unshare --mount --propagation private --pid --fork --kill-child --ipc sh -euc '
     root=$1
     shift
@@ -60,7 +63,7 @@ in_root() {
     mount --rbind /dev "$root/dev"
     mount -t tmpfs tmpfs "$root/dev/shm"
     chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-      DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" "$@"
+      DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" ${npm_trusts[@]+"${npm_trusts[@]}"} "$@"
 }
 
 # in_root_install PACKAGE...: from the suite, quietly.

@@ -44,10 +44,14 @@ npm_install() {
   local directory=$1
   shift
   [ ! -e "$directory/node_modules" ] || return 0
+  [ ! -e "$directory/failed" ] || { cat "$directory/failed" >&2; return 1; }
   command -v node >/dev/null || install_missing nodejs
   command -v npm >/dev/null || install_missing npm
   (cd "$directory" && npm "$@" --ignore-scripts --no-audit --no-fund --cache "$directory/.cache") ||
-    { rm -rf "$directory/node_modules"; die "npm could not install what $directory/package.json names"; }
+    {
+      rm -rf "$directory/node_modules"
+      die "$(echo "npm could not install what $directory/package.json names" | tee "$directory/failed")"
+    }
   rm -rf "$directory/.cache"
   [ "$(id -u)" != 0 ] || chown -R postgres: "$directory"
 }
