@@ -25,14 +25,14 @@ CREATE FUNCTION snowflake_fleet.partitions() RETURNS SETOF text
 AS $$
 BEGIN
   RETURN QUERY
-  SELECT coalesce(m.conninfo, format('host=''/shard %s is not in the map''', s.shard))
+  SELECT snowflake_fleet.with_timeouts(coalesce(m.conninfo, format('host=''/shard %s is not in the map''', s.shard)))
     FROM snowflake.layout AS l, generate_series(0, l.shards - 1) AS s (shard)
     LEFT JOIN snowflake_fleet.map AS m ON m.shard = s.shard
    ORDER BY s.shard;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.partitions() IS
-  'Connection strings in the order of the shards, one for each shard of the layout';
+  'Connection strings in the order of the shards, one for each shard of the layout, with time limits';
 
 CREATE PROCEDURE snowflake_fleet.use_plproxy(cluster text DEFAULT 'snowflake')
   LANGUAGE plpgsql
@@ -78,6 +78,19 @@ BEGIN
   END IF;
 
   CREATE SCHEMA IF NOT EXISTS plproxy;
+  -- Whoever calls a function of PL/Proxy has these functions called, as himself. They tell what the map tells everybody, so
+  -- the schema is opened to everybody, unless there is more in it, or its privileges were chosen already.
+  IF NOT EXISTS (SELECT FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
+                    AND NOT (classid = 'pg_proc'::regclass AND objid IN
+                             (SELECT oid FROM pg_proc WHERE pronamespace = 'plproxy'::regnamespace AND strpos(prosrc, mark) > 0)))
+     AND (SELECT nspacl FROM pg_namespace WHERE nspname = 'plproxy') IS NULL THEN
+    GRANT USAGE ON SCHEMA plproxy TO PUBLIC;
+  ELSIF NOT EXISTS (SELECT FROM pg_namespace, aclexplode(nspacl) AS a
+                     WHERE nspname = 'plproxy' AND grantee = 0 AND a.privilege_type = 'USAGE') THEN
+    RAISE NOTICE USING MESSAGE = 'schema plproxy is not for everybody',
+      DETAIL = 'It has privileges or objects that were not made here.',
+      HINT = 'GRANT USAGE ON SCHEMA plproxy to the roles that call functions of PL/Proxy.';
+  END IF;
   -- PL/Proxy looks for another number, not for a greater one; the version does not fit its integer.
   EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_version(cluster_name text) RETURNS integer '
     'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',
@@ -92,7 +105,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_plproxy(text) IS
-  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes';
+  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes. Opens their schema, plproxy, to all roles where nothing else is in it';
 
 REVOKE ALL ON PROCEDURE snowflake_fleet.use_plproxy(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.run_on(bigint), snowflake_fleet.partitions() TO PUBLIC;

@@ -5,6 +5,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib";
+use IO::Socket::INET;
 use Snowflake::Fleet;
 use Snowflake::Ledger;
 use Snowflake::Node;
@@ -97,5 +98,28 @@ $fleet->control("SELECT snowflake_fleet.move(3, 'b', 'a')");
 $fleet->push_map('router');
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', '... again');
 $session->quit;
+
+# Ordinary roles call, as themselves; what else is in the schema stays as it is.
+$_->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_3 TO app; GRANT SELECT ON shard_3.users TO app') foreach $fleet->node('a');
+$router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role calls');
+$router->refuses("SET SESSION AUTHORIZATION app; SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map' }, '... and is told what others are told');
+$router->refuses('SET ROLE app; CALL snowflake_fleet.use_plproxy()', { sqlstate => 42501, message => 'permission denied' }, '... but makes no cluster');
+my $acl = "SELECT has_schema_privilege('app', 'plproxy', 'USAGE'), has_schema_privilege('app', 'plproxy', 'CREATE')";
+is($router->safe_psql('postgres', $acl), 't|f', 'the schema is open, for use');
+$router->safe_psql('postgres', 'REVOKE USAGE ON SCHEMA plproxy FROM PUBLIC');
+my ($code, $out, $notice) = $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
+like($notice, qr/NOTICE:  schema plproxy is not for everybody.*GRANT USAGE/s, 'who closed it is told, and obeyed');
+is($router->safe_psql('postgres', $acl), 'f|f', '... it stays closed');
+$router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy; CREATE TABLE plproxy.passwords (p text); GRANT SELECT ON plproxy.passwords TO PUBLIC');
+$router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
+is($router->safe_psql('postgres', $acl), 'f|f', 'a schema with more in it is not opened');
+
+# A server that accepts and does not answer: PL/Proxy knows no limit for connecting, and obeys the statement's.
+my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
+$fleet->control("SELECT snowflake_fleet.set_server('silent', 'dbname=x host=127.0.0.1 port=${\$silent->sockport}'); SELECT snowflake_fleet.assign('[16,16]', 'silent')");
+$fleet->push_map('router');
+$router->refuses("SET statement_timeout = '2s'; SELECT user_name($unknown)", { sqlstate => 57014, message => 'statement timeout' }, 'a silent server ends with statement_timeout');
+like($router->safe_psql('postgres', 'SELECT string_agg(DISTINCT p, E\'\n\') FROM snowflake_fleet.partitions() AS p'), qr/\A(?:connect_timeout=10 keepalives_idle=30 \N+\n?)+\z/, 'every connection has time limits');
 
 done_testing();
