@@ -54,7 +54,7 @@ CREATE FUNCTION snowflake_fleet.latest_grant(region integer) RETURNS timestamptz
   SET search_path = pg_catalog, pg_temp
   AS $$ SELECT max(g.granted) FROM snowflake_fleet.grants AS g WHERE g.region = latest_grant.region $$;
 COMMENT ON FUNCTION snowflake_fleet.latest_grant(integer) IS
-  'When a region was granted last: with the region, the key of its newest row in snowflake_fleet.grants';
+  'Internal: when a region was granted last: with the region, the key of its newest row in snowflake_fleet.grants';
 
 CREATE FUNCTION snowflake_fleet.record_grant(region integer, server text, incarnation bigint, client_addr inet,
                                              ids_from timestamptz, ids_until timestamptz) RETURNS void
@@ -67,7 +67,7 @@ AS $$
           client_addr, ids_from, ids_until, CASE WHEN incarnation IS NOT NULL THEN clock_timestamp() END)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.record_grant(integer, text, bigint, inet, timestamptz, timestamptz) IS
-  'Adds a row to snowflake_fleet.grants, newer than the others of the region';
+  'Internal: adds a row to snowflake_fleet.grants, newer than the others of the region';
 
 CREATE FUNCTION snowflake_fleet.follow_region() RETURNS trigger
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
@@ -92,7 +92,7 @@ BEGIN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.follow_region() IS 'Keeps snowflake_fleet.grants as regions change hands';
+COMMENT ON FUNCTION snowflake_fleet.follow_region() IS 'Internal: keeps snowflake_fleet.grants as regions change hands';
 
 CREATE TRIGGER follow_region AFTER UPDATE ON snowflake_fleet.region FOR EACH ROW
   WHEN ((OLD.incarnation, OLD.until_ms) IS DISTINCT FROM (NEW.incarnation, NEW.until_ms))
@@ -113,7 +113,7 @@ BEGIN
   RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.follow_recovery() IS 'Notes in snowflake_fleet.grants_gap what the record lacks';
+COMMENT ON FUNCTION snowflake_fleet.follow_recovery() IS 'Internal: notes in snowflake_fleet.grants_gap what the record lacks';
 
 CREATE TRIGGER follow_recovery AFTER UPDATE ON snowflake_fleet.fleet FOR EACH ROW
   WHEN (OLD.term IS DISTINCT FROM NEW.term) EXECUTE FUNCTION snowflake_fleet.follow_recovery();

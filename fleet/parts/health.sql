@@ -9,7 +9,7 @@ AS $$
          'Otherwise, and in doubt, snowflake_fleet.recovered(): every server loses its lease.'
 $$;
 COMMENT ON FUNCTION snowflake_fleet.way_out() IS
-  'What an operator is told whose control database was promoted, restored or copied: the harmless call first, the other with its price';
+  'Internal: what an operator is told whose control database was promoted, restored or copied: the harmless call first, the other with its price';
 
 -- Somebody waits: for the synchronous standby, or for a transaction that holds the lock on the fleet.
 CREATE FUNCTION snowflake_fleet.waiting(OUT reason text, OUT advice text, OUT since timestamptz)
@@ -41,7 +41,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.waiting() IS
-  'What servers that ask have been waiting for in this database for more than two seconds, and since when; null: for nothing';
+  'Internal: what servers that ask have been waiting for in this database for more than two seconds, and since when; null: for nothing';
 
 CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER

@@ -42,7 +42,7 @@ BEGIN
     quote_ident(held.server), held.incarnation, held.region, snowflake_fleet.from_ms(held.until_ms);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS 'Evicts a holder, and logs it';
+COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS 'Internal: evicts a holder, and logs it';
 
 -- Where no server can have minted. The number of a layout is in ids for ever, so no other fleet may be changed.
 CREATE FUNCTION snowflake_fleet.forget_layout() RETURNS void

@@ -13,7 +13,7 @@ AS $$
                                 WHERE other.pool @> r.region) END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.regions_for(text) IS
-  'The regions that a server may be granted: those of its pool, or those that are in nobody''s';
+  'Internal: the regions that a server may be granted: those of its pool, or those that are in nobody''s';
 
 -- Who holds what until when, for an error that a server's users will read.
 CREATE FUNCTION snowflake_fleet.holders(server text) RETURNS text
@@ -29,7 +29,7 @@ AS $$
     FROM (SELECT * FROM snowflake_fleet.regions_for(holders.server) ORDER BY until_ms, region LIMIT 8) AS r
 $$;
 COMMENT ON FUNCTION snowflake_fleet.holders(text) IS
-  'Of the regions that a server may be granted, those that get free first, as text; null where there are none';
+  'Internal: of the regions that a server may be granted, those that get free first, as text; null where there are none';
 
 CREATE FUNCTION snowflake_fleet.why_full(server text) RETURNS text
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE
@@ -48,7 +48,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.why_full(text) IS
-  'Why a server is granted no region now: names its pool, and who holds what until when';
+  'Internal: why a server is granted no region now: names its pool, and who holds what until when';
 
 CREATE FUNCTION snowflake_fleet.tell_of_strangers() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

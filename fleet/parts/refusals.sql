@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.note_refusal(text, text) IS
-  'Counts an answer that granted nothing; returns whether the log is to have a line of it';
+  'Internal: counts an answer that granted nothing; returns whether the log is to have a line of it';
 
 CREATE FUNCTION snowflake_fleet.note_answer(request snowflake_fleet.request, answer snowflake_fleet.answer) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -63,4 +63,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.note_answer(snowflake_fleet.request, snowflake_fleet.answer) IS
-  'Logs what a server was told: grants of regions, and refusals, of these one a minute for each server and cause';
+  'Internal: logs what a server was told: grants of regions, and refusals, of these one a minute for each server and cause';

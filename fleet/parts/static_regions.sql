@@ -7,7 +7,7 @@ AS $$
   SELECT EXISTS (SELECT FROM snowflake_fleet.grants AS g
                   WHERE g.region = is_static.region AND g.incarnation IS NULL AND g.given_back IS NULL)
 $$;
-COMMENT ON FUNCTION snowflake_fleet.is_static(integer) IS 'Whether the region was taken out of the pool';
+COMMENT ON FUNCTION snowflake_fleet.is_static(integer) IS 'Internal: whether the region was taken out of the pool';
 
 CREATE FUNCTION snowflake_fleet.check_regions(regions int4range) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -26,7 +26,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_regions(int4range) IS 'Refuses a range of regions that the layout does not have';
+COMMENT ON FUNCTION snowflake_fleet.check_regions(int4range) IS 'Internal: refuses a range of regions that the layout does not have';
 
 CREATE FUNCTION snowflake_fleet.take_out(regions int4range, server text DEFAULT NULL) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

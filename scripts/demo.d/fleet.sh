@@ -2,6 +2,7 @@
 # scripts/demo --fleet: three servers, a clone and a failover, with leased regions and with none: every id is counted.
 # Sourced by scripts/demo; nothing stays behind.
 
+step "Building the control database's extension and the worker that leases"
 build_and_install "$demo/source/fleet"
 build_and_install "$demo/source/lease"
 bin=$("$pg_config" --bindir)
@@ -48,14 +49,16 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# counted WHAT: what this step has added.
+# What is going on stands there while it does; counted: what it has added.
+begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again
   ids=$(cat ids/* | wc -l)
   again=$((ids - $(sort -u ids/* | wc -l)))
-  printf '  %-58s %9s ids %9s twice\n' "$1" "$((ids - ids_before))" "$((again - again_before))" | grouped_numbers
+  numbers $((ids - ids_before)) $((again - again_before))
   ids_before=$ids again_before=$again
 }
+numbers() { printf ' %9s ids %9s twice\n' "$1" "$2" | grouped_numbers; }
 grouped_numbers() { sed -E 's/ ([0-9 ]*[0-9])([0-9]{3}) (ids|twice)/\1,\2 \3/g'; }
 
 # story SETTING...: the same for servers of whatever settings.
@@ -64,20 +67,25 @@ story() {
   ids_before=0 again_before=0
   rm -rf ids
   mkdir ids
+  begins 'three servers at once'
   for server in north west south; do
     made "$server" "${@//SERVER/$server}"
     launch "$server"
     on "$server" -c 'CREATE EXTENSION snowflake'
   done
   mint 20000 north west south
-  counted 'three servers at once'
+  counted
 
+  [ -z "$with_leases" ] || without_control
+
+  begins 'a clone of north beside its original'
   copied clone north
   launch clone
   mint 20000 north clone
-  counted 'a clone of north beside its original'
+  counted
 
   # The standby has everything until it is cut off; its clock is 5 s behind.
+  begins 'a failover of west, its tail lost, the clock 5 s behind'
   copied standby west -R
   launch standby
   mint 20000 west
@@ -87,8 +95,26 @@ story() {
   launch standby LD_PRELOAD="$demo/clock.so" SNOWFLAKE_CLOCK="$demo/behind"
   unprivileged "$bin/pg_ctl" promote -s -w -D standby
   mint 20000 standby
-  counted 'a failover of west, its tail lost, the clock 5 s behind'
-  printf '  %s%-58s %9s ids %9s twice%s\n' "$bold" 'in all' "$ids_before" "$again_before" "$plain" | grouped_numbers
+  counted
+  begins 'in all'
+  printf '%s' "$bold"
+  numbers "$ids_before" "$again_before"
+  printf '%s' "$plain"
+}
+
+# What was leased is minted while nobody can be asked; a server that has just been started had ten seconds once.
+without_control() {
+  local gone second
+  halt control immediate
+  for gone in 5; do
+    begins "the control database is gone, for $gone s by now; north mints on"
+    for ((second = 0; second < 5; ++second)); do mint 1000 north; sleep 0.8; done
+    counted
+  done
+  begins 'it is back'
+  launch control
+  mint 20000 north west south
+  counted
 }
 
 gcc -O2 -fPIC -shared -o clock.so "$demo/source/t/lib/Snowflake/clock.c" -ldl
@@ -101,11 +127,13 @@ shared_preload_libraries = 'snowflake'
 snowflake.max_wait = 30s
 END
 
+with_leases=
 step "Without leases: every server mints in region 0, as it is by default"
 story
 for server in north clone south standby; do halt "$server" immediate; rm -rf "$server"; done
 rm -rf west
 
+with_leases=yes
 step $'\nWith leases: a control database, and on each server snowflake.fleet and snowflake.region = -1'
 made control
 launch control
@@ -116,6 +144,9 @@ story "snowflake.fleet = 'host=$demo port=${port[control]} dbname=postgres user=
 step $'\nWho holds what, in the control database: each clone has a region of its own, the lost server\'s is kept until its lease ends'
 on control -c "SELECT region, holder, date_trunc('second', until) AS until, clock_offset FROM snowflake_fleet.regions
                 WHERE holder IS NOT NULL ORDER BY 1"
+step "Which machine made the last id of north, and that of its clone"
+on control -c "SELECT id, server, region, incarnation, date_trunc('milliseconds', made) AS made
+                 FROM unnest(ARRAY[$(tail -1 ids/north), $(tail -1 ids/clone)]) AS id, snowflake_fleet.minted_by(id)"
 step "What the promoted standby said"
 grep -h 'snowflake: ' standby.log | tail -3 | cut -c1-150
 [ "$again_before" = 0 ] || die "$again_before ids were minted twice under leases"
