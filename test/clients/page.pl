@@ -42,7 +42,7 @@ ok($linked{$_}, "$_ is on the page") foreach @programs;
 
 # Links to sections, here and from the README.
 my %anchor = map { (lc s/[^\w\- ]//gr) =~ tr/ /-/r => 1 } $page =~ /^## (.*)/mg;
-ok($anchor{$_}, "there is a section #$_") foreach $page =~ /\]\(#([\w-]+)\)/g,
+ok($anchor{$_}, "there is a section $_") foreach $page =~ /\]\(#([\w-]+)\)/g,
   slurp_file("$here/../../README.md") =~ m{\(doc/clients\.md#([\w-]+)\)}g;
 
 done_testing();

@@ -16,7 +16,7 @@ sub events
 	my ($name, $create_parent) = @_;
 	# Version 5 has one kind of partitioning, and no name for it.
 	$create_parent =~ s/p_type => 'native', *// if $version >= 5;
-	$db->do("CREATE TABLE $name (id bigint DEFAULT snowflake.next_id(1), what text) PARTITION BY RANGE (id)");
+	$db->do("CREATE TABLE $name (id bigint NOT NULL DEFAULT snowflake.next_id(1), what text) PARTITION BY RANGE (id)");
 	$db->do($create_parent);
 	$db->do("INSERT INTO $name (what) SELECT 'now' FROM generate_series(1, 1000)");
 	return;
