@@ -63,12 +63,13 @@ BEGIN
         CASE WHEN used.incarnation <> 0 THEN format('and server %s holds', quote_ident(used.server))
              ELSE format('and server %s had', coalesce(quote_ident(used.server), '?')) END,
         used.region, snowflake_fleet.from_ms(used.until_ms)),
-      HINT = CASE WHEN used.incarnation <> 0 THEN 'Stop that server, so that it gives its region back; one that has minted makes no difference.'
-                  ELSE 'Keep the layout; or make a new fleet, whose servers'' databases hold no ids of this one.' END;
+      HINT = CASE WHEN used.incarnation <> 0 THEN 'Stop that server first: it gives its region back.'
+                  ELSE 'Keep the layout; or make a new fleet, for databases without ids of this one.' END;
   END IF;
   DELETE FROM snowflake_fleet.region;
   UPDATE snowflake_fleet.fleet AS f SET seal = NULL;
-  RAISE LOG 'snowflake_fleet: the layout % is forgotten; the next server that asks settles it', snowflake_fleet.layout_text(own.seal);
+  RAISE LOG 'snowflake_fleet: the layout % is forgotten; the next server that asks settles it',
+    snowflake_fleet.layout_text(own.seal);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_layout() IS
@@ -122,7 +123,8 @@ COMMENT ON VIEW snowflake_fleet.servers IS
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_fleet TO pg_monitor;
-GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap TO pg_monitor;
+GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap
+  TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
   snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.latest_grant(integer),
   snowflake_fleet.minted_by(bigint) TO pg_monitor;

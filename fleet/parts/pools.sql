@@ -40,9 +40,11 @@ DECLARE
   pool CONSTANT int4range := (SELECT s.pool FROM snowflake_fleet.server AS s WHERE s.name = why_full.server);
 BEGIN
   RETURN CASE
-    WHEN pool IS NOT NULL AND held IS NULL THEN format('Pool %s of server %s has no region that is leased.', pool, quote_ident(server))
+    WHEN pool IS NOT NULL AND held IS NULL
+      THEN format('Pool %s of server %s has no region that is leased.', pool, quote_ident(server))
     WHEN pool IS NOT NULL THEN format('Pool %s of server %s: %s.', pool, quote_ident(server), held)
-    WHEN held IS NULL THEN format('Every region is static or in another server''s pool, and server %s has no pool.', quote_ident(server))
+    WHEN held IS NULL
+      THEN format('Every region is static or in another server''s pool, and server %s has no pool.', quote_ident(server))
     ELSE format('Regions: %s.', held)
     END;
 END
@@ -65,7 +67,8 @@ BEGIN
   LOOP
     RAISE WARNING USING
       MESSAGE = format('server %s holds region %s, which is not in its pool', quote_ident(stranger.server), stranger.region),
-      DETAIL = format('It was granted before, is renewed, and ends at %s at the earliest.', snowflake_fleet.from_ms(stranger.until_ms)),
+      DETAIL = format('It was granted before, is renewed, and ends at %s at the earliest.',
+                      snowflake_fleet.from_ms(stranger.until_ms)),
       HINT = format('Run snowflake_fleet.evict(%s) to have it take another one.', stranger.region);
   END LOOP;
 END

@@ -57,7 +57,8 @@ BEGIN
     RAISE LOG 'snowflake_fleet: % of server % (incarnation %, address %): %', request.call, quote_ident(request.server),
       request.incarnation, coalesce(host(inet_client_addr()), 'local'),
       answer.status || CASE WHEN region >= 0 THEN format(', region %s', region) ELSE '' END
-                    || CASE WHEN answer.status = 'granted' THEN format(', until %s', snowflake_fleet.from_ms(answer.until_ms)) ELSE '' END
+                    || CASE WHEN answer.status = 'granted'
+                            THEN format(', until %s', snowflake_fleet.from_ms(answer.until_ms)) ELSE '' END
                     || coalesce('. ' || answer.detail, '');
   END IF;
 END

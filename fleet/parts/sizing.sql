@@ -11,10 +11,10 @@ BEGIN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
   END IF;
   RAISE NOTICE USING
-    MESSAGE = 'a fleet carries as many servers through a power loss of all of them at once as half of the regions of its layout',
-    DETAIL = 'The default layout has 32 regions, so 16 servers: each takes another region when it is up again, for its old one is '
-             'kept until its lease has ended.',
-    HINT = 'For more servers choose a layout with more region bits before the first id, or let the rest wait for the end of the leases.';
+    MESSAGE = 'a fleet carries as many servers through a power loss of all of them as half of the regions of its layout',
+    DETAIL = 'The default layout has 32 regions, so 16 servers: each takes another region when it is up again, '
+             'for its old one is kept until its lease has ended.',
+    HINT = 'For more servers choose a layout with more region bits before the first id.';
   PERFORM pg_catalog.set_config('client_min_messages', level, true);
 END
 $$;

@@ -51,14 +51,17 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = format('region %s is not free', busy.region),
       DETAIL = format('%s Its ids may be of times up to %s, and clocks %s ms apart.',
-        CASE WHEN busy.incarnation <> 0 THEN format('Server %s holds it.', quote_ident(busy.server)) ELSE 'Nobody holds it.' END,
+        CASE WHEN busy.incarnation <> 0 THEN format('Server %s holds it.', quote_ident(busy.server))
+             ELSE 'Nobody holds it.' END,
         snowflake_fleet.from_ms(busy.until_ms), own.skew_ms),
       HINT = CASE WHEN busy.incarnation <> 0
-        THEN format('Choose another one; or run snowflake_fleet.evict(%s), and ask again when the lease has ended.', busy.region)
-        ELSE format('Choose another one, or ask again after %s.', snowflake_fleet.from_ms(busy.until_ms + own.skew_ms)) END;
+        THEN format('Choose another one; or run snowflake_fleet.evict(%s), and ask again when the lease has ended.',
+                    busy.region)
+        ELSE format('Choose another one, or ask again after %s.',
+                    snowflake_fleet.from_ms(busy.until_ms + own.skew_ms)) END;
   END IF;
-  PERFORM snowflake_fleet.record_grant(n, take_out.server, NULL, NULL, coalesce(snowflake_fleet.from_ms(nullif(r.until_ms, 0)), '-infinity'),
-                                       'infinity')
+  PERFORM snowflake_fleet.record_grant(n, take_out.server, NULL, NULL,
+            coalesce(snowflake_fleet.from_ms(nullif(r.until_ms, 0)), '-infinity'), 'infinity')
      FROM generate_series(lower(regions), upper(regions) - 1) AS n LEFT JOIN snowflake_fleet.region AS r ON r.region = n
     WHERE NOT snowflake_fleet.is_static(n);
   RAISE LOG 'snowflake_fleet: regions % are taken out of the pool', regions;
@@ -82,7 +85,8 @@ BEGIN
      max_lead > interval '1 hour' OR reserve > interval '1 hour' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'max_lead or reserve is out of range',
-      DETAIL = format('They are %s and %s; 0 to 1 hour each.', coalesce(max_lead::text, 'null'), coalesce(reserve::text, 'null')),
+      DETAIL = format('They are %s and %s; 0 to 1 hour each.', coalesce(max_lead::text, 'null'),
+                      coalesce(reserve::text, 'null')),
       HINT = 'Give "snowflake.max_lead" and "snowflake.reserve" of the server that had the regions.';
   END IF;
   own := snowflake_fleet.lock_fleet();
@@ -94,7 +98,8 @@ BEGIN
       DETAIL = 'It is that of the first server that asks for a region, and none has.',
       HINT = 'Start a server with leases first.';
   END IF;
-  SELECT min(n) INTO wrong FROM generate_series(lower(regions), upper(regions) - 1) AS n WHERE NOT snowflake_fleet.is_static(n);
+  SELECT min(n) INTO wrong FROM generate_series(lower(regions), upper(regions) - 1) AS n
+   WHERE NOT snowflake_fleet.is_static(n);
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('region %s is not static', wrong),
@@ -106,7 +111,8 @@ BEGIN
          until_ms = greatest(r.floor_ms, r.until_ms, snowflake_fleet.to_ms(free) + 1), given_back = false
    WHERE r.region <@ regions;
   UPDATE snowflake_fleet.grants AS g
-     SET ids_until = coalesce((SELECT snowflake_fleet.from_ms(r.floor_ms) FROM snowflake_fleet.region AS r WHERE r.region = g.region), free),
+     SET ids_until = coalesce((SELECT snowflake_fleet.from_ms(r.floor_ms) FROM snowflake_fleet.region AS r
+                                WHERE r.region = g.region), free),
          given_back = clock_timestamp()
    WHERE g.region <@ regions AND g.incarnation IS NULL AND g.given_back IS NULL;
   RAISE LOG 'snowflake_fleet: regions % are put back, free at %', regions, free;
