@@ -120,8 +120,9 @@ bool find_target(const char* conninfo, const Deadline& deadline, Target* target,
   // libpq's default, which an empty word in a list of its own cannot ask for.
   if (target->host[0] == '\0' && target->hostaddr[0] == '\0' && count > 1)
     strlcpy(target->host, DEFAULT_PGSOCKET_DIR, sizeof(target->host));
+  const bool found = find_address(deadline, target, why, why_size);
   name_target(target);
-  return find_address(deadline, target, why, why_size);
+  return found;
 }
 
 void stay() {

@@ -63,10 +63,27 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
+# A library (or undef) for the server's processes beside the clock's, and what is in their environment.
+sub preload
+{
+	my ($self, $library, %environment) = @_;
+	push @{ $self->{snowflake_libraries} }, $library if defined $library;
+	$self->{snowflake_environment} = { %{ $self->{snowflake_environment} // {} }, %environment };
+	return;
+}
+
+sub _environment
+{
+	my ($self) = @_;
+	my %clock = $self->clock->environment;
+	return (%clock, LD_PRELOAD => join(':', $clock{LD_PRELOAD}, @{ $self->{snowflake_libraries} // [] }),
+		%{ $self->{snowflake_environment} // {} });
+}
+
 sub start
 {
 	my ($self, %params) = @_;
-	local %ENV = (%ENV, $self->clock->environment);
+	local %ENV = (%ENV, $self->_environment);
 	my $started = $self->SUPER::start(%params);
 	$self->_check_clock if $started;
 	return $started;
@@ -75,7 +92,7 @@ sub start
 sub restart
 {
 	my ($self, %params) = @_;
-	local %ENV = (%ENV, $self->clock->environment);
+	local %ENV = (%ENV, $self->_environment);
 	return $self->SUPER::restart(%params);
 }
 
