@@ -30,8 +30,10 @@ OBJS = \
 	src/pg/high_water.o \
 	src/pg/lease.o \
 	src/pg/lease_status.o \
+	src/pg/lock_guard.o \
 	src/pg/log_messages.o \
 	src/pg/lost_marks.o \
+	src/pg/mark_guard.o \
 	src/pg/mint.o \
 	src/pg/module.o \
 	src/pg/pending_counters.o \

@@ -21,7 +21,6 @@ $$;
 
 CREATE SCHEMA snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
-GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 
 -- State. Four sequences, because a sequence's value is WAL-logged, replicated, carried by base
 -- backups and pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table
@@ -43,8 +42,6 @@ CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
   'The fleet under whose leases ids of this database were minted; 0: under none';
 
-GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet TO PUBLIC;
-
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -60,18 +57,22 @@ DECLARE
   before pg_catalog.int8;
   after record;
   next pg_catalog.int8;
+  kept pg_catalog.int8;
 BEGIN
   PERFORM pg_catalog.setval('snowflake.high_water', 20);
   before := snowflake.check_sequence_page('snowflake.high_water', 30);
   SELECT last_value, log_cnt, is_called INTO after FROM snowflake.high_water;
   next := pg_catalog.nextval('snowflake.high_water');
-  IF (before, after.last_value, after.log_cnt, after.is_called, next)
-       IS DISTINCT FROM (20::pg_catalog.int8, 30::pg_catalog.int8, 0::pg_catalog.int8, true, 31::pg_catalog.int8) THEN
+  PERFORM pg_catalog.setval('snowflake.high_water', 10);
+  kept := snowflake.check_sequence_page('snowflake.high_water', 0);
+  IF (before, after.last_value, after.log_cnt, after.is_called, next, kept)
+       IS DISTINCT FROM (20::pg_catalog.int8, 30::pg_catalog.int8, 0::pg_catalog.int8, true, 31::pg_catalog.int8,
+                         30::pg_catalog.int8) THEN
     RAISE EXCEPTION USING
       ERRCODE = 'feature_not_supported',
       MESSAGE = 'this version of PostgreSQL stores sequences in a way that snowflake does not know',
-      DETAIL = pg_catalog.format('Stored 20, then 30: read %s, %s, %s, %s, and %s next.',
-                                 before, after.last_value, after.log_cnt, after.is_called, next),
+      DETAIL = pg_catalog.format('Stored 20, then 30: read %s, %s, %s, %s, and %s next; lowered to 10, still %s.',
+                                 before, after.last_value, after.log_cnt, after.is_called, next, kept),
       HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
   END IF;
 END
@@ -79,7 +80,7 @@ $$;
 
 SELECT pg_catalog.setval('snowflake.seal', s.seal),
        pg_catalog.setval('snowflake.seal_local', s.seal),
-       pg_catalog.setval('snowflake.high_water', s.high_water)
+       snowflake.check_sequence_page('snowflake.high_water', s.high_water)
   FROM snowflake.initial_state() AS s;
 
 DROP FUNCTION snowflake.initial_state();
@@ -87,9 +88,14 @@ DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 
 -- What a dump carries: the mark as a sequence, the seal as the row of a table, which whoever
 -- restores may insert. The row only has to match; one that does not stops the database, for its
--- rows were decoded under another layout. Fires also for replication and for --disable-triggers'
--- lesser form, session_replication_role.
-CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL);
+-- rows were decoded under another layout. The trigger fires also for replication and under
+-- session_replication_role; --disable-triggers switches it off, and cannot switch off the constraint.
+CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
+  AS 'MODULE_PATHNAME', 'snowflake_is_seal'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Behind the table snowflake.dumped_seal';
+
+CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
 COMMENT ON TABLE snowflake.dumped_seal IS
   'The seal as a dump carries it; a row that is inserted is compared with the seal of this database, and not kept';
 INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;
@@ -101,8 +107,12 @@ COMMENT ON FUNCTION snowflake.present_seal() IS 'Behind the table snowflake.dump
 
 CREATE TRIGGER present_seal BEFORE INSERT ON snowflake.dumped_seal
   FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
-ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal;
-GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
+CREATE TRIGGER keep_row BEFORE UPDATE OR DELETE ON snowflake.dumped_seal
+  FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
+CREATE TRIGGER keep_rows BEFORE TRUNCATE ON snowflake.dumped_seal
+  FOR EACH STATEMENT EXECUTE FUNCTION snowflake.present_seal();
+ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
+  ENABLE ALWAYS TRIGGER keep_row, ENABLE ALWAYS TRIGGER keep_rows;
 
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
@@ -205,25 +215,21 @@ CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
   'The ids whose time lies in a range; unbounded stays unbounded, empty stays empty';
 
-CREATE FUNCTION snowflake.first_id_since(at timestamptz) RETURNS bigint
-  AS 'MODULE_PATHNAME', 'snowflake_first_id_since'
-  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.first_id_since(timestamptz) IS
-  'As min_id(), for any time: 0 before the epoch, the greatest bigint past the layout''s end';
-
 CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id_before'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
   'The greatest id whose time is before this, for any time: -1 before the epoch, the layout''s last id past its end';
 
+-- Both bounds by the last id before them: the first one since a time past the end would have to be
+-- greater than any bigint. Each argument once, or an expensive one would keep it from being inlined.
 -- Not STRICT and without a SET clause, or the planner could not inline it into index conditions;
 -- BEGIN ATOMIC binds the operators now, whatever search_path says later.
 CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
   RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
-    SELECT id OPERATOR(pg_catalog.>=) snowflake.first_id_since(since)
+    SELECT id OPERATOR(pg_catalog.>) snowflake.last_id_before(since)
        AND id OPERATOR(pg_catalog.<=) snowflake.last_id_before(until);
   END;
 COMMENT ON FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) IS
@@ -250,9 +256,15 @@ CREATE FUNCTION snowflake.accept_clock() RETURNS interval
 COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right after it was stepped; returns how far it had moved';
 
--- A mark thrown ahead stops minting in the database, an accepted clock concerns the whole server: a
--- decision for their owners.
-REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock() FROM PUBLIC;
+CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
+  AS 'MODULE_PATHNAME', 'snowflake_set_mark'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
+  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; not below what was written since the server started; returns what it is now';
+
+-- A mark thrown ahead stops minting in the database, an accepted clock concerns the whole server, a
+-- mark that is set too low brings ids again: a decision for their owners.
+REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.set_mark(timestamptz) FROM PUBLIC;
 
 -- Views. Durations are in milliseconds, as in pg_stat_*.
 
@@ -300,12 +312,22 @@ CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_refusals'
-  LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 13;
+  LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 15;
 COMMENT ON FUNCTION snowflake.refusals() IS 'Behind the view snowflake.refusals';
 
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
   'Calls of this database that were refused since stats_since, a row for every cause: how many, when the last was, and since when they have been going on (null where they are over)';
+
+CREATE FUNCTION snowflake.databases(OUT database text, OUT mark timestamptz, OUT ids bigint)
+  RETURNS SETOF record
+  AS 'MODULE_PATHNAME', 'snowflake_databases'
+  LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10;
+COMMENT ON FUNCTION snowflake.databases() IS 'Behind the view snowflake.databases';
+
+CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
+COMMENT ON VIEW snowflake.databases IS
+  'The databases of this server that hold a place of snowflake.max_databases, because they have minted since it started: the mark of each as it is known, and its ids since its statistics begin. A place is free again when its database is dropped';
 
 CREATE FUNCTION snowflake.clock_status(
     OUT clock timestamptz, OUT minting boolean, OUT reason text, OUT floor timestamptz,
@@ -337,8 +359,7 @@ COMMENT ON VIEW snowflake.lease IS
 
 -- The last message may name other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
-GRANT SELECT ON snowflake.lease TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
+
 CREATE FUNCTION snowflake.health(
     OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
     OUT mark timestamptz, OUT covered_until timestamptz, OUT lead_ms double precision,
@@ -352,8 +373,6 @@ CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
   'What a probe should ask: whether this database mints, if not why and what to do, and the numbers behind it. Always one row, also where every other function is refused';
 
-GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.refusals,
-  snowflake.clock_status, snowflake.health TO PUBLIC, pg_monitor;
 
 CREATE FUNCTION snowflake.explain_id(
     INOUT id bigint, OUT created_at timestamptz, OUT age interval, OUT region integer,
@@ -1128,3 +1147,45 @@ CREATE EVENT TRIGGER snowflake_guard_tables ON ddl_command_start
 ALTER EVENT TRIGGER snowflake_guard_tables ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER snowflake_guard_tables IS
   'Keeps tables that are partitioned by extension snowflake from going with it, where its library is not loaded';
+
+-- Privileges, of relations and the schema all of them: here, at the end, after what ALTER DEFAULT
+-- PRIVILEGES gave is taken back. Of functions PUBLIC keeps what it was given above.
+DO $$
+DECLARE
+  privilege record;
+BEGIN
+  FOR privilege IN
+    SELECT DISTINCT object.kind, identified.identity, acl.grantee,
+           CASE WHEN acl.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC'
+                ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(acl.grantee)::pg_catalog.text) END AS role
+      FROM pg_catalog.pg_depend AS member
+      JOIN pg_catalog.pg_extension AS extension
+        ON member.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+       AND member.refobjid OPERATOR(pg_catalog.=) extension.oid AND member.deptype OPERATOR(pg_catalog.=) 'e'
+      JOIN (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS catalogue, oid, relowner AS owner, relacl AS acl,
+                   CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind FROM pg_catalog.pg_class
+            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proowner, proacl, 'ROUTINE' FROM pg_catalog.pg_proc
+            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, nspowner, nspacl, 'SCHEMA' FROM pg_catalog.pg_namespace
+            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typowner, typacl, 'TYPE' FROM pg_catalog.pg_type) AS object
+        ON member.classid OPERATOR(pg_catalog.=) object.catalogue AND member.objid OPERATOR(pg_catalog.=) object.oid
+     CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
+     CROSS JOIN LATERAL pg_catalog.pg_identify_object(member.classid, member.objid, 0) AS identified
+     WHERE extension.extname OPERATOR(pg_catalog.=) 'snowflake'
+       AND acl.grantee OPERATOR(pg_catalog.<>) object.owner
+       AND (acl.grantee OPERATOR(pg_catalog.<>) 0 OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
+  LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', privilege.kind, privilege.identity, privilege.role);
+  END LOOP;
+END
+$$;
+
+GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
+GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet TO PUBLIC;
+GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
+GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.databases,
+  snowflake.refusals, snowflake.clock_status, snowflake.health TO PUBLIC, pg_monitor;
+GRANT SELECT ON snowflake.lease TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
+-- Who owns a database can restore it completely: the mark with it, which setval() can only raise.
+GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;

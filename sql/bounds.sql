@@ -103,7 +103,14 @@ SELECT count(*) AS cases, count(*) FILTER (WHERE within) AS within,
                     snowflake.make_id('2059-11-04 19:53:47.774+00', 255, 1023, 31),
                     snowflake.make_id('2059-11-04 19:53:47.775+00', 0, 0)]) id,
        LATERAL (SELECT snowflake.created_within(id, a.at, b.at), snowflake.time_of(id)) c (within, created);
-SELECT at, snowflake.first_id_since(at), snowflake.last_id_before(at) FROM moments ORDER BY at;
+SELECT at, snowflake.last_id_before(at) FROM moments ORDER BY at;
+-- The greatest bigint is the layout's last id, and of no time past its end
+SELECT snowflake.created_within(9223372036854775807, snowflake.time_of(9223372036854775807), 'infinity') AS last,
+       snowflake.created_within(9223372036854775807, '2100-01-01', 'infinity') AS past_the_end,
+       snowflake.created_within(9223372036854775807, 'infinity', 'infinity') AS never,
+       snowflake.created_within(9223372036854775807, 'infinity', '2030-01-01') AS reversed,
+       NOT snowflake.created_within(0, '2100-01-01', '2101-01-01') AS is_false,
+       snowflake.created_within(0, NULL, 'infinity') AS unknown;
 SELECT snowflake.created_within(1, NULL, '2026-01-01') AS since, snowflake.created_within(1, '2024-01-01', NULL) AS until,
        snowflake.created_within(NULL, '2024-01-01', '2026-01-01') AS id;
 SELECT snowflake.next_id(30) > 0 AS minting_goes_on;

@@ -97,13 +97,32 @@ SELECT nextval('snowflake.high_water') > 0 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 ALTER SEQUENCE snowflake.high_water INCREMENT 1 CACHE 1 NO CYCLE;
 
--- A mark before the epoch in a database that has not minted in this server life: lost, not zero
+-- Lowered in a database that has not minted in this server life: what was written stands
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;
 \c regress_snowflake
+SET client_min_messages = warning;
 CREATE EXTENSION snowflake;
+SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 0);
+SELECT round(extract(epoch FROM mark) * 1000) = :mark AS stands FROM snowflake.health;
+SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(210))) * 1000 >= :mark AS above;
+SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
+
+-- Another sequence in its place, in a database that has not minted: a mark before the epoch is lost, not zero
+\c :home
+DROP DATABASE regress_snowflake;
+CREATE DATABASE regress_snowflake;
+\c regress_snowflake
+SET client_min_messages = warning;
+CREATE EXTENSION snowflake;
+BEGIN;
+ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
+DROP SEQUENCE snowflake.high_water;
+CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
+ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
+COMMIT;
 SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
 SELECT setval('snowflake.high_water', 1735689599999);
@@ -111,8 +130,21 @@ SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(:a);
 \echo SQLSTATE :SQLSTATE
--- Set as the hint says
-SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint) > 0 AS set;
+-- Set as the hint says, to no time that is none
+SELECT snowflake.set_mark('infinity');
+SELECT snowflake.set_mark('2024-12-31');
+SELECT snowflake.set_mark(NULL);
+BEGIN READ ONLY;
+SELECT snowflake.set_mark(now());
+ROLLBACK;
+SELECT snowflake.set_mark(clock_timestamp()) BETWEEN now() AND clock_timestamp() + interval '1 ms' AS set;
+SELECT snowflake.next_id(210) > :a AS above;
+-- Lower than what was written since the server started it cannot be set
+SELECT last_value AS mark FROM snowflake.high_water \gset
+SELECT extract(epoch FROM snowflake.set_mark('2026-01-01')) * 1000 >= :mark AS not_lower;
+SELECT snowflake.set_mark(clock_timestamp() + interval '1 h') > now() + interval '59 min' AS ahead;
+SELECT reason FROM snowflake.health;
+SELECT extract(epoch FROM snowflake.set_mark('2026-01-01')) * 1000 >= :mark AS lowered;
 SELECT snowflake.next_id(210) > :a AS above;
 \c :home
 DROP DATABASE regress_snowflake;

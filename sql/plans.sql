@@ -60,6 +60,7 @@ SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.everything(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
 CREATE OPERATOR evil.>= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.everything);
+CREATE OPERATOR evil.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.everything);
 CREATE OPERATOR evil.<= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.everything);
 CREATE FUNCTION evil.min_id(timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 0::bigint';
 SET search_path = evil, pg_catalog, public;

@@ -124,7 +124,7 @@ SET snowflake.default_shard = 256;
 -- Numbers
 \set VERBOSITY sqlstate
 ALTER SYSTEM SET snowflake.reserve = 1;
-ALTER SYSTEM SET snowflake.max_lead = '61s';
+ALTER SYSTEM SET snowflake.max_lead = '86401s';
 ALTER SYSTEM SET snowflake.max_forward_jump = 0;
 \set VERBOSITY default
 ALTER SYSTEM SET snowflake.sequence_spread = 1025;

@@ -95,9 +95,9 @@ foreach my $call ('next_id(5)', "decode($id)")
 		"SELECT snowflake.$call",
 		{
 			sqlstate => '55000',
-			message => 'extension "snowflake" in this database is another product',
-			detail => 'It has no sequences high_water, seal, seal_local and fleet',
-			hint => 'CREATE EXTENSION snowflake'
+			message => 'extension "snowflake" in this database has lost a part of its state',
+			detail => 'A sequence high_water, seal, seal_local or fleet, or the table dumped_seal, was taken out or renamed',
+			hint => 'Put it back, with ALTER EXTENSION snowflake ADD .*Do not drop the extension'
 		},
 		"without a mark: $call", 'other');
 }

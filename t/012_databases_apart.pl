@@ -63,7 +63,7 @@ my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the high-water mark of this database',
 	detail => 'Ids may have been issued up to .* the call would wait 24.0 h, more than "snowflake.max_wait"',
-	hint => 'set sequence snowflake.high_water to a time after every id, in milliseconds since 1970');
+	hint => 'set it with SELECT snowflake.set_mark\(...\) to a time after every id');
 $node->refuses('SELECT snowflake.next_id(1)', \%behind, 'a mark a day ahead is waited for', 'staging');
 $node->refuses('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 5)', { %behind, detail => '24.0 h' },
 	'a mark a day ahead is waited for by a batch', 'staging');

@@ -88,6 +88,10 @@ $title = 'The clock was ahead, and was accepted';
 my @again = @{ $blocks{$title} };
 be_ahead();
 next_block($title);
+$node->poll_query_until('postgres', 'SELECT snowflake.next_id(5) > 0') or BAIL_OUT('nothing is minted under a larger lead');
+pass('under a larger lead minting goes on at once');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.max_lead');
+next_block($title);
 $node->restart;
 like($node->error_of('SELECT snowflake.next_id(5)'), qr/the clock is behind the high-water mark/, 'the mark keeps everybody waiting');
 is_put_right(next_block($title));
@@ -96,7 +100,7 @@ is($node->safe_psql('postgres', 'SELECT snowflake.region_of(max(id)), count(*) F
 
 begin('regionless', conf => "snowflake.layout = 'instagram'\n");
 $node->safe_psql('postgres', 'CREATE TABLE likes (photo bigint REFERENCES photos ON UPDATE CASCADE)');
-$blocks{$title} = [ @again[ 0, 3 ] ];
+$blocks{$title} = [ @again[ 0, 4 ] ];
 be_ahead();
 $node->safe_psql('postgres', 'INSERT INTO likes SELECT id FROM photos');
 my $shards = $node->safe_psql('postgres', 'SELECT snowflake.shard_of(id), count(*) FROM photos GROUP BY 1 ORDER BY 1');

@@ -44,6 +44,11 @@ inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
 
+// Time since boot, suspension counted: for what is set against a wall clock that may be stepped.
+inline int64_t boot_us() noexcept {
+  return read_clock_us(CLOCK_BOOTTIME);
+}
+
 // Wall clock less time since boot (suspension counted): constant but for steps of the wall clock,
 // for rate corrections move both clocks alike. The two cannot be read at once, so a reading that
 // was interrupted half-way is taken again.

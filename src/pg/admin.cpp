@@ -6,6 +6,7 @@
 #include "pg/errors.hpp"
 #include "pg/high_water.hpp"
 #include "pg/log_messages.hpp"
+#include "pg/mark_guard.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/settings.hpp"
 #include "pg/postgres.hpp"
@@ -35,6 +36,19 @@ SF_SQL_FUNCTION(observe) {
   raise_mark(layout.ms_of_tick(tick + 1));
   raise_floor(*hold.state, layout.first_position(tick + 1));
   PG_RETURN_VOID();
+}
+
+SF_SQL_FUNCTION(set_mark) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (XactReadOnly) error_read_only("set_mark()");
+  const TimestampTz at = PG_GETARG_TIMESTAMPTZ(0);
+  const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
+  if (TIMESTAMP_NOT_FINITE(at) || at < timestamp_of_ms(layout.epoch_ms) ||
+      at > timestamp_of_ms(end_ms))
+    error_timestamp(at);
+  // Whole milliseconds, upwards.
+  const int64_t ms = layout.epoch_ms + (at - timestamp_of_ms(layout.epoch_ms) + 999) / 1000;
+  PG_RETURN_DATUM(timestamp_datum(set_mark(ms)));
 }
 
 SF_SQL_FUNCTION(accept_clock) {

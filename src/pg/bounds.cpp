@@ -78,12 +78,6 @@ SF_SQL_FUNCTION(max_id) {
   PG_RETURN_INT64(last_id_of(ticks_of(PG_GETARG_TIMESTAMPTZ(0)).floor));
 }
 
-SF_SQL_FUNCTION(first_id_since) {
-  require_seal();
-  const uint64_t tick = clamped_ceiling(PG_GETARG_TIMESTAMPTZ(0));
-  PG_RETURN_INT64(tick > layout.last_minted_tick() ? PG_INT64_MAX : first_id_of(tick));
-}
-
 SF_SQL_FUNCTION(last_id_before) {
   require_seal();
   const uint64_t tick = clamped_ceiling(PG_GETARG_TIMESTAMPTZ(0));

@@ -44,8 +44,13 @@ void note_step_back(ClockWatch& watch, int64_t step_us) {
 }
 
 void note_step_ahead(ClockWatch& watch, int64_t step_us) {
-  watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
+  // Beyond max_forward_jump it is a jump, which is told as such; and what takes back a step back is
+  // told as its end.
+  if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
+    return;
+  if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
 }
 
 // The ends of what steps began, which come with time as well as with a step.

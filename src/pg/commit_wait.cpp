@@ -14,13 +14,13 @@ namespace {
 
 constexpr int64_t kLongestSleepMs = 100;
 
-void count_commit_wait(int64_t since_us) {
+// As it goes on: a wait that is cancelled was one as well.
+void count_commit_wait(bool first, int64_t us) {
   const DatabaseState* const state = find_database_state();
-  if (since_us == 0 || state == nullptr) return;
+  if (state == nullptr) return;
   Statistics& statistics = statistics_of(*state);
-  statistics.commit_waits.fetch_add(1, std::memory_order_relaxed);
-  statistics.commit_waited_us.fetch_add(static_cast<uint64_t>(monotonic_us() - since_us),
-                                        std::memory_order_relaxed);
+  if (first) statistics.commit_waits.fetch_add(1, std::memory_order_relaxed);
+  statistics.commit_waited_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -49,13 +49,14 @@ void wait_before_commit() {
       error_commit_wait(over_us / 1000 - layout.tick_ms, clock_us / 1000, bounds.maximum_error_us,
                         needed_ms, waited_ms);
     }
-    if (since_us == 0) since_us = now_us;
+    const bool first = since_us == 0;
+    if (first) since_us = now_us;
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                     static_cast<long>(std::min(needed_ms, kLongestSleepMs)), clock_wait_event());
     ResetLatch(MyLatch);
+    count_commit_wait(first, monotonic_us() - now_us);
     CHECK_FOR_INTERRUPTS();
   }
-  count_commit_wait(since_us);
 }
 
 }  // namespace snowflake::pg

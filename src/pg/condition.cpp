@@ -45,6 +45,9 @@ void look_at_seal(Condition& condition, const StateSequences& sequences) {
       return set(condition, "restored under another layout",
                  "Set the dump's layout, tick and epoch in postgresql.conf, restart, and restore "
                  "into a new database.");
+    case SealFault::not_carried:
+      return set(condition, "the next dump would not carry the seal",
+                 "INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local.");
     case SealFault::contradicted:
       return set(condition, "the settings contradict the seal",
                  "Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the "
@@ -52,26 +55,45 @@ void look_at_seal(Condition& condition, const StateSequences& sequences) {
   }
 }
 
+// False where the page is locked: whoever writes it may be waiting for the disk.
+bool try_read_mark(Relation mark, int64_t* mark_ms) {
+  SequencePage page{};
+  if (!SequencePage::try_open(mark, &page)) return false;
+  *mark_ms = page.mark();
+  page.close();
+  return true;
+}
+
 void look_at_mark(Condition& condition, Oid high_water) {
   Relation mark = try_relation_open(high_water, NoLock);
   if (mark == nullptr) return;
-  condition.mark_ms = SequencePage::read(mark);
+  const int64_t highest_ms = condition.state == nullptr
+                                 ? 0
+                                 : condition.state->highest_mark_ms.load(std::memory_order_relaxed);
+  const bool known = try_read_mark(mark, &condition.mark_ms);
+  if (!known) condition.mark_ms = highest_ms;
   const bool permanent = mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
   relation_close(mark, NoLock);
   if (!permanent)
     set(condition, "high-water mark not permanent",
         "Run ALTER SEQUENCE snowflake.high_water SET LOGGED.");
-  const int64_t highest_ms = condition.state == nullptr
-                                 ? 0
-                                 : condition.state->highest_mark_ms.load(std::memory_order_relaxed);
-  if (condition.mark_ms < layout.epoch_ms && highest_ms == 0)
+  if (known && condition.mark_ms < layout.epoch_ms && highest_ms == 0)
     set(condition, "high-water mark lost",
-        "Set it, with setval(), to a time in milliseconds since 1970 that is later than every id "
-        "of this database.");
+        "Set it, with SELECT snowflake.set_mark(...), to a time that is later than every id of "
+        "this database.");
   if (condition.mark_ms > highest_ms && is_ahead_of_clock(condition.mark_ms))
     set(condition, "high-water mark ahead of the clock",
-        "Check the time synchronization; if it is the mark that is wrong, set sequence "
-        "snowflake.high_water to a time after every id, in milliseconds since 1970.");
+        "Check the time synchronization; if it is the mark that is wrong, set it with SELECT "
+        "snowflake.set_mark(...) to a time after every id.");
+}
+
+// Calls wait uninterruptibly where the WAL cannot be written, as every commit does.
+void look_at_disk(Condition& condition) {
+  constexpr int64_t kStalledUs = 1'000'000;
+  if (condition.state != nullptr &&
+      mark_stalled_for_us(statistics_of(*condition.state)) > kStalledUs)
+    set(condition, "waiting for the disk of the WAL",
+        "Check the disk that the WAL is on; calls go on when it answers.");
 }
 
 // What is minted here would not be covered by the leases that earlier ids were.
@@ -96,10 +118,19 @@ void look_at_sequences(Condition& condition) {
     return set(condition, "a sequence of the extension is missing",
                "Restore the database from a backup, or put back with ALTER EXTENSION what was "
                "taken out.");
-  const Oid all[] = {sequences.seal_local, sequences.seal, sequences.high_water, sequences.fleet};
+  // What calls take: ALTER SEQUENCE locks against that and not against reading.
+  const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
+  const struct {
+    Oid relation;
+    LOCKMODE mode;
+  } all[] = {{sequences.seal_local, AccessShareLock},
+             {sequences.seal, AccessShareLock},
+             {sequences.high_water, write},
+             {sequences.fleet, AccessShareLock}};
   constexpr int kAll = sizeof(all) / sizeof(all[0]);
   int locked = 0;
-  while (locked < kAll && ConditionalLockRelationOid(all[locked], AccessShareLock)) ++locked;
+  while (locked < kAll && ConditionalLockRelationOid(all[locked].relation, all[locked].mode))
+    ++locked;
   if (locked == kAll) {
     look_at_seal(condition, sequences);
     look_at_fleet(condition, sequences.fleet);
@@ -108,7 +139,7 @@ void look_at_sequences(Condition& condition) {
     set(condition, "the extension is being altered",
         "See in pg_locks who holds the sequences of schema snowflake.");
   }
-  while (locked > 0) UnlockRelationOid(all[--locked], AccessShareLock);
+  for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
 }
 
 void look_at_lease(Condition& condition) {
@@ -162,6 +193,11 @@ Condition condition_of_database() {
     set(condition, "Citus node without a region or shards of its own",
         "Set \"snowflake.region\" or \"snowflake.owned_shards\", other ones on each node, and "
         "restart.");
+  const char* const read_only = GetConfigOptionResetString("default_transaction_read_only");
+  if (read_only != nullptr && strcmp(read_only, "on") == 0)
+    set(condition, "read-only by default",
+        "Set \"default_transaction_read_only\" to off when this server may write again.");
+  look_at_disk(condition);
   look_at_time(condition);
   if (!RecoveryInProgress()) look_at_lease(condition);
   look_at_sequences(condition);

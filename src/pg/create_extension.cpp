@@ -55,7 +55,11 @@ SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();
   if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
+  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) error_exhausted();
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+  // Ids may be returned under the new mark before anything else is flushed; so the commit that
+  // makes it is never asynchronous.
+  ForceSyncCommit();
 
   announce_seal_at_commit();
   if (owns_everything()) {
@@ -67,14 +71,14 @@ SF_SQL_FUNCTION(initial_state) {
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
-// Writes a value to a sequence as the mark is written, and returns what was stored before: the
-// script compares both with what SQL says.
+// Writes a value to a sequence as the mark is written, and returns the mark that was stored before:
+// the script compares both with what SQL says.
 SF_SQL_FUNCTION(check_sequence_page) {
   if (shared_state == nullptr) error_not_preloaded();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);
   SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
-  const int64_t before = page.value();
-  page.write(sequence, PG_GETARG_INT64(1));
+  const int64_t before = page.mark();
+  page.write_mark(sequence, PG_GETARG_INT64(1));
   page.close();
   relation_close(sequence, NoLock);
   PG_RETURN_INT64(before);

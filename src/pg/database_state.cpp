@@ -25,13 +25,6 @@ void end_generation(DatabaseState& state) {
   state.seal_checked_us.store(0, std::memory_order_relaxed);
 }
 
-Oid holder_of(const DatabaseState& state) {
-  LWLockAcquire(shared_state->lock, LW_SHARED);
-  const Oid database = state.database;
-  LWLockRelease(shared_state->lock);
-  return database;
-}
-
 bool database_exists(Oid database) {
   return SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
 }
@@ -72,6 +65,13 @@ DatabaseState* take_place() {
 }
 
 }  // namespace
+
+Oid holder_of(const DatabaseState& state) {
+  LWLockAcquire(shared_state->lock, LW_SHARED);
+  const Oid database = state.database;
+  LWLockRelease(shared_state->lock);
+  return database;
+}
 
 DatabaseState* find_database_state() {
   LWLockAcquire(shared_state->lock, LW_SHARED);

@@ -15,6 +15,7 @@
 #include "core/limit.hpp"
 #include "core/shard.hpp"
 #include "pg/postgres.hpp"
+#include "pg/settings.hpp"
 #include "pg/shared_state.hpp"
 
 namespace snowflake::pg {
@@ -41,7 +42,15 @@ struct alignas(64) DatabaseState {
 // The state of the current database. Null where it has none, which for find_or_take means that all
 // of snowflake.max_databases places are taken by databases that exist.
 DatabaseState* find_database_state();
+Oid holder_of(const DatabaseState& state);
 DatabaseState* find_or_take_database_state();
+
+// Calls `visit(state)` for every database that holds a place.
+template <class Visit>
+void for_each_database(Visit visit) {
+  for (int i = 0; i < max_databases; ++i)
+    if (OidIsValid(holder_of(database_states[i]))) visit(database_states[i]);
+}
 
 // Whether find_or_take would find a place, without taking one.
 bool has_or_may_take_place();

@@ -35,12 +35,20 @@ void error_not_installed() {
 }
 
 void error_other_extension() {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-       errmsg("extension \"snowflake\" in this database is another product"),
-       errdetail("It has no sequences high_water, seal, seal_local and fleet in schema snowflake."),
-       errhint("Drop it, then run CREATE EXTENSION snowflake.")));
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("extension \"snowflake\" in this database is another product"),
+                  errdetail("It has none of the sequences high_water, seal, seal_local and fleet."),
+                  errhint("Drop it, then run CREATE EXTENSION snowflake.")));
+}
+
+void error_state_missing() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("extension \"snowflake\" in this database has lost a part of its state"),
+                  errdetail("A sequence high_water, seal, seal_local or fleet, or the table "
+                            "dumped_seal, was taken out or renamed."),
+                  errhint("Put it back, with ALTER EXTENSION snowflake ADD or ALTER ... RENAME, or "
+                          "restore the database from a backup. Do not drop the extension: its "
+                          "mark would be lost.")));
 }
 
 void error_too_many_databases() {
@@ -49,7 +57,8 @@ void error_too_many_databases() {
       (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("too many databases use snowflake"),
        errdetail("\"snowflake.max_databases\" is %d, and as many databases hold a place.",
                  max_databases),
-       errhint("Raise \"snowflake.max_databases\" and restart the server.")));
+       errhint("Drop one that is not needed (SELECT * FROM snowflake.databases), or raise "
+               "\"snowflake.max_databases\" and restart the server.")));
 }
 
 void error_read_only(const char* function) {
@@ -94,13 +103,14 @@ void error_extension_recreated() {
 }
 
 void error_mark_unset(int64_t stored) {
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("the high-water mark of this database is lost"),
-           errdetail("Sequence snowflake.high_water says %lld, which lies before the epoch (%lld).",
-                     static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)),
-           errhint("Set it, with setval(), to a time in milliseconds since 1970 that is later than "
-                   "every id of this database.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("the high-water mark of this database is lost"),
+       errdetail("Sequence snowflake.high_water says %lld, which lies before the epoch (%lld).",
+                 static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)),
+       errhint("Set it, with SELECT snowflake.set_mark(...), to a time that is later than every "
+               "id of this database.")));
 }
 
 void error_seal_unset() {
@@ -142,6 +152,21 @@ void error_not_a_seal(int64_t presented) {
                   errhint("Restore the row as pg_dump wrote it.")));
 }
 
+void error_seal_not_carried() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("the next dump of this database would not carry its layout"),
+                  errdetail("Table snowflake.dumped_seal has no row."),
+                  errhint("INSERT INTO snowflake.dumped_seal SELECT last_value FROM "
+                          "snowflake.seal_local.")));
+}
+
+void error_seal_row_stays() {
+  ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                  errmsg("the row of snowflake.dumped_seal stays as it is"),
+                  errdetail("A dump carries it, and with it the layout of this database's ids."),
+                  errhint("Leave it as it is.")));
+}
+
 void error_not_the_seals_trigger() {
   ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                   errmsg("present_seal() was not called by its trigger"),
@@ -153,17 +178,20 @@ void error_may_not_present() {
   ereport(ERROR,
           (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
            errmsg("permission denied to present the seal of another layout"),
-           errdetail("It would stop minting in this database. Only a role that may create schemas "
-                     "in it, or that owns a table, can have restored rows."),
-           errhint("Restore as the owner of the database.")));
+           errdetail("It would stop minting in this database: that is for roles that may create "
+                     "schemas in it, own a table, or are members of pg_write_all_data. Rows that "
+                     "were restored with it mean something else here."),
+           errhint("Remove what was restored, and restore as the owner of the database.")));
 }
 
 void notice_sealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
+  const char* region = own_region < 0 ? psprintf("a leased region of %u", layout.regions())
+                                      : psprintf("region %d of %u", own_region, layout.regions());
   ereport(NOTICE,
           (errmsg("ids of this database have layout %s for ever", layout_text(layout)),
-           errdetail("They run out at %s. This server mints in region %d of %u, shards %s of %u.",
-                     end, own_region, layout.regions(), owned_shards_text, layout.shards()),
+           errdetail("They run out at %s. This server mints in %s, shards %s of %u.", end, region,
+                     owned_shards_text, layout.shards()),
            errhint("To choose otherwise, drop the extension before the first id, change the "
                    "settings and restart the server.")));
 }
@@ -217,8 +245,8 @@ void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
                  "\"snowflake.max_lead\" %d ms the call would wait %s, more than "
                  "\"snowflake.max_wait\" (%d ms).",
                  mark, kept_time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms),
-       errhint("Check the time synchronization; if it is the mark that is wrong, set sequence "
-               "snowflake.high_water to a time after every id, in milliseconds since 1970.")));
+       errhint("Check the time synchronization; if it is the mark that is wrong, set it with "
+               "SELECT snowflake.set_mark(...) to a time after every id.")));
 }
 
 void error_clock_jumped(int64_t jump_ms) {

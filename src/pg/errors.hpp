@@ -12,6 +12,7 @@ namespace snowflake::pg {
                                        const char* detail);
 [[noreturn]] void error_owned_shards_outside_layout(const char* owned);
 void warn_epoch_in_future(const char* epoch);
+void warn_layout_ended();
 [[noreturn]] void error_unknown_setting(const char* name);
 
 // State of the server or the database
@@ -19,6 +20,7 @@ void warn_epoch_in_future(const char* epoch);
 [[noreturn]] void error_no_memory(size_t bytes);
 [[noreturn]] void error_not_installed();
 [[noreturn]] void error_other_extension();
+[[noreturn]] void error_state_missing();
 [[noreturn]] void error_too_many_databases();
 [[noreturn]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
@@ -30,6 +32,8 @@ void warn_epoch_in_future(const char* epoch);
 [[noreturn]] void error_seal_restored(int64_t local, int64_t dumped);
 [[noreturn]] void error_seal_contradicted(int64_t sealed);
 [[noreturn]] void error_not_a_seal(int64_t presented);
+[[noreturn]] void error_seal_not_carried();
+[[noreturn]] void error_seal_row_stays();
 [[noreturn]] void error_not_the_seals_trigger();
 [[noreturn]] void error_may_not_present();
 void notice_sealed();

@@ -39,6 +39,14 @@ void warn_epoch_in_future(const char* epoch) {
                     errhint("Correct the clock or \"snowflake.epoch\".")));
 }
 
+void warn_layout_ended() {
+  const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
+  ereport(WARNING, (errmsg("the layout is exhausted"),
+                    errdetail("Layout %s ended at %s, the clock says %s.", layout_text(layout), end,
+                              time_text(wall_clock_ms())),
+                    errhint("Correct the clock, \"snowflake.layout\" or \"snowflake.epoch\".")));
+}
+
 void error_unknown_setting(const char* name) {
   const bool other = pg_strcasecmp(name, "snowflake.node") == 0;
   ereport(

@@ -20,9 +20,10 @@ struct LastRefusal {
 
 LastRefusal last_refusal(const DatabaseState* state) {
   LastRefusal last{};
-  for (int i = 0; state != nullptr && i < kCauses; ++i) {
-    const int64_t at_ms = statistics_of(*state).refusals[i].last_ms.load(std::memory_order_relaxed);
-    if (at_ms > last.at_ms) last = {at_ms, static_cast<Cause>(i)};
+  for (int i = 0; i < kCauses; ++i) {
+    const Refusals& refusals = statistics_of(state).refusals[i];
+    const int64_t at_ms = refusals.last_ms.load(std::memory_order_relaxed);
+    if (is_ours(refusals) && at_ms > last.at_ms) last = {at_ms, static_cast<Cause>(i)};
   }
   return last;
 }

@@ -7,6 +7,7 @@
 #include "pg/errors_routing.hpp"
 #include "pg/fleet_check.hpp"
 #include "pg/lost_marks.hpp"
+#include "pg/mark_guard.hpp"
 #include "pg/seal_check.hpp"
 #include "pg/sequence_page.hpp"
 #include "pg/session_events.hpp"
@@ -53,20 +54,6 @@ bool absorb_stored_mark(DatabaseState& state, int64_t stored_ms) {
   raise_to(state.floor_ms, stored_ms);
   raise_to(state.highest_mark_ms, stored_ms);
   return true;
-}
-
-// A mark that a rollback would take away.
-bool is_created_here(Relation mark) {
-  return mark->rd_createSubid != InvalidSubTransactionId;
-}
-
-void check_mark(Relation mark) {
-  if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error_not_permanent();
-  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
-  if (storage_is_uncommitted(mark)) error_mark_uncommitted();
-  // After a rollback the old mark would be in force again, and not know of ids that this one
-  // covers.
-  if (is_created_here(mark) && dropped_in_this_transaction()) error_extension_recreated();
 }
 
 Relation open_mark(Oid oid) {
@@ -134,7 +121,7 @@ struct MarkUpdate {
   int64_t after;
   XLogRecPtr after_lsn;
   bool ahead;    // somebody has set it ahead of the clock: it stays as it is, and is not to be used
-  bool lowered;  // somebody had: what was durable is not any more, until this is flushed
+  bool lowered;  // somebody had, and it is put right: flushed at once, for a dump carries the value
 };
 
 // Raises the mark to `wanted` where it is less than `least` beyond `needed`.
@@ -142,18 +129,18 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
   MarkUpdate update{};
-  update.before = update.after = page.value();
+  update.before = update.after = page.mark();
   update.before_lsn = update.after_lsn = page.lsn();
   update.ahead = !absorb_stored_mark(state, update.before);
   if (!update.ahead) {
     // Every published limit is at most highest_mark_ms: where the stored value is below, it was
     // lowered.
     const int64_t highest_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
-    update.lowered = update.before < highest_ms;
+    update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
     if (update.after - needed < least) update.after = std::max(update.after, wanted);
-    if (update.after > update.before) {
-      update.after_lsn = page.write(mark, update.after);
+    if (update.after > page.value()) {
+      update.after_lsn = page.write_mark(mark, update.after);
       statistics_of(state).mark_extensions.fetch_add(1, std::memory_order_relaxed);
       raise_to(state.highest_mark_ms, update.after);
     }
@@ -178,21 +165,23 @@ bool revalidate(Relation mark) {
   return hold.attached;
 }
 
-void flush_mark(XLogRecPtr lsn) {
-  if (!XLogNeedsFlush(lsn)) return;
-  const int64_t start_us = monotonic_us();
+// Returns whether there was something to wait for.
+bool flush_mark(XLogRecPtr lsn) {
+  if (!XLogNeedsFlush(lsn)) return false;
   XLogFlush(lsn);
-  count_mark_flush(*hold.state, monotonic_us() - start_us);
+  return true;
 }
 
 // Makes `position` mintable, and writes ahead what will be wanted next. Where the stored mark is
 // ahead of the clock, nothing, and returns it.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
+  begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  if (update.ahead) return update.before;
   // What was written early is flushed by now as a rule, and then nothing here touches the disk.
   const bool early = !update.lowered && limit_of(update.before) > position;
-  flush_mark(early ? update.before_lsn : update.after_lsn);
+  const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
+  end_mark_write(flushed);
+  if (update.ahead) return update.before;
   if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
   const int64_t flushed_ms = early ? update.before : update.after;
   if (publish_limit(*hold.state, hold.generation, flushed_ms)) {
@@ -227,7 +216,10 @@ bool is_ahead_of_clock(int64_t mark_ms) {
 void attach(WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
   if (shared_state == nullptr) error_not_preloaded();
-  if (owns_everything() && citus_is_preloaded()) error_node_without_place();
+  if (owns_everything() && citus_is_preloaded()) {
+    count_refusal(Cause::not_owned);
+    error_node_without_place();
+  }
   look_at_clock();
   if (leased() && lease_view().region == kNoRegion) {
     wait_for_region(budget);
@@ -245,9 +237,13 @@ void attach(WaitBudget& budget) {
   check_mark(mark);
 
   DatabaseState* const state = find_or_take_database_state();
-  if (state == nullptr) error_too_many_databases();
+  if (state == nullptr) {
+    count_refusal(Cause::too_many_databases);
+    error_too_many_databases();
+  }
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  const int64_t stored_ms = page.value();
+  const int64_t stored_ms = page.mark();
+  const int64_t shown_ms = page.value();
   const bool unset =
       stored_ms < layout.epoch_ms && state->highest_mark_ms.load(std::memory_order_relaxed) == 0;
   const bool absorbed = !unset && absorb_stored_mark(*state, stored_ms);
@@ -265,7 +261,7 @@ void attach(WaitBudget& budget) {
   hold.state = state;
   hold.words = words_of(*state);
   hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
-  const MarkBinding binding = bind_mark(*state, hold.mark, stored_ms);
+  const MarkBinding binding = bind_mark(*state, hold.mark, shown_ms);
   if (!seal_known) note_seal_checked(*state);
   // After a recovery of the control database that may be long from now, and words raised that far
   // would stay so.
@@ -336,12 +332,10 @@ void extend_early(uint64_t position) {
   if (mark != nullptr) {
     const StateSequences sequences = remembered_state_sequences();
     if (revalidate(mark) && (!sequences.complete() || seal_still_holds(sequences))) {
+      begin_mark_write(*hold.state);
       const MarkUpdate update = extend_mark(mark, position);
-      if (update.lowered) {
-        flush_mark(update.after_lsn);
-      } else if (update.after > update.before) {
-        XLogSetAsyncXactLSN(update.after_lsn);
-      }
+      end_mark_write(update.lowered && flush_mark(update.after_lsn));
+      if (update.after > update.before) XLogSetAsyncXactLSN(update.after_lsn);
     }
     relation_close(mark, NoLock);
   }
@@ -365,10 +359,11 @@ void raise_mark(int64_t ms) {
     int64_t ahead_ms = 0;
     if (revalidate(mark)) {
       if (current_state_sequences().high_water == hold.mark.relation) {
+        begin_mark_write(*hold.state);
         const MarkUpdate update = update_mark(mark, ms, 0, ms);
         if (update.ahead) ahead_ms = update.before;
         done = !update.ahead;
-        if (done) flush_mark(update.after_lsn);
+        end_mark_write(done && flush_mark(update.after_lsn));
       } else {
         give_up_mark();
       }

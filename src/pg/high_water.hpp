@@ -9,9 +9,10 @@
 //  1. stored >= published limit, always: the page is written and flushed first.
 //  2. The words are raised to a mark before a limit that follows from it is published (release),
 //     and a claimer reads the limit (acquire) before the word.
-//  3. stored never goes down by our doing; where somebody lowered it, the limit is withdrawn (a new
-//     generation) and the mark is written again before anything is minted.
-//  4. A mark is never written above now + max_lead + reserve, and never by a call that then fails.
+//  3. stored never goes down but by set_mark(). Where somebody lowered the sequence's value, the
+//     witness beside it (sequence_page.hpp) still says what was written; the limit is withdrawn (a
+//     new generation) and the value is written again.
+//  4. A mark is never written above now + max_lead + reserve, and never for an id that is refused.
 //  5. A stored mark more than max_lead ahead of the clock is not absorbed, and nothing is written
 //     or published beside it: calls wait until the clock is there. Whoever lowers it again leaves
 //     no trace of it.

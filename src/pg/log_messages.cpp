@@ -48,8 +48,8 @@ RefusalText text_of(Cause cause) {
     case Cause::mark_lost:
       return {
           "the high-water mark is lost",
-          "Set it, with setval(), to a time in milliseconds since 1970 that is later than every "
-          "id of this database."};
+          "Set it, with SELECT snowflake.set_mark(...), to a time that is later than every id of "
+          "this database."};
     case Cause::seal:
       return {"the layout of this database and the settings disagree",
               "SELECT reason, advice FROM snowflake.health says more."};
@@ -67,6 +67,13 @@ RefusalText text_of(Cause cause) {
               "The view snowflake.lease says what the control database last said."};
     case Cause::read_only:
       return {"the transaction or the server is read-only", "Connect to the primary server."};
+    case Cause::mark_unsafe:
+      return {"the high-water mark would be lost with a crash or a rollback",
+              "See in the error's hint what to do with sequence snowflake.high_water."};
+    case Cause::too_many_databases:
+      return {"too many databases use snowflake",
+              "SELECT * FROM snowflake.databases says which; drop one, or raise "
+              "\"snowflake.max_databases\"."};
     case Cause::commit_wait:
       return {"a commit cannot wait for the clock", "Check the time synchronization."};
   }
@@ -75,10 +82,11 @@ RefusalText text_of(Cause cause) {
 
 }  // namespace
 
-void log_refusals_begin(const DatabaseState& state, Cause cause) {
+void log_refusals_begin(const DatabaseState* state, Cause cause) {
   const RefusalText text = text_of(cause);
   const int64_t clock_ms = wall_clock_ms();
-  const int64_t mark_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+  const int64_t mark_ms =
+      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
   const char* mark = mark_ms == 0 ? "not known yet" : kept_time_text(mark_ms);
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(), text.what),
@@ -88,7 +96,7 @@ void log_refusals_begin(const DatabaseState& state, Cause cause) {
            errhint("%s", text.hint), hide_caller()));
 }
 
-void log_refusals_over(const DatabaseState&, Cause cause, uint64_t refused, int64_t lasted_ms) {
+void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake mints again in database \"%s\"; refusals have ended: %s",
                   database_name(), text_of(cause).what),
@@ -109,6 +117,18 @@ void log_stepped_back(int64_t step_ms, uint64_t steps) {
                  max_lead_ms, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
        errhint("Let the time synchronization slew the clock instead of stepping it."),
        hide_caller()));
+}
+
+void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
+       errdetail("Ids follow it, for that is less than \"snowflake.max_forward_jump\" (%d s): "
+                 "should it be stepped back, shards that minted meanwhile wait for it. It was "
+                 "step ahead number %llu since the server started; the clock says %s.",
+                 max_forward_jump_s, static_cast<unsigned long long>(steps),
+                 time_text(wall_clock_ms())),
+       errhint("Check the time synchronization, if the clock was right before."), hide_caller()));
 }
 
 void log_caught_up(int64_t lasted_ms) {

@@ -10,12 +10,12 @@
 namespace snowflake::pg {
 
 // Refusals
-void log_refusals_begin(const DatabaseState& state, Cause cause);
-void log_refusals_over(const DatabaseState& state, Cause cause, uint64_t refused,
-                       int64_t lasted_ms);
+void log_refusals_begin(const DatabaseState* state, Cause cause);
+void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
 
 // The clock
 void log_stepped_back(int64_t step_ms, uint64_t steps);
+void log_stepped_ahead(int64_t step_ms, uint64_t steps);
 void log_caught_up(int64_t lasted_ms);
 void log_jumped_ahead(int64_t drift_ms);
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms);

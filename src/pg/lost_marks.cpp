@@ -22,11 +22,15 @@ constinit object_access_hook_type previous_access_hook = nullptr;
 void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, void* argument) {
   if (previous_access_hook) previous_access_hook(access, catalogue, object, part, argument);
   if (access != OAT_DROP || catalogue != RelationRelationId || part != 0 ||
-      !is_high_water_mark(object))
+      get_rel_relkind(object) != RELKIND_SEQUENCE ||
+      get_rel_persistence(object) == RELPERSISTENCE_TEMP)
     return;
-  Relation mark = relation_open(object, NoLock);  // the DROP holds it locked
-  dropped = {object, std::max(dropped.mark_ms, SequencePage::read(mark))};
-  relation_close(mark, NoLock);
+  // A mark is known by its page, whatever it is called and whether or not it is still a member.
+  Relation sequence = relation_open(object, NoLock);  // the DROP holds it locked
+  const int64_t mark_ms = SequencePage::mark_of_any(sequence);
+  relation_close(sequence, NoLock);
+  if (mark_ms == 0) return;
+  dropped = {object, std::max(dropped.mark_ms, mark_ms)};
   watch_session_events();
 }
 

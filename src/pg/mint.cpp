@@ -181,6 +181,7 @@ void next_ids(int shard, int count, int64_t* out) {
   const auto number = static_cast<uint32_t>(shard);
   auto left = static_cast<uint64_t>(count);
   uint64_t batches = 1;
+  uint64_t newest = 0;
   while (left > 0) {
     CHECK_FOR_INTERRUPTS();
     Source source;
@@ -188,11 +189,12 @@ void next_ids(int shard, int count, int64_t* out) {
     const uint64_t last_id = layout.id(claimed.last(), source.region, number);
     write_ids(layout, source.region, number, claimed.first, claimed.count, out);
     account(*source.word, claimed, batches, last_id);
-    remember(last_id);
+    newest = last_id;
     out += claimed.count;
     left -= claimed.count;
     batches = 0;
   }
+  remember(newest);
 }
 
 // Makes the next id of the shard greater than `after`, once that is no more than `lead` ahead of

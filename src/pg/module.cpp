@@ -1,5 +1,6 @@
 #include "pg/drop_guard.hpp"
 #include "pg/lease.hpp"
+#include "pg/lock_guard.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/postmaster_memory.hpp"
 #include "pg/settings.hpp"
@@ -26,6 +27,7 @@ void _PG_init(void) {
   snowflake::pg::install_shared_state();
   snowflake::pg::install_drop_hook();
   snowflake::pg::install_drop_guard();
+  snowflake::pg::install_lock_guard();
 }
 
 }  // extern "C"

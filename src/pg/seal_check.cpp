@@ -35,6 +35,26 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
+// What the next dump will present: 0 where nothing, and where rows differ one that is not `local`.
+// A table that is locked is being dropped, dumped or altered; what was checked before still counts.
+int64_t carried_seal(Oid table, int64_t local) {
+  if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
+  Relation relation = try_relation_open(table, NoLock);
+  int64_t carried = relation == nullptr ? local : 0;
+  if (relation != nullptr) {
+    SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
+    while (HeapTuple row = systable_getnext(scan)) {
+      bool null = false;
+      const Datum seal = heap_getattr(row, 1, RelationGetDescr(relation), &null);
+      if (carried == 0 || carried == local) carried = null ? -1 : DatumGetInt64(seal);
+    }
+    systable_endscan(scan);
+    relation_close(relation, NoLock);
+  }
+  UnlockRelationOid(table, AccessShareLock);
+  return carried;
+}
+
 bool good(const Seals& seals) {
   const int64_t settings = seal_of(layout);
   return seals.local == settings && seals.dumped == settings;
@@ -57,7 +77,12 @@ SealFault find_seal_fault(const StateSequences& sequences, Seals* seals) {
     forget_state_sequences();
     return SealFault::gone;
   }
-  if (good(*seals)) return SealFault::none;
+  if (good(*seals)) {
+    const int64_t carried = carried_seal(sequences.dumped_seal, seals->local);
+    if (carried == seals->local) return SealFault::none;
+    if (carried == 0) return SealFault::not_carried;
+    seals->dumped = carried;
+  }
   if (check(layout_of(seals->local)) != LayoutError::none ||
       check(layout_of(seals->dumped)) != LayoutError::none)
     return SealFault::unset;
@@ -67,6 +92,7 @@ SealFault find_seal_fault(const StateSequences& sequences, Seals* seals) {
 void error_of_seal(SealFault fault, const Seals& seals) {
   if (fault == SealFault::unset) error_seal_unset();
   if (fault == SealFault::restored) error_seal_restored(seals.local, seals.dumped);
+  if (fault == SealFault::not_carried) error_seal_not_carried();
   error_seal_contradicted(seals.local);
 }
 

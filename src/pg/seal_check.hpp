@@ -17,6 +17,7 @@ enum class SealFault : uint8_t {
   unset,         // one holds no layout
   restored,      // the dump's layout is another
   contradicted,  // the settings' layout is another
+  not_carried,   // the table for the next dump has no row
 };
 
 // What CREATE EXTENSION sealed here, and what a dump brought.

@@ -15,10 +15,18 @@ namespace snowflake::pg {
 
 // The sequence's only page, pinned and with its content lock held until close(). No destructor: an
 // error releases both, as it does everywhere in PostgreSQL.
+//
+// The mark is stored twice: as the sequence's value, which SQL shows and a dump carries, and behind
+// it in the same tuple, as the *witness*. Whoever has UPDATE on the sequence (pg_write_all_data has
+// it on all) can change the value with setval(); the witness goes along unchanged, in setval()'s
+// own WAL record and in the new storage of ALTER SEQUENCE, for PostgreSQL treats the tuple as a
+// whole. So a value that was lowered decides nothing.
 struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, int buffer_lock_mode);
+  // Waits for nobody: false where another session has the page locked.
+  static bool try_open(Relation relation, SequencePage* page);
   // The value, by itself.
   static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
@@ -28,6 +36,13 @@ struct SequencePage {
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
   // REQUIRES an exclusive lock. Returns the LSN of the record.
   XLogRecPtr write(Relation relation, int64_t value);
+
+  // The mark: the value or the witness, whichever is greater.
+  int64_t mark() const;
+  // The same of a relation that may be any sequence: 0 where it has no witness, and so is no mark.
+  static int64_t mark_of_any(Relation relation);
+  // Both. REQUIRES an exclusive lock. Returns the LSN of the record.
+  XLogRecPtr write_mark(Relation relation, int64_t mark);
 };
 
 }  // namespace snowflake::pg

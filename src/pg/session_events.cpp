@@ -7,6 +7,7 @@
 #include "pg/seal_check.hpp"
 #include "pg/seal_notice.hpp"
 #include "pg/state_sequences.hpp"
+#include "pg/statistics.hpp"
 
 namespace snowflake::pg {
 
@@ -30,6 +31,7 @@ void on_transaction_end(XactEvent event, void*) {
       forget_seal();
       forget_dropped_mark();
       forget_new_seal();
+      forget_mark_write();
       break;
     default:
       break;

@@ -22,7 +22,7 @@ constinit ShardSet owned_shards{};
 constinit const char* owned_shards_text = nullptr;
 constinit int max_databases = 64;
 constinit int max_lead_ms = 1000;
-constinit int max_forward_jump_s = 3600;
+constinit int max_forward_jump_s = 60;
 constinit int sequence_spread = 0;
 constinit double max_clock_error_ms = 100;
 constinit double clock_error_ms = -1;
@@ -163,6 +163,7 @@ void fix_layout() {
                          describe(parsed.error));
   layout = parsed.layout;
   if (wall_clock_ms() < layout.epoch_ms) warn_epoch_in_future(epoch_setting);
+  if (wall_clock_ms() >= layout.ms_of_tick(layout.last_minted_tick() + 1)) warn_layout_ended();
 }
 
 void fix_owned_shards() {
@@ -279,7 +280,7 @@ void define_settings() {
              "Each takes 64 bytes of shared memory for each shard of the layout.", &max_databases,
              1, 65536, PGC_POSTMASTER, 0);
   define_int("snowflake.max_lead", "Sets how far ids may be ahead of the clock.",
-             "0 is the strict form: an id is never ahead of the clock.", &max_lead_ms, 0, 60000,
+             "0 is the strict form: an id is never ahead of the clock.", &max_lead_ms, 0, 86400000,
              PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_max_lead);
   define_int("snowflake.reserve", "Sets how far ahead the durable high-water mark is written.",
              "At least two ticks; also the longest pause after a restart.", &reserve_setting, 2,

@@ -30,7 +30,7 @@ Size words_size() {
 }
 
 Size statistics_size() {
-  return mul_size(static_cast<Size>(max_databases), sizeof(Statistics));
+  return mul_size(static_cast<Size>(max_databases) + 1, sizeof(Statistics));
 }
 
 Size total_size() {
@@ -63,7 +63,9 @@ void start_shared_state() {
     new (shared) SharedState{};
     for (int i = 0; i < max_databases; ++i) new (&database_states[i]) DatabaseState{};
     shared->lock = &GetNamedLWLockTranche(kName)->lock;
+    new (&statistics_of_the_rest()) Statistics{};
     shared->started_ms = wall_clock_ms();
+    shared->started_us = boot_us();
     start_clock_watch(shared->clock);
   }
   LWLockRelease(AddinShmemInitLock);

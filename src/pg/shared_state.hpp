@@ -27,6 +27,7 @@ struct ClockWatch {
   Episode unsynchronized;
   LogLimit end_is_near;
   std::atomic<bool> kernel_uses_tsc;
+  LogLimit stepped_ahead;
 };
 
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
@@ -34,6 +35,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   ClockWatch clock;
   LeaseStatus lease;
   int64_t started_ms;  // wall clock, when this memory was laid out
+  int64_t started_us;  // the same by the time since boot
 };
 
 // Null where the library was not preloaded.

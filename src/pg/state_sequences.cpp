@@ -17,6 +17,11 @@ bool may_come_back(HeapTupleHeader row) {
   return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
+// A table or a sequence: of which the extension has nothing but its state.
+bool is_state(char relkind) {
+  return relkind == RELKIND_SEQUENCE || relkind == RELKIND_RELATION;
+}
+
 StateSequences find_state_sequences(Oid extension) {
   StateSequences found{};
   Relation depend = table_open(DependRelationId, AccessShareLock);
@@ -29,7 +34,7 @@ StateSequences find_state_sequences(Oid extension) {
   while (HeapTuple tuple = systable_getnext(scan)) {
     const auto entry = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
     if (entry->deptype != DEPENDENCY_EXTENSION || entry->classid != RelationRelationId ||
-        get_rel_relkind(entry->objid) != RELKIND_SEQUENCE)
+        !is_state(get_rel_relkind(entry->objid)))
       continue;
     const char* name = get_rel_name(entry->objid);
     if (name == nullptr) continue;
@@ -37,6 +42,7 @@ StateSequences find_state_sequences(Oid extension) {
     if (strcmp(name, "seal") == 0) found.seal = entry->objid;
     if (strcmp(name, "seal_local") == 0) found.seal_local = entry->objid;
     if (strcmp(name, "fleet") == 0) found.fleet = entry->objid;
+    if (strcmp(name, "dumped_seal") == 0) found.dumped_seal = entry->objid;
   }
   systable_endscan(scan);
   table_close(depend, AccessShareLock);
@@ -54,7 +60,8 @@ StateSequences current_state_sequences() {
   const Oid extension = get_extension_oid("snowflake", true);
   if (!OidIsValid(extension)) error_not_installed();
   const StateSequences found = find_state_sequences(extension);
-  if (!found.complete()) error_other_extension();
+  if (found.none()) error_other_extension();
+  if (!found.complete()) error_state_missing();
   known = found;
   return found;
 }
@@ -70,14 +77,6 @@ StateSequences remembered_state_sequences() {
 
 void forget_state_sequences() {
   known = StateSequences{};
-}
-
-bool is_high_water_mark(Oid relation) {
-  if (get_rel_relkind(relation) != RELKIND_SEQUENCE) return false;
-  const char* name = get_rel_name(relation);
-  if (name == nullptr || strcmp(name, "high_water") != 0) return false;
-  const Oid extension = getExtensionOfObject(RelationRelationId, relation);
-  return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
 }
 
 // Looks at dead rows too: the catalogue as it would be after a rollback.

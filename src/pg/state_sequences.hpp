@@ -1,4 +1,5 @@
-// The extension's own sequences in the current database: its durable state.
+// The extension's own sequences in the current database, its durable state; and the table whose row
+// a dump carries.
 #pragma once
 
 #include "pg/postgres.hpp"
@@ -10,10 +11,16 @@ struct StateSequences {
   Oid seal;
   Oid seal_local;
   Oid fleet;
+  Oid dumped_seal;
 
   bool complete() const {
     return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
-           OidIsValid(fleet);
+           OidIsValid(fleet) && OidIsValid(dumped_seal);
+  }
+  // An extension of the same name that has none of them is another product's.
+  bool none() const {
+    return !OidIsValid(high_water) && !OidIsValid(seal) && !OidIsValid(seal_local) &&
+           !OidIsValid(fleet) && !OidIsValid(dumped_seal);
   }
 };
 
@@ -28,9 +35,6 @@ StateSequences present_state_sequences();
 // What was known, and perhaps incomplete.
 StateSequences remembered_state_sequences();
 void forget_state_sequences();
-
-// Whether a relation is the high-water mark of this database's extension.
-bool is_high_water_mark(Oid relation);
 
 // Whether this transaction has dropped an extension that a rollback, also one to a savepoint, would
 // bring back.

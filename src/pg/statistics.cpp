@@ -23,6 +23,8 @@ constexpr bool is_of_database(Cause cause) {
     case Cause::clock_before_epoch:
     case Cause::mark_ahead:
     case Cause::mark_lost:
+    case Cause::mark_unsafe:
+    case Cause::too_many_databases:
     case Cause::seal:
     case Cause::exhausted:
     case Cause::lease:
@@ -32,27 +34,70 @@ constexpr bool is_of_database(Cause cause) {
   }
 }
 
-void end_refusal(const DatabaseState& state, Cause cause, Refusals& refusals) {
+void end_refusal(Cause cause, Refusals& refusals) {
   refusals.since_ms.store(0, std::memory_order_relaxed);
   const int64_t lasted_ms = refusals.episode.end();
   if (lasted_ms < 0) return;
   const uint64_t refused = refusals.count.load(std::memory_order_relaxed) -
                            refusals.count_before.load(std::memory_order_relaxed);
-  log_refusals_over(state, cause, refused, lasted_ms);
+  log_refusals_over(cause, refused, lasted_ms);
 }
+
+void begin_anew(Refusals& refusals) {
+  refusals.count.store(0, std::memory_order_relaxed);
+  refusals.since_ms.store(0, std::memory_order_relaxed);
+  refusals.episode.end();
+}
+
+void end_refusals_of(Statistics& statistics) {
+  for (int i = 0; i < kCauses; ++i) {
+    Refusals& refusals = statistics.refusals[i];
+    if (refusals.since_ms.load(std::memory_order_relaxed) == 0 || !is_ours(refusals)) continue;
+    const auto cause = static_cast<Cause>(i);
+    if (is_of_database(cause) ||
+        monotonic_us() - refusals.last_us.load(std::memory_order_relaxed) > kQuietUs)
+      end_refusal(cause, refusals);
+  }
+}
+
+// What this session is at.
+struct MarkWrite {
+  Statistics* statistics;  // null: nothing
+  int64_t since_us;
+};
+constinit MarkWrite mark_write{};
 
 }  // namespace
 
 const char* refusal_label(Cause cause) {
-  constexpr const char* kLabels[kCauses] = {
-      "clock_behind", "clock_jumped", "clock_before_epoch", "waited_too_long", "mark_ahead",
-      "mark_lost",    "seal",         "not_owned",          "id_ahead",        "exhausted",
-      "lease",        "read_only",    "commit_wait"};
+  constexpr const char* kLabels[kCauses] = {"clock_behind",
+                                            "clock_jumped",
+                                            "clock_before_epoch",
+                                            "waited_too_long",
+                                            "mark_ahead",
+                                            "mark_lost",
+                                            "seal",
+                                            "not_owned",
+                                            "id_ahead",
+                                            "exhausted",
+                                            "lease",
+                                            "read_only",
+                                            "commit_wait",
+                                            "mark_unsafe",
+                                            "too_many_databases"};
   return kLabels[static_cast<int>(cause)];
 }
 
 Statistics& statistics_of(const DatabaseState& state) {
   return database_statistics[&state - database_states];
+}
+
+Statistics& statistics_of_the_rest() {
+  return database_statistics[max_databases];
+}
+
+Statistics& statistics_of(const DatabaseState* state) {
+  return state == nullptr ? statistics_of_the_rest() : statistics_of(*state);
 }
 
 void clear_statistics(const DatabaseState& state) {
@@ -72,13 +117,15 @@ void reset_statistics(const DatabaseState& state) {
     refusals.last_ms.store(0, std::memory_order_relaxed);
   }
   statistics.since_ms.store(wall_clock_ms(), std::memory_order_relaxed);
+  statistics.since_us.store(boot_us(), std::memory_order_relaxed);
 }
 
 void count_refusal(Cause cause) {
   if (shared_state == nullptr) return;
-  const DatabaseState* const state = find_or_take_database_state();
-  if (state == nullptr) return;
-  Refusals& refusals = statistics_of(*state).refusals[static_cast<int>(cause)];
+  const DatabaseState* const state = find_database_state();
+  Refusals& refusals = statistics_of(state).refusals[static_cast<int>(cause)];
+  if (refusals.database.exchange(MyDatabaseId, std::memory_order_relaxed) != MyDatabaseId)
+    begin_anew(refusals);
   const uint64_t before = refusals.count.fetch_add(1, std::memory_order_relaxed);
   const int64_t clock_ms = wall_clock_ms();
   refusals.last_ms.store(clock_ms, std::memory_order_relaxed);
@@ -87,27 +134,46 @@ void count_refusal(Cause cause) {
   if (refusals.since_ms.compare_exchange_strong(none, clock_ms, std::memory_order_relaxed))
     refusals.count_before.store(before, std::memory_order_relaxed);
   watch_for_claim();
-  if (refusals.episode.begin()) log_refusals_begin(*state, cause);
+  if (refusals.episode.begin()) log_refusals_begin(state, cause);
 }
 
-void end_refusals(DatabaseState& state) {
-  Statistics& statistics = statistics_of(state);
-  for (int i = 0; i < kCauses; ++i) {
-    Refusals& refusals = statistics.refusals[i];
-    if (refusals.since_ms.load(std::memory_order_relaxed) == 0) continue;
-    const auto cause = static_cast<Cause>(i);
-    if (is_of_database(cause) ||
-        monotonic_us() - refusals.last_us.load(std::memory_order_relaxed) > kQuietUs)
-      end_refusal(state, cause, refusals);
-  }
+void end_refusals(const DatabaseState& state) {
+  end_refusals_of(statistics_of(state));
+  end_refusals_of(statistics_of_the_rest());
 }
 
-void count_mark_flush(DatabaseState& state, int64_t us) {
+void begin_mark_write(DatabaseState& state) {
   Statistics& statistics = statistics_of(state);
+  mark_write = {&statistics, monotonic_us()};
+  if (statistics.mark_writers.fetch_add(1) == 0)
+    statistics.mark_stalled_us.store(mark_write.since_us);
+}
+
+void forget_mark_write() {
+  if (mark_write.statistics == nullptr) return;
+  Statistics& statistics = *mark_write.statistics;
+  mark_write.statistics = nullptr;
+  // Whoever begins after this session was the last sets the time anew, and must not be overwritten.
+  int64_t since_us = statistics.mark_stalled_us.load();
+  const bool last = statistics.mark_writers.fetch_sub(1) == 1;
+  statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());
+}
+
+void end_mark_write(bool flushed) {
+  const int64_t us = monotonic_us() - mark_write.since_us;
+  Statistics& statistics = *mark_write.statistics;
+  forget_mark_write();
+  // Where WAL buffers are full it is the write that waits, and perhaps nothing is left to flush.
+  if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
   statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
   raise_to(statistics.longest_mark_flush_us, us);
   if (us > kSlowFlushUs && statistics.slow_flush.due()) log_slow_mark(us / 1000);
+}
+
+int64_t mark_stalled_for_us(const Statistics& statistics) {
+  const int64_t since_us = statistics.mark_stalled_us.load(std::memory_order_relaxed);
+  return since_us == 0 ? 0 : std::max<int64_t>(0, monotonic_us() - since_us);
 }
 
 }  // namespace snowflake::pg

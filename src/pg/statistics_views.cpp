@@ -27,9 +27,17 @@ int64_t stats_since_ms(const DatabaseState* state) {
   return reset_ms == 0 ? shared_state->started_ms : reset_ms;
 }
 
-double rate(int64_t ids, int64_t since_ms) {
-  const int64_t ms = std::max<int64_t>(1, wall_clock_ms() - since_ms);
-  return std::rint(static_cast<double>(ids) * 1e6 / static_cast<double>(ms)) / 1000;
+// How long has been counted, by the time since boot: the wall clock may have been stepped.
+int64_t counted_us(const DatabaseState* state) {
+  const int64_t reset_us =
+      state == nullptr ? 0 : statistics_of(*state).since_us.load(std::memory_order_relaxed);
+  return boot_us() - (reset_us == 0 ? shared_state->started_us : reset_us);
+}
+
+double rate(int64_t ids, int64_t us) {
+  return std::rint(static_cast<double>(ids) * 1e9 /
+                   static_cast<double>(std::max<int64_t>(us, 1000))) /
+         1000;
 }
 
 // The counters of all shards together.
@@ -60,9 +68,6 @@ void put_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls) {
   tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-// Statistics of a database that has no place: nothing was counted.
-constinit const Statistics kNothing{};
-
 }  // namespace
 
 SF_SQL_FUNCTION(shard_stats) {
@@ -72,6 +77,7 @@ SF_SQL_FUNCTION(shard_stats) {
   const DatabaseState* const state = find_database_state();
   if (state == nullptr) return Datum{0};
   const int64_t since_ms = stats_since_ms(state);
+  const int64_t us = counted_us(state);
   const Shard* const words = words_of(*state);
   for (uint32_t i = 0; i < word_count(); ++i) {
     const Counters& counters = words[i].counters;
@@ -89,7 +95,7 @@ SF_SQL_FUNCTION(shard_stats) {
         Int64GetDatum(count_of(counters.waits)),
         milliseconds_datum(count_of(counters.waited_us)),
         Int64GetDatum(count_of(counters.refusals)),
-        Float8GetDatum(rate(count_of(counters.ids), since_ms)),
+        Float8GetDatum(rate(count_of(counters.ids), us)),
         Int64GetDatum(capacity()),
         timestamp_datum(since_ms),
     };
@@ -105,10 +111,11 @@ SF_SQL_FUNCTION(database_stats) {
   flush_pending_counters();
   const DatabaseState* const state = find_database_state();
   const Sums sums = state == nullptr ? Sums{} : sums_of(*state);
-  const Statistics& counts = state == nullptr ? kNothing : statistics_of(*state);
+  const Statistics& counts = statistics_of(state);
   const int64_t since_ms = stats_since_ms(state);
   int64_t refusals = 0;
-  for (const Refusals& cause : counts.refusals) refusals += count_of(cause.count);
+  for (const Refusals& cause : counts.refusals)
+    if (is_ours(cause)) refusals += count_of(cause.count);
   Datum values[15] = {
       timestamp_datum(since_ms),
       Int64GetDatum(sums.ids),
@@ -120,10 +127,11 @@ SF_SQL_FUNCTION(database_stats) {
       Int64GetDatum(count_of(counts.mark_extensions)),
       Int64GetDatum(count_of(counts.mark_flushes)),
       milliseconds_datum(count_of(counts.mark_flush_us)),
-      milliseconds_datum(counts.longest_mark_flush_us.load(std::memory_order_relaxed)),
+      milliseconds_datum(std::max(counts.longest_mark_flush_us.load(std::memory_order_relaxed),
+                                  mark_stalled_for_us(counts))),
       Int64GetDatum(count_of(counts.commit_waits)),
       milliseconds_datum(count_of(counts.commit_waited_us)),
-      Float8GetDatum(rate(sums.ids, since_ms)),
+      Float8GetDatum(rate(sums.ids, counted_us(state))),
       Int64GetDatum(capacity()),
   };
   bool nulls[15] = {};
@@ -135,17 +143,34 @@ SF_SQL_FUNCTION(refusals) {
   if (shared_state == nullptr) error_not_preloaded();
   InitMaterializedSRF(fcinfo, 0);
   DatabaseState* const state = find_database_state();
-  const Statistics& counts = state == nullptr ? kNothing : statistics_of(*state);
+  const Statistics& counts = statistics_of(state);
   for (int i = 0; i < kCauses; ++i) {
     const Refusals& refusals = counts.refusals[i];
-    const int64_t last_ms = refusals.last_ms.load(std::memory_order_relaxed);
-    const int64_t since_ms = refusals.since_ms.load(std::memory_order_relaxed);
+    const bool ours = is_ours(refusals);
+    const int64_t last_ms = ours ? refusals.last_ms.load(std::memory_order_relaxed) : 0;
+    const int64_t since_ms = ours ? refusals.since_ms.load(std::memory_order_relaxed) : 0;
     Datum values[4] = {CStringGetTextDatum(refusal_label(static_cast<Cause>(i))),
-                       Int64GetDatum(count_of(refusals.count)), timestamp_datum(last_ms),
+                       Int64GetDatum(ours ? count_of(refusals.count) : 0), timestamp_datum(last_ms),
                        timestamp_datum(since_ms)};
     bool nulls[4] = {false, false, last_ms == 0, since_ms == 0};
     put_row(fcinfo, values, nulls);
   }
+  return Datum{0};
+}
+
+// Who holds the places of max_databases.
+SF_SQL_FUNCTION(databases) {
+  if (shared_state == nullptr) error_not_preloaded();
+  InitMaterializedSRF(fcinfo, 0);
+  for_each_database([=](const DatabaseState& state) {
+    const char* const name = get_database_name(holder_of(state));
+    if (name == nullptr) return;  // dropped; whoever needs the place gets it
+    const int64_t mark_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+    Datum values[3] = {CStringGetTextDatum(name), timestamp_datum(mark_ms),
+                       Int64GetDatum(sums_of(state).ids)};
+    bool nulls[3] = {false, mark_ms == 0, false};
+    put_row(fcinfo, values, nulls);
+  });
   return Datum{0};
 }
 

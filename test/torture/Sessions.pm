@@ -12,6 +12,10 @@ our %faults = (
 	drop_create   => \&drop_create,
 	drop_rollback => \&drop_rollback,
 	alter_mark    => \&alter_mark,
+	write_all_data   => \&write_all_data,
+	disable_triggers => \&disable_triggers,
+	async_create     => \&async_create,
+	refused_places   => \&refused_places,
 	raise_mark    => \&raise_mark,
 	long_lock     => \&long_lock,
 	cancel        => \&cancel,
@@ -139,6 +143,94 @@ sub alter_mark
 	ok($corrected, "the mark is not left below $before");
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash && $corrected;
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
+}
+
+# A role that may write every table and sequence, and no more: what it does to the mark decides nothing,
+# though the server is killed before anybody has put it right.
+sub write_all_data
+{
+	my ($w) = @_;
+	my ($how, $step) = (int rand 4, Crashes::step($w, -0.5, -30, -30));
+	my $group = first($w);
+	my @sql = (
+		"SELECT setval('snowflake.high_water', $World::epoch_ms)",
+		"SELECT setval('snowflake.high_water', last_value - 100000, false) FROM snowflake.high_water",
+		"SELECT setval('snowflake.high_water', $World::epoch_ms), nextval('snowflake.high_water')",
+		"SELECT setval('snowflake.high_water', 0)");
+	$w->must($w->main, $group->{name}, 'DROP ROLE IF EXISTS writer; CREATE ROLE writer IN ROLE pg_write_all_data, pg_read_all_data');
+	$w->must($w->main, $group->{name}, "SET ROLE writer; $sql[$how]");
+	my (undef, undef, $error) = $w->query($w->main, $group->{name}, 'SET ROLE writer; DELETE FROM snowflake.dumped_seal');
+	like($error, qr/42501.*the row of snowflake.dumped_seal stays/s, 'the seal of dumps is not to be deleted');
+	Crashes::between_lives($w, 'kill', $step, 0.3);
+	return "as a member of pg_write_all_data: $sql[$how], then SIGKILL of the server, clock $step s";
+}
+
+# What pg_restore --disable-triggers does with a dump of another layout, in a database that is there for
+# nothing else: it is stopped, and over a crash as well.
+sub disable_triggers
+{
+	my ($w) = @_;
+	my ($by, $crash) = (pick(4, 8, 1 << 12), pick(0, 1));
+	my $node = $w->main;
+	$w->must($node, 'postgres', 'CREATE DATABASE restored');
+	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');
+	my $group = { node => $node, name => 'restored', line => $w->new_line, clients => [] };
+	ok($w->settles(30, $group), 'mints before the restore');
+	my $presented = $w->next_door(sub {
+		my (undef, undef, $error) = $w->query($node, 'restored', <<~"SQL", on_error_stop => 0);
+			ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL;
+			INSERT INTO snowflake.dumped_seal SELECT last_value - $by FROM snowflake.seal_local;
+			ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL;
+			SQL
+		return $error;
+	});
+	like($presented, qr/55000.*restored under another layout/s, 'the seal of another layout is seen with triggers disabled');
+	Crashes::between_lives($w, 'kill', 0, 0.1) if $crash;
+	like($w->mint($node, 'restored', $group->{line}), qr/55000.*restored under another layout/s, 'and stops the database');
+	$w->must($node, 'restored', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
+	ok($w->settles(30, $group), 'taken back, it mints');
+	is($w->must($node, 'restored', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'one row is left for the next dump');
+	$w->must($node, 'postgres', 'DROP DATABASE restored');
+	return 'a dump of another layout with triggers disabled' . ($crash ? ', then SIGKILL of the server' : '');
+}
+
+# An acknowledged CREATE EXTENSION is kept where commits are asynchronous: ids were returned under it.
+sub async_create
+{
+	my ($w) = @_;
+	my $step = Crashes::step($w, -0.05, -0.5, -3);
+	my $group = first($w);
+	$w->stop_clients($group);
+	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; $drop_create" . defaults($w));
+	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
+	Crashes::between_lives($w, 'kill', $step, 0.1);
+	is($w->must($w->main, $group->{name}, "SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), '1',
+		'an acknowledged CREATE EXTENSION is kept');
+	$w->must($w->main, $group->{name}, 'CREATE EXTENSION IF NOT EXISTS snowflake;' . defaults($w));
+	$w->start_clients($group);
+	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
+}
+
+# Calls that are refused take no place from who mints.
+sub refused_places
+{
+	my ($w) = @_;
+	my $node = $w->main;
+	$w->must($node, 'postgres', 'CREATE DATABASE blank');
+	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
+	my @made = map { "refused$_" } 1 .. 7;
+	my $minted = $w->next_door(sub {
+		for my $database (@made)
+		{
+			$w->must($node, 'postgres', "CREATE DATABASE $database TEMPLATE blank");
+			$w->query($node, $database, 'BEGIN READ ONLY; SELECT snowflake.next_id(5)');
+		}
+		my ($code) = $w->query($node, $made[-1], 'SELECT snowflake.next_id(5)');
+		return $code;
+	});
+	is($minted, 0, 'a database mints after calls were refused in more than max_databases of them');
+	$w->must($node, 'postgres', "DROP DATABASE $_") for @made, 'blank';
+	return 'calls refused in more databases than max_databases';
 }
 
 # Whoever raises the mark, as a restored dump does, is heard: it is never lowered again, and the ids

@@ -16,7 +16,7 @@ my %presets = (
 	instagram => [ 41, 0, 13, 10, 1 ],
 	twitter   => [ 41, 5, 5,  12, 1 ],
 	js53      => [ 38, 0, 7,  8,  10 ]);
-my $epoch_ms = 1735689600000;
+our $epoch_ms = 1735689600000;
 
 # new(dir, programs, seed, rate, layout, region, max_lead, reserve): lead and reserve in ms. Without a
 # region, one is drawn.
@@ -101,6 +101,7 @@ sub new_server
 		'snowflake.max_lead'           => "$self->{max_lead}ms",
 		'snowflake.reserve'            => "$self->{reserve}ms",
 		'snowflake.max_databases'      => 6,
+		'snowflake.max_forward_jump'   => '1h',
 		autovacuum                     => 'on',
 		wal_writer_delay               => "$self->{delay}ms",
 		max_connections                => 40,

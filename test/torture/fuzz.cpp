@@ -175,7 +175,8 @@ class Grammar {
         return "snowflake." +
                pick({"next_id", "next_id_near", "next_ids", "decode", "observe", "min_id",
                      "id_range", "make_id", "last_id", "created_within", "accept_clock",
-                     "first_id_since", "last_id_before", "present_seal", "check_sequence_page"}) +
+                     "last_id_before", "is_seal", "databases", "present_seal",
+                     "check_sequence_page"}) +
                "(" + pick({"", number(1), id(1), time(1), "NULL, NULL", "ARRAY[1]", "*"}) + ")";
       case 9:
         return "(SELECT array_agg(" + id(2) + ") FROM generate_series(1, 3))";

@@ -1,0 +1,222 @@
+# What roles that are no superusers may not do to the mark, the seal and the locks, and what stands when
+# somebody tried; with crashes after it, and the clock behind.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
+	snowflake.max_lead = 60s
+	snowflake.max_databases = 3
+	wal_writer_delay = 10s
+	restart_after_crash = on
+	CONF
+$node->start;
+my $ledger = Snowflake::Ledger->new;
+
+sub killed
+{
+	my ($step, $database) = @_;
+	$node->kill_all;
+	$node->clock->step($step);
+	$ledger->new_life;
+	$node->start;
+	$node->mint($ledger, undef, $database);
+	$node->clock->step(-$step);
+	return;
+}
+
+# Whoever has UPDATE on every sequence lowers the mark: the ids do not come again.
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE etl LOGIN IN ROLE pg_write_all_data, pg_read_all_data; CREATE ROLE joe LOGIN');
+foreach my $sql (
+	"SET ROLE etl; SELECT setval('snowflake.high_water', 1735689600000)",
+	"SET ROLE etl; SELECT setval('snowflake.high_water', 1735689600000, false), nextval('snowflake.high_water')",
+	'ALTER SEQUENCE snowflake.high_water RESTART WITH 1735689600000',
+	'ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED; ALTER SEQUENCE snowflake.high_water RESTART WITH 0')
+{
+	$node->mint($ledger);
+	$node->safe_psql('postgres', $sql);
+	cmp_ok($node->mark, '<', 1735689700000, "lowered: $sql");
+	killed(-20);
+	cmp_ok($node->mark, '>', 1735689700000, 'the mark is written again');
+}
+$ledger->check(10_000, 'nothing comes again, whoever lowered the mark');
+foreach my $sql ('DELETE FROM snowflake.dumped_seal', 'UPDATE snowflake.dumped_seal SET seal = 0', 'UPDATE snowflake.dumped_seal SET seal = seal')
+{
+	$node->refuses("SET ROLE etl; $sql", { sqlstate => '42501', message => 'the row of snowflake.dumped_seal stays as it is' }, $sql);
+}
+$node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message => 'stays as it is' }, 'also for superusers');
+$node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
+	'setting the mark is for superusers');
+
+# A row that was taken out all the same: calls say what the next dump would lack, and the advice helps.
+$node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
+select undef, undef, undef, 1.1;
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the next dump of this database would not carry its layout',
+	hint => 'INSERT INTO snowflake.dumped_seal' }, 'a row that is gone is noticed');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|the next dump would not carry the seal', 'by health, too');
+$node->safe_psql('postgres', 'SET ROLE joe; INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local') for 1 .. 2;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'it is put back, once');
+$node->mint($ledger);
+
+# Rows of another seal, by the ways on which no trigger fires.
+my $twitter = '(1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2)';
+foreach my $way (
+	[ 'SET session_replication_role = replica', '' ],
+	[ 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL', 'ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL' ],
+	[ 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL', '' ])
+{
+	my ($before, $after) = @$way;
+	$node->refuses("$before; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, "refused: $before");
+	$node->safe_psql('postgres', $after) if $after ne '';
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'and not kept');
+	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'and stops the database');
+	$node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
+}
+$node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DROP CONSTRAINT same_seal');
+$node->safe_psql('postgres', "SET session_replication_role = replica; INSERT INTO snowflake.dumped_seal VALUES ($twitter)");
+select undef, undef, undef, 1.1;
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'a row that is there all the same is seen');
+$node->safe_psql('postgres', "DELETE FROM snowflake.dumped_seal WHERE seal = $twitter");
+$node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
+
+# A loader who may insert and owns nothing is told; a member of pg_write_all_data stops the database.
+$node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
+$node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to present', hint => 'Remove what was restored' }, 'a loader is told');
+$node->mint($ledger);
+$node->refuses("SET ROLE etl; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, 'who may write everything is believed');
+$node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
+
+# What ALTER DEFAULT PRIVILEGES gives is taken back.
+$node->safe_psql('postgres', 'CREATE DATABASE generous');
+$node->safe_psql('generous', <<~'SQL');
+	ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO joe, PUBLIC;
+	ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO joe WITH GRANT OPTION;
+	ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC;
+	ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO joe;
+	ALTER DEFAULT PRIVILEGES GRANT ALL ON TYPES TO joe;
+	ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO joe, PUBLIC;
+	CREATE EXTENSION snowflake;
+	SQL
+my $privileges = <<~'SQL';
+	SELECT string_agg(acl, ' ' ORDER BY acl) FROM (
+	  SELECT relname || (SELECT string_agg(' ' || grantee || ' ' || privilege_type || ' ' || is_grantable, ',' ORDER BY grantee, privilege_type) FROM aclexplode(relacl)) AS acl
+	    FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace
+	  UNION ALL SELECT proname || (SELECT string_agg(' ' || grantee || ' ' || privilege_type, ',' ORDER BY grantee) FROM aclexplode(coalesce(proacl, acldefault('f', proowner)))) FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace
+	  UNION ALL SELECT nspname || nspacl::text FROM pg_namespace WHERE nspname = 'snowflake') AS all_of_them
+	SQL
+is($node->safe_psql('generous', $privileges), $node->safe_psql('postgres', $privileges), 'privileges are those of every other database');
+foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.accept_clock()', 'CREATE FUNCTION snowflake.next_id(text) RETURNS text RETURN $1',
+	'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()')
+{
+	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => '(?:permission denied|must be owner)' }, "not by default privileges: $sql");
+}
+$node->safe_psql('postgres', 'DROP DATABASE generous');
+
+# Commands that would lock the mark before they ask: refused while a transaction has it read, so that a
+# lock would have to wait.
+$node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
+$node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
+	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
+my $reader = $node->session;
+$reader->query_safe('BEGIN; SELECT 1 FROM snowflake.high_water, snowflake.seal, snowflake.dumped_seal');
+foreach my $relation (qw(high_water seal dumped_seal))
+{
+	foreach my $sql (
+		"CREATE RULE r AS ON INSERT TO snowflake.$relation DO ALSO INSERT INTO mine VALUES (1)",
+		"SET search_path = snowflake; CREATE OR REPLACE RULE r AS ON UPDATE TO $relation DO INSTEAD NOTHING",
+		"ALTER TABLE parted ATTACH PARTITION snowflake.$relation DEFAULT",
+		"ALTER TABLE parted DETACH PARTITION snowflake.$relation",
+		"CREATE TABLE part PARTITION OF snowflake.$relation DEFAULT",
+		"CREATE TABLE child () INHERITS (snowflake.$relation)",
+		"CREATE TRIGGER t BEFORE INSERT ON snowflake.$relation EXECUTE FUNCTION f()",
+		"CREATE CONSTRAINT TRIGGER t AFTER INSERT ON mine FROM snowflake.$relation FOR EACH ROW EXECUTE FUNCTION f()",
+		"CREATE TABLE referring (i bigint REFERENCES snowflake.$relation)",
+		"ALTER TABLE mine ADD FOREIGN KEY (i) REFERENCES snowflake.$relation",
+		"ALTER TABLE mine ADD COLUMN j bigint REFERENCES snowflake.$relation",
+		"ALTER INDEX snowflake.$relation DEPENDS ON EXTENSION plpgsql",
+		"DO \$\$ BEGIN EXECUTE 'CREATE RULE r AS ON INSERT TO snowflake.$relation DO INSTEAD NOTHING'; END \$\$",
+		"CREATE SCHEMA own CREATE TABLE referring (i bigint REFERENCES snowflake.$relation)")
+	{
+		$node->safe_psql('postgres', 'GRANT CREATE ON DATABASE postgres TO joe') if $sql =~ /CREATE SCHEMA/;
+		$node->refuses("SET lock_timeout = '300ms'; SET ROLE joe; $sql", { sqlstate => '42501', message => 'must be owner of' }, "refused before it locks: $sql");
+	}
+}
+$node->safe_psql('postgres', 'REVOKE CREATE ON DATABASE postgres FROM joe');
+$node->safe_psql('postgres', 'SET ROLE joe; CREATE RULE r AS ON INSERT TO seen DO INSTEAD INSERT INTO mine VALUES (1); CREATE TRIGGER t BEFORE INSERT ON mine EXECUTE FUNCTION f(); DROP TRIGGER t ON mine');
+$reader->query_safe('COMMIT');
+$reader->quit;
+$node->mint($ledger);
+
+# An acknowledged CREATE EXTENSION is kept, also where commits are asynchronous: ids were returned under it.
+$node->safe_psql('postgres', 'CREATE DATABASE hasty');
+foreach my $round (1 .. 3)
+{
+	$node->safe_psql('hasty', 'SET synchronous_commit = off; DROP EXTENSION IF EXISTS snowflake; CREATE EXTENSION snowflake');
+	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
+	$node->kill_all;
+	$node->clock->step(-1);
+	$ledger->new_life;
+	$node->start;
+	is($node->safe_psql('hasty', "SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), '1', 'an acknowledged CREATE EXTENSION is kept');
+	$node->safe_psql('hasty', 'CREATE EXTENSION IF NOT EXISTS snowflake');
+	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
+}
+
+# A mark that was taken out before it was dropped is noted as well: after a crash restart and with the
+# clock back ids begin above it.
+$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000000))', 'hasty') for 1 .. 2;
+$node->safe_psql('hasty', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water; ALTER SEQUENCE snowflake.high_water RENAME TO kept; ALTER SEQUENCE snowflake.kept SET SCHEMA public');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'has lost a part of its state', hint => 'Do not drop the extension' }, 'what was taken out is asked for', 'hasty');
+$node->safe_psql('hasty', 'DROP SEQUENCE kept; DROP EXTENSION snowflake');
+my $victim = $node->session;
+$node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
+$node->clock->step(-5);
+$ledger->new_life;
+$node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
+$node->mint($ledger, 'SET snowflake.max_wait = 60000; SELECT snowflake.next_id(1)', 'hasty');
+$node->clock->step(5);
+$ledger->check(1_000_000, 'ids before and after');
+
+# Places are for who mints: calls that are refused take none.
+$node->safe_psql('postgres', 'DROP DATABASE hasty');
+$node->restart;
+foreach my $database (qw(a b c d))
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->safe_psql($database, 'CREATE EXTENSION snowflake');
+	$node->refuses('BEGIN READ ONLY; SELECT snowflake.next_id(1)', { sqlstate => '25006', message => 'read-only' }, "$database is refused", $database);
+	is($node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = 'read_only'"), '1', 'and that is counted');
+}
+is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'none has a place');
+$node->mint($ledger, 'SELECT snowflake.next_id(1)', $_) foreach qw(a b);
+$node->mint($ledger);
+is($node->safe_psql('postgres', 'SELECT string_agg(database, $$ $$ ORDER BY database) FROM snowflake.databases WHERE mark > now() - interval $$1 min$$'),
+	'a b postgres', 'the view says who has');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53400', message => 'too many databases' }, 'the fourth has none', 'c');
+is($node->safe_psql('c', "SELECT refusals FROM snowflake.refusals WHERE cause = 'too_many_databases'"), '1', 'and that is counted, too');
+
+# Nobody mints without EXECUTE, also not through a trigger.
+my ($revoke) = slurp_file("$FindBin::RealBin/../doc/questions.md") =~ /```sql\n(REVOKE EXECUTE.*?)```/s;
+$node->safe_psql('postgres', $revoke);
+foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'SELECT snowflake.next_id(1, 5)', 'SELECT snowflake.next_id_near(5)',
+	'SELECT snowflake.next_ids(1, 5)', 'SELECT snowflake.next_ids(1, 5, 5)',
+	'CREATE TEMPORARY TABLE own (id bigint, near bigint); CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION snowflake.set_id($$near$$)')
+{
+	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => 'permission denied for function' }, "revoked: $sql");
+}
+$node->stop;
+
+# A layout that has ended is not sealed.
+my $ended = Snowflake::Node->create('ended', conf => "snowflake.epoch = '1970-01-01'\n");
+$ended->start;
+like($ended->log_content, qr/WARNING:  the layout is exhausted\n.*DETAIL:  Layout .* ended at 2004-/, 'a layout that has ended is told at start');
+$ended->refuses('CREATE EXTENSION snowflake', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'and not sealed');
+
+done_testing();
