@@ -1,68 +1,227 @@
--- What snowflake-move-shard cannot move as it is: each a sentence, found before anything is done.
+-- What snowflake-move-shard can move: a list. What is not on it is refused, each in a sentence, before anything is done.
+
+-- What lies in a schema, and whether its kind is known.
+CREATE FUNCTION snowflake_fleet.contents_of(schema name)
+  RETURNS TABLE (classid oid, objid oid, refusal text)
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH space AS (
+    SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema
+  ), rel AS (
+    SELECT c.*, c.oid::regclass AS name FROM pg_class AS c JOIN space ON relnamespace = space.oid
+  ), typ AS (
+    SELECT t.* FROM pg_type AS t JOIN space ON typnamespace = space.oid
+  )
+  SELECT 'pg_namespace'::regclass::oid, oid, NULL FROM space
+  UNION ALL
+  SELECT 'pg_class'::regclass, oid, CASE
+      WHEN relkind = 'm' THEN format('Materialized view %s is not moved: drop it, and make it on the target.', name)
+      WHEN relkind = 'f' THEN format('Foreign table %s is not moved: drop it, and make it on the target.', name)
+      WHEN relkind NOT IN ('r', 'p', 'i', 'I', 'S', 'v', 'c') THEN format('%s is of a kind (%s) that is not known here: drop it.', name, relkind)
+      WHEN relpersistence <> 'p' THEN format('%s %s is unlogged: its rows are not in the WAL. Run ALTER ... SET LOGGED.',
+                                             CASE relkind WHEN 'S' THEN 'Sequence' WHEN 'r' THEN 'Table' ELSE 'Relation' END, name)
+      WHEN relkind = 'r' AND (relreplident = 'n'
+           OR relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary)
+           OR relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisreplident))
+           THEN format('Table %s has no replica identity: give it a primary key, or ALTER TABLE ... REPLICA IDENTITY.', name)
+      WHEN relkind = 'r' AND relam <> (SELECT oid FROM pg_am WHERE amname = 'heap') THEN format('Table %s is no heap: ALTER TABLE ... SET ACCESS METHOD heap.', name)
+      WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = rel.oid AND attnum > 0 AND attgenerated NOT IN ('', 's'))
+           THEN format('Table %s has generated columns of a kind that is not known here: drop them.', name)
+    END
+    FROM rel
+  UNION ALL
+  SELECT 'pg_class'::regclass, reltoastrelid, NULL FROM rel WHERE reltoastrelid <> 0
+  UNION ALL
+  SELECT 'pg_class'::regclass, indexrelid, NULL FROM rel JOIN pg_index ON indrelid = reltoastrelid
+  UNION ALL
+  SELECT 'pg_type'::regclass, oid, CASE
+      WHEN NOT (typtype IN ('c', 'd', 'e', 'r', 'm') OR typtype = 'b' AND typcategory = 'A' AND typelem <> 0)
+           THEN format('Type %s is of a kind that is not known here: make it on the target as part of an extension.', oid::regtype) END
+    FROM typ
+  UNION ALL
+  SELECT 'pg_proc'::regclass, p.oid, CASE
+      WHEN prokind NOT IN ('f', 'p', 'a', 'w') THEN format('Function %s is of a kind (%s) that is not known here: drop it.', p.oid::regprocedure, prokind)
+      WHEN lanname NOT IN ('sql', 'plpgsql', 'internal')
+           THEN format('Function %s is in language %s, of which the program knows nothing: move it to another schema, or drop it.', p.oid::regprocedure, lanname) END
+    FROM pg_proc AS p JOIN space ON pronamespace = space.oid JOIN pg_language AS l ON l.oid = prolang
+  UNION ALL
+  SELECT 'pg_operator'::regclass, o.oid, NULL FROM pg_operator AS o JOIN space ON oprnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_opclass'::regclass, o.oid, NULL FROM pg_opclass AS o JOIN space ON opcnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_opfamily'::regclass, o.oid, NULL FROM pg_opfamily AS o JOIN space ON opfnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_amop'::regclass, a.oid, NULL FROM pg_amop AS a JOIN pg_opfamily AS o ON o.oid = amopfamily JOIN space ON opfnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_amproc'::regclass, a.oid, NULL FROM pg_amproc AS a JOIN pg_opfamily AS o ON o.oid = amprocfamily JOIN space ON opfnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_collation'::regclass, c.oid, NULL FROM pg_collation AS c JOIN space ON collnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_statistic_ext'::regclass, s.oid, CASE WHEN stxrelid NOT IN (SELECT oid FROM rel) THEN format('Statistics %I are of a table outside of the schema: drop them.', stxname) END
+    FROM pg_statistic_ext AS s JOIN space ON stxnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_default_acl'::regclass, a.oid, NULL FROM pg_default_acl AS a JOIN space ON defaclnamespace = space.oid
+  UNION ALL
+  SELECT 'pg_constraint'::regclass, c.oid, CASE
+      WHEN contype NOT IN ('c', 'f', 'p', 'u', 'x', 't', 'n') THEN format('Constraint %I of %s is of a kind (%s) that is not known here: drop it.', conname, conrelid::regclass, contype) END
+    FROM pg_constraint AS c WHERE conrelid IN (SELECT oid FROM rel) OR contypid IN (SELECT oid FROM typ)
+  UNION ALL
+  SELECT 'pg_attrdef'::regclass, d.oid, NULL FROM pg_attrdef AS d JOIN rel ON adrelid = rel.oid
+  UNION ALL
+  -- Those that fire when changes are applied would do on the target what was done on the source, and as who applies.
+  SELECT 'pg_trigger'::regclass, t.oid, CASE
+      WHEN tgname = 'snowflake_move' THEN NULL
+      WHEN tgenabled NOT IN ('O', 'D') THEN format('Trigger %I of table %s is ENABLE %s: it would fire for each row that is copied. ALTER TABLE ... ENABLE TRIGGER.',
+                                                   tgname, rel.name, CASE tgenabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' ELSE tgenabled::text END) END
+    FROM pg_trigger AS t JOIN rel ON tgrelid = rel.oid
+  UNION ALL
+  SELECT 'pg_rewrite'::regclass, r.oid, CASE
+      WHEN ev_enabled NOT IN ('O', 'D') THEN format('Rule %I of %s is ENABLE ALWAYS or REPLICA. ALTER TABLE ... ENABLE RULE.', rulename, rel.name) END
+    FROM pg_rewrite AS r JOIN rel ON ev_class = rel.oid
+  UNION ALL
+  SELECT 'pg_policy'::regclass, p.oid, NULL FROM pg_policy AS p JOIN rel ON polrelid = rel.oid
+  UNION ALL
+  SELECT 'pg_publication_rel'::regclass, r.oid, NULL
+    FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = prpubid JOIN rel ON prrelid = rel.oid WHERE pubname ~ '^snowflake_move_[0-9]+$'
+$$;
+COMMENT ON FUNCTION snowflake_fleet.contents_of(name) IS
+  'Behind snowflake-move-shard: everything that is part of a schema, and why it cannot be moved, or NULL';
+
+-- How a person would call it: the thing that hangs there, not the rule or the default by which it does.
+CREATE FUNCTION snowflake_fleet.called(classid oid, objid oid) RETURNS text
+  LANGUAGE sql STABLE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE classid
+    WHEN 'pg_rewrite'::regclass THEN (SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite AS r WHERE r.oid = objid)
+    WHEN 'pg_constraint'::regclass THEN (SELECT format('%s %I of table %s', CASE contype WHEN 'f' THEN 'Foreign key' ELSE 'Constraint' END, conname, conrelid::regclass)
+                                           FROM pg_constraint AS c WHERE c.oid = objid AND conrelid <> 0)
+  END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.called(oid, oid) IS
+  'Behind snowflake-move-shard: a better name for some objects than pg_describe_object() has, or NULL';
 
 CREATE FUNCTION snowflake_fleet.immovable(schema name) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  space oid := (SELECT oid FROM pg_namespace WHERE nspname = schema);
+  space CONSTANT oid := (SELECT oid FROM pg_namespace WHERE nspname = schema);
 BEGIN
   IF space IS NULL THEN
     RETURN NEXT format('There is no schema %I.', schema);
     RETURN;
   END IF;
-  IF current_setting('wal_level') <> 'logical' THEN
-    RETURN NEXT format('The source has wal_level = %s, and it takes logical.', current_setting('wal_level'));
-  END IF;
   IF NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
     RETURN NEXT format('Schema %I has no tables.', schema);
   END IF;
   RETURN QUERY
-  WITH tab AS (
-    SELECT c.*, c.oid::regclass AS name FROM pg_class AS c WHERE relnamespace = space AND relkind IN ('r', 'p')
+  WITH RECURSIVE inside AS MATERIALIZED (
+    SELECT c.classid, c.objid, c.refusal FROM snowflake_fleet.contents_of(schema) AS c
+  ), extension_member AS (
+    SELECT d.classid, d.objid, extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
+     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+  ), ordinary AS (
+    -- Functions of roles that are no superusers, and what calls them where the target evaluates them by itself.
+    SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, p.oid AS function
+      FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = proowner WHERE NOT rolsuper AND p.pronamespace = space
+    UNION
+    SELECT d.classid, d.objid, o.function FROM pg_depend AS d JOIN ordinary AS o ON d.refclassid = o.classid AND d.refobjid = o.objid
+     WHERE o.classid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_opclass'::regclass, 'pg_opfamily'::regclass,
+                         'pg_amop'::regclass, 'pg_amproc'::regclass, 'pg_type'::regclass)
   )
-  SELECT format('Table %s has no replica identity: give it a primary key, or ALTER TABLE ... REPLICA IDENTITY.', name)
-    FROM tab
-   WHERE relkind = 'r' AND (relreplident = 'n'
-      OR relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab.oid AND indisprimary)
-      OR relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab.oid AND indisreplident))
+  SELECT refusal FROM inside WHERE refusal IS NOT NULL
   UNION ALL
-  SELECT format('Table %s is unlogged: its rows are not in the WAL.', name) FROM tab WHERE relpersistence = 'u'
+  SELECT format('Table %s takes part in the partitioning or inheritance of a table outside of the schema: detach it, or move both.', c.oid::regclass)
+    FROM pg_class AS c JOIN pg_inherits ON c.oid IN (inhrelid, inhparent)
+   WHERE relnamespace = space AND relkind IN ('r', 'p')
+     AND (inhrelid NOT IN (SELECT oid FROM pg_class WHERE relnamespace = space) OR inhparent NOT IN (SELECT oid FROM pg_class WHERE relnamespace = space))
   UNION ALL
-  SELECT format('Foreign table %s is not moved.', oid::regclass) FROM pg_class WHERE relnamespace = space AND relkind = 'f'
+  -- What hangs on it from outside, whatever it is. What hangs on that in its turn need not be listed.
+  SELECT DISTINCT CASE WHEN d.classid = 'pg_constraint'::regclass
+                  THEN format('%s refers to the schema from outside: drop it.', coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, 0)))
+                  ELSE format('%s is outside of the schema and uses %s: drop it, or move it into the schema.',
+                              coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, d.objsubid)),
+                              coalesce(CASE WHEN d.refclassid = 'pg_class'::regclass THEN d.refobjid::regclass::text END, pg_describe_object(d.refclassid, d.refobjid, 0))) END
+    FROM inside AS i JOIN pg_depend AS d ON d.refclassid = i.classid AND d.refobjid = i.objid
+   WHERE (d.classid, d.objid) NOT IN (SELECT x.classid, x.objid FROM inside AS x)
+     AND d.classid NOT IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
+     AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND tgisinternal)
   UNION ALL
-  SELECT format('Materialized view %s is not moved.', oid::regclass) FROM pg_class WHERE relnamespace = space AND relkind = 'm'
+  SELECT DISTINCT format('Publication %I publishes its tables, and would go on without them: take them out of it, or drop it.', pubname)
+    FROM pg_publication AS p
+   WHERE pubname !~ '^snowflake_move_[0-9]+$'
+     AND (puballtables OR p.oid IN (SELECT prpubid FROM pg_publication_rel JOIN pg_class AS c ON c.oid = prrelid WHERE relnamespace = space)
+                       OR p.oid IN (SELECT pnpubid FROM pg_publication_namespace WHERE pnnspid = space))
   UNION ALL
-  SELECT format('Foreign key %s of table %s refers to the schema from outside.', conname, conrelid::regclass)
-    FROM pg_constraint WHERE contype = 'f' AND confrelid IN (SELECT oid FROM tab) AND conrelid NOT IN (SELECT oid FROM tab)
+  -- What it uses outside, but for extensions, and what every server has.
+  SELECT DISTINCT CASE WHEN d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
+                  THEN format('%s refers to %s, outside of the schema: drop it.', snowflake_fleet.called(d.classid, d.objid), d.refobjid::regclass)
+                  ELSE format('%s uses %s, which is outside of the schema and of no extension: move it into the schema.',
+                              coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, d.objsubid)),
+                              pg_describe_object(d.refclassid, d.refobjid, 0)) END
+    FROM inside AS i JOIN pg_depend AS d ON d.classid = i.classid AND d.objid = i.objid
+   WHERE (d.refclassid, d.refobjid) NOT IN (SELECT x.classid, x.objid FROM inside AS x)
+     AND d.refobjid >= 16384 AND d.refclassid NOT IN ('pg_extension'::regclass, 'pg_publication'::regclass)
+     AND (d.refclassid, d.refobjid) NOT IN (SELECT e.classid, e.objid FROM extension_member AS e)
+     AND NOT (d.refclassid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_index WHERE indexrelid = d.refobjid))
+     AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND (tgisinternal OR tgname = 'snowflake_move'))
   UNION ALL
-  SELECT format('Foreign key %s of table %s refers to %s, outside of the schema.', conname, conrelid::regclass, confrelid::regclass)
-    FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tab) AND confrelid NOT IN (SELECT oid FROM tab)
+  SELECT format('%s belongs to extension %I: run ALTER EXTENSION ... DROP.', pg_describe_object(i.classid, i.objid, 0), e.extname)
+    FROM inside AS i JOIN extension_member AS e USING (classid, objid) WHERE i.classid <> 'pg_namespace'::regclass
   UNION ALL
-  SELECT DISTINCT format('Table %s has a column of type %s, and this database has large objects.', name, format_type(atttypid, NULL))
-    FROM tab JOIN pg_attribute ON attrelid = tab.oid AND attnum > 0 AND NOT attisdropped
-    JOIN pg_type AS t ON t.oid = atttypid
-   WHERE (atttypid = 'oid'::regtype OR typbasetype = 'oid'::regtype) AND EXISTS (SELECT FROM pg_largeobject_metadata)
+  SELECT DISTINCT format('Function %s belongs to role %s, and the target would call it as a superuser for %s: run ALTER FUNCTION ... OWNER TO a superuser.',
+                o.function::regprocedure, (SELECT proowner::regrole FROM pg_proc WHERE oid = o.function),
+                coalesce(snowflake_fleet.called(o.classid, o.objid), pg_describe_object(o.classid, o.objid, 0)))
+    FROM ordinary AS o
+   WHERE o.classid IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
+      OR o.classid = 'pg_class'::regclass AND (SELECT relkind FROM pg_class WHERE oid = o.objid) IN ('i', 'I', 'p', 'r')
+      OR o.classid = 'pg_attrdef'::regclass AND (SELECT attgenerated FROM pg_attrdef AS a JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+                                                  WHERE a.oid = o.objid) <> ''
   UNION ALL
-  -- Also those of other tables and databases: the slot is not made before they have ended.
-  SELECT format('Prepared transaction %s of database %s is open.', gid, database) FROM pg_prepared_xacts
+  SELECT DISTINCT format('Table %s has a column of type %s, and this database has large objects: keep them elsewhere.', c.oid::regclass, format_type(atttypid, NULL))
+    FROM pg_class AS c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped JOIN pg_type AS t ON t.oid = atttypid
+   WHERE relnamespace = space AND relkind = 'r'
+     AND 'oid'::regtype IN (atttypid, typbasetype, typelem) AND EXISTS (SELECT FROM pg_largeobject_metadata)
   UNION ALL
-  SELECT format('Table %s takes part in the partitioning or inheritance of a table outside of the schema.', c.name)
-    FROM tab AS c JOIN pg_inherits ON c.oid IN (inhrelid, inhparent)
-   WHERE inhrelid NOT IN (SELECT oid FROM tab) OR inhparent NOT IN (SELECT oid FROM tab)
+  SELECT format('Table %s is filled by a subscription: drop that first.', srrelid::regclass)
+    FROM pg_subscription_rel JOIN pg_class AS c ON c.oid = srrelid WHERE relnamespace = space
   UNION ALL
-  SELECT DISTINCT format('%s is outside of the schema and uses %s.', pg_describe_object('pg_class'::regclass, v.oid, 0), d.refobjid::regclass)
-    FROM pg_depend AS d JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-    JOIN pg_class AS v ON v.oid = ev_class
-   WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid IN (SELECT oid FROM pg_class WHERE relnamespace = space)
-     AND v.relnamespace <> space
+  SELECT format('%s has a security label: the program knows no provider of them.', pg_describe_object(i.classid, i.objid, 0))
+    FROM inside AS i JOIN pg_seclabel AS l ON l.classoid = i.classid AND l.objoid = i.objid
   UNION ALL
-  SELECT format('Table %s is filled by a subscription.', name) FROM tab WHERE oid IN (SELECT srrelid FROM pg_subscription_rel);
+  -- Where changes are applied as the tables' owners, which is from version 16 on.
+  SELECT format('Table %s forces row security on its owner, as whom the target applies changes: ALTER TABLE ... NO FORCE ROW LEVEL SECURITY.', c.oid::regclass)
+    FROM pg_class AS c JOIN pg_roles AS r ON r.oid = relowner
+   WHERE relnamespace = space AND relforcerowsecurity AND NOT rolsuper AND NOT rolbypassrls AND current_setting('server_version_num')::int >= 160000;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.immovable(name) IS
   'What keeps a schema from being moved by snowflake-move-shard, in sentences; none where it can be';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.fence(integer, name), snowflake_fleet.unfence(name),
-  snowflake_fleet.shape_of(name), snowflake_fleet.sequences_of(name), snowflake_fleet.greatest_id(name),
-  snowflake_fleet.immovable(name), snowflake_fleet.tables_of(name), snowflake_fleet.fenced(name), snowflake_fleet.refuse_write() FROM PUBLIC;
+CREATE FUNCTION snowflake_fleet.requirements_of(schema name)
+  RETURNS TABLE (kind text, object_name text)
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH inside AS MATERIALIZED (
+    SELECT c.classid, c.objid FROM snowflake_fleet.contents_of(schema) AS c
+  )
+  SELECT 'role', rolname::text FROM inside JOIN pg_shdepend AS d USING (classid, objid) JOIN pg_roles AS r ON r.oid = refobjid
+   WHERE refclassid = 'pg_authid'::regclass AND d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+  UNION
+  SELECT 'role', pg_get_userbyid(relowner)::text FROM pg_class WHERE oid IN (SELECT t FROM snowflake_fleet.tables_of(schema) AS t)
+  UNION
+  SELECT 'tablespace', spcname::text FROM inside JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
+    JOIN pg_tablespace AS s ON s.oid = reltablespace
+  UNION
+  SELECT 'extension', extname::text FROM inside JOIN pg_depend AS d USING (classid, objid)
+    JOIN pg_depend AS e ON e.classid = d.refclassid AND e.objid = d.refobjid AND e.deptype = 'e'
+    JOIN pg_extension AS x ON x.oid = e.refobjid
+$$;
+COMMENT ON FUNCTION snowflake_fleet.requirements_of(name) IS
+  'Behind snowflake-move-shard: roles, tablespaces and extensions that a target has to have';
+
+REVOKE ALL ON FUNCTION snowflake_fleet.contents_of(name), snowflake_fleet.called(oid, oid),
+  snowflake_fleet.immovable(name), snowflake_fleet.requirements_of(name) FROM PUBLIC;

@@ -39,15 +39,15 @@ $fleet->control(<<~'SQL');
 	  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
 	SQL
 my @places = (
-	[ 'before the schema is made', sub { hold($south, 'LOCK TABLE snowflake_fleet.moving IN SHARE MODE') }, qr/made on the target/ ],
+	[ 'before the schema is made', sub { hold($south, 'CREATE SCHEMA shard_1') }, qr/made on the target/ ],
 	[ 'as soon as the schema is made', undef, qr/made on the target/ ],
-	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the target subscribes/ ],
+	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the source makes a slot/ ],
 	[ 'while it copies', sub { hold($south, 'LOCK TABLE shard_1.photos IN SHARE MODE') if $_[0] }, qr/copying/ ],
 	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers were not done/, 'copied' ],
 	[ 'between fence and map', sub { hold($fleet->node('control'), $commit_lock) }, undef ],
 	[ 'before the copies of the map', sub { hold($south, $map_lock) }, qr/taken over/ ],
-	[ 'before the source is dropped', sub { hold($north, 'SELECT 1 FROM shard_1.users LIMIT 1') }, qr/map is pushed/ ],
-	[ 'as soon as the source is dropped', undef, qr/is dropped/ ]);
+	[ 'before the subscription is dropped', sub { hold($south, 'LOCK TABLE pg_subscription IN ACCESS SHARE MODE') }, qr/map is pushed/ ],
+	[ 'as soon as the source is renamed', undef, qr/is kept as/ ]);
 my %rows = %{ rows_of($north, 1) };
 my @writers = map { $mover->start_writer(1, $_) } 1 .. 2;
 my ($from, $to) = ('a', 'b');
@@ -159,8 +159,8 @@ is($mover->run('--shard' => 7, '--to' => 'b')->{status}, 0, 'but finished');
 # A failover of the source takes the slot along: the copy starts over, with what was written since.
 $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_4 DISABLE');
-$north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slots WHERE slot_name = 'snowflake_move_4'");
-$north->safe_psql('postgres', "SELECT pg_drop_replication_slot('snowflake_move_4'); UPDATE shard_4.users SET name = 'since' WHERE name = 'old_9'");
+$north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'");
+$north->safe_psql('postgres', "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'; UPDATE shard_4.users SET name = 'since' WHERE name = 'old_9'");
 my $over = $mover->run('--shard' => 4, '--to' => 'b');
 is($over->{status}, 0, 'the slot was lost') or diag($over->{output});
 like($over->{output}, qr/copy starts over/, 'it says so');
@@ -189,13 +189,5 @@ $behind->query_safe('COMMIT');
 release();
 is($mover->finish($move)->{status}, 0, 'when it is level, it does');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name IN ('begun before', 'meanwhile')"), '2', 'with what was behind');
-
-# Altered meanwhile
-$mover->run('--shard' => 0, '--to' => 'b', '--until' => 'copied');
-$north->safe_psql('postgres', 'ALTER TABLE shard_0.users ADD COLUMN more text');
-like($mover->run('--shard' => 0, '--to' => 'b')->{output}, qr/have been altered since/, 'tables that were altered on the way');
-is($north->safe_psql('postgres', "INSERT INTO shard_0.users (name) VALUES ('x') RETURNING 1"), '1', 'the source is not fenced');
-is($mover->run('--shard' => 0, '--to' => 'b', '--abort')->{status}, 0, 'taken back');
-is($mover->run('--shard' => 0, '--to' => 'b')->{status}, 0, 'and moved as they are now');
 
 done_testing();

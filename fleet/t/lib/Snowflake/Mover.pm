@@ -21,10 +21,10 @@ sub new
 	return $self;
 }
 
-sub command { my ($self, @arguments) = @_; return ($^X, $self->{program}, '--control' => $self->{fleet}->conninfo('control'), @arguments); }
+sub command { my ($self, @arguments) = @_; return ($self->{program}, '--control' => $self->{fleet}->conninfo('control'), @arguments); }
 
 sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
-sub run_without_map { my ($self, @arguments) = @_; return _run($^X, $self->{program}, @arguments); }
+sub run_without_map { my ($self, @arguments) = @_; return _run($self->{program}, @arguments); }
 
 sub _run
 {
@@ -69,7 +69,7 @@ sub kill_it
 	return;
 }
 
-# What a move leaves behind on any server.
+# What a move leaves behind on any server, but for the schema that it keeps on purpose.
 sub leftovers
 {
 	my ($self) = @_;
@@ -79,8 +79,9 @@ sub leftovers
 			SELECT 'subscription ' || subname FROM pg_subscription UNION ALL
 			SELECT 'slot ' || slot_name FROM pg_replication_slots UNION ALL
 			SELECT 'origin ' || roname FROM pg_replication_origin UNION ALL
-			SELECT 'trigger on ' || tgrelid::regclass FROM pg_trigger WHERE tgname = 'snowflake_move' UNION ALL
-			SELECT 'moving ' || shard FROM snowflake_fleet.moving UNION ALL
+			SELECT 'trigger on ' || tgrelid::regclass FROM pg_trigger WHERE tgname = 'snowflake_move'
+			   AND tgrelid NOT IN (SELECT snowflake_fleet.tables_of(schema) FROM snowflake_fleet.moving WHERE state = 'kept') UNION ALL
+			SELECT 'moving ' || shard FROM snowflake_fleet.moving WHERE state <> 'kept' UNION ALL
 			SELECT 'mark ' || shard FROM snowflake_fleet.move_mark
 			SQL
 		$found eq '' ? '' : $_->name . ": $found\n"

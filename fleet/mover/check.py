@@ -1,0 +1,166 @@
+"""What stands against a move: found before anything is done, each a sentence."""
+import psycopg
+from psycopg import sql
+
+from .definition import description, differences, dump_of, made_aside
+from .errors import Refused, in_bytes, say
+
+DISK = "CREATE TEMPORARY TABLE pg_temp.disk (line text) ON COMMIT DROP"
+WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers')::int,
+  (SELECT count(*) FROM pg_catalog.pg_subscription WHERE subenabled OR subname ~ '^snowflake_move_[0-9]+$'),
+  (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type ~ 'logical replication|parallel worker' AND backend_type !~ 'launcher'),
+  pg_catalog.current_setting('max_worker_processes')::int,
+  pg_catalog.current_setting('max_replication_slots')::int,
+  (SELECT count(*) FROM pg_catalog.pg_replication_origin)"""
+SENDERS = """SELECT pg_catalog.current_setting('wal_level'),
+  pg_catalog.current_setting('max_replication_slots')::int, (SELECT count(*) FROM pg_catalog.pg_replication_slots),
+  pg_catalog.current_setting('max_wal_senders')::int, (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'walsender')"""
+PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
+
+
+def of_source(move):
+    source = move.source
+    for (sentence,) in source.rows("SELECT snowflake_fleet.immovable(%s)", (move.schema,)):
+        yield sentence
+    level, slots, used_slots, senders, used_senders = source.row(SENDERS)
+    if level != "logical":
+        yield f"The source has wal_level = {level}, and it takes logical."
+    # One of each for the move, and one for a table that is copied.
+    if not move.has_slot():
+        if slots - used_slots < 2:
+            yield f"The source has {slots - used_slots} replication slots left of {slots}, and it takes 2: raise max_replication_slots."
+        if senders - used_senders < 2:
+            yield f"The source has {senders - used_senders} WAL senders left of {senders}, and it takes 2: raise max_wal_senders."
+        # Also those of other tables and databases: the slot is not made before they have ended.
+        for gid, database, owner in source.rows(PREPARED):
+            yield f"Prepared transaction {gid} of database {database} is open: role {owner} has to commit it or roll it back."
+    other = source.row("SELECT database, plugin FROM pg_catalog.pg_replication_slots WHERE slot_name = %s", (move.slot,))
+    if other is not None and (move.source_row() is None or other[0] != source.connection.info.dbname):
+        yield f"There is a replication slot {move.slot} on the source, of no move: drop it with pg_drop_replication_slot()."
+
+
+def of_target(move):
+    target = move.target
+    workers, subscriptions, processes, most, origins, used = target.row(WORKERS)
+    if workers < 2:
+        yield f"The target has max_logical_replication_workers = {workers}, and a move takes 2: one that applies, one that copies."
+    elif most < 2:
+        yield f"The target has max_worker_processes = {most}, and a move takes 2."
+    # Moves wait for each other; what is not a move will not end.
+    others = target.value("SELECT count(*) FROM pg_catalog.pg_subscription WHERE subenabled AND subname !~ '^snowflake_move_[0-9]+$'")
+    if workers >= 2 and others + 2 > workers:
+        yield f"The target has max_logical_replication_workers = {workers}, of which {others} subscriptions take one each; a move takes 2."
+    if most >= 2 and processes >= most - 1 and not move.has_subscription():
+        yield f"The target has {most - processes} background workers left of {most}, and it takes 2: raise max_worker_processes."
+    if not move.has_subscription() and origins - used < 2:
+        yield f"The target has {origins - used} replication origins left of {origins}, and it takes 2: raise max_replication_slots."
+    there = {"role": "SELECT rolname FROM pg_catalog.pg_roles", "tablespace": "SELECT spcname FROM pg_catalog.pg_tablespace",
+             "extension": "SELECT extname FROM pg_catalog.pg_extension"}
+    for kind, name in move.source.rows("SELECT * FROM snowflake_fleet.requirements_of(%s)", (move.schema,)):
+        if (name,) not in target.rows(there[kind]):
+            yield f"The target has no {kind} {name}, which the schema needs: run CREATE {kind.upper()} there."
+    row = move.target_row()
+    if row is not None and row.other_database != move.source_database:
+        yield f"The target is waiting for shard {move.shard} from another server, {row.other}: end that move first."
+    if row is None and move.has_subscription():
+        yield f"The target has a subscription {move.name}, of no move: drop it."
+    if row is None and move.has_schema(target):
+        yield from of_premade(move)
+
+
+def of_premade(move):
+    """A schema that is on the target already: the same as the one that the source's dump would make there, and empty."""
+    for (table,) in move.target.rows("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)):
+        if move.target.value(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.SQL(table))):
+            yield f"The target has rows in table {table}: truncate it, or drop the schema there."
+    try:
+        expected = made_aside(move, dump_of(move))
+    except psycopg.Error as error:
+        yield f"The schema cannot be made on the target: {str(error).strip()}"
+        return
+    found = differences(expected, description(move, move.target, True)) + differences(
+        description(move, move.source, False), description(move, move.target, False))
+    if found:
+        yield f"The target has a schema {move.schema} that is not as that of the source: drop it there, and it is made."
+        yield from sorted(set(found))
+
+
+def of_both(move):
+    row = move.source_row()
+    if row is not None and row.other_database != move.target_database:
+        yield f"Shard {move.shard} is on its way to another server, {row.other}: end that move first, or take it back with --abort."
+    layout = [s.value("SELECT (bits, tick_ms, epoch, regions)::text FROM snowflake.layout") for s in (move.source, move.target)]
+    if layout[0] != layout[1]:
+        yield f"The layouts differ: the source has {layout[0]}, the target {layout[1]}."
+        return
+    regions = []
+    for session in (move.source, move.target):
+        try:
+            regions.append(session.value("SELECT snowflake.region_of(snowflake.next_id(%s))", (move.shard,)))
+        except psycopg.Error as error:
+            if session is move.target:
+                yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
+            regions.append(None)
+    if regions[0] is not None and regions[0] == regions[1]:
+        yield f"Both servers mint ids of shard {move.shard} in region {regions[0]}: the same ids."
+    if move.has_schema(move.source):
+        yield from of_ids(move)
+
+
+def of_ids(move):
+    """What the target would not observe: ids of a clock that is ahead, or keys that are no ids."""
+    lead = move.target.value("SELECT extract(epoch FROM pg_catalog.clock_timestamp() + pg_catalog.current_setting('snowflake.max_lead')::interval)")
+    for column, number in move.source.rows("SELECT col, id FROM snowflake_fleet.greatest_ids(%s, %s)", (move.schema, move.options.not_ids)):
+        try:
+            seconds = move.target.value("SELECT extract(epoch FROM snowflake.time_of(%s))", (number,))
+        except psycopg.Error:
+            seconds = None
+        if seconds is None or seconds > lead:
+            yield (f"The greatest value of {column}, {number}, would be an id of the future, and the target would mint below the ids that move there: "
+                   f"wait until it is past; or if the column has no ids, say --not-ids {column}.")
+
+
+def connects(move):
+    """The target's server has to reach the source's: tried with a subscription that is rolled back."""
+    target = move.target
+    target.begin()
+    try:
+        target.execute(sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (enabled = false, create_slot = false, slot_name = NONE)").format(
+            sql.Identifier(f"{move.name}_check"), sql.Literal(move.source_for_target), sql.Identifier(move.name)))
+    except psycopg.Error as error:
+        if error.diag.message_primary is None:
+            raise
+        yield f"The target's server cannot connect to the source: {error.diag.message_primary.strip()}: see --source-for-target."
+    finally:
+        target.rollback()
+
+
+def disk(move):
+    """Free disk where the target's data are, if its server can say; and what there is to copy."""
+    size = move.source.value("SELECT sum(pg_catalog.pg_total_relation_size(t)) FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)) or 0
+    free = None
+    target = move.target
+    target.begin()
+    try:
+        target.execute(DISK)
+        target.execute("COPY pg_temp.disk FROM PROGRAM 'df -Pk . | tail -n 1'")
+        free = int(target.value("SELECT line FROM pg_temp.disk").split()[3]) * 1024
+    except (psycopg.DatabaseError, IndexError, ValueError, AttributeError):
+        pass
+    finally:
+        target.rollback()
+    return int(size), free
+
+
+def check(move, first):
+    """Raises Refused with all sentences. `first`: nothing has been copied yet."""
+    sentences = list(of_both(move)) + list(of_source(move)) + (list(of_target(move)) if move.has_schema(move.source) else [])
+    if not sentences and first:
+        sentences += list(connects(move))
+        size, free = disk(move)
+        if free is not None and free < size:
+            sentences.append(f"The target has {in_bytes(free)} of disk left, and there are {in_bytes(size)} to copy.")
+        if not sentences and move.options.check:
+            say(f"{in_bytes(size)} to copy" + ("" if free is None else f", {in_bytes(free)} of disk left on the target"))
+    if sentences:
+        raise Refused(f"shard {move.shard} cannot be moved\n" + "\n".join(f"  {sentence}" for sentence in sentences))

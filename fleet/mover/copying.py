@@ -1,0 +1,296 @@
+"""The steps before the fence: a place among the target's subscriptions, the slot, the schema, the rows."""
+import time
+
+import psycopg
+from psycopg import sql
+
+from .check import check
+from .definition import description, differences, dump_of, run_script
+from .errors import Refused, in_bytes, say
+
+PROGRESS = """
+SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake_fleet.move_mark'::pg_catalog.regclass) AS ready,
+       count(*) FILTER (WHERE srrelid <> 'snowflake_fleet.move_mark'::pg_catalog.regclass) AS tables,
+       (SELECT coalesce(sum(bytes_processed), 0)::bigint FROM pg_catalog.pg_stat_progress_copy AS p
+         WHERE datname = pg_catalog.current_database() AND p.relid IN (SELECT srrelid FROM pg_catalog.pg_subscription_rel WHERE srsubid = s.oid)),
+       (SELECT coalesce(sum(pg_catalog.pg_relation_size(srrelid)), 0)::bigint FROM pg_catalog.pg_subscription_rel
+         WHERE srsubid = s.oid),
+       (SELECT coalesce(sum(apply_error_count + sync_error_count), 0) FROM pg_catalog.pg_stat_subscription_stats WHERE subid = s.oid),
+       coalesce(bool_and(srsubstate IN ('r', 's')), false),
+       (SELECT count(*) FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid AND pid IS NOT NULL)
+  FROM pg_catalog.pg_subscription AS s LEFT JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid
+ WHERE subname = %s AND subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) GROUP BY s.oid"""
+# Those who have begun to write, anywhere on the server: a slot begins when they have ended.
+WRITERS = """
+SELECT format('process %%s (%%s of database %%s, since %%s)', pid, usename, datname, date_trunc('second', xact_start))
+  FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> ALL (%s) AND backend_type <> 'walsender'
+UNION ALL SELECT format('prepared transaction %%s of database %%s', gid, database) FROM pg_catalog.pg_prepared_xacts"""
+
+
+def begin(move):
+    """From here on DDL on the schema is refused. The row of the target takes a place among its subscriptions."""
+    if move.target_row() is None:
+        reserve(move)
+    if move.source_row() is None:
+        with move.source.transaction():
+            move.source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, fingerprint) "
+                                "VALUES (%s, %s, 'source', 'begun', %s, %s, snowflake_fleet.fingerprint(%s))",
+                                (move.shard, move.schema, move.to_name, move.target_database, move.schema))
+
+
+def reserve(move):
+    """One subscription less than there are workers: the last worker copies, for each of them in its turn."""
+    target, said = move.target, False
+    while True:
+        with target.transaction():
+            # The catalogue is the server's, so this is one at a time over all its databases.
+            target.execute("LOCK TABLE pg_catalog.pg_subscription IN SHARE ROW EXCLUSIVE MODE")
+            workers, used, who = target.row(
+                "SELECT pg_catalog.current_setting('max_logical_replication_workers')::int, count(*), string_agg(subname, ', ') FROM pg_catalog.pg_subscription "
+                "WHERE subenabled OR subname ~ '^snowflake_move_[0-9]+$'")
+            if used + 2 <= workers:
+                target.execute(sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (connect = false, slot_name = {}, synchronous_commit = 'off', streaming = off)").format(
+                    sql.Identifier(move.name), sql.Literal(move.source_for_target), sql.Identifier(move.name), sql.Literal(move.slot)))
+                target.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database) VALUES (%s, %s, 'target', 'reserved', %s, %s)",
+                               (move.shard, move.schema, move.from_name, move.source_database))
+                return
+        if not said:
+            say(f"the target has {workers} workers for subscriptions, and {used} are taken ({who}): waiting until one ends")
+            said = True
+        time.sleep(0.5)
+
+
+def make_slot(move):
+    """A slot waits for all transactions that have begun to write, which may be older than the row that refuses DDL."""
+    source, probe = move.source, move.probe
+    probe.execute("SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active", (move.slot,))
+    say("the source makes a slot")
+    source.send(f"SELECT pg_catalog.pg_create_logical_replication_slot('{move.slot}', 'pgoutput')")
+    mine = [source.connection.info.backend_pid, probe.connection.info.backend_pid]
+    began = said = time.monotonic()
+    while not source.done():
+        now = time.monotonic()
+        if now - said > 5:
+            said = now
+            writers = [who for who, in probe.rows(WRITERS, (mine,))]
+            say(f"waiting for transactions that have written, {now - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))
+        time.sleep(0.01 if now - began < 1 else 0.1)
+    source.limit = None
+
+
+def published(move):
+    return sql.SQL("TABLE {}, snowflake_fleet.move_mark WHERE (shard = {})").format(
+        sql.SQL(", ").join(move.tables(move.source)), sql.Literal(move.shard))
+
+
+def define(move):
+    """The schema's fingerprint and the statements that make it, once nobody alters it any more."""
+    source = move.source
+    # What the slot decodes is published by the catalogues of that time, so the publication comes first.
+    with source.transaction():
+        source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
+        source.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
+        source.execute(sql.SQL("CREATE PUBLICATION {} FOR {}").format(sql.Identifier(move.name), published(move)))
+    make_slot(move)
+    check(move, False)    # what was committed since the first look
+    before = source.value("SELECT snowflake_fleet.fingerprint(%s)", (move.schema,))
+    script = dump_of(move)
+    with source.transaction():
+        # With the tables of transactions that the slot has waited for.
+        source.execute(sql.SQL("ALTER PUBLICATION {} SET {}").format(sql.Identifier(move.name), published(move)))
+        source.execute("UPDATE snowflake_fleet.moving SET state = 'copying', fingerprint = snowflake_fleet.fingerprint(schema), definition = %s, "
+                       "changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = 'source' AND state = 'begun'", (script, move.shard))
+        if source.value("SELECT fingerprint FROM snowflake_fleet.moving WHERE shard = %s AND side = 'source' AND state = 'copying'", (move.shard,)) != before:
+            raise Refused("the schema was altered while it was dumped\n  Run this again.")
+
+
+def make_schema(move):
+    """In one transaction with the note that it was made: a program that is killed leaves both or neither."""
+    target, row = move.target, move.target_row()
+    if row.state != "reserved":
+        return
+    made = not move.has_schema(target)
+    with target.transaction():
+        if made:
+            say(f"schema {move.schema}: made on the target")
+            try:
+                run_script(target, move.source_row().definition)
+            except psycopg.Error as error:
+                if error.diag.message_primary is None:
+                    raise
+                raise Refused(f"the schema could not be made on the target, nothing is changed there\n  {str(error).strip()}\n"
+                              "  Run with --abort, and again when that is mended.") from None
+            found = differences(description(move, move.source, False), description(move, target, False))
+            if found:
+                raise Refused("the schema that was made on the target is not as the source's (default privileges of the target, perhaps)\n"
+                              + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
+        target.execute("UPDATE snowflake_fleet.moving SET state = 'arriving', made = %s, fingerprint = snowflake_fleet.fingerprint(schema), changed = pg_catalog.clock_timestamp() "
+                       "WHERE shard = %s AND side = 'target'", (made, move.shard))
+
+
+def subscribe(move):
+    """Idempotent: what is subscribed already goes on."""
+    name, target = sql.Identifier(move.name), move.target
+    if not move.has_subscription():
+        raise Refused(f"the target has no subscription {move.name} any more\n  Run with --abort, then again.")
+    target.execute(sql.SQL("ALTER SUBSCRIPTION {} CONNECTION {}").format(name, sql.Literal(move.source_for_target)))
+    if not target.value("SELECT subenabled FROM pg_catalog.pg_subscription WHERE subname = %s AND subdbid = "
+                        "(SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())", (move.name,)):
+        say("the target subscribes")
+        target.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
+    target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
+
+
+def start_over(move):
+    """The slot is gone, as after a failover of the source: what was copied is thrown away."""
+    say("the slot is gone, as after a failover of the source: the copy starts over")
+    forget_subscription(move)
+    if move.has_schema(move.target):
+        with move.target.transaction():
+            move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(move.tables(move.target))))
+            move.target.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
+    with move.target.transaction():
+        move.target.execute(sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (connect = false, slot_name = {}, synchronous_commit = 'off', streaming = off)").format(
+            sql.Identifier(move.name), sql.Literal(move.source_for_target), sql.Identifier(move.name), sql.Literal(move.slot)))
+    make_slot(move)
+    subscribe(move)
+
+
+def forget_subscription(move):
+    if not move.has_subscription():
+        return
+    name = sql.Identifier(move.name)
+    # Without its slot, which is the source's and is dropped there: this must not depend on the source.
+    move.target.execute(sql.SQL("ALTER SUBSCRIPTION {} DISABLE").format(name))
+    move.target.execute(sql.SQL("ALTER SUBSCRIPTION {} SET (slot_name = NONE)").format(name))
+    until = time.monotonic() + 60
+    while True:
+        try:
+            move.target.execute(sql.SQL("DROP SUBSCRIPTION {}").format(name), seconds=120)
+            return
+        except psycopg.errors.DeadlockDetected:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+def forget_slots(move):
+    """The slot, and those of tables whose copy was cut off."""
+    until = time.monotonic() + 60
+    pattern = f"^{move.slot}$"
+    while True:
+        left = move.source.rows("SELECT slot_name, active_pid FROM pg_catalog.pg_replication_slots WHERE slot_name ~ %s AND database = pg_catalog.current_database()", (pattern,))
+        if not left:
+            return
+        for slot, pid in left:
+            if pid is not None:    # the walsender of a target that is gone without a word
+                move.source.execute("SELECT pg_catalog.pg_terminate_backend(%s)", (pid,))
+                continue
+            try:
+                move.source.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (slot,))
+            except (psycopg.errors.UndefinedObject, psycopg.errors.ObjectInUse):
+                pass
+        if time.monotonic() > until:
+            raise Refused(f"the source's slot {move.slot} is in use, and does not come free")
+        time.sleep(0.05)
+
+
+def forget_publication(move):
+    with move.source.transaction():
+        move.source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
+        move.source.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
+    move.target.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
+
+
+def wait_for_copy(move):
+    total = move.source.value("SELECT sum(pg_catalog.pg_relation_size(t) + pg_catalog.pg_relation_size(nullif(reltoastrelid, 0))) "
+                              "FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t", (move.schema,)) or 0
+    began, said, rounds, first, idle = time.monotonic(), "", 0, None, None
+    while True:
+        if not move.has_slot():
+            start_over(move)
+            first = None
+        row = move.target.row(PROGRESS, (move.name,))
+        if row is None:
+            raise Refused(f"the target has no subscription {move.name} any more\n  Run with --abort, then again.")
+        ready, tables, _, size, errors, done, workers = row
+        now = time.monotonic()
+        if first is None:
+            first = (now, size)
+        text = f"copying: {ready} of {tables} tables, {in_bytes(size)} of about {in_bytes(max(int(total), size))}"
+        if now - first[0] > 2 and size > first[1]:
+            rate = (size - first[1]) / (now - first[0])
+            text += f", {in_bytes(rate)}/s, {max(0, (int(total) - size)) / rate:.0f} s to go"
+        if errors:
+            text += f"; {errors} errors, which the target's log explains"
+        idle = (idle or now) if workers == 0 else None
+        if idle and now - idle > 3:
+            text += "; no worker runs for it: the target's max_logical_replication_workers or max_worker_processes are used up, or the source does not answer it"
+        interval = 1 if now - began < 10 else 10
+        if done or (rounds == 0 or now - said_at >= interval) and text != said:
+            say(text)
+            said, said_at = text, now
+        elif rounds == 0:
+            said_at = now
+        if done:
+            return
+        rounds += 1
+        time.sleep(0.05 if rounds < 50 else 0.5)
+
+
+def lag(move):
+    return move.source.value("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn) FROM pg_catalog.pg_replication_slots "
+                             "WHERE slot_name = %s", (move.slot,)) or 0
+
+
+def is_level(move, seconds):
+    """Whether the target commits within so many seconds what the source has committed until now."""
+    until = time.monotonic() + seconds
+    number = move.probe.value("INSERT INTO snowflake_fleet.move_mark SELECT %s, coalesce(max(number), 0) + 1 FROM snowflake_fleet.move_mark WHERE shard = %s RETURNING number",
+                              (move.shard, move.shard))
+    while not move.target.value("SELECT EXISTS (SELECT FROM snowflake_fleet.move_mark WHERE shard = %s AND number = %s)", (move.shard, number)):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.0005)
+    return True
+
+
+def catch_up(move):
+    """Until a mark arrives soon after it was made."""
+    level = move.options.level_timeout / 1000
+    said, behind = time.monotonic(), None
+    while True:
+        if not move.has_slot():
+            start_over(move)
+            wait_for_copy(move)
+        began = time.monotonic()
+        if is_level(move, 0.5 * level) and time.monotonic() - began < 0.1 + 0.1 * level:
+            return
+        if time.monotonic() - said > 5 or behind is None:
+            now_behind = lag(move)
+            errors = move.target.row(PROGRESS, (move.name,))[4]
+            say(f"catching up: {in_bytes(float(now_behind))} behind" + (
+                f", {in_bytes(float(behind - now_behind) / max(1, time.monotonic() - said))}/s less" if behind is not None and behind > now_behind else "")
+                + (f"; {errors} errors, which the target's log explains" if errors else ""))
+            said, behind = time.monotonic(), now_behind
+        time.sleep(0.2)
+
+
+def analyze(move):
+    """Plans on the target are not guesses from the first query on."""
+    for table in move.tables(move.target):
+        move.target.execute(sql.SQL("ANALYZE {}").format(table), seconds=3600)
+
+
+def copy(move):
+    begin(move)
+    if move.source_row().state == "begun":
+        define(move)
+    make_schema(move)
+    if not move.has_slot():
+        start_over(move)
+    else:
+        subscribe(move)
+    wait_for_copy(move)
+    analyze(move)
+    catch_up(move)

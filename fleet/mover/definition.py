@@ -1,0 +1,66 @@
+"""What a schema is: the statements that make it, and the lines that describe it."""
+import os
+import subprocess
+
+from psycopg import sql
+
+from .errors import Refused
+
+DESCRIPTION = "SELECT line FROM snowflake_fleet.description_of(%s) WHERE NOT printed OR %s ORDER BY line"
+
+
+def description(move, session, printed):
+    """With what the server prints of expressions, or without: those differ between a table and its restored dump."""
+    return [line for line, in session.rows(DESCRIPTION, (move.schema, printed))]
+
+
+def differences(one, other):
+    """Lines that only one of them has: the first few, as text."""
+    only = [f"only on the source: {line}" for line in sorted(set(one) - set(other))]
+    only += [f"only on the target: {line}" for line in sorted(set(other) - set(one))]
+    return [line.split("\n")[0][:200] for line in only[:6]]
+
+
+def dump_of(move):
+    """The statements that make the schema, and nothing that psql would take for a command of its own."""
+    pattern = '"' + move.schema.replace('"', '""') + '"'
+    command = ["pg_dump", "--schema-only", "--no-publications", "--no-subscriptions", "--lock-wait-timeout=30s", "--strict-names",
+               "-n", pattern, "-d", move.source.conninfo]
+    environment = dict(os.environ, PGAPPNAME="snowflake-move-shard", PGCLIENTENCODING="UTF8", PGCONNECT_TIMEOUT="20")
+    environment["PGOPTIONS"] = environment.get("PGOPTIONS", "") + " -c statement_timeout=600s -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0"
+    try:
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=900, check=False)
+    except FileNotFoundError:
+        raise Refused("pg_dump is not in the PATH: install PostgreSQL's client programs") from None
+    except subprocess.TimeoutExpired:
+        raise Refused("pg_dump has not ended within 15 minutes") from None
+    if done.returncode != 0:
+        raise Refused("pg_dump failed: " + done.stderr.decode(errors="replace").strip())
+    lines = done.stdout.decode().split("\n")
+    meta = [number for number, line in enumerate(lines) if line.startswith(("\\restrict ", "\\unrestrict "))]
+    if meta:    # the first and the last; what is between them is the server's
+        del lines[meta[-1]]
+        del lines[meta[0]]
+    return "\n".join(lines)
+
+
+def run_script(session, script):
+    """Within the caller's transaction. The script's settings are taken back."""
+    session.execute(script.encode(), seconds=600)
+    session.connection.execute("SELECT pg_catalog.set_config('search_path', '', false), pg_catalog.set_config('client_min_messages', 'warning', false),"
+                               " pg_catalog.set_config('row_security', 'off', false), pg_catalog.set_config('check_function_bodies', 'on', false),"
+                               " pg_catalog.set_config('lock_timeout', '0', false), pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false)")
+    session.limit = None
+
+
+def made_aside(move, script):
+    """What the script makes of the schema on the target, beside the one that is there; then it is taken back."""
+    target = move.target
+    aside = f"{move.schema[:40]}_{os.getpid()}_aside"
+    target.begin()
+    try:
+        target.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(sql.Identifier(move.schema), sql.Identifier(aside)))
+        run_script(target, script)
+        return description(move, target, True)
+    finally:
+        target.rollback()

@@ -1,0 +1,31 @@
+"""How the program ends when it cannot go on, and how it speaks."""
+import sys
+import time
+
+
+class Refused(Exception):
+    """A sentence for the user: what is wrong, and what to do. Exit status 1."""
+
+
+class Misused(Exception):
+    """The program was not called as it wants to be. Exit status 2."""
+
+
+def say(text):
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def complain(text):
+    print(f"snowflake-move-shard: {text}", file=sys.stderr, flush=True)
+
+
+def in_millis(seconds):
+    return f"{1000 * seconds:.1f} ms"
+
+
+def in_bytes(number):
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 10240:
+            return f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.0f} TB"

@@ -1,0 +1,230 @@
+"""The fence, and the moment at which the target takes over.
+
+Before the COMMIT on the source everything is taken back by an end of the program. The fence is durable before the map says
+so: a fence that a crash takes away would let those write here who have the old map.
+"""
+import json
+import time
+
+import psycopg
+from psycopg import sql
+
+from .copying import analyze, catch_up, is_level, start_over, wait_for_copy
+from .errors import Refused, complain, in_millis, say
+from .session import lost
+
+LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
+MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
+# What the source had comes after what the target has applied: the commit makes both durable, on a synchronous standby as well.
+SETTLE = """
+WITH sequence AS (
+  SELECT pg_catalog.setval(pg_catalog.format('%%I.%%I', %(schema)s::text, name), last, called)
+    FROM pg_catalog.jsonb_to_recordset(%(sequences)s::jsonb) AS s (name text, last bigint, called boolean)
+), observed AS (
+  SELECT snowflake.observe(id) FROM pg_catalog.unnest(%(ids)s::bigint[]) AS id
+)
+UPDATE snowflake_fleet.moving SET state = 'level', changed = pg_catalog.clock_timestamp()
+ WHERE shard = %(shard)s AND side = 'target' AND (SELECT count(*) FROM sequence) + (SELECT count(*) FROM observed) >= 0"""
+GREATEST = "SELECT max(id) FROM snowflake_fleet.greatest_ids(%s, %s)"
+# Whoever keeps the writers from ending: those that hold locks of writers on the schema's tables.
+WRITERS = """
+SELECT DISTINCT coalesce(format('process %%s (%%s, since %%s)', a.pid, usename, date_trunc('second', xact_start)), 'a prepared transaction')
+  FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+ WHERE locktype = 'relation' AND granted AND mode ~ 'Exclusive|RowShare' AND l.relation IN (
+       SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s)
+   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+   AND l.pid IS DISTINCT FROM %s AND a.application_name IS DISTINCT FROM 'snowflake-move-shard'"""
+
+
+def rehearse(move):
+    """What is done while writers wait is done here before, and taken back: functions are compiled, statements are planned,
+    catalogues are read, and what would fail fails."""
+    for _ in range(2):
+        move.source.value(GREATEST, (move.schema, move.options.not_ids))
+        move.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (move.schema,))
+        is_level(move, 1)
+        move.target.begin()
+        settle(move, "[]", None)
+        move.target.rollback()
+        if move.control is not None:
+            begin_control(move)
+            ask_control(move)
+            move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
+            move.control.rollback()
+
+
+def begin_control(move):
+    """What ask_control() need not do while writers wait."""
+    if move.control is not None:
+        move.control.rollback()
+        move.control.begin()
+        move.control.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
+
+
+def ask_control(move):
+    """The control database is alive, and nobody else changes the map until this session has."""
+    if move.control is not None and (where := move.control.value(LOCK_MAP, (move.shard,))) != move.from_name:
+        raise Refused(f"the map says now that shard {move.shard} is on server {where}")
+
+
+def settle(move, sequences, greatest):
+    move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
+
+
+def fence(move):
+    """Returns when the writers began to wait, and the sequences. Those that are not done in time go on, and it is tried again."""
+    source, options, attempt = move.source, move.options, 0
+    tables = move.tables(source)
+    while True:
+        attempt += 1
+        begin_control(move)
+        source.begin(seconds=3600)
+        try:
+            # Vacuum has this one, and holds no writer up.
+            source.execute(sql.SQL("LOCK TABLE {} IN SHARE UPDATE EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
+            began = time.monotonic()
+            return began, source.value("SELECT snowflake_fleet.fence(%s, %s)", (move.schema, options.lock_timeout))
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            source.rollback()
+            if attempt % 10 == 1:
+                who = [name for name, in move.probe.rows(WRITERS, (move.schema, source.connection.info.backend_pid))]
+                say(f"the writers were not done in {options.lock_timeout} ms: attempt {attempt}; waiting for "
+                    + ("; ".join(who[:5]) or error.diag.message_primary or "somebody who has gone since"))
+            time.sleep(0.1 * min(attempt, 20))
+        except BaseException:
+            source.rollback()
+            raise
+
+
+def verify(move):
+    """Counts and hashes of every table on both sides, while nobody writes."""
+    for (name,) in move.source.rows("SELECT relname FROM pg_catalog.pg_class AS c JOIN snowflake_fleet.tables_of(%s) AS t ON c.oid = t WHERE relkind = 'r'", (move.schema,)):
+        query = sql.SQL("SELECT count(*), coalesce(sum(pg_catalog.hashtextextended((snowflake_row.*)::text, 0)), 0)::text FROM ONLY {} AS snowflake_row").format(
+            sql.Identifier(move.schema, name))
+        there = [session.row(query, seconds=7200) for session in (move.source, move.target)]
+        if there[0] != there[1]:
+            raise Refused(f"table {name} differs: {there[0][0]} rows with hash {there[0][1]} on the source, {there[1][0]} with {there[1][1]} on the target\n"
+                          "  The target does not take over. Run with --abort, then again.")
+    say("verified: the same rows on both sides")
+
+
+def take_over(move):
+    while True:
+        row = move.source_row()
+        fenced = row.state == "fenced"
+        for session, side in ((move.source, "source"), (move.target, "target")):
+            if session.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = %s", (move.schema, side)):
+                raise Refused(f"schema {move.schema} of the {side} was altered since the move began\n  Run with --abort, then again.")
+        if fenced:
+            say("the source is fenced already")
+            move.stands = stands(move)
+            began, sequences = time.monotonic(), row.sequences
+            begin_control(move)
+        else:
+            rehearse(move)
+            began, sequences = fence(move)
+        try:
+            if not is_level(move, 3600 if fenced else move.options.level_timeout / 1000):
+                raise TimeoutError
+            if move.options.verify:
+                verify(move)
+            greatest = move.source.value(GREATEST, (move.schema, move.options.not_ids))
+            try:
+                settle(move, json.dumps(sequences), greatest)
+            except psycopg.Error as error:
+                if error.diag.message_primary is None:
+                    raise
+                raise Refused("the target would mint below the ids that move there, or its sequences cannot be set\n  "
+                              + str(error).strip()) from None
+            ask_control(move)
+            if not fenced:
+                move.stands = "Whether the source is fenced is not known: run this again, or with --abort."
+                move.source.commit()
+                move.stands = stands(move)
+        except TimeoutError:
+            if fenced:
+                raise Refused("the target has not become level within an hour") from None
+            move.source.rollback()
+            say(f"the target was not level within {move.options.level_timeout} ms: the writers go on, later again")
+            if not move.has_slot():
+                start_over(move)
+                wait_for_copy(move)
+                analyze(move)
+            catch_up(move)
+            continue
+        except psycopg.errors.LockNotAvailable:
+            # The map is locked by somebody else.
+            if not fenced:
+                move.source.rollback()
+            if fenced or move.control is None:
+                raise
+            say("somebody else changes the map: the writers go on, later again")
+            time.sleep(1)
+            continue
+        except BaseException:
+            if not fenced and move.stands is None:
+                move.source.rollback()
+            if move.control is not None:
+                move.control.rollback()
+            raise
+        refused = time.monotonic()
+        flip(move)
+        move.stands = "The target has taken over: run this again to finish."
+        end = time.monotonic()
+        say(f"taken over, the fence took {in_millis(end - began)}: writers waited {in_millis(refused - began)}, then were refused for {in_millis(end - refused)}")
+        return
+
+
+def stands(move):
+    return f"The source refuses writes to schema {move.schema}: run this again to go on, or with --abort to take the move back."
+
+
+def flip(move):
+    if move.control is None:
+        move.set_state(move.target, "target", "here")
+        return
+    for attempt in (1, 2):
+        sent = False
+        try:
+            move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
+            sent = True
+            move.control.commit()
+            return
+        except psycopg.Error as error:
+            if not lost(error):
+                move.control.rollback()
+                lift(move)
+                raise Refused(f"the map could not be changed, and the fence is lifted: {str(error).strip()}") from None
+            complain(f"the control database is lost: {str(error).strip()}")
+        if reconnected(move):
+            # The session from before is gone: what the map says is what was committed.
+            if move.map_says() == move.to_name:
+                return
+            if attempt == 1:
+                begin_control(move)
+                ask_control(move)
+                continue
+            lift(move)
+            raise Refused("the map could not be changed, and the fence is lifted: run this again")
+        if not sent:
+            lift(move)
+            raise Refused("the control database does not answer, and the fence is lifted: run this again when it does")
+        raise Refused("the control database does not answer, and whether it has changed the map is not known")
+
+
+def reconnected(move):
+    until = time.monotonic() + move.options.wait
+    while time.monotonic() < until:
+        try:
+            move.reconnect_control()
+            return True
+        except psycopg.Error:
+            time.sleep(0.5)
+    return False
+
+
+def lift(move):
+    """The writers go on at the source. Only where the map is known not to have changed."""
+    move.source.patiently("lifting the fence", move.options.lock_timeout, lambda: move.source.execute("SELECT snowflake_fleet.unfence(%s)", (move.schema,)))
+    move.stands = None
+    say("the fence is lifted: the source takes writes")

@@ -1,0 +1,212 @@
+"""The command line."""
+import argparse
+import signal
+import sys
+
+import psycopg
+
+from . import VERSION
+from .check import check
+from .copying import copy
+from .definition import description, differences, dump_of, run_script
+from .errors import Misused, Refused, complain, in_bytes, say
+from .fence import take_over
+from .finish import abort, drop_source, finish
+from .places import Move
+from .session import Session
+
+ABOUT = """Moves schema shard_N from one server to another by logical replication, with a pause for its writers of some
+milliseconds. TARGET and SOURCE are connection strings ('host=db2 dbname=app'), or, with --control, names of the map in the
+control database; SOURCE is then where the map has the shard. The map is changed at the moment at which the target takes over,
+and pushed to all its servers. On the source the schema is renamed and stays, fenced, until --drop-source.
+
+Run it again after a crash, its own or a server's, with the same arguments: it goes on from there.
+"""
+AFTER = """Connects as superuser, with PGHOST and its like as defaults; passwords belong into a passfile or a service, and are
+refused in connection strings. Needs extensions snowflake and snowflake_fleet in both databases, and pg_dump.
+Exit status: 0 done, 1 failed, 2 not as called."""
+
+
+def whole(low):
+    def parse(text):
+        number = int(text)
+        if number < low:
+            raise ValueError
+        return number
+    parse.__name__ = "number"
+    return parse
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="snowflake-move-shard", description=ABOUT, epilog=AFTER, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"snowflake-move-shard {VERSION}")
+    add = parser.add_argument
+    add("--shard", type=whole(0), metavar="N")
+    add("--to", dest="target", metavar="TARGET")
+    add("--from", dest="source", metavar="SOURCE")
+    add("--control", metavar="CONNINFO", help="the control database, which has the map")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="only says whether the shard can be moved")
+    what.add_argument("--dry-run", action="store_true", help="the same, and makes the schema on the target in a transaction that is rolled back")
+    what.add_argument("--abort", action="store_true", help="takes a move back that has not changed the map yet")
+    what.add_argument("--until", choices=["copied"], help="stops when the target is level, before the pause; run again to go on")
+    what.add_argument("--drop-source", action="store_true", help="drops what --from kept of this shard, object by object, if nothing else hangs on it")
+    what.add_argument("--list", action="store_true", help="moves that are open, and what is kept, on all servers that are named")
+    add("--verify", action="store_true", help="counts and hashes both sides while the writers wait")
+    add("--not-ids", action="append", default=[], metavar="TABLE.COLUMN", help="a bigint key that has no ids (as often as there are some)")
+    add("--schema", metavar="NAME", help="the schema, if it is not called shard_N")
+    add("--source-for-target", metavar="CONNINFO", help="how the target's server connects to the source, if not as this program does")
+    add("--lock-timeout", type=whole(1), default=300, metavar="MS", help="how long one attempt to stop the writers may hold them up, all in all (300)")
+    add("--level-timeout", type=whole(1), default=2000, metavar="MS", help="how long the target may take to become level meanwhile (2000)")
+    add("--wait", type=whole(0), default=30, metavar="SECONDS", help="how long to wait for what a program that was killed has left running, "
+        "and for a control database that went away (30)")
+    options = parser.parse_args()
+    if options.list:
+        if not (options.control or options.source or options.target):
+            parser.error("--list takes --control, --from or --to")
+    elif options.shard is None or not (options.source or options.control):
+        parser.error("--shard, and --from or --control are needed")
+    elif options.target is None and not options.drop_source:
+        parser.error("--to is needed")
+    elif options.drop_source and not options.source:
+        parser.error("--drop-source takes --from")
+    return options
+
+
+def list_moves(options):
+    places = [(given, given) for given in (options.source, options.target) if given]
+    if options.control:
+        control = Session("control database", options.control)
+        servers = control.rows("SELECT name, conninfo FROM snowflake_fleet.map_server ORDER BY name")
+        places = [place for place in servers if not (options.source or options.target) or place[0] in (options.source, options.target)]
+    status = 0
+    for name, conninfo in places:
+        try:
+            session = Session(f"server {name}", conninfo)
+            rows = session.rows("SELECT shard, schema, side, state, other, began::timestamptz(0)::text, changed::timestamptz(0)::text, "
+                                "(SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), restart_lsn) FROM pg_catalog.pg_replication_slots "
+                                "WHERE database = pg_catalog.current_database() AND slot_name ~ ('^snowflake_move_[0-9]+_' || shard || '$') AND side = 'source' LIMIT 1), "
+                                "EXISTS (SELECT FROM snowflake_fleet.move_holder AS h JOIN pg_catalog.pg_stat_activity AS a ON a.pid = h.pid AND a.backend_start = h.began "
+                                "WHERE h.shard = m.shard AND h.role = m.side) "
+                                "FROM snowflake_fleet.moving AS m ORDER BY shard, side, began")
+            session.close()
+        except (psycopg.Error, Refused) as error:
+            complain(f"server {name}: {str(error).strip().splitlines()[0]}")
+            status = 1
+            continue
+        for shard, schema, side, state, other, began, changed, wal, runs in rows:
+            held = f", its slot holds {in_bytes(float(wal))} of WAL" if wal is not None else ""
+            way = "from here to" if side == "source" else "here from"
+            print(f"server {name}: shard {shard}, schema {schema}, {way} {other}: {state} since {changed}, began {began}{held}, "
+                  + ("a program runs" if runs else "no program runs"))
+    return status
+
+
+def dry_run(move):
+    if not move.has_schema(move.target):
+        script = dump_of(move)
+        move.target.begin()
+        try:
+            run_script(move.target, script)
+            found = differences(description(move, move.source, False), description(move, move.target, False))
+        except psycopg.Error as error:
+            if error.diag.message_primary is None:
+                raise
+            found = [str(error).strip()]
+        finally:
+            move.target.rollback()
+        if found:
+            raise Refused("the schema that would be made on the target is not as the source's\n" + "\n".join(f"  {line}" for line in found))
+    for (table,) in move.source.rows("SELECT relname || ', ' || pg_catalog.pg_size_pretty(pg_catalog.pg_total_relation_size(t)) "
+                                     "FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (move.schema,)):
+        say(f"would copy table {table}")
+
+
+def run(move):
+    options = move.options
+    move.open_control()
+    if options.drop_source:
+        move.from_name, conninfo = move.locate(options.source)
+        move.source = Session("source", conninfo)
+        move.require(move.source)
+        move.hold_one(move.source, "source", options.wait)
+        return drop_source(move)
+    move.open_target()
+    if move.control is not None:
+        where = move.map_says()
+        if move.from_name is None:
+            move.from_name = where
+        if where == move.to_name and options.source is None:
+            # The map has it here already: a move that was interrupted knows where it came from.
+            row = move.target_row()
+            if row is None:
+                return say(f"shard {move.shard} is on the target")
+            move.from_name = row.other
+    move.open_source()
+    looks = options.check or options.dry_run
+    if not looks:
+        move.hold()
+    if options.abort:
+        return abort(move)
+    if move.is_flipped():
+        return finish(move)
+    if move.control is None and move.target_row() is None and move.source_row() is None and not move.has_schema(move.source):
+        gone = move.source.value("SELECT count(*) FROM snowflake_fleet.moving WHERE shard = %s AND state = 'kept' AND other_database = %s", (move.shard, move.target_database))
+        if gone and move.has_schema(move.target):
+            return say(f"shard {move.shard} is on the target")
+    row = move.source_row()
+    check(move, row is None)
+    if looks:
+        if options.dry_run:
+            dry_run(move)
+        return say(f"shard {move.shard} can be moved")
+    move.stands = "The source takes writes as before: run this again to go on, or with --abort to take the move back."
+    if row is None or row.state != "fenced":
+        copy(move)
+        if options.until:
+            move.stands = None
+            return say("the target is level")
+    move.stands = None
+    take_over(move)
+    return finish(move)
+
+
+def interrupted(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    options = arguments()
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        if options.list:
+            return list_moves(options)
+    except (Refused, psycopg.Error) as error:
+        complain(str(error).strip())
+        return 1
+    move = Move(options)
+    move.stands = None
+    try:
+        run(move)
+        move.release()
+        return 0
+    except Misused as error:
+        complain(str(error))
+        return 2
+    except Refused as error:
+        complain(str(error))
+    except psycopg.Error as error:
+        complain(str(error).strip() or type(error).__name__)
+    except KeyboardInterrupt:
+        complain("interrupted")
+    if move.stands:
+        complain(move.stands)
+    for session in (move.source, move.target, move.control):
+        if session is not None:
+            session.close()
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Where things are: the servers of a move, who moves, and how far it is."""
+import time
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from .errors import Misused, Refused
+from .session import KEEPALIVE, Session, parse
+
+IDENTITY = """SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()) || '/' ||
+  (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
+# Also of a copy of the server that was promoted, which has the same numbers.
+INSTANCE = "SELECT pg_catalog.pg_postmaster_start_time(), pg_catalog.current_setting('data_directory')"
+# What the server of the target is to use of this program's connection to the source.
+CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
+ROW = """SELECT shard, schema, side, state, other, other_database, made, fingerprint, definition, sequences
+  FROM snowflake_fleet.moving WHERE shard = %s AND side = %s AND state <> 'kept'"""
+
+
+def is_string(server):
+    return "=" in server or "://" in server
+
+
+class Row:
+    """A row of snowflake_fleet.moving, as it was when it was read."""
+    def __init__(self, values):
+        (self.shard, self.schema, self.side, self.state, self.other, self.other_database, self.made, self.fingerprint,
+         self.definition, self.sequences) = values
+
+
+class Move:
+    """The servers of a move. With a map there is a control database, without one `control` is None."""
+    def __init__(self, options):
+        self.options, self.shard = options, options.shard
+        self.schema = options.schema or f"shard_{options.shard}"
+        self.name = f"snowflake_move_{options.shard}"          # of publication and subscription, which are a database's
+        self.control = self.source = self.target = self.probe = None
+        self.from_name, self.to_name = options.source, options.target
+
+    # Connections
+
+    def locate(self, server):
+        """Name and connection string of a server, which with a map may be given by its name there."""
+        if self.control is None:
+            if not is_string(server):
+                raise Misused("without --control, servers are given by connection strings")
+            parse(server, "the connection string")
+            return server, server
+        column = "conninfo" if is_string(server) else "name"
+        if is_string(server):
+            parse(server, "the connection string")
+        row = self.control.row(sql.SQL("SELECT name, conninfo FROM snowflake_fleet.map_server WHERE {} = %s").format(sql.Identifier(column)), (server,))
+        if row is None:
+            raise Refused("the map has no such server" if is_string(server) else f"the map has no server {server}")
+        return row
+
+    def open_control(self):
+        if self.options.control is not None:
+            self.control = Session("control database", self.options.control)
+
+    def open_target(self):
+        self.to_name, conninfo = self.locate(self.options.target)
+        self.target = Session("target", conninfo)
+        self.require(self.target)
+
+    def open_source(self):
+        found, conninfo = self.locate(self.from_name)
+        self.from_name = found
+        self.source = Session("source", conninfo)
+        self.require(self.source)
+        self.probe = Session("source", conninfo)
+        # A server of the map may be known by a service or a default of this machine: the target's server knows neither.
+        used = self.source.connection.info.get_parameters()
+        given = parse(conninfo, "the connection string of the source")
+        own = {**KEEPALIVE, "connect_timeout": "20", "application_name": self.name}
+        own.update({key: value for key, value in given.items() if key not in ("service", "password", "sslpassword")})
+        info = self.source.connection.info
+        own.update({key: used[key] for key in CONNECTION if used.get(key)})
+        own.update({"host": info.host or own.get("host", ""), "port": str(info.port), "dbname": info.dbname, "user": info.user})
+        self.source_for_target = make_conninfo(**{k: v for k, v in own.items() if v != ""})
+        if self.options.source_for_target:
+            given = parse(self.options.source_for_target, "--source-for-target")
+            self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", "application_name": self.name, **given})
+        self.source_database, self.target_database = (s.value(IDENTITY) for s in (self.source, self.target))
+        if self.source_database == self.target_database and self.source.row(INSTANCE) == self.target.row(INSTANCE):
+            raise Refused("source and target are one database")
+        # Slots are the server's, not the database's.
+        self.slot = f"snowflake_move_{self.source_database.split('/')[1]}_{self.shard}"
+
+    def require(self, session):
+        installed = session.value("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname IN ('snowflake', 'snowflake_fleet')")
+        if installed != 2:
+            raise Refused(f"{session.label}: extensions snowflake and snowflake_fleet have to be installed")
+        if session.value("SHOW is_superuser") != "on":
+            raise Refused(f"{session.label}: the role is no superuser")
+        if session.value("SELECT pg_catalog.pg_is_in_recovery()"):
+            raise Refused(f"{session.label}: the server is a standby")
+
+    def hold(self):
+        """One at a time. A session of a program that was killed ends when its statement does, which may be the one that
+        changes the map: until then nobody else decides anything."""
+        for role, session in (("control", self.control), ("source", self.source), ("target", self.target)):
+            if session is not None:
+                self.hold_one(session, role, self.options.wait)
+
+    def hold_one(self, session, role, seconds):
+        until = time.monotonic() + seconds
+        while (pid := session.value("SELECT snowflake_fleet.hold_move(%s, %s)", (self.shard, role))) is not None:
+            if time.monotonic() > until:
+                raise Refused(f"shard {self.shard} is being moved by another snowflake-move-shard\n  Its session in the {session.label} is process {pid}.")
+            time.sleep(0.1)
+
+    def release(self):
+        """So that nobody waits for the server to notice that this program has gone."""
+        for session in (self.control, self.source, self.target):
+            if session is not None:
+                try:
+                    session.execute("DELETE FROM snowflake_fleet.move_holder WHERE shard = %s AND pid = pg_catalog.pg_backend_pid()", (self.shard,), seconds=5)
+                except (psycopg.Error, ValueError):
+                    pass
+
+    def reconnect_control(self):
+        self.control.close()
+        self.control = Session("control database", self.options.control)
+        self.hold_one(self.control, "control", self.options.wait)
+
+    # How far it is
+
+    def source_row(self):
+        row = self.source.row(ROW, (self.shard, "source"))
+        return row and Row(row)
+
+    def target_row(self):
+        row = self.target.row(ROW, (self.shard, "target"))
+        return row and Row(row)
+
+    def map_says(self):
+        return self.control.value("SELECT snowflake_fleet.server_of_shard(%s)", (self.shard,))
+
+    def is_flipped(self):
+        """Whether the target has taken over: the map says so, or without a map the target."""
+        if self.control is not None:
+            return self.map_says() == self.to_name
+        row = self.target_row()
+        return row is not None and row.state == "here"
+
+    def has_schema(self, session):
+        return session.value("SELECT pg_catalog.count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s", (self.schema,)) == 1
+
+    def has_subscription(self):
+        return self.target.value("SELECT count(*) FROM pg_catalog.pg_subscription WHERE subname = %s AND subdbid = "
+                                 "(SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())", (self.name,)) == 1
+
+    def has_slot(self):
+        return self.source.value("SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND database = pg_catalog.current_database() "
+                                 "AND wal_status <> 'lost'", (self.slot,)) == 1
+
+    def tables(self, session):
+        """Names of the schema's tables, as identifiers to be put into statements."""
+        rows = session.rows("SELECT relname FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (self.schema,))
+        return [sql.Identifier(self.schema, name) for name, in rows]
+
+    def set_state(self, session, side, state):
+        session.execute("UPDATE snowflake_fleet.moving SET state = %s, changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = %s AND state <> 'kept'",
+                        (state, self.shard, side))

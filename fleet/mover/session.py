@@ -1,0 +1,169 @@
+"""A connection that never waits for ever, and whose settings are the program's, not the database's."""
+import contextlib
+import signal
+import time
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from .errors import Refused, say
+
+# Of the connection itself, unless the connection string says otherwise.
+KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
+             "keepalives_count": "3", "tcp_user_timeout": "30000"}
+SECONDS = 60          # that a statement may take where nothing else is said
+GRACE = 10            # that the server may take beyond that to say so
+SETTINGS = {
+    "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
+    "lock_timeout": "0", "row_security": "off", "jit": "off",
+    # What is rehearsed before the fence is not planned again behind it.
+    "plan_cache_mode": "force_generic_plan",
+    # What is said to be done has to outlast a crash, on synchronous standbys as well.
+    "synchronous_commit": "on",
+    # Rows as text are compared between servers.
+    "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
+SECRET = ("password", "sslpassword")
+
+
+class Silent(psycopg.OperationalError):
+    """The server did not answer in time."""
+
+
+def parse(conninfo, what):
+    """The options of a connection string, of either form. Nothing of the string is ever repeated: it may have a password."""
+    try:
+        options = conninfo_to_dict(conninfo)
+    except psycopg.Error:
+        raise Refused(f"{what} is no connection string that libpq can read") from None
+    if any(options.get(option) for option in SECRET):
+        raise Refused(f"{what} has a password, which would be seen in lists of processes and in catalogues\n"
+                      "  Put it into a passfile, or name a service.")
+    return options
+
+
+@contextlib.contextmanager
+def alarm(seconds, label):
+    """Raises Silent where the body is not done in time: what a server's own timeouts cannot see."""
+    def ring(_signal, _frame):
+        raise Silent(f"{label} does not answer")
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def lost(error):
+    """Whether the connection broke: what was asked for last may have been done, or not."""
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate is None or error.sqlstate[:3] in ("080", "57P"))
+
+
+class Session:
+    def __init__(self, label, conninfo):
+        self.label, self.conninfo = label, conninfo
+        options = {**KEEPALIVE, **parse(conninfo, f"the connection string of {label}"), "application_name": "snowflake-move-shard"}
+        try:
+            with alarm(45, label):
+                self.connection = psycopg.connect(make_conninfo(**options), autocommit=True, prepare_threshold=2)
+        except psycopg.Error as error:
+            raise psycopg.OperationalError(f"{label}: {str(error).strip()}") from None
+        self.limit = None
+        self.version = self.connection.info.server_version
+        settings = dict(SETTINGS, transaction_timeout="0") if self.version >= 170000 else SETTINGS
+        for name, value in settings.items():
+            self.connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
+
+    def execute(self, query, params=None, seconds=None):
+        """`seconds` is what the statement may take; within a transaction that of its first statement holds on."""
+        if seconds is None:
+            idle = self.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            seconds = SECONDS if idle or self.limit is None else self.limit
+        if self.limit != seconds:
+            self.connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)", (str(int(seconds * 1000)),))
+            self.limit = seconds
+        with alarm(seconds + GRACE, self.label):
+            return self.connection.execute(query, params)
+
+    def rows(self, query, params=None, seconds=None):
+        return self.execute(query, params, seconds).fetchall()
+
+    def row(self, query, params=None, seconds=None):
+        return self.execute(query, params, seconds).fetchone()
+
+    def value(self, query, params=None, seconds=None):
+        row = self.row(query, params, seconds)
+        return row[0] if row else None
+
+    def begin(self, seconds=None):
+        self.execute("BEGIN ISOLATION LEVEL READ COMMITTED", seconds=seconds)
+
+    def commit(self):
+        self.execute("COMMIT")
+
+    def rollback(self):
+        """Never fails: a connection that is gone has rolled back as well."""
+        with contextlib.suppress(psycopg.Error), alarm(SECONDS, self.label):
+            self.connection.execute("ROLLBACK")
+        # It takes settings back as well.
+        self.limit = None
+
+    @contextlib.contextmanager
+    def transaction(self):
+        self.begin()
+        try:
+            yield
+            self.commit()
+        except BaseException:
+            self.rollback()
+            raise
+
+    def patiently(self, what, lock_timeout, work, seconds=600):
+        """work() in a transaction, again and again: its locks wait for readers, and others must not wait behind it for long."""
+        until = time.monotonic() + seconds
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                with self.transaction():
+                    self.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(lock_timeout),))
+                    return work()
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+                if time.monotonic() > until:
+                    raise Refused(f"{self.label}: {what}: others have held locks for {seconds} s") from None
+            if attempt % 20 == 1:
+                holders = self.value("SELECT string_agg(DISTINCT pid::text, ', ') FROM pg_catalog.pg_locks WHERE relation IS NOT NULL AND granted "
+                                      "AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) "
+                                      "AND pid <> pg_catalog.pg_backend_pid()")
+                say(f"{self.label}: {what}: others are in the way, attempt {attempt}; processes with locks: {holders}")
+            time.sleep(0.5)
+
+    def send(self, query):
+        """Sends a statement that may take its time; done() tells when it has ended."""
+        self.execute("SELECT 1", seconds=7 * 86400)
+        self.connection.pgconn.send_query(query.encode())
+        self.connection.pgconn.flush()
+
+    def done(self):
+        pgconn = self.connection.pgconn
+        try:
+            pgconn.consume_input()
+        except psycopg.Error as error:
+            raise psycopg.OperationalError(f"{self.label}: {error}") from None
+        if pgconn.is_busy():
+            return False
+        message = None
+        while (result := pgconn.get_result()) is not None:
+            if result.error_message:
+                message = result.error_message.decode(errors="replace").strip()
+        if message:
+            raise psycopg.OperationalError(f"{self.label}: {message}")
+        return True
+
+    def close(self):
+        with contextlib.suppress(Exception):
+            self.connection.close()
+
