@@ -27,15 +27,20 @@ constexpr int64_t kLookUpMs = 10'000;
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};      // that the answer counts for nothing
-constinit char said_beside[256]{};  // another one, the last
+constinit char warning[256]{};  // with which the answer counts for nothing
+constexpr int kMostRemarks = 8;
+constinit char remarks[kMostRemarks][256]{};  // what else was said beside it
+constinit int remark_count = 0;
 
 // A cancelled wait for the synchronous standby says so from this function, in whatever language.
 void take_notice(void*, const PGresult* result) {
   const char* text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const char* function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
-  const bool unsafe = function != nullptr && strcmp(function, "SyncRepWaitForLSN") == 0;
-  strlcpy(unsafe ? warning : said_beside, text == nullptr ? "a notice" : text, sizeof(warning));
+  if (text == nullptr) return;
+  if (function != nullptr && strcmp(function, "SyncRepWaitForLSN") == 0)
+    strlcpy(warning, text, sizeof(warning));
+  else if (remark_count < kMostRemarks)
+    strlcpy(remarks[remark_count++], text, sizeof(remarks[0]));
 }
 
 void fail(Exchange* exchange, const char* what, const char* why) {
@@ -186,12 +191,22 @@ void start(const char* conninfo) {
   if (connection != nullptr) PQsetNoticeReceiver(connection, take_notice, nullptr);
 }
 
+void tell_remarks() {
+  for (int i = 0; i < remark_count; ++i) {
+    char text[320];
+    make_ascii(remarks[i]);
+    snprintf(text, sizeof(text), "the control database adds to its answer: %s", remarks[i]);
+    remark(text);
+  }
+}
+
 }  // namespace
 
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange) {
   *exchange = Exchange{};
-  warning[0] = said_beside[0] = '\0';
+  warning[0] = '\0';
+  remark_count = 0;
   // Where nothing ends it early, the time given is for all.
   Deadline deadline = in_ms(timeout_ms, may_stop);
   const auto at_most = [&](int64_t ms) {
@@ -219,12 +234,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   }
   exchange->answered = good;
   hang_up();
-  if (said_beside[0] != '\0') {
-    char text[320];
-    make_ascii(said_beside);
-    snprintf(text, sizeof(text), "the control database adds to its answer: %s", said_beside);
-    remark(text);
-  }
+  tell_remarks();
 }
 
 void make_ascii(char* text) {
