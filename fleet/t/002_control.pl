@@ -23,7 +23,7 @@ my $objects = <<~'SQL';
 	SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
 	 WHERE refobjid = 'snowflake_fleet'::regnamespace AND classid <> 'pg_type'::regclass ORDER BY 1;
 	SELECT p.proname, md5(prosrc), prosecdef, proconfig FROM pg_proc AS p
-	 WHERE pronamespace = 'snowflake_fleet'::regnamespace ORDER BY 1
+	 WHERE pronamespace = 'snowflake_fleet'::regnamespace ORDER BY 1, 2
 	SQL
 is($control->safe_psql('plain', $objects), $control->safe_psql('postgres', $objects), 'the same objects');
 is($control->safe_psql('plain', "SELECT snowflake_fleet.enroll('gamma')", extra_params => [ '-U', 'operator' ]), '',
