@@ -1,3 +1,5 @@
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.sql.*;
 import java.util.*;
 import java.util.regex.*;
@@ -5,9 +7,10 @@ import java.util.regex.*;
 /**
  * Routes by id from an application, with JDBC: the map is cached by its version. For one thread.
  *
- * <p>Router URL SHARD COUNT: signs up COUNT users in a shard and reads each by its id. URL is that of any
- * database that has the map, the control database or a copy. JDBC does not read connection strings of
- * libpq, as the map has them, so they are taken apart here.
+ * <p>Router URL SHARD COUNT: signs up COUNT users in a shard and reads each by its id. URL is that of a database
+ * that has the map and the extension snowflake, which knows the layout of ids: a data server or a router; the
+ * control database where both are installed there. JDBC does not read connection strings of libpq, as the map
+ * has them, so they are taken apart here: every option is obeyed, or refused.
  */
 public class Router implements AutoCloseable {
   /** Part of a transaction; it may run more than once. */
@@ -19,7 +22,12 @@ public class Router implements AutoCloseable {
   /** What a transaction meets while its shard moves: the fence, then tables that are gone. */
   private static final Set<String> MOVED = Set.of("40001", "42P01", "3F000");
 
-  private static final Pattern OPTION = Pattern.compile("(\\w+)\\s*=\\s*(?:'((?:[^'\\\\]|\\\\.)*)'|(\\S*))");
+  private static final Pattern OPTION =
+      Pattern.compile("\\s*([a-z_]+)\\s*=\\s*(?:'((?:[^'\\\\]|\\\\.)*)'|((?:[^'\\\\\\s]|\\\\.)*))(?:\\s+|$)", Pattern.DOTALL);
+
+  /** Options of libpq, and what JDBC calls them. */
+  private static final Map<String, String> NAMES = Map.of("user", "user", "application_name", "ApplicationName", "options", "options",
+      "connect_timeout", "connectTimeout", "sslmode", "sslmode", "sslrootcert", "sslrootcert");
 
   private final String url;
   private final int sequenceBits;
@@ -64,10 +72,36 @@ public class Router implements AutoCloseable {
   /** A connection string of the map as a URL. */
   static String urlOf(String conninfo) {
     Map<String, String> option = new HashMap<>();
-    for (Matcher m = OPTION.matcher(conninfo); m.find();)
-      option.put(m.group(1), (m.group(2) != null ? m.group(2) : m.group(3)).replaceAll("\\\\(.)", "$1"));
-    String user = option.containsKey("user") ? "?user=" + option.get("user") : "";
-    return "jdbc:postgresql://" + option.get("host") + ":" + option.getOrDefault("port", "5432") + "/" + option.get("dbname") + user;
+    Matcher m = OPTION.matcher(conninfo);
+    int end = 0;
+    for (; m.lookingAt(); m.region(end, conninfo.length())) {
+      option.put(m.group(1), (m.group(2) != null ? m.group(2) : m.group(3)).replaceAll("(?s)\\\\(.)", "$1"));
+      end = m.end();
+      if (end == conninfo.length()) break;
+    }
+    if (end != conninfo.length()) throw new IllegalArgumentException("a connection string cannot be read");
+    String host = option.remove("host"), port = option.remove("port"), database = option.remove("dbname");
+    if (host == null || host.isEmpty() || host.startsWith("/")) throw refused("a host that is none of TCP");
+    if ((host + port).contains(",")) throw refused("several hosts");
+    if (database == null) throw refused("no dbname");
+    // libpq verifies where it has a root certificate.
+    if (option.containsKey("sslrootcert") && "require".equals(option.get("sslmode"))) option.put("sslmode", "verify-ca");
+    StringJoiner parameters = new StringJoiner("&", "?", "").add("tcpKeepAlive=true").add("socketTimeout=60");
+    option.putIfAbsent("connect_timeout", "10");
+    option.putIfAbsent("options", "-c statement_timeout=30s");
+    option.forEach((name, value) -> {
+      if (!NAMES.containsKey(name) && !name.startsWith("keepalives")) throw refused(name);
+      if (NAMES.containsKey(name)) parameters.add(NAMES.get(name) + "=" + encoded(value));
+    });
+    return "jdbc:postgresql://" + (host.contains(":") ? "[" + host + "]" : host) + ":" + (port == null ? "5432" : port) + "/" + encoded(database) + parameters;
+  }
+
+  private static IllegalArgumentException refused(String what) {
+    return new IllegalArgumentException("this router cannot do what a connection string wants: " + what);
+  }
+
+  private static String encoded(String value) {
+    return URLEncoder.encode(value, StandardCharsets.UTF_8).replace("+", "%20");
   }
 
   /** The connection that is kept, or a new one where there is none or it broke. */

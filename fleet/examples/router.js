@@ -1,22 +1,52 @@
 #!/usr/bin/node
 // Routes by id from an application, with node-pg: the map is cached by its version.
 //
-// router.js CONNINFO SHARD COUNT: signs up COUNT users in a shard and reads each by its id. CONNINFO is any
-// database that has the map, the control database or a copy. Take the class Router.
+// router.js CONNINFO SHARD COUNT: signs up COUNT users in a shard and reads each by its id. CONNINFO, a URL or
+// name=value as the map has it, is of a database that has the map and the extension snowflake, which knows the layout
+// of ids: a data server or a router; the control database where both are installed there. Take the class Router.
 'use strict';
+const { readFileSync } = require('fs');
 const { Pool } = require('pg');
 
 // What a transaction meets while its shard moves: the fence, then tables that are gone.
 const moved = new Set(['40001', '42P01', '3F000']);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// The options of a connection string of libpq, as the map has them: name=value, or name='a value'.
+// The options of a connection string of libpq, as the map has them: name=value, or name='a value'; or a URL.
 function optionsOf(conninfo) {
-  const options = {};
-  for (const [, name, quoted, plain] of conninfo.matchAll(/(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S*))/g)) {
-    options[name] = (quoted ?? plain).replace(/\\(.)/g, '$1');
+  if (/^postgres(ql)?:\/\//.test(conninfo)) {
+    const url = new URL(conninfo);
+    const parts = [['host', url.hostname], ['port', url.port], ['dbname', url.pathname.slice(1)], ['user', url.username], ['password', url.password]];
+    return Object.fromEntries([...parts.filter(([, value]) => value).map(([name, value]) => [name, decodeURIComponent(value)]), ...url.searchParams]);
   }
-  return { host: options.host, port: options.port, database: options.dbname, user: options.user || process.env.PGUSER };
+  const options = {};
+  const option = /\s*([a-z_]+)\s*=\s*(?:'((?:[^'\\]|\\[^])*)'|((?:[^'\\\s]|\\[^])*))(?:\s+|$)/y;
+  while (option.lastIndex < conninfo.length) {
+    const found = option.exec(conninfo);
+    if (!found) throw new Error('a connection string cannot be read');
+    options[found[1]] = (found[2] ?? found[3]).replace(/\\([^])/g, '$1');
+  }
+  return options;
+}
+
+// The same for node-pg: every option is obeyed, or refused. Without sslmode connections are in the clear.
+function poolOf(conninfo) {
+  const { host, port, dbname, user, password, application_name, options, connect_timeout, sslmode = 'disable', sslrootcert, sslcert, sslkey,
+    keepalives = '1', keepalives_idle, ...others } = optionsOf(conninfo);
+  const refuse = (what) => { throw new Error(`this router cannot do what a connection string wants: ${what}`); };
+  if (Object.keys(others).length) refuse(Object.keys(others).join(', '));
+  if (`${host}${port}`.includes(',')) refuse('several hosts');
+  const verify = sslmode.startsWith('verify-') || (sslmode === 'require' && sslrootcert !== undefined);  // as libpq does
+  if (!['disable', 'require', 'verify-ca', 'verify-full'].includes(sslmode)) refuse(`sslmode=${sslmode}`);
+  if (verify && sslrootcert === undefined) refuse(`sslmode=${sslmode} without sslrootcert`);
+  const read = (file) => (file === undefined ? undefined : readFileSync(file));
+  const ssl = sslmode !== 'disable' && {
+    rejectUnauthorized: verify, ca: sslrootcert === 'system' ? undefined : read(sslrootcert), cert: read(sslcert), key: read(sslkey),
+    ...(sslmode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }) };
+  return {
+    host, port, database: dbname, user: user || process.env.PGUSER, password, application_name, options, ssl,
+    connectionTimeoutMillis: 1000 * (connect_timeout || 10), statement_timeout: 30000, query_timeout: 35000,
+    keepAlive: keepalives !== '0', keepAliveInitialDelayMillis: 1000 * (keepalives_idle || 30) };
 }
 
 class Router {
@@ -37,7 +67,7 @@ class Router {
 
   pool(conninfo) {
     if (!this.pools.has(conninfo)) {
-      const pool = new Pool(optionsOf(conninfo));
+      const pool = new Pool(poolOf(conninfo));
       pool.on('error', () => {});  // an idle connection that broke: the pool makes another
       this.pools.set(conninfo, pool);
     }
@@ -99,4 +129,4 @@ async function main([conninfo, shard, count]) {
 }
 
 if (require.main === module) main(process.argv.slice(2)).catch((error) => { console.error(error); process.exit(1); });
-module.exports = { Router };
+module.exports = { Router, poolOf };

@@ -1,16 +1,21 @@
 #!/usr/bin/python3
 """Routes by id from an application, with psycopg: the map is cached by its version.
 
-router.py CONNINFO SHARD COUNT: signs up COUNT users in a shard and reads each by its id. CONNINFO is any
-database that has the map, the control database or a copy. Take the class Router; it is for one thread.
+router.py CONNINFO SHARD COUNT: signs up COUNT users in a shard and reads each by its id. CONNINFO is a database
+that has the map and the extension snowflake, which knows the layout of ids: a data server or a router; the
+control database where both are installed there. Take the class Router; it is for one thread.
 """
 import sys
 import time
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 # What a transaction meets while its shard moves: the fence, then tables that are gone.
 MOVED = ("40001", "42P01", "3F000")
+# Where the connection string says nothing else: nothing waits for ever.
+LIMITS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",
+          "options": "-c statement_timeout=30s"}
 
 
 class Router:
@@ -24,7 +29,8 @@ class Router:
         """The connection that is kept, or a new one where there is none or it broke."""
         found = self.connections.get(conninfo)
         if found is None or found.closed:
-            found = self.connections[conninfo] = psycopg.connect(conninfo, autocommit=True)
+            limited = make_conninfo(**{**LIMITS, **conninfo_to_dict(conninfo)})
+            found = self.connections[conninfo] = psycopg.connect(limited, autocommit=True)
         return found
 
     def refresh(self):

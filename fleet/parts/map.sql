@@ -92,6 +92,12 @@ CREATE FUNCTION snowflake_fleet.server_of(id bigint) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 AS $$
 BEGIN
+  IF pg_catalog.to_regnamespace('snowflake') IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'extension "snowflake" is not installed in this database',
+      DETAIL = 'It says to which shard an id belongs.',
+      HINT = 'Ask a data server or a router, or call snowflake_fleet.server_of_shard() with the shard.';
+  END IF;
   RETURN snowflake_fleet.server_of_shard(snowflake.shard_of(id));
 END
 $$;

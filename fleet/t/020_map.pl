@@ -114,6 +114,13 @@ is($control->safe_psql('postgres', <<~'SQL'), "a|b\nc d|e f'\\g\nh|\ni|jk", 'con
 	SELECT * FROM snowflake_fleet.options_of(E'h=\'\' i = j\\k')
 	SQL
 
+# A control database without the generator
+$control->safe_psql('postgres', 'CREATE DATABASE plain');
+$control->safe_psql('plain', "CREATE EXTENSION snowflake_fleet; SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT snowflake_fleet.assign('[0,4)', 'a')");
+$control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55000, message => 'extension "snowflake" is not installed', hint => 'server_of_shard' },
+	'without the generator no id can be read', 'plain');
+is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', '... but the map');
+
 # Everybody may read, nobody else may write.
 $a->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 my $id = $a->safe_psql('postgres', 'SELECT snowflake.next_id(9)');
