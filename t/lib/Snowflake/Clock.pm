@@ -66,7 +66,7 @@ sub offset { return $_[0]{offset}; }
 sub environment
 {
 	my ($self) = @_;
-	return (LD_PRELOAD => $library, SNOWFLAKE_CLOCK => $self->{file});
+	return (LD_PRELOAD => join(' ', $library, $ENV{LD_PRELOAD} // ()), SNOWFLAKE_CLOCK => $self->{file});
 }
 
 sub _build

@@ -1,0 +1,128 @@
+# health() while something does not answer: a disk, a lock, a server that is fenced. It waits for none of
+# them, and does not say that a database mints whose calls hang or are refused. And what is counted of it.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Disk;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $disk = Snowflake::Disk->new(PostgreSQL::Test::Utils::tempdir());
+my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+	fsync = on
+	wal_buffers = 32kB
+	wal_writer_delay = 10s
+	snowflake.reserve = 200ms
+	snowflake.clock_error = 5
+	max_prepared_transactions = 2
+	CONF
+my $ledger = Snowflake::Ledger->new;
+
+# As a probe sees it, who has waited long enough after ten seconds.
+sub health
+{
+	my ($columns) = @_;
+	my ($out, $timed_out) = ('', 0);
+	$node->psql('postgres', "SELECT $columns FROM snowflake.health()", stdout => \$out, timeout => 10, timed_out => \$timed_out);
+	return $timed_out ? 'no answer' : $out;
+}
+
+sub becomes
+{
+	my ($columns, $expected, $name) = @_;
+	my $found;
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		$found = health($columns);
+		last if $found eq $expected;
+		select undef, undef, undef, 0.1;
+	}
+	is($found, $expected, $name);
+	return;
+}
+
+$node->mint($ledger);
+is(health('minting, reason'), 't|', 'all is well');
+
+# The disk of the WAL does not answer, and a call waits for the flush of the mark.
+$node->safe_psql('postgres', 'CREATE TABLE filler (t text)');
+select undef, undef, undef, 0.5;
+my $stalled = "SELECT longest_mark_flush > 1000, mark_flushes FROM snowflake.database_stats";
+my $before = $node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats');
+$disk->stall;
+my $writer = $node->start_writer('SELECT snowflake.next_id(1)');
+becomes('minting, reason', 'f|waiting for the disk of the WAL', 'health says that the disk does not answer');
+is($node->safe_psql('postgres', $stalled), "t|$before", 'the wait counts while it lasts');
+$disk->answer;
+$ledger->record('writer', @{ $node->finish_writer($writer)->{ids} });
+is(health('minting, reason'), 't|', 'it answers again');
+cmp_ok($node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats'), '>', $before, 'the wait is counted');
+like($node->log_content, qr/LOG:  a call waited \d.* for the high-water mark to be flushed/, 'and told');
+
+# The same where WAL buffers are full: whoever writes the mark waits with its page locked.
+$disk->stall;
+my $filler = $node->start_writer("INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 2000)");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IS NOT NULL AND backend_type = 'client backend'");
+select undef, undef, undef, 0.3;
+$writer = $node->start_writer('SELECT snowflake.next_id(1)');
+becomes('minting, reason', 'f|waiting for the disk of the WAL', 'health answers while the page of the mark is locked');
+$disk->answer;
+$node->finish_writer($filler);
+$ledger->record('writer', @{ $node->finish_writer($writer)->{ids} });
+is(health('minting, reason'), 't|', 'it answers again');
+
+# Locks: calls wait for them, health does not.
+foreach my $sql ('ALTER SEQUENCE snowflake.high_water CACHE 1', 'DROP EXTENSION snowflake')
+{
+	my $holder = $node->session;
+	$holder->query_safe("BEGIN; $sql");
+	is(health('minting, reason'), 'f|the extension is being altered', "in an open transaction: $sql");
+	$holder->query_safe('ROLLBACK');
+	$holder->quit;
+	is(health('minting, reason'), 't|', 'it is over');
+}
+$node->safe_psql('postgres', "BEGIN; ALTER SEQUENCE snowflake.high_water CACHE 1; PREPARE TRANSACTION 'altering'");
+is(health('minting, reason'), 'f|the extension is being altered', 'in a prepared transaction');
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'");
+
+# Fenced by a setting: every call is refused.
+$node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on');
+$node->reload;
+becomes('minting, reason', 'f|read-only by default', 'a server that is read-only by default does not mint');
+$node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only');
+$node->reload;
+becomes('minting, reason', 't|', 'it is over');
+is($node->safe_psql('postgres', 'SET default_transaction_read_only = on; SELECT minting FROM snowflake.health()'), 't', "a session's own setting is its own");
+
+# Every refusal counts.
+my $counted = sub { $node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = '$_[0]'") };
+$node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'would not survive a crash' }, 'unlogged') for 1 .. 2;
+is($counted->('mark_unsafe'), '2', 'refusals for a mark that a crash would lose are counted');
+$node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
+
+# A commit wait that is cancelled was one.
+$node->reconfigure('snowflake.clock_error' => "'500ms'", 'snowflake.max_clock_error' => "'5s'");
+my $waits = $node->safe_psql('postgres', 'SELECT commit_waits FROM snowflake.database_stats');
+$writer = $node->start_writer("SET snowflake.max_wait = '60s'; SET snowflake.commit_wait = on; SELECT snowflake.next_id(1)");
+$node->poll_query_until('postgres', "SELECT count(pg_cancel_backend(pid)) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')");
+like($node->finish_writer($writer)->{errors}, qr/canceling statement/, 'a commit wait is cancelled');
+is($node->safe_psql('postgres', 'SELECT commit_waits, commit_wait_time > 0 FROM snowflake.database_stats'), ($waits + 1) . '|t', 'and counted');
+$node->reconfigure('snowflake.clock_error' => "'5ms'");
+
+# Rates go by the time since boot, whatever the clock says.
+$node->safe_psql('postgres', 'SELECT snowflake.reset_stats(); SELECT count(snowflake.next_id(9)) FROM generate_series(1, 1000)');
+select undef, undef, undef, 1;
+$node->clock->step(-3600);
+cmp_ok($node->safe_psql('postgres', 'SELECT rate FROM snowflake.database_stats'), '<', 1001, 'the rate is not more for a clock that was set back');
+cmp_ok($node->safe_psql('postgres', 'SELECT max(rate) FROM snowflake.shard_stats'), '<', 1001, 'nor that of a shard');
+$node->clock->step(+3600 + 1800);
+cmp_ok($node->safe_psql('postgres', 'SELECT rate FROM snowflake.database_stats'), '>', 1, 'nor less for one that was set ahead');
+$ledger->check(300, 'nothing comes twice');
+
+done_testing();

@@ -1,0 +1,24 @@
+// A disk that does not answer while a file is there, preloaded into a server: whoever wants to have
+// something flushed waits, as in the kernel, and signals do not end that.
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static void wait_for_disk(void) {
+  const char* path = getenv("SNOWFLAKE_STALLED");
+  const struct timespec pause = {0, 10000000};
+  while (path != NULL && access(path, F_OK) == 0) nanosleep(&pause, NULL);
+}
+
+int fdatasync(int file) {
+  wait_for_disk();
+  return (int)syscall(SYS_fdatasync, file);
+}
+
+int fsync(int file) {
+  wait_for_disk();
+  return (int)syscall(SYS_fsync, file);
+}
