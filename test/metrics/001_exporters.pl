@@ -53,7 +53,8 @@ SQL
 	'the mark' => <<'SQL',
 SELECT 'snowflake_mark_' || v.name, 'database="postgres"', v.value
   FROM snowflake.database_stats,
-       LATERAL (VALUES ('extensions_total', mark_extensions), ('flushes_total', mark_flushes), ('lock_waiters', 0)) v (name, value)
+       LATERAL (VALUES ('extensions_total', mark_extensions), ('flushes_total', mark_flushes)) v (name, value)
+UNION ALL SELECT 'snowflake_extension_lock_waiters', 'database="postgres"', 0
 SQL
 	'the clock' => <<'SQL');
 SELECT 'snowflake_clock_' || v.name, 'database="postgres"', v.value
@@ -101,9 +102,10 @@ my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF'
 	snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=leased'
 	CONF
 $leased->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake.next_id(1)');
+my ($of_leased, $by_sql) = (start_postgres_exporter($leased, 'postgres_exporter_leased'), start_sql_exporter($leased, 'postgres'));
 my %of_leased = (
-	'postgres exporter' => scrape(start_postgres_exporter($leased, 'postgres_exporter_leased')->{url}, qr/^snowflake_lease_/),
-	'SQL exporter' => with_names_of_rules(scrape(start_sql_exporter($leased, 'postgres')->{url}, qr/^sql_snowflake_lease/)));
+	'postgres exporter' => eventually('the lease', sub { my $is = scrape($of_leased->{url}, qr/^snowflake_lease_/); %$is && $is }),
+	'SQL exporter' => eventually('the lease', sub { my $is = with_names_of_rules(scrape($by_sql->{url}, qr/^sql_snowflake_lease/)); %$is && $is }));
 foreach my $name (sort keys %of_leased)
 {
 	my ($left, $for) = map { $_->{'database="postgres"'} } @{ $of_leased{$name} }{qw(snowflake_lease_remaining_seconds snowflake_lease_duration_seconds)};
@@ -138,7 +140,7 @@ my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{
 cmp_ok(scalar @expressions, '>', 20, 'the dashboard has queries');
 is_deeply([ unknown(@expressions) ], [], 'every query of the dashboard names metrics that exist');
 is_deeply([ unknown(map { $_->{definition} // () } @{ $dashboard->{templating}{list} }) ], [], 'so do its variables');
-my @rules = monitoring_file('snowflake_rules.yml') =~ /^ +expr: (.*)$/mg;
+my @rules = monitoring_file('snowflake_rules.yml') =~ /^ +expr: (.*?)(?=^ +(?:for|labels):)/msg;
 is_deeply([ unknown(@rules) ], [], 'every rule names metrics that exist');
 my %used = map { $_ => 1 } map { /\b(snowflake_\w+)/g } @expressions, @rules;
 is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total|fleet_(?!granting|refused)\w+)$/ && !$used{$_} } sort keys %exists ],

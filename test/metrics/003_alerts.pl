@@ -8,7 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../fleet/t/lib";
 use IPC::Run;
 use JSON::PP;
-use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_prometheus stop_program ask_prometheus adapted
+use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_prometheus stop_program ask_prometheus firing adapted
   eventually monitoring_file);
 use Snowflake::Control;
 use Snowflake::Node;
@@ -47,23 +47,10 @@ $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
 my @exporters = (start_postgres_exporter($node), start_postgres_exporter($old, 'postgres_exporter_old'),
 	start_postgres_exporter($leased, 'postgres_exporter_leased'), start_sql_exporter($node));
 my ($main, $ending, $leasing, $by_sql) = map { $_->{target} } @exporters;
-my $rules = adapted(monitoring_file('snowflake_rules.yml'), qr/for: \d+m/, 'for: 1s', qr/\[\d+m\]/, '[8s]',
-	qr/- name: snowflake\n/, "- name: snowflake\n    interval: 500ms\n");
-my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending', '$leasing'", qr/localhost:9237/, $by_sql)
-  =~ s/\A((?:#.*\n|\n)*)/$1global: { scrape_interval: 500ms, scrape_timeout: 500ms }\n/r;
+my $rules = adapted(monitoring_file('snowflake_rules.yml'), qr/for: \d+[ms]/, 'for: 1s', qr/\[\d+m\]/, '[8s]',
+	qr/interval: 15s/, 'interval: 500ms', qr/> 60/, '> 1000');
+my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending', '$leasing'", qr/localhost:9237/, $by_sql, qr/scrape_interval: 15s/, 'scrape_interval: 1s', qr/evaluation_interval: 15s/, 'evaluation_interval: 500ms');
 my $prometheus = start_prometheus($config, $rules);
-
-# Alerts that fire: { name => { instance => labels } }.
-sub firing
-{
-	my %firing;
-	foreach my $alert (@{ ask_prometheus($prometheus, 'alerts')->{alerts} })
-	{
-		$firing{ $alert->{labels}{alertname} }{ $alert->{labels}{instance} // '' } = $alert->{labels}
-		  if $alert->{state} eq 'firing';
-	}
-	return \%firing;
-}
 
 # By both exporters; labels that the alert has to have.
 sub fires
@@ -72,22 +59,23 @@ sub fires
 	foreach my $instance ($main, $by_sql)
 	{
 		my $is = eval { eventually("$alert of $instance", sub {
-			my $found = firing()->{$alert}{$instance};
+			my $found = firing($prometheus)->{$alert}{$instance};
 			return $found && !grep { ($found->{$_} // '') !~ $labels{$_} } keys %labels;
 		}) };
-		ok($is, "$fault: $alert, by " . ($instance eq $main ? 'postgres exporter' : 'SQL exporter')) or diag($@, explain(firing()));
+		ok($is, "$fault: $alert, by " . ($instance eq $main ? 'postgres exporter' : 'SQL exporter')) or diag($@, explain(firing($prometheus)));
 	}
 	return;
 }
 
 sub query { return ask_prometheus($prometheus, 'query', query => $_[0])->{result}; }
 
-# All is well, but for the end of the one layout.
-my $eleven = eventually('the alert for the layout', sub { my $is = firing(); $is->{SnowflakeLayoutEnds} && $is });
+# All is well, but for the end of the one layout, for which that server's clock was moved.
+my $eleven = eventually('the alert for the layout', sub { my $is = firing($prometheus); $is->{SnowflakeLayoutEnds} && $is });
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
 sleep 3;
-is_deeply([ keys %{ firing() } ], ['SnowflakeLayoutEnds'], 'nothing else fires while all is well');
+is_deeply([ sort keys %{ firing($prometheus) } ], [qw(SnowflakeLayoutEnds SnowflakeStale)], 'nothing else fires while all is well');
+is_deeply([ keys %{ firing($prometheus)->{SnowflakeStale} } ], [$ending], 'a clock that is off by decades: SnowflakeStale');
 
 # Both exporters, one name for each thing.
 sub names_of
@@ -138,10 +126,10 @@ $load->kill_kill;
 
 # The control database is away, and comes back.
 $control->stop('immediate');
-ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing()->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no control database: SnowflakeLeaseNotRenewed')
+ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing($prometheus)->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no control database: SnowflakeLeaseNotRenewed')
   or diag($@);
-ok(eval { eventually('SnowflakeLeaseShort', sub { firing()->{SnowflakeLeaseShort}{$leasing} }) }, 'no control database: SnowflakeLeaseShort')
-  or diag($@, explain(firing()));
+ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{SnowflakeLeaseShort}{$leasing} }) }, 'no control database: SnowflakeLeaseShort')
+  or diag($@, explain(firing($prometheus)));
 $control->start;
 
 # Ten minutes ahead: within max_forward_jump. And back: the ids that were minted are ahead now.
@@ -150,18 +138,18 @@ fires('SnowflakeClockDrift', 'a clock ten minutes ahead');
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
 $node->clock->step(-600);
 fires('SnowflakeClockStepped', 'a clock that went back');
-fires('SnowflakeNotMinting', 'ids ahead of the clock by ten minutes', reason => qr/clock behind/, severity => qr/critical/);
+fires('SnowflakeNotMinting', 'ids ahead of the clock by ten minutes', summary => qr/mints no ids: clock behind/, severity => qr/critical/);
 
 # All is repaired.
 $node->clock->step(+600);
 $node->reconfigure('snowflake.clock_error' => "'1ms'", commit_delay => 0, wal_writer_delay => "'200ms'");
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-ok(eval { eventually('silence', sub { join(' ', keys %{ firing() }) eq 'SnowflakeLayoutEnds' }) }, 'repaired, all of them fall silent')
-  or diag(explain(firing()));
+ok(eval { eventually('silence', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeLayoutEnds SnowflakeStale' }) }, 'repaired, all of them fall silent')
+  or diag(explain(firing($prometheus)));
 is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'and ids are minted');
 
 # And nobody tells of anything.
 stop_program($_->{pid}) foreach @exporters;
-ok(eval { eventually('the alert', sub { firing()->{SnowflakeNoMetrics} }) }, 'the exporters are gone: SnowflakeNoMetrics');
+ok(eval { eventually('the alert', sub { firing($prometheus)->{SnowflakeNoMetrics} }) }, 'the exporters are gone: SnowflakeNoMetrics');
 
 done_testing();

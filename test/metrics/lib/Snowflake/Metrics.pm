@@ -14,7 +14,8 @@ use POSIX qw(WNOHANG);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(start_program stop_program free_port fetch ask_prometheus scrape with_names_of_rules eventually
-  start_postgres_exporter start_sql_exporter start_control_sql_exporter start_prometheus adapted monitoring_file);
+  start_postgres_exporter start_sql_exporter start_control_sql_exporter start_prometheus firing adapted
+  monitoring_file);
 
 my @running;
 
@@ -146,11 +147,13 @@ sub with_names_of_rules
 	return \%renamed;
 }
 
+# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: at the address of one that was stopped, instead of a new one.
 sub start_postgres_exporter
 {
-	my ($node, $name, $queries) = @_;
-	my $url = '127.0.0.1:' . free_port();
-	my $source = $node->connstr('postgres') . ' user=monitor sslmode=disable';
+	my ($node, $name, $queries, $url) = @_;
+	$url //= '127.0.0.1:' . free_port();
+	my ($timeouts) = monitoring_file('README.md') =~ /^DATA_SOURCE_NAME='user=monitor host=\S+ dbname=app (.*)'$/m or die 'no data source in README.md';
+	my $source = $node->connstr('postgres') . " user=monitor sslmode=disable $timeouts";
 	my $pid = start_program($name // 'postgres_exporter', { DATA_SOURCE_NAME => $source }, 'prometheus-postgres-exporter',
 		"--web.listen-address=$url", '--extend.query-path=doc/monitoring/' . ($queries // 'postgres_exporter.yaml'),
 		'--disable-default-metrics', '--disable-settings-metrics');
@@ -176,15 +179,29 @@ sub start_sql_exporter
 {
 	my ($node, @databases) = @_;
 	my $url = '127.0.0.1:' . free_port();
-	my $connections = join "\n      - ", map { "postgres:///$_?host=" . $node->host . '&port=' . $node->port . '&user=monitor&sslmode=disable' }
+	my $page = monitoring_file('sql_exporter.yaml');
+	my ($user) = $page =~ m{postgres:///app\?host=/run/postgresql(&user=monitor\S*)} or die 'no connection in sql_exporter.yaml';
+	my $connections = join "\n      - ", map { "postgres:///$_?host=" . $node->host . '&port=' . $node->port . "$user&sslmode=disable" }
 	  @databases ? @databases : 'postgres';
 	my $name = join '_', 'sql_exporter', @databases;
 	my $config = PostgreSQL::Test::Utils::tempdir() . "/$name.yaml";
-	PostgreSQL::Test::Utils::append_to_file($config, adapted(monitoring_file('sql_exporter.yaml'),
-			qr{postgres:///app\?\S+}, $connections, qr/interval: 15s/, 'interval: 500ms'));
+	PostgreSQL::Test::Utils::append_to_file($config, adapted($page, qr{postgres:///app\?\S+}, $connections, qr/interval: 15s/, 'interval: 500ms'));
 	my $pid = start_program($name, {}, 'prometheus-sql-exporter', '-config.file', $config, '-web.listen-address', $url);
 	eventually('the SQL exporter answers', sub { fetch("http://$url/metrics") =~ /^sql_snowflake_/m });
 	return { target => $url, url => "http://$url", pid => $pid };
+}
+
+# Alerts that fire: { name => { instance => labels } }.
+sub firing
+{
+	my ($prometheus) = @_;
+	my %firing;
+	foreach my $alert (@{ ask_prometheus($prometheus, 'alerts')->{alerts} })
+	{
+		$firing{ $alert->{labels}{alertname} }{ $alert->{labels}{instance} // '' } = { %{ $alert->{labels} }, %{ $alert->{annotations} } }
+		  if $alert->{state} eq 'firing';
+	}
+	return \%firing;
 }
 
 # start_prometheus CONFIG, RULES: texts. Returns its address.
