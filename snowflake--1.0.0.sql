@@ -773,7 +773,7 @@ CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS 
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  scratch CONSTANT name := 'snowflake_scratch_' || pg_backend_pid();
+  scratch CONSTANT name := 'scratch_of_snowflake_' || pg_backend_pid();
   home name;
   relation name;
   stated text;

@@ -205,7 +205,7 @@ SELECT attname, pg_get_expr(adbin, adrelid), col_description(attrelid, attnum)
 SELECT obj_description('literal_7.t'::regclass, 'pg_class'), pg_get_indexdef('literal_7.t_said_idx'::regclass);
 -- Twice is once, and its own copies are as the template, which prints otherwise after one copy
 CALL snowflake.create_shards('literal', '[7,7]', 'literal_');
-SELECT count(*) AS left_over FROM pg_namespace WHERE nspname LIKE 'snowflake\_scratch%';
+SELECT count(*) AS left_over FROM pg_namespace WHERE nspname LIKE 'scratch\_of\_%';
 ALTER TABLE literal_7.t DROP CONSTRAINT shard_of_id;
 CALL snowflake.create_shards('literal', '[7,7]', 'literal_');
 
