@@ -88,7 +88,7 @@ sub systemctl
 {
 	my ($node, $what) = @_;
 	shell($node, "sudo systemctl $what postgresql\@15-main");
-	$node->_update_pid(1);
+	$node->_update_pid($what eq 'stop' ? 0 : 1);
 	return;
 }
 sub restart { return systemctl($_[0], 'restart'); }
@@ -205,14 +205,17 @@ is($control->safe_psql('fleet', adapted($minted_by, '\*' => 'server, region, inc
 like($control->safe_psql('fleet', adapted($minted_by, '\*' => 'region, server, note', '\d{18}' => $ids[0])), qr/^0\|static, until changed over\|The region was static from /,
 	'and one of its time before, static');
 like($control->safe_psql('fleet', next_block($title)), qr/^0$/, 'nothing to prune yet');
-# Restarted, a server has its region again: what it minted there before is another life's, and only the record knows whose.
+# Started again when what it gave back is over by the clock, a server has its region again. What it minted there before is
+# another life's, and only the record knows whose.
 my ($before) = mint($server{west});
-restart($server{west});
+my $of_west = $server{west}->safe_psql('app', 'SELECT region FROM snowflake.lease');
+systemctl($server{west}, 'stop');
+$control->poll_query_until('fleet', "SELECT holder IS NULL AND until < clock_timestamp() FROM snowflake_fleet.regions WHERE region = $of_west") or die 'not given back';
+systemctl($server{west}, 'start');
 my ($after) = mint($server{west});
 push @ids, $before, $after;
-is($server{west}->safe_psql('app', "SELECT (snowflake.explain_id($_)).minted_by FROM snowflake.lease WHERE region = snowflake.region_of($_)"),
-	$_ == $after ? 'this server' : 'who had region ' . $server{west}->safe_psql('app', "SELECT snowflake.region_of($_)") .
-	  ' leased then: snowflake_fleet.minted_by() of the control database knows', 'explain_id(), of its own and of what was there before')
+is($server{west}->safe_psql('app', "SELECT snowflake.region_of($_), (snowflake.explain_id($_)).minted_by"), "$of_west|" . ($_ == $after ? 'this server'
+	  : "who had region $of_west leased then: snowflake_fleet.minted_by() of the control database knows"), 'explain_id(), of its own and of what was there before')
   foreach $before, $after;
 is($control->safe_psql('fleet', "SELECT count(DISTINCT incarnation), min(server), max(server) FROM unnest(ARRAY[$before, $after]) AS id, snowflake_fleet.minted_by(id)"),
 	'2|west|west', 'two lives of one server');
