@@ -82,10 +82,10 @@ DECLARE
   free timestamptz;
 BEGIN
   IF max_lead IS NULL OR reserve IS NULL OR max_lead < interval '0' OR reserve < interval '0' OR
-     max_lead > interval '1 hour' OR reserve > interval '1 hour' THEN
+     max_lead > interval '1 day' OR reserve > interval '1 hour' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'max_lead or reserve is out of range',
-      DETAIL = format('They are %s and %s; 0 to 1 hour each.', coalesce(max_lead::text, 'null'),
+      DETAIL = format('They are %s (0 to 1 day) and %s (0 to 1 hour).', coalesce(max_lead::text, 'null'),
                       coalesce(reserve::text, 'null')),
       HINT = 'Give "snowflake.max_lead" and "snowflake.reserve" of the server that had the regions.';
   END IF;
