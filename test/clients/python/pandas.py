@@ -35,4 +35,7 @@ equal(set(zip(found.id_x, found.id_y)), {row for row in as_text if row[1]}, "as 
 photos = pandas.DataFrame({"id": [id for id, _ in as_text],
                            "parent": pandas.array([parent and int(parent) for _, parent in as_text], dtype="Int64")})
 equal({str(parent) for parent in photos.parent.dropna()}, parents, "as Int64, of Python's integers: exact")
+if int(pandas.__version__.split(".")[0]) >= 2:
+    photos = pandas.read_sql("SELECT id, parent FROM photos ORDER BY id", connection, dtype_backend="numpy_nullable")
+    equal({str(parent) for parent in photos.parent.dropna()}, parents, "nullable types, since pandas 2: exact")
 done()

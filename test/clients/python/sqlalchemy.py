@@ -1,5 +1,5 @@
 """SQLAlchemy: a server default, in the ORM and for bulk inserts."""
-from sqlalchemy import BigInteger, Column, Text, create_engine, event, func, select, text
+from sqlalchemy import BigInteger, Column, Text, __version__, create_engine, event, func, select, text
 from sqlalchemy.orm import Session, declarative_base
 
 from tap import done, equal, ok
@@ -28,6 +28,9 @@ def with_ids(session, objects, shard=5):
 
 
 engine = create_engine("postgresql+psycopg2://", future=True)
+inserts = []
+event.listen(engine, "before_cursor_execute",
+             lambda conn, cursor, statement, *rest: inserts.append(statement) if statement.startswith("INSERT") else None)
 Base.metadata.create_all(engine)
 
 
@@ -45,14 +48,15 @@ with Session(engine) as session:
 with Session(engine) as session:
     equal(session.get(Photo, id).caption, "first light", "get() by id")
 
+    inserts.clear()
     photos = [Photo(caption="many") for _ in range(1000)]
     session.add_all(photos)
     session.commit()
     equal(sorted([str(photo.id) for photo in photos] + [str(id)], key=int), as_text(), "1,000 objects in a flush")
 
-    inserts = []
-    event.listen(engine, "before_cursor_execute",
-                 lambda conn, cursor, statement, *rest: inserts.append(statement) if statement.startswith("INSERT") else None)
+    equal(len(inserts), 1 if __version__ < "2" else 1000, "INSERTs: one, and 1,000 since 2.0")
+
+    inserts.clear()
     uploads = with_ids(session, [Upload(caption="many") for _ in range(500)])
     session.add_all(uploads)
     session.commit()
