@@ -22,17 +22,20 @@ DECLARE
   changes text;
 BEGIN
   FOR this IN
-    SELECT srvname, srvowner::regrole AS owner,
+    WITH home AS MATERIALIZED (
+      SELECT s.name, (SELECT jsonb_object_agg(option, value)
+                        FROM snowflake_fleet.options_of(snowflake_fleet.with_timeouts(s.conninfo))) AS options
+        FROM snowflake_fleet.map_server AS s
+    )
+    SELECT srvname, srvowner::regrole AS owner, h.options ->> 'user' AS login,
+           coalesce(h.options - '{user,client_encoding}'::text[],
+                    jsonb_build_object('host', format('/shard %s is not in the map', substr(srvname, 17)))) AS wanted,
            (SELECT coalesce(jsonb_object_agg(option_name, option_value), '{}') FROM pg_options_to_table(srvoptions)) AS had,
-           (SELECT jsonb_object_agg(option, value)
-              FROM snowflake_fleet.options_of(snowflake_fleet.with_timeouts(
-                     coalesce(m.conninfo, format('host=''/shard %s is not in the map''', substr(srvname, 17)))))
-             WHERE option <> ALL ('{user,client_encoding}')) AS wanted,
-           (SELECT value FROM snowflake_fleet.options_of(m.conninfo) WHERE option = 'user') AS login,
            (SELECT jsonb_object_agg(option_name, option_value)
               FROM pg_user_mappings AS u, pg_options_to_table(umoptions) WHERE u.srvid = f.oid AND umuser = srvowner) AS mapped
       FROM pg_foreign_server AS f JOIN pg_foreign_data_wrapper AS w ON w.oid = srvfdw AND fdwname = 'postgres_fdw'
-      LEFT JOIN snowflake_fleet.map AS m ON srvname = snowflake_fleet.fdw_server_name(m.shard)
+      LEFT JOIN snowflake_fleet.map_shard AS m ON srvname = snowflake_fleet.fdw_server_name(m.shard)
+      LEFT JOIN home AS h ON h.name = m.server
      WHERE srvname ~ '^snowflake_shard_[0-9]+$' ORDER BY srvname
   LOOP
     SELECT string_agg(change, ', ') INTO changes FROM (

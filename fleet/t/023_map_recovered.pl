@@ -124,6 +124,27 @@ is(push_map('--recover', $conninfo)->{status}, 0, 'recovered');
 is(home($_, 2), 'b', 'the shard is where it was moved') foreach $control, $a, $b, $router;
 is($fleet->control('SELECT count(*) FROM snowflake_fleet.map WHERE shard = 21'), '0', 'what was said meanwhile is to be said again');
 
+# The same with a router that was down, missed the move, and takes the map that went back for newer: which is right is for people to say.
+$control->stop;
+$control->command_ok([ 'sh', '-c', 'rm -r "$2" && cp -a "$1" "$2"', '-', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
+$control->start;
+$router->stop;
+$fleet->control("SELECT snowflake_fleet.move(1, 'a', 'b')");
+is(push_map($conninfo)->{status}, 1, 'a move while the router is down');
+$lost = version($control);
+goes_back();
+$router->start;
+$fleet->control("SELECT snowflake_fleet.assign('[22,23)', 'a')");
+is(push_map($conninfo)->{status}, 1, 'pushed from before it');
+is(home($router, 1), 'a', 'the router cannot know');
+$result = push_map('--recover', $conninfo);
+is($result->{status}, 1, 'nothing is decided');
+like($result->{err}, qr/^nothing is changed: the copies do not follow one another.*\n  shard 1: b by a, b by b, a by router\n.*--from SERVER/ms, '... and both answers are shown');
+is(push_map('--recover', '--from', 'nobody', $conninfo)->{status}, 1, 'nor by the copy of nobody');
+is(push_map('--from', 'a', $conninfo)->{status}, 2, '--from alone');
+is(push_map('--recover', '--from', 'a', $conninfo)->{status}, 0, 'a is right');
+is(home($_, 1), 'b', 'the shard is where it was moved') foreach $control, $a, $b, $router;
+
 # Promoted, with nothing lost
 $fleet->control("UPDATE snowflake_fleet.map_state SET timeline = timeline + 1");
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => 'restored, recovered, promoted or copied' }, 'on another timeline');
