@@ -4,29 +4,30 @@
 \echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
 
 -- STABLE, not IMMUTABLE: a reload may bring other keys. So an alias can be looked up by an index over
--- the id, but is nothing to be stored.
+-- the id, but is nothing to be stored. PARALLEL RESTRICTED: a worker would read the key file for itself,
+-- and the statement write under two versions of a key.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
-  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.alias(bigint, text) IS
   'An id, permuted under a key, in 11 characters 0-9A-Za-z; refuses negative numbers';
 
 CREATE FUNCTION snowflake.from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
-  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text) IS
   'The id of an alias, under the version of the key that made it; not a proof that alias() made it';
 
 CREATE FUNCTION snowflake.token(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_token'
-  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.token(bigint, text) IS
   'An id and 64 bits of redundancy, enciphered under a key, in 22 characters 0-9A-Za-z';
 
 CREATE FUNCTION snowflake.from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
-  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_token(text, text) IS
   'The id of a token, under any version of the key; a token that token() did not make is an error';
 
@@ -34,7 +35,7 @@ CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT wri
                                      OUT check_value text)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_alias_keys'
-  LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 10;
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION snowflake.alias_keys() IS
   'The keys that this session has read, and a value by which to compare them with another server''s';
 

@@ -131,6 +131,30 @@ foreach my $database (sort keys %layouts)
 	}
 }
 
+# base32 and ULID under the collations that the page names: pairs of letters that some languages take for one, letters
+# that have another place in their alphabet.
+my $page = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/outside.md");
+my ($sorted, $unsorted) = $page =~ /ICU collations (`und`.*?)\. It does not in\s+(`et`.*?) and some/s or die 'the page names no collations';
+is($node->safe_psql('twitter', q{SELECT count(*) > 0 FROM pg_collation WHERE collprovider = 'i'}), 't', 'the server has ICU');
+start_with($layouts{twitter}[0]);
+$node->safe_psql('twitter', <<~'SQL');
+	CREATE TABLE texts AS
+	  SELECT id, snowflake.to_base32(id) AS base32, snowflake.to_ulid(id) AS ulid
+	    FROM (SELECT DISTINCT (((i::bigint << 5 | j) << 5 | k) << 20) AS id
+	            FROM generate_series(0, 31) i, generate_series(0, 31) j, unnest(ARRAY[0, 7, 16, 17, 24, 29, 31]) k) s
+	SQL
+sub is_sorted
+{
+	my ($text, $collation) = @_;
+	return $node->safe_psql('twitter',
+		qq{SELECT count(*) = 0 FROM (SELECT id, lag(id) OVER (ORDER BY $text COLLATE "$collation") AS before FROM texts) s WHERE id < before});
+}
+foreach my $text (qw(base32 ulid))
+{
+	is(is_sorted($text, $_), 't', "$text sorts as ids do under $_") foreach 'C', map { "$_-x-icu" } $sorted =~ /`(\w+)`/g;
+}
+is(is_sorted('base32', "$_-x-icu"), 'f', "base32 does not under $_") foreach $unsorted =~ /`(\w+)`/g;
+
 # A UUID of another layout or epoch is not taken for one of this.
 start_with("snowflake.layout = 'instagram'");
 my @uuids = $node->ids('SELECT snowflake.to_uuid(snowflake.next_id(5)) FROM generate_series(1, 100)', 'instagram');

@@ -210,10 +210,10 @@ SELECT snowflake.alias(id, 'posts') AS alias FROM posts WHERE title = 'post 77' 
 EXECUTE by_alias(:'alias');
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_token(snowflake.token(5, 'posts'), 'posts');
 
--- Who may call it: nobody, until granted; a function of one's own gives out one key, in one direction
+-- Who may call it: nobody, until granted; a function of one's own gives out one key, and no reader
 CREATE ROLE web_server;
 CREATE FUNCTION post_alias(id bigint) RETURNS text
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = ''
+  LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SECURITY DEFINER SET search_path = ''
   RETURN snowflake.alias(id, 'posts');
 GRANT SELECT ON posts TO web_server;
 SET ROLE web_server;

@@ -39,8 +39,8 @@ uint64_t checked_id(int64_t id) {
   return static_cast<uint64_t>(id);
 }
 
-const Key& writing_key(std::string_view name) {
-  const Key* const key = current_keys().writing(name);
+Key& writing_key(std::string_view name) {
+  Key* const key = current_keys().writing(name);
   if (key == nullptr) error_no_such_key(name);
   return *key;
 }
@@ -55,9 +55,9 @@ Uint128 read(std::string_view encoded, size_t length, Uint128 greatest, const Fo
 
 SF_SQL_FUNCTION(alias) {
   const uint64_t id = checked_id(PG_GETARG_INT64(0));
-  const Key& key = writing_key(text_view(PG_GETARG_TEXT_PP(1)));
+  Key& key = writing_key(text_view(PG_GETARG_TEXT_PP(1)));
   uint64_t permuted = 0;
-  if (!key.cipher.permute_id(id, &permuted)) error_cipher();
+  if (!cipher_of(key).permute_id(id, &permuted)) error_cipher();
   text* const result = new_text(kBase62Length);
   write_base62_wide((Uint128{key.version} << 63) + permuted, VARDATA(result), kBase62Length);
   PG_RETURN_TEXT_P(result);
@@ -65,23 +65,23 @@ SF_SQL_FUNCTION(alias) {
 
 SF_SQL_FUNCTION(from_alias) {
   const auto name = text_view(PG_GETARG_TEXT_PP(1));
-  const Key& writing = writing_key(name);
+  Key& writing = writing_key(name);
   const Uint128 value =
       read(text_view(PG_GETARG_TEXT_PP(0)), kBase62Length, kGreatestAlias, kAliasForm);
   const auto version = static_cast<unsigned>(value >> 63);
-  const Key* const key =
-      writing.version == version ? &writing : current_keys().version_of(name, version);
+  Key* const key = writing.version == version ? &writing : current_keys().version_of(name, version);
   if (key == nullptr) error_no_such_version(version, name);
   uint64_t id = 0;
-  if (!key->cipher.unpermute_id(static_cast<uint64_t>(value) & kGreatestId, &id)) error_cipher();
+  if (!cipher_of(*key).unpermute_id(static_cast<uint64_t>(value) & kGreatestId, &id))
+    error_cipher();
   PG_RETURN_INT64(static_cast<int64_t>(id));
 }
 
 SF_SQL_FUNCTION(token) {
   const uint64_t id = checked_id(PG_GETARG_INT64(0));
-  const Key& key = writing_key(text_view(PG_GETARG_TEXT_PP(1)));
+  Key& key = writing_key(text_view(PG_GETARG_TEXT_PP(1)));
   uint8_t block[16];
-  if (!key.cipher.encipher(id, block)) error_cipher();
+  if (!cipher_of(key).encipher(id, block)) error_cipher();
   Uint128 value = 0;
   for (const uint8_t byte : block) value = value << 8 | byte;
   text* const result = new_text(kTokenLength);
@@ -100,7 +100,7 @@ SF_SQL_FUNCTION(from_token) {
   for (int i = 0; i < keys.count; ++i) {
     if (!keys.keys[i].is_called(name)) continue;
     uint64_t id = 0;
-    switch (keys.keys[i].cipher.decipher(block, &id)) {
+    switch (cipher_of(keys.keys[i]).decipher(block, &id)) {
       case Cipher::Opened::authentic:
         PG_RETURN_INT64(static_cast<int64_t>(id));
       case Cipher::Opened::forged:

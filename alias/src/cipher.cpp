@@ -4,7 +4,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 
 #include "core/permutation.hpp"
 
@@ -29,12 +29,13 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
 }
 
 // HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1). What is hashed is the
-// purpose and a counter of 1, which the purpose brings along.
-bool derive(const uint8_t (&key)[kKeyBytes], std::string_view purpose, uint8_t (&derived)[32]) {
-  unsigned size = 0;
-  return HMAC(EVP_sha256(), key, kKeyBytes, reinterpret_cast<const uint8_t*>(purpose.data()),
-              purpose.size(), derived, &size) != nullptr &&
-         size == sizeof(derived);
+// purpose and a counter of 1, which the purpose brings along. The key is the one of the last init.
+bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
+  size_t size = 0;
+  return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
+         EVP_MAC_update(hmac, reinterpret_cast<const uint8_t*>(purpose.data()), purpose.size()) ==
+             1 &&
+         EVP_MAC_final(hmac, derived, &size, sizeof(derived)) == 1 && size == sizeof(derived);
 }
 
 EVP_CIPHER_CTX* new_context(const uint8_t (&key)[32], bool encrypt) {
@@ -69,22 +70,44 @@ struct RoundFunction {
 
 }  // namespace
 
-bool Cipher::set_key(const uint8_t (&key)[kKeyBytes]) {
-  uint8_t derived[32];
-  bool good = derive(key, "snowflake_alias compact\1", derived);
-  if (good) {
-    compact = new_context(derived, true);
-    good = compact != nullptr && apply(compact, kFf1Parameters, compact_start);
-  }
-  if (good && (good = derive(key, "snowflake_alias token\1", derived))) {
-    seal_token = new_context(derived, true);
-    open_token = new_context(derived, false);
-    good = seal_token != nullptr && open_token != nullptr;
-  }
-  if (good && (good = derive(key, "snowflake_alias check\1", derived)))
-    memcpy(check_value, derived, sizeof(check_value));
-  forget(derived, sizeof(derived));
+bool KeyDerivation::start() {
+  EVP_MAC* const mac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
+  hmac = mac == nullptr ? nullptr : EVP_MAC_CTX_new(mac);
+  EVP_MAC_free(mac);  // the context has its own reference
+  char digest[] = "SHA256";
+  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0),
+                                   OSSL_PARAM_construct_end()};
+  return hmac != nullptr && EVP_MAC_CTX_set_params(hmac, parameters) == 1;
+}
+
+void KeyDerivation::release() {
+  EVP_MAC_CTX_free(hmac);  // wipes the last key
+  hmac = nullptr;
+}
+
+bool Cipher::set_key(KeyDerivation& derivation, const uint8_t (&key)[kKeyBytes]) {
+  EVP_MAC_CTX* const hmac = derivation.hmac;
+  uint8_t check[32];
+  const bool good = EVP_MAC_init(hmac, key, kKeyBytes, nullptr) == 1 &&
+                    derive(hmac, "snowflake_alias compact\1", compact_key) &&
+                    derive(hmac, "snowflake_alias token\1", token_key) &&
+                    derive(hmac, "snowflake_alias check\1", check);
+  if (good) memcpy(check_value, check, sizeof(check_value));
+  forget(check, sizeof(check));
   return good;
+}
+
+bool Cipher::prepare() {
+  if (open_token != nullptr) return true;
+  if (compact == nullptr) compact = new_context(compact_key, true);
+  if (seal_token == nullptr) seal_token = new_context(token_key, true);
+  if (compact == nullptr || seal_token == nullptr || !apply(compact, kFf1Parameters, compact_start))
+    return false;
+  open_token = new_context(token_key, false);
+  if (open_token == nullptr) return false;
+  forget(compact_key, sizeof(compact_key));
+  forget(token_key, sizeof(token_key));
+  return true;
 }
 
 void Cipher::release() {

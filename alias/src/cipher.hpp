@@ -10,20 +10,33 @@
 #include "key_file.hpp"
 
 struct evp_cipher_ctx_st;
+struct evp_mac_ctx_st;
 
 namespace snowflake::alias {
 
-// Holds memory of libcrypto: release() has to be called. Trivially destructible, so that an error
-// may cross its frame.
+// HMAC-SHA-256, set up once for all keys of a file. Holds memory of libcrypto: release() has to be
+// called. Trivially destructible, so that an error may cross its frame.
+struct KeyDerivation {
+  evp_mac_ctx_st* hmac;
+
+  bool start();  // false where libcrypto fails
+  void release();
+};
+
+// One key of the file. Holds memory of libcrypto, as above.
 struct Cipher {
   evp_cipher_ctx_st* compact;
   evp_cipher_ctx_st* seal_token;
   evp_cipher_ctx_st* open_token;
   uint8_t compact_start[16];  // AES of FF1's constant block P
   uint8_t check_value[8];
+  uint8_t compact_key[32];  // both until prepare() has given them to libcrypto, which copies them
+  uint8_t token_key[32];
 
   // False where libcrypto fails, for want of memory or of AES; release() all the same.
-  bool set_key(const uint8_t (&key)[kKeyBytes]);
+  bool set_key(KeyDerivation& derivation, const uint8_t (&key)[kKeyBytes]);
+  // Before the first use of what follows: most sessions use few of many keys.
+  bool prepare();
   void release();
 
   // FF1 over 63 bits, see core/permutation.hpp; false where libcrypto fails.

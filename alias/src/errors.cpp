@@ -19,7 +19,7 @@ const char* character_at(std::string_view text, size_t at) {
 
 }  // namespace
 
-// The path goes to the log only: the setting is for superusers.
+// The path goes to the log only, which is the administrator's.
 
 void error_no_key_file() {
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -63,6 +63,13 @@ void error_key_line(const char* path, int line, const char* reason) {
           (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("line %d of the key file is wrong", line),
            errdetail("%s", reason), errdetail_log("%s Its path is \"%s\".", reason, path),
            errhint("Correct the line, and reload the configuration.")));
+}
+
+void error_parallel_worker() {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+                  errmsg("aliases and tokens cannot be made or read by a parallel worker"),
+                  errdetail("It would read the key file for itself, which may have changed."),
+                  errhint("Label the function that calls for them PARALLEL RESTRICTED.")));
 }
 
 void error_cipher() {

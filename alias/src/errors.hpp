@@ -22,6 +22,7 @@ struct Form {
 [[noreturn]] void error_key_file_access(const char* path);
 [[noreturn]] void error_key_file_size(const char* path);
 [[noreturn]] void error_key_line(const char* path, int line, const char* reason);
+[[noreturn]] void error_parallel_worker();
 [[noreturn]] void error_cipher();
 
 // Arguments

@@ -8,6 +8,7 @@
 #include "pg/postgres.hpp"
 
 extern "C" {
+#include "access/parallel.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
 }
@@ -57,41 +58,33 @@ size_t read_file(const char* path, char* buffer) {
   error_key_file_size(path);
 }
 
-// Frees what libcrypto holds when the keys' memory goes, whichever way that comes about.
+// Frees what libcrypto holds when the keys' memory goes, whichever way that comes about. The key
+// after the last is that of a line that was wrong, or nothing.
 void release_keys(void* argument) {
   const auto old = static_cast<KeyRing*>(argument);
-  for (int i = 0; i < old->count; ++i) old->keys[i].cipher.release();
+  for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();
 }
 
-// Why a line cannot stand beside those before it; null where it can.
-const char* conflict(const KeyRing& keys, const KeyLine& line, const Cipher& cipher) {
-  for (int i = 0; i < keys.count; ++i) {
-    const Key& other = keys.keys[i];
-    if (other.is_called(line.name) && other.version == line.version)
-      return "The name has this version already.";
-    if (memcmp(other.cipher.check_value, cipher.check_value, sizeof(cipher.check_value)) == 0)
-      return "The same key stands in an earlier line.";
-  }
-  return nullptr;
-}
-
-// Adds a line's key; null, or why it cannot be.
-const char* add(KeyRing& keys, const KeyLine& line) {
+// Adds a line's key; null, or why it cannot be: empty where libcrypto fails.
+const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   if (line.error != LineError::none) return describe(line.error);
   if (line.name.empty()) return nullptr;
   Key& key = keys.keys[keys.count];
   key = Key{};
-  if (!key.cipher.set_key(line.key)) {
-    key.cipher.release();
-    return "";
-  }
-  if (const char* reason = conflict(keys, line, key.cipher)) {
-    key.cipher.release();
-    return reason;
+  if (!key.cipher.set_key(derivation, line.key)) return "";
+  key.writes = true;
+  for (int i = 0; i < keys.count; ++i) {
+    const Key& other = keys.keys[i];
+    const bool same_name = other.is_called(line.name);
+    if (same_name && other.version == line.version) return "The name has this version already.";
+    if (memcmp(other.cipher.check_value, key.cipher.check_value, sizeof(key.cipher.check_value)) ==
+        0)
+      return "The same key stands in an earlier line.";
+    if (same_name) key.writes = false;
   }
   memcpy(key.name, line.name.data(), line.name.size());
+  key.name_length = static_cast<uint8_t>(line.name.size());
   key.version = line.version;
-  key.writes = keys.writing(line.name) == nullptr;
   ++keys.count;
   return nullptr;
 }
@@ -113,15 +106,17 @@ void read_keys() {
   const auto buffer = static_cast<char*>(MemoryContextAlloc(fresh, kMaxFileSize + 1));
   const size_t size = read_file(key_file, buffer);
   int number = 0;
-  const char* reason = nullptr;
+  KeyDerivation derivation{};
+  const char* reason = derivation.start() ? nullptr : "";
   for (std::string_view rest(buffer, size); !rest.empty() && reason == nullptr;) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     KeyLine line = parse_key_line(rest.substr(0, end));
-    reason = add(*keys, line);
+    reason = add(*keys, derivation, line);
     forget(line.key, sizeof(line.key));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     ++number;
   }
+  derivation.release();
   forget(buffer, size);
   pfree(buffer);
   if (reason != nullptr && *reason == '\0') error_cipher();
@@ -137,22 +132,28 @@ void read_keys() {
 
 }  // namespace
 
-const Key* KeyRing::writing(std::string_view name) const {
+Key* KeyRing::writing(std::string_view name) const {
   for (int i = 0; i < count; ++i)
     if (keys[i].is_called(name)) return &keys[i];
   return nullptr;
 }
 
-const Key* KeyRing::version_of(std::string_view name, unsigned version) const {
+Key* KeyRing::version_of(std::string_view name, unsigned version) const {
   for (int i = 0; i < count; ++i)
     if (keys[i].version == version && keys[i].is_called(name)) return &keys[i];
   return nullptr;
 }
 
 const KeyRing& current_keys() {
+  if (IsParallelWorker()) error_parallel_worker();
   if (memory == nullptr || read_at != PgReloadTime) [[unlikely]]
     read_keys();
   return ring;
+}
+
+const Cipher& cipher_of(Key& key) {
+  if (!key.cipher.prepare()) error_cipher();
+  return key.cipher;
 }
 
 void define_settings() {

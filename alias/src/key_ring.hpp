@@ -13,11 +13,14 @@ namespace snowflake::alias {
 
 struct Key {
   char name[kMaxNameLength + 1];
+  uint8_t name_length;
   uint8_t version;
   bool writes;  // the topmost of its name
   Cipher cipher;
 
-  bool is_called(std::string_view called) const { return called == name; }
+  bool is_called(std::string_view called) const {
+    return called == std::string_view(name, name_length);
+  }
 };
 
 struct KeyRing {
@@ -25,13 +28,17 @@ struct KeyRing {
   int count;
 
   // Null where the file has no such name or version.
-  const Key* writing(std::string_view name) const;
-  const Key* version_of(std::string_view name, unsigned version) const;
+  Key* writing(std::string_view name) const;
+  Key* version_of(std::string_view name, unsigned version) const;
 };
 
 void define_settings();
 
-// The keys of now. Valid until the session reloads its configuration.
+// The keys of now. Valid until the session reloads its configuration. Refused in a parallel worker,
+// which would read the file for itself: one statement would go by two states of it.
 const KeyRing& current_keys();
+
+// A key's cipher, ready for use.
+const Cipher& cipher_of(Key& key);
 
 }  // namespace snowflake::alias

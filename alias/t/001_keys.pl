@@ -3,7 +3,7 @@
 use strict;
 use warnings FATAL => 'all';
 
-use Digest::SHA qw(sha256_hex);
+use Digest::SHA qw(hmac_sha256 sha256_hex);
 use FindBin;
 use lib "$FindBin::RealBin/../../t/lib";
 use POSIX ();
@@ -162,14 +162,92 @@ write_keys("photos 1 $key{two}\n");
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'mended, it is read at once');
 $session->quit;
 
+# What a core of a session would hold: never a key of the file, only what was derived from it, and nothing of a key
+# that is gone. Read by the session itself, in pieces.
+sub memory_of
+{
+	my ($session) = @_;
+	no warnings 'portable';    # addresses have more than 32 bits
+	my $file = $node->basedir . '/memory';
+	foreach (1 .. 5)
+	{
+		my @pieces;
+		foreach (split /\n/, $session->query_safe(q{SELECT pg_read_file('/proc/self/maps')}))
+		{
+			my ($from, $to) = /^([0-9a-f]+)-([0-9a-f]+) rw-p/ or next;
+			my ($at, $end) = (hex $from, hex $to);
+			for (; $at < $end; $at += 1 << 20) { push @pieces, "($at, " . ($end - $at < 1 << 20 ? $end - $at : 1 << 20) . ')'; }
+		}
+		$session->query("COPY (SELECT encode(pg_read_binary_file('/proc/self/mem', at, size), 'hex') FROM (VALUES " . join(', ', @pieces) . ") p (at, size)) TO '$file'");
+		my $error = $session->{stderr};
+		$session->{stderr} = '';
+		return pack 'H*', slurp_file($file) =~ tr/\n//dr if $error eq '';
+		note($error);    # a piece that was given back meanwhile
+	}
+	die 'the memory cannot be read';
+}
+sub held
+{
+	my ($memory, $name) = @_;
+	my $raw = pack 'H*', $key{$name};
+	my @secrets = ($raw, $key{$name}, map { hmac_sha256("snowflake_alias $_\1", $raw) } qw(compact token));
+	return join ' ', map { index($memory, $_) >= 0 ? 1 : 0 } @secrets;
+}
+write_keys("photos 1 $key{two}\nother 0 $key{three}\n");
+{
+	my $core = $node->session;
+	$core->set_query_timer_restart;
+	$core->query_safe("SELECT snowflake.alias(1, 'photos')");
+	my $memory = memory_of($core);
+	cmp_ok(length $memory, '>', 1_000_000, 'the memory of a session');
+	is(held($memory, 'two'), '0 0 1 1', 'of a key that is used it holds what was derived, and not the key');
+	is(held($memory, 'three'), '0 0 1 1', 'of another one, likewise');
+	undef $memory;
+	write_keys("photos 1 $key{two}\n");
+	reload($core);
+	$core->query_safe("SELECT snowflake.token(1, 'photos')");
+	$memory = memory_of($core);
+	is(held($memory, 'three'), '0 0 0 0', 'of a key that was taken away, nothing after a reload');
+	is(held($memory, 'two'), '0 0 1 1', 'of the one that stays, the same');
+	$core->quit;
+}
+
 # Many keys, and one session through many reloads.
 write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key{four}, 0, 56), $_ } 1 .. 800);
 is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', '800 keys');
 write_keys("photos 1 $key{two}\n");
 
-# Parallel workers read the keys themselves.
+# A statement goes by one state of the key file, also where its plan is parallel: the file is edited, not reloaded.
+# Workers, which would read it anew, are not asked; and refuse where a function of one's own hides that.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
-is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'in a parallel worker');
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
+	ANALYZE many;
+	CREATE FUNCTION hidden(id bigint) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER
+	  RETURN snowflake.alias(id, 'photos');
+	SQL
+my $parallel = $node->session;
+$parallel->query_safe("SET $_") foreach 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'parallel_leader_participation = off';
+write_keys("photos 0 $key{one}\n");
+my $count = q{SELECT count(*), count(*) FILTER (WHERE snowflake.alias(id, 'photos') COLLATE "C" < 'AzL8n0Y58m8'), count(*) FILTER (WHERE md5(id::text) > '') FROM many};
+reload($parallel);
+is($parallel->query_safe($count), '20000|20000|20000', 'all aliases are of version 0');
+write_keys("photos 1 $key{two}\nphotos 0 $key{one}\n");
+is($parallel->query_safe($count), '20000|20000|20000', 'of version 0 in a statement that may be parallel, too');
+is($parallel->query_safe(q{SELECT count(*) FROM many a JOIN many b ON snowflake.alias(a.id, 'photos') = snowflake.alias(b.id, 'photos')}), '20000',
+	'and a join by aliases finds all');
+reload($parallel);
+is($parallel->query_safe($count), '20000|0|20000', 'after a reload of version 1');
+$parallel->quit;
+like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and tokens cannot be made or read by a parallel worker.*DETAIL: .*HINT:  Label the function/s,
+	'a worker refuses');
+is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the leader does it');
+write_keys("photos 1 $key{two}\n");
+
+# ALTER SYSTEM takes the setting from a session that has loaded the library; without, PostgreSQL knows it from 17 on.
+my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'";
+$node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM without the library')
+  if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;
 
 # Who may steer it: only the configuration files.
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO somebody');
@@ -188,6 +266,22 @@ isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_
 $node->reconfigure('snowflake_alias.key_file' => "''");
 refused({ sqlstate => '55000', message => '"snowflake_alias.key_file" is empty', detail => 'need keys', hint => 'Set "snowflake_alias.key_file"' }, 'no file named');
 $node->reconfigure('snowflake_alias.key_file' => "'snowflake_alias.keys'");
+my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_alias';\n$alter;");
+is($altered, 0, 'ALTER SYSTEM after LOAD') or diag($alter_error);
+is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'is written');
+
+# Who sees the path: everybody as long as the session has not loaded the library, then whoever may read all settings.
+my $show = 'SHOW snowflake_alias.key_file';
+my $plain = sub { return $node->psql('postgres', $_[0], on_error_stop => 1, extra_params => [ '-U', 'somebody' ]); };
+is(($plain->($show))[1], 'snowflake_alias.keys', 'a plain role sees it before the library is loaded');
+like(($plain->("SELECT snowflake.alias(1, 'photos'); $show"))[2], qr/must be superuser or have privileges of pg_read_all_settings|permission denied to examine|must be .*pg_read_all_settings/, 'not afterwards');
+$node->append_conf('postgresql.conf', "session_preload_libraries = 'snowflake_alias'");
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT current_setting('session_preload_libraries') = 'snowflake_alias'});
+like(($plain->($show))[2], qr/pg_read_all_settings|permission denied to examine/, 'and never where the library is preloaded');
+$node->append_conf('postgresql.conf', "session_preload_libraries = ''");
+$node->reload;
+
 $node->refuses('SET snowflake_alias.other = 1; LOAD \'snowflake_alias\'; SET snowflake_alias.another = 1',
 	{ sqlstate => '42602', message => 'invalid configuration parameter name "snowflake_alias.another"' }, 'no other setting');
 

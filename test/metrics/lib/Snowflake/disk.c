@@ -1,5 +1,5 @@
-// A disk of the WAL that a test makes stand still, preloaded into a server: as long as a file is there,
-// no fdatasync() returns.
+// A disk of the WAL that a test makes stand still, preloaded into a server: as long as a file is
+// there, no fdatasync() returns.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
