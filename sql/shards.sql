@@ -151,11 +151,11 @@ UPDATE shard_4.photos SET id = snowflake.next_id(5);
 \set VERBOSITY default
 
 -- What mints in another form than next_id(N), or compares a shard, is not copied; text that looks so is
-CREATE FUNCTION public.wrapped() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.next_id(0)';
-CREATE FUNCTION public.set_wrapped() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.h := snowflake.next_id(0); RETURN NEW; END';
-CREATE DOMAIN public.minted AS bigint DEFAULT snowflake.next_id(0);
-CREATE DOMAIN public.minted_too AS public.minted;
-CREATE DOMAIN public.of_shard_0 AS bigint CHECK (snowflake.shard_of(VALUE) = 0);
+CREATE FUNCTION public.shards_wrapped() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.next_id(0)';
+CREATE FUNCTION public.shards_set_wrapped() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.h := snowflake.next_id(0); RETURN NEW; END';
+CREATE DOMAIN public.shards_minted AS bigint DEFAULT snowflake.next_id(0);
+CREATE DOMAIN public.shards_minted_too AS public.shards_minted;
+CREATE DOMAIN public.shards_zero AS bigint CHECK (snowflake.shard_of(VALUE) = 0);
 CREATE SCHEMA forms;
 CREATE TABLE forms.t (
   a bigint DEFAULT snowflake.next_id(0, NULL),
@@ -164,17 +164,17 @@ CREATE TABLE forms.t (
   d bigint DEFAULT snowflake.next_id(),
   e text DEFAULT 'p' || snowflake.next_id(0),
   f bigint DEFAULT snowflake.make_id('2026-01-01', 0, 0),
-  g bigint DEFAULT public.wrapped(),
+  g bigint DEFAULT public.shards_wrapped(),
   h bigint DEFAULT coalesce(snowflake.next_id(0), 1),
   i bigint DEFAULT snowflake.next_id(shard => 0),
-  j public.minted_too,
-  k public.of_shard_0,
+  j public.shards_minted_too,
+  k public.shards_zero,
   l boolean GENERATED ALWAYS AS (snowflake.shard_of(a) = 0) STORED,
   CONSTRAINT two CHECK (snowflake.shard_of(a) = 0 AND b > 0),
   CONSTRAINT turned CHECK (0 = snowflake.shard_of(a)));
 CREATE INDEX partial ON forms.t (b) WHERE snowflake.shard_of(a) = 0;
 CREATE STATISTICS forms.counted ON (snowflake.shard_of(a) = 0), b FROM forms.t;
-CREATE TRIGGER minting BEFORE INSERT ON forms.t FOR EACH ROW EXECUTE FUNCTION public.set_wrapped();
+CREATE TRIGGER minting BEFORE INSERT ON forms.t FOR EACH ROW EXECUTE FUNCTION public.shards_set_wrapped();
 CREATE TRIGGER comparing BEFORE UPDATE ON forms.t FOR EACH ROW WHEN (snowflake.shard_of(NEW.a) = 0) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 SELECT * FROM snowflake.uncopyable('forms') ORDER BY object COLLATE "C", reason COLLATE "C";
 CALL snowflake.create_shards('forms', '[7,7]', 'forms_');
@@ -242,7 +242,7 @@ RESET ROLE;
 SELECT string_agg(quote_ident(nspname), ', ') AS schemas FROM pg_namespace WHERE nspname ~ '^(shard|more|other|c|forms|literal)_' \gset
 DROP VIEW shard_parts;
 DROP SCHEMA "Photo app", more, forms, literal, :schemas CASCADE;
-DROP DOMAIN public.minted_too, public.minted, public.of_shard_0;
-DROP FUNCTION public.wrapped, public.set_wrapped;
+DROP DOMAIN public.shards_minted_too, public.shards_minted, public.shards_zero;
+DROP FUNCTION public.shards_wrapped, public.shards_set_wrapped;
 DROP TABLE public.countries;
 DROP ROLE regress_shards_app, regress_shards_owner;
