@@ -417,7 +417,7 @@ CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT fals
   AS 'MODULE_PATHNAME', 'snowflake_to_base32'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.to_base32(bigint, boolean) IS
-  'An id in 13 characters of Crockford''s base32, sorting as ids do; with a check symbol 14; refuses negative numbers';
+  'An id in 13 characters of Crockford''s base32, sorting as ids do under COLLATE "C"; with a check symbol 14; refuses negative numbers';
 
 CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT false) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_base32'
