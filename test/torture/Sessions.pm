@@ -170,7 +170,7 @@ sub write_all_data
 sub disable_triggers
 {
 	my ($w) = @_;
-	my ($by, $crash) = (pick(4, 8, 1 << 12), pick(0, 1));
+	my ($by, $crash) = (pick(1, 1000, 86400000) << 23, pick(0, 1));    # of another epoch: any layout has those
 	my $node = $w->main;
 	$w->must($node, 'postgres', 'CREATE DATABASE restored');
 	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');
@@ -179,7 +179,7 @@ sub disable_triggers
 	my $presented = $w->next_door(sub {
 		my (undef, undef, $error) = $w->query($node, 'restored', <<~"SQL", on_error_stop => 0);
 			ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL;
-			INSERT INTO snowflake.dumped_seal SELECT last_value - $by FROM snowflake.seal_local;
+			INSERT INTO snowflake.dumped_seal SELECT last_value + $by FROM snowflake.seal_local;
 			ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL;
 			SQL
 		return $error;
@@ -200,14 +200,18 @@ sub async_create
 	my ($w) = @_;
 	my $step = Crashes::step($w, -0.05, -0.5, -3);
 	my $group = first($w);
-	$w->stop_clients($group);
-	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; $drop_create" . defaults($w));
+	# Nobody's commit flushes the WAL for this one.
+	$w->mint($w->main, $group->{name}, $group->{line});
+	$w->stop_clients($_) for $w->groups;
+	# All is flushed but the commit: a switch of the WAL file flushes.
+	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; DROP EXTENSION snowflake CASCADE;"
+		  . 'BEGIN; CREATE EXTENSION snowflake; SELECT pg_switch_wal(); COMMIT');
 	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
 	Crashes::between_lives($w, 'kill', $step, 0.1);
 	is($w->must($w->main, $group->{name}, "SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), '1',
 		'an acknowledged CREATE EXTENSION is kept');
 	$w->must($w->main, $group->{name}, 'CREATE EXTENSION IF NOT EXISTS snowflake;' . defaults($w));
-	$w->start_clients($group);
+	$w->start_clients($_) for $w->groups;
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
