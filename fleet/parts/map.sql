@@ -134,7 +134,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
-  'Refuses (55000) a change of a map that may be older than copies of it';
+  'Internal: refuses (55000) a change of a map that may be older than copies of it';
 
 -- Two changes at a time would have one version.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
@@ -156,7 +156,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.change_map() IS
-  'Gives the map a new version, which sessions that LISTEN snowflake_map are told';
+  'Internal: gives the map a new version, which sessions that LISTEN snowflake_map are told';
 
 CREATE FUNCTION snowflake_fleet.begin_version(after bigint, before bigint[]) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -189,7 +189,7 @@ AS $$
            gssencmode,krbsrvname,gsslib,gssdelegation}'::text[]
 $$;
 COMMENT ON FUNCTION snowflake_fleet.known_options() IS
-  'What a connection string of the map may say: libpq''s options, but for those that are secrets';
+  'Internal: what a connection string of the map may say: libpq''s options, but for those that are secrets';
 
 CREATE FUNCTION snowflake_fleet.check_conninfo(conninfo text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -214,7 +214,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_conninfo(text) IS
-  'Refuses a connection string for the map that cannot be read, or holds a password or an option that is not known';
+  'Internal: refuses a connection string for the map that cannot be read, or holds a password or an option that is not known';
 
 CREATE FUNCTION snowflake_fleet.set_server(name text, conninfo text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -285,7 +285,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS 'Refuses a server that is not in the map';
+COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS 'Internal: refuses a server that is not in the map';
 
 CREATE FUNCTION snowflake_fleet.assign(shards int4range, server text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -346,5 +346,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.move(integer, text, text) IS
-  'Says that a shard is on another server than before. Its rows have to be there already: the '
+  'Internal: says that a shard is on another server than before. Its rows have to be there already: the '
   'program snowflake-move-shard calls this at the right moment';

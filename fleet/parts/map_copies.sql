@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
-  'The options of a connection string in libpq''s form name=value';
+  'Internal: the options of a connection string in libpq''s form name=value';
 
 -- Of an option that is there twice libpq takes the last.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
@@ -38,7 +38,7 @@ AS $$
   SELECT 'connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000 ' || conninfo
 $$;
 COMMENT ON FUNCTION snowflake_fleet.with_timeouts(text) IS
-  'The connection string, with time limits where it has none: 10 s to connect, 60 s for a network that is gone';
+  'Internal: the connection string, with time limits where it has none: 10 s to connect, 60 s for a network that is gone';
 
 CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -72,7 +72,7 @@ BEGIN
   PERFORM snowflake_fleet.check_conninfo(value) FROM jsonb_each_text(map -> 'servers');
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_map(jsonb) IS 'Refuses what export_map() does not return';
+COMMENT ON FUNCTION snowflake_fleet.check_map(jsonb) IS 'Internal: refuses what export_map() does not return';
 
 CREATE FUNCTION snowflake_fleet.replace_map(map jsonb) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -140,7 +140,7 @@ AS $$
    WHERE NOT is_copy AND map_is_behind.newer > version
 $$;
 COMMENT ON FUNCTION snowflake_fleet.map_is_behind(bigint) IS
-  'In the control database: says that a copy has a newer version. The map is then not changed before map_recovered()';
+  'Internal: in the control database: says that a copy has a newer version. The map is then not changed before map_recovered()';
 
 CREATE FUNCTION snowflake_fleet.map_recovered(newest jsonb DEFAULT NULL, others bigint[] DEFAULT '{}') RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

@@ -198,7 +198,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.immovable(name) IS
-  'What keeps a schema from being moved by snowflake-move-shard, in sentences; none where it can be';
+  'Internal: what keeps a schema from being moved by snowflake-move-shard, in sentences; none where it can be';
 
 CREATE FUNCTION snowflake_fleet.requirements_of(schema name)
   RETURNS TABLE (kind text, object_name text)

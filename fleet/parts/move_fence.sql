@@ -13,7 +13,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS
-  'The fence: a trigger on the tables of a shard that moves away';
+  'Internal: the fence: a trigger on the tables of a shard that moves away';
 
 CREATE FUNCTION snowflake_fleet.sequences_of(schema name) RETURNS jsonb
   LANGUAGE plpgsql STABLE STRICT

@@ -167,7 +167,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS
-  'Refuses DDL that changes a schema which is moving';
+  'Internal: refuses DDL that changes a schema which is moving';
 
 CREATE EVENT TRIGGER snowflake_move_guard ON ddl_command_end EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
 ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS;

@@ -55,7 +55,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.follow_map() IS
-  'Has the foreign servers of use_postgres_fdw() lead to where the map says that their shards are; whatever changes the map or its copy calls it';
+  'Internal: has the foreign servers of use_postgres_fdw() lead to where the map says that their shards are; whatever changes the map or its copy calls it';
 
 CREATE FUNCTION snowflake_fleet.make_fdw_servers() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

@@ -43,7 +43,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.speaker() IS
-  'Name of the server that this session logged in as; an error (42501) where it is none';
+  'Internal: name of the server that this session logged in as; an error (42501) where it is none';
 
 CREATE FUNCTION snowflake_fleet.check_server_name(server text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -62,7 +62,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS 'Refuses what cannot name a role';
+COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS 'Internal: refuses what cannot name a role';
 
 -- Pools are places: two servers have the same one or have none in common, or a region would be of two places.
 CREATE FUNCTION snowflake_fleet.check_pool(server text, pool int4range) RETURNS void
