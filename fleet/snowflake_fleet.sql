@@ -10,6 +10,7 @@ BEGIN;
 \ir parts/leases.sql
 \ir parts/grants.sql
 \ir parts/static_regions.sql
+\ir parts/recovery.sql
 \ir parts/pools.sql
 \ir parts/refusals.sql
 \ir parts/operator.sql

@@ -14,27 +14,46 @@ CREATE TABLE snowflake_fleet.fleet (
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),
   halted boolean NOT NULL DEFAULT false,
   heard_term bigint NOT NULL DEFAULT 0,
+  began bigint NOT NULL DEFAULT 0,
+  lasting bigint NOT NULL,
+  lost_number bigint NOT NULL DEFAULT 0,
+  adopt_ms bigint NOT NULL DEFAULT 0,
+  ahead_ms bigint NOT NULL DEFAULT 0,
   seal bigint,
+  secret bytea NOT NULL DEFAULT pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
+    OPERATOR(pg_catalog.||) pg_catalog.uuid_send(pg_catalog.gen_random_uuid()),
   system_identifier bigint NOT NULL,
   timeline integer NOT NULL,
-  database oid NOT NULL
+  database oid NOT NULL,
+  fleet_table oid NOT NULL,
+  directory timestamptz
 );
 COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; to be changed by the functions only';
 COMMENT ON COLUMN snowflake_fleet.fleet.id IS 'Drawn at random; servers remember it';
 COMMENT ON COLUMN snowflake_fleet.fleet.term IS
-  'When the fleet was made or last recovered: ms since 1970, times 2^20, and 20 random bits';
-COMMENT ON COLUMN snowflake_fleet.fleet.newest IS 'Number of the newest answer of the term';
+  'When the fleet was made, or recovered() or nothing_lost() was last said: ms since 1970, times 2^20, and 20 random bits';
+COMMENT ON COLUMN snowflake_fleet.fleet.newest IS 'Number of the newest answer';
 COMMENT ON COLUMN snowflake_fleet.fleet.longest_ms IS
   'No grant is longer: the longest snowflake.lease and snowflake.max_lead, in ms';
 COMMENT ON COLUMN snowflake_fleet.fleet.skew_ms IS
   'How far a server''s clock may be ahead of this database''s, in ms';
 COMMENT ON COLUMN snowflake_fleet.fleet.halted IS
   'A server knew more than this database: nothing is granted before recovered()';
-COMMENT ON COLUMN snowflake_fleet.fleet.heard_term IS 'The newest term that a server has named';
+COMMENT ON COLUMN snowflake_fleet.fleet.heard_term IS 'The newest term that a server has proven';
+COMMENT ON COLUMN snowflake_fleet.fleet.began IS 'The newest answer''s number when the term began';
+COMMENT ON COLUMN snowflake_fleet.fleet.lasting IS
+  'The oldest term whose leases go on: that of the last recovered(), or of the fleet''s first day';
+COMMENT ON COLUMN snowflake_fleet.fleet.lost_number IS 'The newest answer''s number when that one began';
+COMMENT ON COLUMN snowflake_fleet.fleet.adopt_ms IS
+  'Holders of before the last recovered() go on where their lease ends later, in ms since 1970; 0: none does';
+COMMENT ON COLUMN snowflake_fleet.fleet.ahead_ms IS
+  'How far any server has issued ids ahead of its clock at most: snowflake.max_lead and snowflake.reserve, in ms';
+COMMENT ON COLUMN snowflake_fleet.fleet.secret IS
+  'What answers are signed with. Whoever knows it can stop the fleet; dumps carry it';
 COMMENT ON COLUMN snowflake_fleet.fleet.seal IS
   'Layout, tick and epoch, packed: that of the first server that asked, and then of all';
 COMMENT ON COLUMN snowflake_fleet.fleet.timeline IS
-  'With system_identifier and database: where answers were last given';
+  'With system_identifier, database, fleet_table and directory: where answers were last given, see whereabouts()';
 
 -- A dump of the control database carries the fleet. Restored elsewhere, it waits for recovered().
 DO $$
@@ -72,11 +91,23 @@ CREATE FUNCTION snowflake_fleet.term_at(now_ms bigint, salt bigint) RETURNS bigi
 COMMENT ON FUNCTION snowflake_fleet.term_at(bigint, bigint) IS
   'The term that begins at a time: terms are in the order of the recoveries that begin them';
 
+-- 63 bits are enough of it: whoever guesses has to ask here.
+CREATE FUNCTION snowflake_fleet.sign(words text) RETURNS bigint
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT ('x' || left(encode(sha256(f.secret || convert_to(words, 'UTF8')), 'hex'), 16))::bit(64)::bigint & 9223372036854775807
+    FROM snowflake_fleet.fleet AS f
+$$;
+COMMENT ON FUNCTION snowflake_fleet.sign(text) IS 'The fleet''s signature of a text, 0 to 2^63 - 1';
+
 -- Timeline from the WAL, not from the control file: that has the old one for a while after a
--- promotion.
+-- promotion. The table, because a dump that is restored in place makes it anew. The data directory,
+-- because a copy of its files, unlike a snapshot of its disk, cannot have their time of change. By the
+-- owner's rights, so that it is the same whoever asks.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
-                                            OUT database oid)
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+                                            OUT database oid, OUT fleet_table oid, OUT directory timestamptz)
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -85,12 +116,40 @@ BEGIN
   ELSE
     system_identifier := 0;  -- a managed service: the timeline is what there is
   END IF;
+  IF has_function_privilege('pg_catalog.pg_stat_file(text)', 'EXECUTE') THEN
+    SELECT s.change INTO directory FROM pg_catalog.pg_stat_file('PG_VERSION') AS s;
+  END IF;
   timeline := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
   SELECT d.oid INTO database FROM pg_catalog.pg_database AS d WHERE d.datname = current_database();
+  fleet_table := 'snowflake_fleet.fleet'::regclass;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'What changes when this database is restored, recovered, promoted or copied';
+  'What changes when this database is restored, recovered, promoted or copied. `directory` is when its file PG_VERSION was '
+  'last changed in any way, as a copy is and the original is not; null where that may not be asked. The snapshot of a disk has all of it';
+
+CREATE FUNCTION snowflake_fleet.has_moved(OUT moved boolean, OUT detail text)
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  own snowflake_fleet.fleet;
+  place record;
+BEGIN
+  SELECT f.* INTO STRICT own FROM snowflake_fleet.fleet AS f;
+  SELECT w.* INTO STRICT place FROM snowflake_fleet.whereabouts() AS w;
+  moved := (place.system_identifier, place.timeline, place.database, place.fleet_table, place.directory) IS DISTINCT FROM
+           (own.system_identifier, own.timeline, own.database, own.fleet_table, own.directory);
+  IF moved THEN
+    detail := format('It was recovered, promoted or copied: timeline %s of system %s, database %s, table %s, files of %s, '
+      'was timeline %s of system %s, database %s, table %s, files of %s.',
+      place.timeline, place.system_identifier, place.database, place.fleet_table, coalesce(place.directory::text, '?'),
+      own.timeline, own.system_identifier, own.database, own.fleet_table, coalesce(own.directory::text, '?'));
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.has_moved() IS
+  'Whether this database is not, or not where, it was when an operator last spoke, and what is different';
 
 CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour',
                                              max_lead interval DEFAULT '1 minute',
@@ -103,6 +162,7 @@ DECLARE
   lease_ms bigint := floor(extract(epoch FROM lease) * 1000);
   lead_ms bigint := floor(extract(epoch FROM max_lead) * 1000);
   skew_ms bigint := floor(extract(epoch FROM max_skew) * 1000);
+  began bigint := snowflake_fleet.term_at(snowflake_fleet.to_ms(clock_timestamp()), snowflake_fleet.random_number());
   id bigint;
 BEGIN
   IF lease IS NULL OR max_lead IS NULL OR max_skew IS NULL THEN
@@ -110,18 +170,18 @@ BEGIN
       MESSAGE = 'lease, max_lead and max_skew must not be null',
       HINT = 'Leave out what is to have its default.';
   END IF;
-  IF lease_ms NOT BETWEEN 1000 AND 3600000 OR lead_ms NOT BETWEEN 0 AND 60000 OR
+  IF lease_ms NOT BETWEEN 1000 AND 604800000 OR lead_ms NOT BETWEEN 0 AND 60000 OR
      skew_ms < 1 OR skew_ms * 3 >= lease_ms THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'lease, max_lead or max_skew is out of range',
-      DETAIL = format('lease is %s (1 second to 1 hour), max_lead %s (0 to 1 minute), max_skew %s '
+      DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s '
                       '(less than a third of the lease).', lease, max_lead, max_skew),
       HINT = 'Give the longest that any server of the fleet will use.';
   END IF;
-  INSERT INTO snowflake_fleet.fleet (id, term, longest_ms, skew_ms, system_identifier, timeline, database)
-  SELECT snowflake_fleet.random_number(),
-         snowflake_fleet.term_at(snowflake_fleet.to_ms(clock_timestamp()), snowflake_fleet.random_number()),
-         lease_ms + lead_ms, skew_ms, w.system_identifier, w.timeline, w.database
+  PERFORM snowflake_fleet.take_lock();
+  INSERT INTO snowflake_fleet.fleet (id, term, lasting, longest_ms, skew_ms, system_identifier, timeline, database,
+                                     fleet_table, directory)
+  SELECT snowflake_fleet.random_number(), began, began, lease_ms + lead_ms, skew_ms, w.*
     FROM snowflake_fleet.whereabouts() AS w
   ON CONFLICT (one) DO NOTHING
   RETURNING fleet.id INTO id;
@@ -137,6 +197,80 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
   'Makes the fleet with the longest lease, lead and difference of clocks that any server may use, '
   'for ever; enroll() does it with the defaults. Returns the fleet''s number';
+
+-- Until the transaction ends, so whoever keeps it open keeps all servers from their leases. An
+-- operator may have a reason; a server's role has none to hold it for longer than a moment, and its
+-- session is ended by the next that waits. A lock on the table, not on its row: that shows who holds it.
+CREATE FUNCTION snowflake_fleet.take_lock() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  patience CONSTANT text := current_setting('lock_timeout');
+  began CONSTANT timestamptz := clock_timestamp();
+  seen text;
+  holder text;
+BEGIN
+  LOOP
+    BEGIN
+      PERFORM set_config('lock_timeout', '1s', true);
+      LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;
+      PERFORM set_config('lock_timeout', patience, true);
+      RETURN;
+    EXCEPTION WHEN lock_not_available THEN
+      IF patience <> '0' AND clock_timestamp() - began >= patience::interval THEN
+        RAISE;
+      END IF;
+    END;
+    holder := snowflake_fleet.lock_holder();
+    -- The same transaction as a second ago.
+    IF holder = seen THEN
+      PERFORM snowflake_fleet.end_holder(split_part(holder, ' ', 1)::integer);
+    END IF;
+    seen := holder;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.take_lock() IS
+  'Takes the one lock on the fleet; ends the session of a server that has held it for more than a second';
+
+CREATE FUNCTION snowflake_fleet.lock_holder() RETURNS text
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT l.pid || ' ' || l.virtualtransaction FROM pg_catalog.pg_locks AS l
+   WHERE l.locktype = 'relation' AND l.relation = 'snowflake_fleet.fleet'::regclass AND l.mode = 'ExclusiveLock' AND l.granted
+     AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
+$$;
+COMMENT ON FUNCTION snowflake_fleet.lock_holder() IS
+  'Process and transaction that hold the lock on the fleet; null: nobody, or a prepared transaction';
+
+-- Not who waits for the synchronous standby: that is a commit, and the standby is what is missing. All
+-- sessions of the role that are at the lock: the next one in the queue would do the same.
+CREATE FUNCTION snowflake_fleet.end_holder(holder integer) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  other record;
+BEGIN
+  FOR other IN
+    SELECT a.pid, a.usename FROM pg_catalog.pg_stat_activity AS a
+      JOIN pg_catalog.pg_stat_activity AS h ON h.usesysid = a.usesysid
+      JOIN snowflake_fleet.server AS s ON s.name = h.usename
+     WHERE h.pid = holder AND a.pid <> pg_backend_pid() AND h.wait_event IS DISTINCT FROM 'SyncRep'
+       AND a.pid IN (SELECT l.pid FROM pg_catalog.pg_locks AS l
+                      WHERE l.locktype = 'relation' AND l.relation = 'snowflake_fleet.fleet'::regclass)
+  LOOP
+    RAISE LOG 'snowflake_fleet: session % of server % is ended: it has kept the lock on the fleet', other.pid, quote_ident(other.usename);
+    PERFORM pg_terminate_backend(other.pid);
+  END LOOP;
+EXCEPTION WHEN insufficient_privilege THEN
+  RAISE LOG 'snowflake_fleet: the owner of the fleet may not end session %, which keeps the lock on it: %', holder, SQLERRM;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.end_holder(integer) IS
+  'Ends a server''s session that has held the lock on the fleet for too long, and the others of its role that wait for it';
 
 -- Every function begins with it: READ COMMITTED, because what was decided while this waits for the
 -- lock has to be seen.
@@ -159,7 +293,8 @@ BEGIN
       DETAIL = format('This transaction is %s.', upper(current_setting('transaction_isolation'))),
       HINT = 'Set "default_transaction_isolation" to "read committed" for the server''s role.';
   END IF;
-  SELECT f.* INTO fleet FROM snowflake_fleet.fleet AS f FOR UPDATE;
+  PERFORM snowflake_fleet.take_lock();
+  SELECT f.* INTO fleet FROM snowflake_fleet.fleet AS f;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'there is no fleet yet',

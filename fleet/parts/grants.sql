@@ -107,7 +107,7 @@ AS $$
 BEGIN
   INSERT INTO snowflake_fleet.grants_gap (ids_from, ids_until, why)
   SELECT coalesce(max(g.heard), NEW.founded) - make_interval(secs => NEW.skew_ms / 1000.0),
-         (SELECT snowflake_fleet.from_ms(max(r.floor_ms)) FROM snowflake_fleet.region AS r), 'recovered'
+         (SELECT snowflake_fleet.from_ms(max(r.until_ms)) FROM snowflake_fleet.region AS r), 'recovered'
     FROM snowflake_fleet.grants AS g
   HAVING EXISTS (SELECT FROM snowflake_fleet.region);
   RETURN NULL;
@@ -116,7 +116,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.follow_recovery() IS 'Internal: notes in snowflake_fleet.grants_gap what the record lacks';
 
 CREATE TRIGGER follow_recovery AFTER UPDATE ON snowflake_fleet.fleet FOR EACH ROW
-  WHEN (OLD.term IS DISTINCT FROM NEW.term) EXECUTE FUNCTION snowflake_fleet.follow_recovery();
+  WHEN (OLD.lasting IS DISTINCT FROM NEW.lasting) EXECUTE FUNCTION snowflake_fleet.follow_recovery();
 COMMENT ON TRIGGER follow_recovery ON snowflake_fleet.fleet IS 'Keeps what the record of leases lacks';
 
 CREATE FUNCTION snowflake_fleet.prune_grants(before timestamptz) RETURNS bigint

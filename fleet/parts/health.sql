@@ -4,9 +4,10 @@
 CREATE FUNCTION snowflake_fleet.way_out() RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-  SELECT 'Make sure that the old control database is stopped for good. Then run snowflake_fleet.nothing_lost() after a '
-         'switch-over, pg_upgrade or the promotion of a synchronous standby: leases go on. '
-         'Otherwise, and in doubt, snowflake_fleet.recovered(): every server loses its lease.'
+  SELECT 'Make sure that the old control database is stopped for good. Then run snowflake_fleet.nothing_lost(old_is_stopped => true) '
+         'after a switch-over, pg_upgrade or the promotion of a synchronous standby: leases go on. '
+         'Otherwise, and in doubt, snowflake_fleet.recovered(now(), old_is_stopped => true): servers go on with the leases that they '
+         'have, and no region is free before the longest that may be lost has ended.'
 $$;
 COMMENT ON FUNCTION snowflake_fleet.way_out() IS
   'Internal: what an operator is told whose control database was promoted, restored or copied: the harmless call first, the other with its price';
@@ -73,14 +74,13 @@ BEGIN
   END IF;
   -- Nobody is told of a promotion: what is known is when the first server was refused for it.
   SELECT min(f.since) INTO since FROM snowflake_fleet.refusal AS f WHERE f.cause = 'halted';
-  SELECT * INTO place FROM snowflake_fleet.whereabouts();
+  SELECT * INTO place FROM snowflake_fleet.has_moved();
   IF own.halted THEN
     reason := 'a server knows of grants that are not here: something was lost';
-    advice := 'Make sure that every other copy of this database is stopped for good, then run snowflake_fleet.recovered(): '
-              'every server loses its lease.';
+    advice := 'Make sure that every other copy of this database is stopped for good, then run '
+              'snowflake_fleet.recovered(now(), old_is_stopped => true).';
     RETURN;
-  ELSIF (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM
-        (own.system_identifier, own.timeline, own.database) THEN
+  ELSIF place.moved THEN
     reason := 'it was promoted, restored or copied';
     advice := snowflake_fleet.way_out();
     RETURN;

@@ -36,15 +36,16 @@ $$;
 
 -- struct LeaseRequest, struct LeaseAnswer
 CREATE TYPE snowflake_fleet.request AS (
-  call text, server text, incarnation bigint, term bigint, newest bigint, nonce bigint, acked bigint,
-  clock_ms bigint, length_ms bigint, region integer, grant_number bigint, highest_ms bigint);
+  call text, server text, incarnation bigint, term bigint, newest bigint, proven boolean, nonce bigint, acked bigint,
+  clock_ms bigint, length_ms bigint, age_ms bigint, ahead_ms bigint, region integer, floor_ms bigint, until_ms bigint,
+  titled boolean, grant_number bigint, highest_ms bigint);
 COMMENT ON TYPE snowflake_fleet.request IS 'What a server asks: acquire, renew or give_back';
 
 CREATE TYPE snowflake_fleet.answer AS (
-  status text, fleet bigint, term bigint, number bigint, region integer, grant_number bigint,
-  floor_ms bigint, until_ms bigint, clock_ms bigint, detail text);
+  status text, fleet bigint, term bigint, number bigint, proof bigint, region integer, grant_number bigint,
+  floor_ms bigint, until_ms bigint, title bigint, clock_ms bigint, detail text);
 COMMENT ON TYPE snowflake_fleet.answer IS
-  'What it is told: granted, given_back, lost, full, halted or clock_ahead';
+  'What it is told: granted, given_back, lost, full, halted, clock_ahead or unproven';
 
 CREATE FUNCTION snowflake_fleet.evict_region(number integer) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -52,7 +53,18 @@ CREATE FUNCTION snowflake_fleet.evict_region(number integer) RETURNS void
          WHERE region.region OPERATOR(pg_catalog.=) number $$;
 COMMENT ON FUNCTION snowflake_fleet.evict_region(integer) IS 'Ends the holder''s lease';
 
-CREATE FUNCTION snowflake_fleet.recover_fleet(now_ms bigint, salt bigint) RETURNS void
+CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS void
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  UPDATE snowflake_fleet.fleet AS f
+     SET term = greatest(snowflake_fleet.term_at(now_ms, salt), greatest(f.term, f.heard_term) + 1),
+         began = f.newest, halted = false
+$$;
+COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS
+  'Makes the answers of every other copy of this database old to each server that hears of it';
+
+CREATE FUNCTION snowflake_fleet.recover_fleet(now_ms bigint, salt bigint, silent boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -62,15 +74,29 @@ BEGIN
   SELECT f.* INTO STRICT fleet FROM snowflake_fleet.fleet AS f;
   PERFORM snowflake_fleet.evict_region(r.region) FROM snowflake_fleet.region AS r;
   UPDATE snowflake_fleet.region AS r
-     SET floor_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms),
-         until_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms);
+     SET until_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms);
+  PERFORM snowflake_fleet.begin_term(now_ms, salt);
   UPDATE snowflake_fleet.fleet AS f
-     SET term = greatest(snowflake_fleet.term_at(now_ms, salt), greatest(f.term, f.heard_term) + 1),
-         halted = false;
+     SET lasting = f.term, lost_number = f.newest,
+         adopt_ms = CASE WHEN silent THEN now_ms + 2 * f.skew_ms ELSE 0 END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.recover_fleet(bigint, bigint) IS
-  'Ends all incarnations and raises every floor above all that may have been granted';
+COMMENT ON FUNCTION snowflake_fleet.recover_fleet(bigint, bigint, boolean) IS
+  'Ends all leases and has regions begin above all that may have been granted; `silent`: this copy of the database has '
+  'granted nothing since it was recovered, so holders whose lease goes on may keep it';
+
+CREATE FUNCTION snowflake_fleet.end_dead(number integer, now_ms bigint) RETURNS void
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  UPDATE snowflake_fleet.region AS r
+     SET incarnation = 0, given_back = false,
+         until_ms = greatest(r.floor_ms, least(r.until_ms, now_ms + f.ahead_ms + f.skew_ms))
+    FROM snowflake_fleet.fleet AS f
+   WHERE r.region = number
+$$;
+COMMENT ON FUNCTION snowflake_fleet.end_dead(integer, bigint) IS
+  'Ends the lease of a region whose holders have stopped where their ids can have ended at the latest';
 
 CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -78,6 +104,43 @@ CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigi
                     ELSE r.until_ms END $$;
 COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS
   'From when on (in ms since 1970) the region may be granted to somebody else';
+
+CREATE FUNCTION snowflake_fleet.notice(request snowflake_fleet.request) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  fleet snowflake_fleet.fleet;
+BEGIN
+  SELECT f.* INTO STRICT fleet FROM snowflake_fleet.fleet AS f;
+  IF request.term <= fleet.term AND
+     (request.term = 0 OR request.term < fleet.lasting OR
+      request.newest <= CASE WHEN request.term = fleet.term THEN fleet.newest ELSE fleet.began END) THEN
+    RETURN true;
+  END IF;
+  IF NOT request.proven THEN
+    RETURN false;
+  END IF;
+  UPDATE snowflake_fleet.fleet AS f SET heard_term = greatest(f.heard_term, request.term), halted = true;
+  RETURN true;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.notice(snowflake_fleet.request) IS
+  'Halts the fleet where a server has heard more than this database ever said; false where it only says so';
+
+CREATE FUNCTION snowflake_fleet.granted_until(request snowflake_fleet.request, taken integer, longest_ms bigint, now_ms bigint) RETURNS bigint
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT least(request.clock_ms, now_ms) +
+         least(greatest(request.age_ms, 60000 >> least(count(*), 10)::integer, 2000),
+               greatest(0, least(request.length_ms, longest_ms)))
+    FROM snowflake_fleet.region AS r
+   WHERE r.region <> taken AND r.server = request.server AND r.incarnation <> request.incarnation AND NOT r.given_back AND r.until_ms > now_ms
+$$;
+COMMENT ON FUNCTION snowflake_fleet.granted_until(snowflake_fleet.request, integer, bigint, bigint) IS
+  'Until when a request is granted the region `taken`, in ms since 1970: for as long as the incarnation is old and a minute at least, '
+  'half of that for each region that its server has left behind';
 
 -- The caller holds the lock on the fleet and commits what this leaves.
 CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint)
@@ -91,11 +154,10 @@ DECLARE
   answer snowflake_fleet.answer;
   earlier bigint := least(request.clock_ms, now_ms);
   anew boolean := false;
+  ended boolean := false;
+  known boolean := snowflake_fleet.notice(request);
 BEGIN
-  UPDATE snowflake_fleet.fleet AS f
-     SET heard_term = greatest(f.heard_term, request.term),
-         halted = f.halted OR request.term > f.term OR (request.term = f.term AND request.newest > f.newest)
-  RETURNING f.* INTO STRICT fleet;
+  SELECT f.* INTO STRICT fleet FROM snowflake_fleet.fleet AS f;
   answer.fleet := fleet.id;
   answer.term := fleet.term;
   answer.number := 0;
@@ -104,26 +166,46 @@ BEGIN
   answer.floor_ms := 0;
   answer.until_ms := 0;
   answer.clock_ms := now_ms;
+  IF NOT known THEN
+    answer.status := 'unproven';
+    RETURN answer;
+  END IF;
   IF fleet.halted THEN
     answer.status := 'halted';
     RETURN answer;
   END IF;
-  IF NOT (request.term <> 0 AND request.term < fleet.term) AND
-     request.call <> 'give_back' AND request.clock_ms - now_ms > fleet.skew_ms THEN
+  IF request.term <> 0 AND request.term < fleet.lasting AND
+     NOT (request.call = 'renew' AND
+          EXISTS (SELECT FROM snowflake_fleet.region AS r
+                   WHERE r.region = request.region AND r.incarnation = request.incarnation AND r.incarnation <> 0
+                     AND r.server = request.server)) THEN
+    ended := true;
+    IF request.call = 'renew' AND request.titled AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
+      SELECT r.* INTO held FROM snowflake_fleet.region AS r
+       WHERE r.region = request.region AND r.incarnation = 0 AND r.grant_number <= fleet.lost_number
+         AND NOT snowflake_fleet.is_static(r.region);
+    END IF;
+    IF held.region IS NULL THEN
+      UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest INTO answer.number;
+      answer.status := 'lost';
+      RETURN answer;
+    END IF;
+  END IF;
+  IF request.call <> 'give_back' AND request.clock_ms - now_ms > fleet.skew_ms THEN
     answer.status := 'clock_ahead';
     RETURN answer;
   END IF;
 
-  UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest INTO answer.number;
+  UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1, ahead_ms = greatest(f.ahead_ms, request.ahead_ms)
+  RETURNING f.newest INTO answer.number;
   answer.status := 'lost';
-  IF request.term <> 0 AND request.term < fleet.term THEN
-    RETURN answer;
-  END IF;
 
-  SELECT r.* INTO held FROM snowflake_fleet.region AS r
-   WHERE r.incarnation = request.incarnation AND r.incarnation <> 0 AND r.server = request.server
-     AND (request.call = 'acquire' OR r.region = request.region)
-   ORDER BY r.region LIMIT 1;
+  IF NOT ended THEN
+    SELECT r.* INTO held FROM snowflake_fleet.region AS r
+     WHERE r.incarnation = request.incarnation AND r.incarnation <> 0 AND r.server = request.server
+       AND (request.call = 'acquire' OR r.region = request.region)
+     ORDER BY r.region LIMIT 1;
+  END IF;
 
   IF request.call = 'give_back' THEN
     IF held.region IS NULL OR held.grant_number <> request.grant_number THEN
@@ -137,7 +219,15 @@ BEGIN
     RETURN answer;
   END IF;
 
-  IF request.call = 'renew' THEN
+  IF ended THEN
+    anew := true;
+    held.floor_ms := request.floor_ms;
+    held.until_ms := request.until_ms;
+    held.incarnation := request.incarnation;
+    held.server := request.server;
+    held.given_back := false;
+    held.since := snowflake_fleet.from_ms(now_ms);
+  ELSIF request.call = 'renew' THEN
     IF held.region IS NULL OR
        (request.acked <> 0 AND held.nonce <> request.acked AND held.nonce <> request.nonce) THEN
       RETURN answer;
@@ -169,8 +259,7 @@ BEGIN
     END IF;
   END IF;
 
-  held.until_ms := greatest(held.until_ms,
-                            earlier + greatest(0, least(request.length_ms, fleet.longest_ms)));
+  held.until_ms := greatest(held.until_ms, snowflake_fleet.granted_until(request, held.region, fleet.longest_ms, now_ms));
   held.nonce := request.nonce;
   IF anew THEN
     held.grant_number := answer.number;
@@ -192,7 +281,7 @@ COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
   'Answers a request as of a time in ms since 1970; the three functions below check who asks';
 
 -- What the three functions have in common: who asks, where, and whether an answer could last.
-CREATE FUNCTION snowflake_fleet.ask(request snowflake_fleet.request, fleet bigint, seal bigint)
+CREATE FUNCTION snowflake_fleet.ask(request snowflake_fleet.request, proof bigint, title bigint, fleet bigint, seal bigint)
   RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
@@ -206,8 +295,9 @@ DECLARE
 BEGIN
   IF request.incarnation IS NULL OR request.term IS NULL OR request.newest IS NULL OR
      request.nonce IS NULL OR request.acked IS NULL OR request.clock_ms IS NULL OR
-     request.length_ms IS NULL OR request.region IS NULL OR request.grant_number IS NULL OR
-     request.highest_ms IS NULL OR fleet IS NULL OR seal IS NULL THEN
+     request.length_ms IS NULL OR request.age_ms IS NULL OR request.ahead_ms IS NULL OR request.region IS NULL OR
+     request.floor_ms IS NULL OR request.until_ms IS NULL OR request.grant_number IS NULL OR
+     request.highest_ms IS NULL OR proof IS NULL OR title IS NULL OR fleet IS NULL OR seal IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
       MESSAGE = format('no argument of %s() may be null', request.call),
       HINT = 'These functions are for the servers'' own use.';
@@ -215,7 +305,9 @@ BEGIN
   IF request.incarnation < 1 OR request.term < 0 OR request.newest < 0 OR request.nonce < 0 OR
      request.acked < 0 OR request.clock_ms NOT BETWEEN 0 AND 8796093022207 OR
      request.highest_ms NOT BETWEEN 0 AND 8796093022207 OR
-     request.length_ms NOT BETWEEN 0 AND 8796093022207 THEN
+     request.length_ms NOT BETWEEN 0 AND 8796093022207 OR request.age_ms NOT BETWEEN 0 AND 8796093022207 OR
+     request.ahead_ms NOT BETWEEN 0 AND 604800000 OR request.floor_ms NOT BETWEEN 0 AND 8796093022207 OR
+     request.until_ms NOT BETWEEN request.floor_ms AND 8796093022207 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('an argument of %s() is out of range', request.call),
       DETAIL = 'Times are milliseconds since 1970, below 2^43; an incarnation is positive.',
@@ -226,13 +318,8 @@ BEGIN
   own := snowflake_fleet.lock_fleet();
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
 
-  -- recovered() goes beyond it; and what that has drawn is never out of range.
-  IF request.term > greatest(own.term, 9223372036854775000) THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('an argument of %s() is out of range', request.call),
-      DETAIL = format('Term %s is beyond every term that a recovery could begin.', request.term),
-      HINT = 'These functions are for the servers'' own use.';
-  END IF;
+  request.proven := proof = snowflake_fleet.sign(format('heard %s %s', request.term, request.newest));
+  request.titled := title = snowflake_fleet.title(request.server, request.incarnation, request.region, request.floor_ms, request.until_ms);
   IF fleet <> 0 AND fleet <> own.id THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this is the control database of another fleet',
@@ -258,24 +345,21 @@ BEGIN
   END IF;
   UPDATE snowflake_fleet.server AS s SET heard = clock_timestamp() WHERE s.name = request.server;
 
-  SELECT * INTO STRICT place FROM snowflake_fleet.whereabouts();
-  IF (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM
-     (own.system_identifier, own.timeline, own.database) THEN
+  SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
+  IF place.moved THEN
     -- What shows that something was lost is kept: nothing_lost() looks at it.
-    UPDATE snowflake_fleet.fleet AS f
-       SET heard_term = greatest(f.heard_term, request.term),
-           halted = f.halted OR request.term > f.term OR (request.term = f.term AND request.newest > f.newest);
+    PERFORM snowflake_fleet.notice(request);
     answer.status := 'halted';
     answer.fleet := own.id;
     answer.clock_ms := now_ms;
-    answer.detail := format('It was recovered, promoted or copied: timeline %s of system %s, database %s, '
-      'was timeline %s of system %s, database %s.', place.timeline, place.system_identifier, place.database,
-      own.timeline, own.system_identifier, own.database);
+    answer.detail := place.detail;
     PERFORM snowflake_fleet.note_answer(request, answer);
     RETURN answer;
   END IF;
 
   answer := snowflake_fleet.decide(request, now_ms);
+  answer.proof := snowflake_fleet.sign(format('heard %s %s', answer.term, answer.number));
+  answer.title := snowflake_fleet.title(request.server, request.incarnation, answer.region, answer.floor_ms, answer.until_ms);
   UPDATE snowflake_fleet.region AS r
      SET heard = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived
    WHERE answer.status = 'granted' AND r.region = answer.region;
@@ -284,7 +368,8 @@ BEGIN
     WHEN 'halted' THEN 'A server knows of newer grants: the control database is an older copy of itself.'
     WHEN 'clock_ahead' THEN format('The server''s clock is %s ms ahead of the control database''s.',
                                    request.clock_ms - now_ms)
-    WHEN 'lost' THEN CASE WHEN request.term <> 0 AND request.term < own.term
+    WHEN 'unproven' THEN 'The server claims to have heard what this database never said, or of another copy of it; a claim that is not signed halts nobody.'
+    WHEN 'lost' THEN CASE WHEN request.term <> 0 AND request.term < own.lasting
                           THEN 'The control database was recovered.'
                           ELSE 'The lease was ended, or renewed by a copy of this server''s memory.' END
     END;
@@ -292,8 +377,15 @@ BEGIN
   RETURN answer;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.ask(snowflake_fleet.request, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_fleet.ask(snowflake_fleet.request, bigint, bigint, bigint, bigint) IS
   'Checks who asks and where, and decides';
+
+CREATE FUNCTION snowflake_fleet.title(server text, incarnation bigint, region integer, floor_ms bigint, until_ms bigint) RETURNS bigint
+  LANGUAGE sql STABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$ SELECT snowflake_fleet.sign(format('holds %s %s %s %s %s', incarnation, region, floor_ms, until_ms, server)) $$;
+COMMENT ON FUNCTION snowflake_fleet.title(text, bigint, integer, bigint, bigint) IS
+  'The fleet''s signature of what an incarnation holds: what it goes on with after a recovery';
 
 -- Layouts, as src/core/seal.hpp packs them: epoch 41, time 6, region 5, shard 5, sequence 5, tick 2.
 CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
@@ -332,37 +424,39 @@ COMMENT ON FUNCTION snowflake_fleet.adopt_layout(bigint) IS
 
 -- For the servers. SECURITY DEFINER, because nobody but these functions writes the tables.
 
-CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, term bigint, newest bigint,
+CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, term bigint, newest bigint, proof bigint,
                                         nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
-                                        seal bigint)
+                                        age_ms bigint, ahead_ms bigint, seal bigint)
   RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  RETURN snowflake_fleet.ask(ROW('acquire', NULL, incarnation, term, newest, nonce, acked, clock_ms,
-                                 length_ms, -1, 0, 0)::snowflake_fleet.request, fleet, seal);
+  RETURN snowflake_fleet.ask(ROW('acquire', NULL, incarnation, term, newest, NULL, nonce, acked, clock_ms, length_ms,
+                                 age_ms, ahead_ms, -1, 0, 0, NULL, 0, 0)::snowflake_fleet.request, proof, 0, fleet, seal);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.acquire(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_fleet.acquire(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
   'For a server''s worker: a free region, or the one that the incarnation has';
 
-CREATE FUNCTION snowflake_fleet.renew(fleet bigint, incarnation bigint, term bigint, newest bigint,
+CREATE FUNCTION snowflake_fleet.renew(fleet bigint, incarnation bigint, term bigint, newest bigint, proof bigint,
                                       nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
-                                      seal bigint, region integer)
+                                      age_ms bigint, ahead_ms bigint, seal bigint,
+                                      region integer, floor_ms bigint, until_ms bigint, title bigint)
   RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  RETURN snowflake_fleet.ask(ROW('renew', NULL, incarnation, term, newest, nonce, acked, clock_ms,
-                                 length_ms, region, 0, 0)::snowflake_fleet.request, fleet, seal);
+  RETURN snowflake_fleet.ask(ROW('renew', NULL, incarnation, term, newest, NULL, nonce, acked, clock_ms, length_ms,
+                                 age_ms, ahead_ms, region, floor_ms, until_ms, NULL, 0, 0)::snowflake_fleet.request,
+                             proof, title, fleet, seal);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.renew(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer) IS
+COMMENT ON FUNCTION snowflake_fleet.renew(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer, bigint, bigint, bigint) IS
   'For a server''s worker: more time for the region that the incarnation has';
 
-CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, term bigint, newest bigint,
+CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, term bigint, newest bigint, proof bigint,
                                           seal bigint, region integer, grant_number bigint,
                                           highest_ms bigint)
   RETURNS snowflake_fleet.answer
@@ -370,73 +464,11 @@ CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, term
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  RETURN snowflake_fleet.ask(ROW('give_back', NULL, incarnation, term, newest, 0, 0, 0, 0, region,
-                                 grant_number, highest_ms)::snowflake_fleet.request, fleet, seal);
+  RETURN snowflake_fleet.ask(ROW('give_back', NULL, incarnation, term, newest, NULL, 0, 0, 0, 0, 0, 0, region, 0, 0, NULL,
+                                 grant_number, highest_ms)::snowflake_fleet.request, proof, 0, fleet, seal);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.give_back(bigint, bigint, bigint, bigint, bigint, integer, bigint, bigint) IS
+COMMENT ON FUNCTION snowflake_fleet.give_back(bigint, bigint, bigint, bigint, bigint, bigint, integer, bigint, bigint) IS
   'For a server''s worker: it issues no id of the region of highest_ms or later';
-
--- For the operator.
-
-CREATE FUNCTION snowflake_fleet.recovered(now timestamptz) RETURNS timestamptz
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  own snowflake_fleet.fleet;
-  resumes timestamptz;
-BEGIN
-  IF now IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'now must not be null',
-      HINT = 'Give the time from a clock that you trust, with its time zone.';
-  END IF;
-  PERFORM snowflake_fleet.require_durability();
-  own := snowflake_fleet.lock_fleet();
-  IF NOT isfinite(now) OR
-     abs(extract(epoch FROM now - clock_timestamp())) * 1000 > own.skew_ms THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'the control database''s clock does not agree',
-      DETAIL = format('It shows %s, you say %s; %s ms may be between.', clock_timestamp(), now, own.skew_ms),
-      HINT = 'Correct the one that is wrong.';
-  END IF;
-  PERFORM snowflake_fleet.recover_fleet(snowflake_fleet.to_ms(now), snowflake_fleet.random_number());
-  UPDATE snowflake_fleet.fleet AS f
-     SET system_identifier = w.system_identifier, timeline = w.timeline, database = w.database
-    FROM snowflake_fleet.whereabouts() AS w;
-  SELECT snowflake_fleet.from_ms(min(r.floor_ms)) INTO resumes FROM snowflake_fleet.region AS r;
-  RAISE LOG 'snowflake_fleet: recovered; ids of new leases begin at %', resumes;
-  RETURN resumes;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.recovered(timestamptz) IS
-  'After this database was recovered to an earlier time, or failed over to a standby that may lack '
-  'something: ends all leases. `now` is the time by a clock that the operator trusts. Returns when '
-  'ids of new leases begin; servers may mint to the end of the leases that they have';
-
-CREATE FUNCTION snowflake_fleet.nothing_lost() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  own snowflake_fleet.fleet;
-BEGIN
-  PERFORM snowflake_fleet.require_durability();
-  own := snowflake_fleet.lock_fleet();
-  IF own.halted THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'something was lost',
-      DETAIL = 'A server has named a grant that this database does not know.',
-      HINT = 'Run snowflake_fleet.recovered(now).';
-  END IF;
-  UPDATE snowflake_fleet.fleet AS f
-     SET system_identifier = w.system_identifier, timeline = w.timeline, database = w.database
-    FROM snowflake_fleet.whereabouts() AS w;
-  RAISE LOG 'snowflake_fleet: an operator says that nothing was lost; leases go on';
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.nothing_lost() IS
-  'After a switch-over, a failover to a standby that was synchronous, or pg_upgrade: leases go on. '
-  'Where a grant was lost after all, two servers may mint the same ids: in doubt, recovered()';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;

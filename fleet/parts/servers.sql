@@ -121,12 +121,16 @@ BEGIN
       DETAIL = CASE WHEN role.rolsuper THEN 'It is a superuser.' ELSE 'It may not log in.' END,
       HINT = 'Choose another name: a role is made for it.';
   END IF;
+  -- So that the owner may end a session that keeps the lock on the fleet.
+  IF NOT pg_has_role(current_user, server, 'USAGE') THEN
+    EXECUTE format('GRANT %I TO %I', server, current_user);
+  END IF;
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), server);
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_fleet TO %I', server);
   EXECUTE format('GRANT EXECUTE ON FUNCTION '
-    'snowflake_fleet.acquire(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint), '
-    'snowflake_fleet.renew(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer), '
-    'snowflake_fleet.give_back(bigint, bigint, bigint, bigint, bigint, integer, bigint, bigint) TO %I', server);
+    'snowflake_fleet.acquire(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint), '
+    'snowflake_fleet.renew(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer, bigint, bigint, bigint), '
+    'snowflake_fleet.give_back(bigint, bigint, bigint, bigint, bigint, bigint, integer, bigint, bigint) TO %I', server);
   INSERT INTO snowflake_fleet.server AS s (name) VALUES (server)
   ON CONFLICT (name) DO UPDATE SET retired = NULL;
   IF regions IS NOT NULL THEN

@@ -4,7 +4,7 @@ SET client_min_messages = warning;
 CREATE EXTENSION snowflake_fleet;
 SELECT snowflake_fleet.retire('nobody');
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake_fleet.recovered(now());
+SELECT snowflake_fleet.recovered(now(), old_is_stopped => true);
 \echo SQLSTATE :SQLSTATE
 
 -- Names
@@ -38,15 +38,15 @@ SELECT snowflake_fleet.enroll('regress_fleet_b');
 
 -- Who may not: a stranger, a superuser who is no server, one server for another
 SET SESSION AUTHORIZATION regress_fleet_stranger;
-SELECT snowflake_fleet.acquire(0, 1, 0, 0, 1, 0, 1, 1, 1);
+SELECT snowflake_fleet.acquire(0, 1, 0, 0, 0, 1, 0, 1, 1, 86400000, 0, 1);
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
-SELECT snowflake_fleet.acquire(0, 1, 0, 0, 1, 0, 1, 1, 1);
+SELECT snowflake_fleet.acquire(0, 1, 0, 0, 0, 1, 0, 1, 1, 86400000, 0, 1);
 \echo SQLSTATE :SQLSTATE
 GRANT regress_fleet_a TO regress_fleet_stranger;
 SET SESSION AUTHORIZATION regress_fleet_stranger;
 SET ROLE regress_fleet_a;
-SELECT snowflake_fleet.acquire(0, 1, 0, 0, 1, 0, 1, 1, 1);
+SELECT snowflake_fleet.acquire(0, 1, 0, 0, 0, 1, 0, 1, 1, 86400000, 0, 1);
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 
@@ -62,9 +62,9 @@ SELECT snowflake_fleet.enroll('regress_fleet_c');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.evict(0);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake_fleet.recovered(now());
+SELECT snowflake_fleet.recovered(now(), old_is_stopped => true);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake_fleet.ask(NULL, 0, 0);
+SELECT snowflake_fleet.ask(NULL, 0, 0, 0, 0);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.decide(NULL, 0);
 \echo SQLSTATE :SQLSTATE
@@ -79,7 +79,7 @@ SELECT snowflake_fleet.retire('regress_fleet_a');
 SELECT snowflake_fleet.retire(NULL);
 \echo SQLSTATE :SQLSTATE
 SET SESSION AUTHORIZATION regress_fleet_a;
-SELECT snowflake_fleet.acquire(0, 1, 0, 0, 1, 0, 1, 1, 1);
+SELECT snowflake_fleet.acquire(0, 1, 0, 0, 0, 1, 0, 1, 1, 86400000, 0, 1);
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 -- Kept from an earlier GRANT, it would help as little
@@ -88,7 +88,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_fleet TO regress_fleet_a;
 SET SESSION AUTHORIZATION regress_fleet_a;
 DO $$
 BEGIN
-  PERFORM snowflake_fleet.acquire(0, 1, 0, 0, 1, 0, 1, 1, 1);
+  PERFORM snowflake_fleet.acquire(0, 1, 0, 0, 0, 1, 0, 1, 1, 86400000, 0, 1);
 EXCEPTION WHEN OTHERS THEN
   RAISE WARNING '%: %', SQLSTATE, regexp_replace(SQLERRM, ' at .*', '');
 END

@@ -42,7 +42,7 @@ SELECT c.oid::regclass AS open_to_public FROM pg_class c
 SELECT has_schema_privilege('public', 'snowflake_fleet', 'USAGE, CREATE') AS open_to_public;
 
 -- The fleet's limits, once
-SELECT snowflake_fleet.create_fleet(lease => '2 hours');
+SELECT snowflake_fleet.create_fleet(lease => '8 days');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.create_fleet(lease => '10 s');
 \echo SQLSTATE :SQLSTATE

@@ -102,7 +102,7 @@ foreach my $database ('restored', 'copy')
 	my $told = $control->ask(call => 'acquire', server => 'alpha', incarnation => 2000, database => $database);
 	is($told->{status}, 'halted', "$database: nothing is granted");
 	like($told->{detail}, qr/recovered, promoted or copied/, "$database: and why");
-	$control->safe_psql($database, 'SELECT snowflake_fleet.recovered(clock_timestamp())');
+	$control->safe_psql($database, 'SELECT snowflake_fleet.recovered(clock_timestamp(), old_is_stopped => true)');
 	$told = $control->ask(call => 'renew', server => 'alpha', incarnation => 1000, database => $database,
 		term => $knows->{term}, newest => $knows->{number}, region => 7);
 	is($told->{status}, 'lost', "$database, recovered: incarnations have ended");

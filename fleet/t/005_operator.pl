@@ -94,7 +94,7 @@ like(health('granting, reason', 'postgres', $standby), qr/^f\|a standby$/, 'a st
 $control->wait_for_catchup($standby, 'replay');
 $control->stop;
 $standby->promote;
-my $way_out = qr/old control database is stopped for good.*nothing_lost\(\).*leases go on.*recovered\(\)/s;
+my $way_out = qr/old control database is stopped for good.*nothing_lost\(old_is_stopped => true\).*leases go on.*recovered\(now\(\), old_is_stopped => true\)/s;
 like(health('granting, reason, advice, since IS NULL', 'postgres', $standby), qr/^f\|it was promoted, restored or copied\|[^|]*$way_out[^|]*\|t$/s,
 	'promoted: both ways out, the harmless one first');
 my $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 71);
@@ -104,8 +104,9 @@ $standby->ask(call => 'renew', %known) foreach 1 .. 3;
 my $log = slurp_file($standby->logfile);
 is(scalar(() = $log =~ /LOG:  snowflake_fleet: \w+ of server alpha .*: halted, region 0\. It was recovered, promoted or copied/g), 1, 'the log has a line for each server,');
 is(scalar(() = $log =~ /LOG:  snowflake_fleet: \w+ of server beta .*: halted\. /g), 1, 'and no more');
-$standby->ask(call => 'renew', %known, newest => 1_000_000);
-like(health('granting, reason, advice', 'postgres', $standby), qr/^f\|a server knows of grants that are not here: something was lost\|.*recovered\(\)/, 'something was lost')
+my $proof = $standby->safe_psql('postgres', q{SELECT snowflake_fleet.sign(format('heard %s 1000000', term)) FROM snowflake_fleet.fleet});
+$standby->ask(call => 'renew', %known, term => $standby->safe_psql('postgres', 'SELECT term FROM snowflake_fleet.fleet'), newest => 1_000_000, proof => $proof);
+like(health('granting, reason, advice', 'postgres', $standby), qr/^f\|a server knows of grants that are not here: something was lost\|.*recovered\(now\(\), old_is_stopped => true\)/, 'something was lost')
   or diag 'by a server that names a grant';
 
 done_testing();

@@ -21,8 +21,8 @@ bool percent(int64_t chance) {
 }
 
 constexpr const char* kCalls[] = {"acquire", "renew", "give_back"};
-constexpr const char* kStatuses[] = {"granted", "given_back", "lost",
-                                     "full",    "halted",     "clock_ahead"};
+constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",    "full",
+                                     "halted",  "clock_ahead", "unproven"};
 constexpr int64_t kStart = 1'900'000'000'000;
 
 FleetState fleet;
@@ -31,8 +31,11 @@ std::vector<LeaseRequest> asked;
 int64_t now;
 
 void reset() {
-  fleet = {
-      term_at(kStart, below(1 << 20)), below(3), 1 + below(60'000), 1 + below(5'000), false, 0};
+  fleet = {};
+  fleet.term = fleet.lasting = term_at(kStart, below(1 << 20));
+  fleet.newest = below(3);
+  fleet.longest_ms = 1 + below(60'000);
+  fleet.skew_ms = 1 + below(5'000);
   regions.assign(static_cast<size_t>(1 + below(4)), LeasedRegion{0, 0, 0, 0, 0, -1, false});
   asked.clear();
   now = kStart + below(1000);
@@ -62,17 +65,37 @@ LeaseRequest random_request() {
   if (percent(20)) request.acked = below(5);
   if (percent(50)) request.nonce = 1 + below(5);
   if (percent(10)) request.highest_ms = kStart + below(70'000);
-  request.term = percent(70) ? fleet.term : percent(80) ? 0 : fleet.term + below(3) - 1;
+  request.term = percent(70)   ? fleet.term
+                 : percent(80) ? 0
+                 : percent(50) ? fleet.term + below(3) - 1
+                               : fleet.lasting - below(2);
   request.newest = below(1000) < 995 ? below(fleet.newest + 1) : fleet.newest + 1;
   request.clock_ms = now + (percent(80) ? below(500) - 250 : below(20'000) - 10'000);
   request.length_ms = below(70'000);
+  request.age_ms = percent(50) ? below(70'000) : 0;
+  request.ahead_ms = percent(80) ? 0 : below(2'000);
+  request.proven = percent(60);
+  request.titled = percent(70);
+  request.floor_ms = now - below(2'000);
+  request.until_ms = request.floor_ms + below(30'000);
   request.highest_ms = std::max<int64_t>(0, request.highest_ms);
+  if (percent(10) && fleet.adopt_ms != 0) {  // a holder of before a recovery
+    request.call = LeaseCall::renew;
+    request.region = static_cast<int32_t>(below(std::ssize(regions)));
+    request.term = fleet.lasting - 1;
+    request.titled = true;
+    request.until_ms = fleet.adopt_ms + below(20'000) - 2'000;
+    request.floor_ms = request.until_ms - below(40'000);
+    request.clock_ms = now;
+  }
   return request;
 }
 
 void print_state() {
-  std::printf("\t%d,%" PRId64 ",%" PRId64 ",%" PRId64, fleet.halted, fleet.term, fleet.newest,
-              fleet.heard_term);
+  std::printf("\t%d", fleet.halted);
+  for (const int64_t number : {fleet.term, fleet.newest, fleet.heard_term, fleet.began,
+                               fleet.lasting, fleet.lost_number, fleet.adopt_ms, fleet.ahead_ms})
+    std::printf(",%" PRId64, number);
   for (const LeasedRegion& r : regions)
     std::printf(";%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d", r.floor_ms,
                 r.until_ms, r.incarnation, r.grant, r.nonce, r.server, r.given_back);
@@ -83,8 +106,21 @@ void step() {
   now += percent(10) ? below(30'000) : below(500);
   if (percent(3)) {
     const int64_t salt = 1 + below(1 << 20);
-    recovered(fleet, regions, now, salt);
-    std::printf("recovered\t%" PRId64 "\t%" PRId64, now, salt);
+    const bool silent = percent(70);
+    recovered(fleet, regions, now, salt, silent);
+    std::printf("recovered\t%" PRId64 "\t%" PRId64 "\t%d", now, salt, silent);
+    return print_state();
+  }
+  if (!fleet.halted && percent(2)) {
+    const int64_t salt = 1 + below(1 << 20);
+    nothing_lost(fleet, now, salt);
+    std::printf("nothing_lost\t%" PRId64 "\t%" PRId64, now, salt);
+    return print_state();
+  }
+  if (percent(2)) {
+    const int64_t region = below(std::ssize(regions));
+    end_dead(fleet, regions[static_cast<size_t>(region)], now);
+    std::printf("dead\t%" PRId64 "\t%" PRId64, region, now);
     return print_state();
   }
   if (percent(3)) {
@@ -96,10 +132,12 @@ void step() {
   const LeaseRequest q = random_request();
   if (asked.size() < 30) asked.push_back(q);
   const LeaseAnswer a = decide(fleet, regions, q, now);
-  std::printf("ask\t%s\t%d\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64
-              "\t%" PRId64 "\t%" PRId64 "\t%d\t%" PRId64 "\t%" PRId64 "\t%" PRId64,
-              kCalls[static_cast<int>(q.call)], q.server, q.incarnation, q.term, q.newest, q.nonce,
-              q.acked, q.clock_ms, q.length_ms, q.region, q.grant, q.highest_ms, now);
+  std::printf("ask\t%s", kCalls[static_cast<int>(q.call)]);
+  for (const int64_t number :
+       {int64_t{q.server}, q.incarnation, q.term, q.newest, int64_t{q.proven}, q.nonce, q.acked,
+        q.clock_ms, q.length_ms, q.age_ms, q.ahead_ms, int64_t{q.region}, q.floor_ms, q.until_ms,
+        int64_t{q.titled}, q.grant, q.highest_ms, now})
+    std::printf("\t%" PRId64, number);
   std::printf("\t%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
               kStatuses[static_cast<int>(a.status)], a.term, a.number, a.region, a.grant,
               a.floor_ms, a.until_ms, a.clock_ms);

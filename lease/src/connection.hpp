@@ -13,7 +13,7 @@
 
 namespace snowflake::lease {
 
-inline constexpr int kColumns = 10;
+inline constexpr int kColumns = 12;
 
 // Texts are cut to fit; there is nothing to free.
 struct Exchange {

@@ -8,19 +8,24 @@ namespace snowflake::lease {
 
 namespace {
 
-#define COLUMNS \
-  "status, fleet, term, number, region, grant_number, floor_ms, until_ms, clock_ms, detail"
+#define COLUMNS                                                                           \
+  "status, fleet, term, number, proof, region, grant_number, floor_ms, until_ms, title, " \
+  "clock_ms, "                                                                            \
+  "detail"
 
 constexpr const char* kQueries[] = {
-    "SELECT " COLUMNS " FROM snowflake_fleet.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    "SELECT " COLUMNS " FROM snowflake_fleet.renew($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int)",
-    "SELECT " COLUMNS " FROM snowflake_fleet.give_back($1, $2, $3, $4, $5, $6::int, $7, $8)",
+    "SELECT " COLUMNS
+    " FROM snowflake_fleet.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    "SELECT " COLUMNS
+    " FROM snowflake_fleet.renew($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::int, "
+    "$14, $15, $16)",
+    "SELECT " COLUMNS " FROM snowflake_fleet.give_back($1, $2, $3, $4, $5, $6, $7::int, $8, $9)",
 };
 
-constexpr const char* kStatuses[] = {"granted", "given_back", "lost",
-                                     "full",    "halted",     "clock_ahead"};
+constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",    "full",
+                                     "halted",  "clock_ahead", "unproven"};
 
-constexpr int kMostParameters = 10;
+constexpr int kMostParameters = 16;
 
 struct Parameters {
   int count;
@@ -35,11 +40,13 @@ struct Parameters {
 };
 
 void add_all(const pg::LeasePort& port, const LeaseRequest& request, Parameters* parameters) {
+  const LeaseView mine = port.view();
   parameters->count = 0;
   parameters->add(port.fleet());
   parameters->add(request.incarnation);
   parameters->add(request.term);
   parameters->add(request.newest);
+  parameters->add(mine.proof);
   if (request.call == LeaseCall::give_back) {
     parameters->add(port.seal);
     parameters->add(request.region);
@@ -51,8 +58,14 @@ void add_all(const pg::LeasePort& port, const LeaseRequest& request, Parameters*
   parameters->add(request.acked);
   parameters->add(request.clock_ms);
   parameters->add(request.length_ms);
+  parameters->add(request.age_ms);
+  parameters->add(request.ahead_ms);
   parameters->add(port.seal);
-  if (request.call == LeaseCall::renew) parameters->add(request.region);
+  if (request.call == LeaseCall::acquire) return;
+  parameters->add(request.region);
+  parameters->add(request.floor_ms);
+  parameters->add(request.until_ms);
+  parameters->add(mine.title);
 }
 
 int64_t number(const Exchange& exchange, int column) {
@@ -97,12 +110,14 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   reply->fleet = number(exchange, 1);
   answer.term = number(exchange, 2);
   answer.number = number(exchange, 3);
-  answer.region = static_cast<int32_t>(number(exchange, 4));
-  answer.grant = number(exchange, 5);
-  answer.floor_ms = number(exchange, 6);
-  answer.until_ms = number(exchange, 7);
-  answer.clock_ms = number(exchange, 8);
-  strlcpy(reply->said, exchange.column[9], sizeof(reply->said));
+  answer.proof = number(exchange, 4);
+  answer.region = static_cast<int32_t>(number(exchange, 5));
+  answer.grant = number(exchange, 6);
+  answer.floor_ms = number(exchange, 7);
+  answer.until_ms = number(exchange, 8);
+  answer.title = number(exchange, 9);
+  answer.clock_ms = number(exchange, 10);
+  strlcpy(reply->said, exchange.column[11], sizeof(reply->said));
   make_ascii(reply->said);
   reply->answered = true;
 }

@@ -21,8 +21,10 @@ constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
 
 constexpr char kWaysOut[] =
-    "If it was switched over, or its standby was synchronous, snowflake_fleet.nothing_lost() lets "
-    "leases go on; else snowflake_fleet.recovered() begins new ones above all that may run";
+    "If it was switched over, or its standby was synchronous, "
+    "snowflake_fleet.nothing_lost(old_is_stopped => true) lets leases go on; else "
+    "snowflake_fleet.recovered(now(), old_is_stopped => true) begins new ones above all that may "
+    "run";
 
 struct State {
   LeaseNonce nonce;
@@ -53,10 +55,6 @@ void wait_a_while() {
   schedule.pause_ms = std::min(schedule.pause_ms * 2, kLongestPauseMs);
 }
 
-int64_t wanted_ms() {
-  return grant_length(port->age_ms(), port->lease_ms);
-}
-
 LeaseRequest next_request() {
   const LeaseView mine = port->view();
   LeaseRequest request{};
@@ -67,8 +65,12 @@ LeaseRequest next_request() {
   request.nonce = state.nonce.next;
   request.acked = state.nonce.acked;
   request.clock_ms = wall_clock_ms();
-  request.length_ms = wanted_ms() + *port->max_lead_ms;
+  request.length_ms = port->lease_ms + *port->max_lead_ms;
+  request.age_ms = port->age_ms();
+  request.ahead_ms = ahead_ms();
   request.region = mine.region;
+  request.floor_ms = mine.floor_ms;
+  request.until_ms = mine.until_ms;
   return request;
 }
 
@@ -110,13 +112,13 @@ void hear(const Reply& reply) {
       say(DEBUG1, text);
       break;
     case LeaseNews::lost:
-      port->begin(draw(), answer.term, answer.number);
+      port->begin(draw(), answer);
       snprintf(text, sizeof(text), "lost region %d: %s", mine.region, reply.said);
       say(WARNING, text);
       due_in(0);
       return;
     case LeaseNews::full:
-      port->note(answer.term, answer.number);
+      port->note(answer);
       snprintf(text, sizeof(text), "no region is free before %s. %s", time_text(answer.until_ms),
                reply.said);
       complain(text);
@@ -147,10 +149,7 @@ void hear(const Reply& reply) {
   }
   stay();
   schedule.pause_ms = kShortestPauseMs;
-  // The fleet may grant less than was asked for, and less than the lead.
-  const int64_t granted_ms = answer.until_ms - reply.sent_ms;
-  const int64_t left_ms = std::max(granted_ms - *port->max_lead_ms, granted_ms / 2);
-  due_in(std::max(renew_after(std::min(wanted_ms(), left_ms)), kShortestPauseMs));
+  due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
 // Short leases leave less time to find out which host is no good.
@@ -159,6 +158,10 @@ int timeout_ms() {
 }
 
 }  // namespace
+
+int64_t ahead_ms() {
+  return int64_t{*port->max_lead_ms} + *port->reserve_ms;
+}
 
 void begin_exchanges() {
   state.nonce = {draw(), 0};

@@ -23,6 +23,9 @@ struct Schedule {
 };
 extern Schedule schedule;
 
+// How far ids may be ahead of the clock by the settings now: lead and reserve.
+int64_t ahead_ms();
+
 void begin_exchanges();
 
 // Asks for a region, or for more time, and does what the answer says.

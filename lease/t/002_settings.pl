@@ -31,7 +31,7 @@ my @wrong = (
 	[ "$fleet\nsnowflake.region = -1\nsnowflake.layout = instagram", qr/DETAIL:  The layout has one region.*\n.*HINT:  Set "snowflake.lease"/ ],
 	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
 	[ "$fleet\nsnowflake.region = -2", qr/outside the valid range/ ],
-	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 2h", qr/outside the valid range/ ],
+	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 8d", qr/outside the valid range/ ],
 	[ "snowflake.fleet = 'host=control password=secret'\nsnowflake.region = -1", qr/"snowflake.fleet" contains a password\n.*HINT:  Use "passfile"/s ],
 	[ "snowflake.fleet = 'postgresql://alpha:secret\@control/fleet'\nsnowflake.region = -1", qr/"snowflake.fleet" contains a password/ ],
 	[ "snowflake.fleet = 'host=control hots=control'\nsnowflake.region = -1", qr/invalid value for parameter "snowflake.fleet"\n.*DETAIL:  invalid connection option "hots"/s ]);

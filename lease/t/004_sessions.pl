@@ -18,7 +18,7 @@ $control->safe_psql('postgres', q{SELECT snowflake_fleet.create_fleet(), snowfla
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
 
 # What is published runs ahead of the clock by snowflake.reserve: no reason for a new session to wait.
-my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.fleet = '$fleet'\nsnowflake.reserve = 60s\n");
+my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.fleet = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my @ids = $server->ids('SELECT snowflake.next_id(1)');

@@ -20,8 +20,10 @@
 
 namespace snowflake {
 
-inline constexpr int64_t kShortestGrantMs = 10'000;
-inline constexpr int64_t kLongestLeaseMs = 3'600'000;
+inline constexpr int64_t kFirstGrantMs = 60'000;    // of a server that has just been started
+inline constexpr int64_t kShortestGrantMs = 2'000;  // of one that is started again and again
+inline constexpr int64_t kDefaultLeaseMs = 3'600'000;
+inline constexpr int64_t kLongestLeaseMs = 7 * 86'400'000;
 
 // No region; regions are numbered from 0.
 inline constexpr int32_t kNoRegion = -1;
@@ -34,13 +36,19 @@ struct LeaseRequest {
   int64_t incarnation;  // one life of a postmaster, drawn at random; never 0
   int64_t term;         // of the newest answer that the server has, 0: it has none
   int64_t newest;       // that answer's number
-  int64_t nonce;        // drawn anew after each answer, and sent until it is answered
-  int64_t acked;        // the nonce that was answered last, 0: this worker has had no answer yet
+  bool proven;          // the control database has signed these two
+  int64_t nonce;        // drawn anew after each grant, and sent until a grant answers it
+  int64_t acked;        // the nonce that was answered last, 0: this worker has had no grant yet
   int64_t clock_ms;     // the server's clock when it sends this
-  int64_t length_ms;    // how long a grant is asked for: lease and lead
-  int32_t region;       // renew and give_back: which
-  int64_t grant;        // give_back: the grant that is given back
-  int64_t highest_ms;   // give_back: the highest limit, no id of it or later was issued
+  int64_t length_ms;    // the longest grant that is asked for: lease and lead
+  int64_t age_ms;       // of the incarnation
+  int64_t ahead_ms;  // how far the server issues ids ahead of its clock at most: lead and reserve
+  int32_t region;    // renew and give_back: which
+  int64_t floor_ms;  // renew: what is held, as it was granted
+  int64_t until_ms;
+  bool titled;         // renew: the control database has signed what is held
+  int64_t grant;       // give_back: the grant that is given back
+  int64_t highest_ms;  // give_back: the highest limit, no id of it or later was issued
 };
 
 enum class AnswerStatus : uint8_t {
@@ -50,6 +58,7 @@ enum class AnswerStatus : uint8_t {
   full,         // no region is free before `until_ms`
   halted,       // the control database is behind, until an operator says recovered()
   clock_ahead,  // the server's clock, by more than max_skew
+  unproven,     // the server claims to know more than the control database, which never said so
 };
 
 struct LeaseAnswer {
@@ -58,17 +67,21 @@ struct LeaseAnswer {
   int64_t incarnation;
   int64_t term;
   int64_t number;  // of the answer: rises within a term; 0 where nothing was decided
+  int64_t proof;   // the control database's signature of term and number
   int32_t region;
   int64_t grant;  // number of the answer that granted the region
   int64_t floor_ms;
   int64_t until_ms;
+  int64_t title;     // its signature of server, incarnation, region, floor and until
   int64_t clock_ms;  // the control database's clock when it decided
 };
 
-// How long a grant an incarnation of this age asks for, without the lead: as long as it is old. A
-// server that does not stay up holds a few regions rather than all of them.
-constexpr int64_t grant_length(int64_t age_ms, int64_t lease_ms) noexcept {
-  return std::clamp(age_ms, std::min(kShortestGrantMs, lease_ms), lease_ms);
+// How long a grant lasts, of at most `longest_ms`: as long as the incarnation is old, and for a
+// minute at first. Where the server has left other regions behind that are not free yet, half of
+// that for each: one that is started again and again holds a few regions, not all of them.
+constexpr int64_t grant_length(int64_t age_ms, int64_t longest_ms, int64_t left_behind) noexcept {
+  const int64_t first_ms = kFirstGrantMs >> std::min<int64_t>(left_behind, 10);
+  return std::min(std::max({age_ms, first_ms, kShortestGrantMs}), longest_ms);
 }
 
 // How long after an exchange the next one is due.

@@ -4,8 +4,9 @@
 // the rows as they are to be committed; an answer may be sent once the commit is durable.
 //
 // Invariants, per region:
-//  1. floor and until only rise (but that a region given back ends at its holder's highest limit),
-//     and floor <= until.
+//  1. floor and until only rise, and floor <= until. Exceptions: a region that is given back ends
+//     at its holder's highest limit; a dead holder's, where its clock and reserve end; one whose
+//     holder goes on after a recovery has that holder's floor and until again.
 //  2. A new holder's floor is at least every earlier holder's until or highest limit.
 #pragma once
 
@@ -26,15 +27,20 @@ struct LeasedRegion {
 };
 
 struct FleetState {
-  int64_t term;        // when the fleet was made or last recovered, see term_at()
-  int64_t newest;      // number of the newest answer
-  int64_t longest_ms;  // no grant is longer: the longest lease and lead
-  int64_t skew_ms;     // how far clocks may be apart
-  bool halted;         // found to be behind: nothing is decided until recovered()
-  int64_t heard_term;  // the newest term that a server has named
+  int64_t term;         // when the fleet was made, or an operator last spoke: see term_at()
+  int64_t newest;       // number of the newest answer
+  int64_t longest_ms;   // no grant is longer: the longest lease and lead
+  int64_t skew_ms;      // how far clocks may be apart
+  bool halted;          // found to be behind: nothing is decided until recovered()
+  int64_t heard_term;   // the newest term that a server has proven
+  int64_t began;        // `newest` when the term began
+  int64_t lasting;      // the oldest term whose leases go on
+  int64_t lost_number;  // `newest` when that one began
+  int64_t adopt_ms;     // of earlier leases those go on that end later; 0: none does
+  int64_t ahead_ms;     // the most that any server issues ids ahead of its clock
 };
 
-// Terms are in the order of the recoveries that begin them. So what an earlier recovery granted,
+// Terms are in the order in which they begin. So what an earlier recovery granted,
 // of which the database may have been robbed by the next one, is known to be over; two recoveries
 // in one instant differ by the salt, 20 random bits.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
@@ -43,29 +49,51 @@ constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
 
 namespace lease_detail {
 
-constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, AnswerStatus status,
-                             int64_t clock_ms) noexcept {
-  return {request.call, status, request.incarnation, fleet.term, ++fleet.newest, kNoRegion, 0, 0, 0,
-          clock_ms};
-}
-
+// Decides nothing, and has no number.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
-  return {request.call, status, request.incarnation, fleet.term, 0, kNoRegion, 0, 0, 0, clock_ms};
+  LeaseAnswer result{};
+  result.call = request.call;
+  result.status = status;
+  result.incarnation = request.incarnation;
+  result.term = fleet.term;
+  result.region = kNoRegion;
+  result.clock_ms = clock_ms;
+  return result;
+}
+
+constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, AnswerStatus status,
+                             int64_t clock_ms) noexcept {
+  LeaseAnswer result = refusal(fleet, request, status, clock_ms);
+  result.number = ++fleet.newest;
+  return result;
+}
+
+// Regions that the server had and has left behind, or that clones of it hold.
+constexpr int64_t left_behind(std::span<const LeasedRegion> regions, const LeaseRequest& request,
+                              int64_t clock_ms) noexcept {
+  return std::count_if(regions.begin(), regions.end(), [&](const LeasedRegion& region) {
+    return region.server == request.server && region.incarnation != request.incarnation &&
+           !region.given_back && region.until_ms > clock_ms;
+  });
 }
 
 // Until when the holder may mint. The earlier clock counts: a clock that is ahead makes nobody wait
 // for it. A grant is never taken back by a later one.
-constexpr int64_t extended(const FleetState& fleet, const LeaseRequest& request, int64_t until_ms,
+constexpr int64_t extended(const FleetState& fleet, std::span<const LeasedRegion> regions,
+                           const LeaseRequest& request, int64_t until_ms,
                            int64_t clock_ms) noexcept {
-  const int64_t length = std::clamp<int64_t>(request.length_ms, 0, fleet.longest_ms);
+  const int64_t longest = std::clamp<int64_t>(request.length_ms, 0, fleet.longest_ms);
+  const int64_t length =
+      grant_length(request.age_ms, longest, left_behind(regions, request, clock_ms));
   return std::max(until_ms, std::min(request.clock_ms, clock_ms) + length);
 }
 
-constexpr LeaseAnswer grant(FleetState& fleet, LeasedRegion& region, int32_t number,
+constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, int32_t number,
                             const LeaseRequest& request, int64_t clock_ms, bool anew) noexcept {
+  LeasedRegion& region = regions[static_cast<size_t>(number)];
   LeaseAnswer result = answer(fleet, request, AnswerStatus::granted, clock_ms);
-  region.until_ms = extended(fleet, request, region.until_ms, clock_ms);
+  region.until_ms = extended(fleet, regions, request, region.until_ms, clock_ms);
   region.nonce = request.nonce;
   if (anew) region.grant = result.number;
   result.region = number;
@@ -77,8 +105,9 @@ constexpr LeaseAnswer grant(FleetState& fleet, LeasedRegion& region, int32_t num
 
 // From when on the region may be granted. One that was given back may be ahead of the clock by its
 // holder's reserve; if it is by more, its holder's clock was wrong, and it is left alone.
+inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
-  return region.given_back ? region.until_ms - kShortestGrantMs : region.until_ms;
+  return region.given_back ? region.until_ms - kGivenBackAheadMs : region.until_ms;
 }
 
 // The free region for a server: the one that it gave back last, if its ids can go on at once; else
@@ -117,8 +146,7 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   // Asked again, as the first answer may have been lost: the same region. The grant is a new one,
   // so that what the incarnation may have sent to give the old one back has no effect.
   int32_t number = held_by(regions, request);
-  if (number != kNoRegion)
-    return grant(fleet, regions[static_cast<size_t>(number)], number, request, clock_ms, true);
+  if (number != kNoRegion) return grant(fleet, regions, number, request, clock_ms, true);
 
   number = choose(regions, request, clock_ms);
   if (number == kNoRegion) {
@@ -133,18 +161,41 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   region.incarnation = request.incarnation;
   region.server = request.server;
   region.given_back = false;
-  return grant(fleet, region, number, request, clock_ms, true);
+  return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-constexpr LeaseAnswer renew(FleetState& fleet, LeasedRegion& region, const LeaseRequest& request,
-                            int64_t clock_ms) noexcept {
+// After a recovery that ended all leases: may the holder of before go on? A signed lease that ends
+// so late was the last one of its region, whatever is lost: the next holder would have been given
+// the region at or after its end, and no clock said so yet. Nobody else has a later time of it
+// either, as all floors are beyond everything that was granted. Not where the database may have
+// granted something between being recovered and saying so: that could be the same region.
+constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
+                         const LeaseRequest& request) noexcept {
+  return request.titled && fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
+         region.incarnation == 0 && region.grant <= fleet.lost_number;
+}
+
+constexpr LeaseAnswer adopt(FleetState& fleet, std::span<LeasedRegion> regions,
+                            const LeaseRequest& request, int64_t clock_ms) noexcept {
+  LeasedRegion& region = regions[static_cast<size_t>(request.region)];
+  region.floor_ms = request.floor_ms;
+  region.until_ms = request.until_ms;
+  region.incarnation = request.incarnation;
+  region.server = request.server;
+  region.given_back = false;
+  return grant(fleet, regions, request.region, request, clock_ms, true);
+}
+
+constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
+                            const LeaseRequest& request, int64_t clock_ms) noexcept {
+  const LeasedRegion& region = regions[static_cast<size_t>(request.region)];
   // A nonce that is neither the last one answered nor the one now sent is somebody else's: a copy
   // of this very incarnation, out of a memory snapshot of its machine, has renewed in between.
   const bool copied =
       request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;
   if (!holds(region, request) || copied)
     return answer(fleet, request, AnswerStatus::lost, clock_ms);
-  return grant(fleet, region, request.region, request, clock_ms, false);
+  return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
@@ -160,26 +211,51 @@ constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
 
 }  // namespace lease_detail
 
+// The newest number that the database has given in a term, as far as it remembers. What it lost
+// with a term that is over does not matter any more.
+constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
+  if (term == fleet.term) return fleet.newest;
+  return term < fleet.lasting ? INT64_MAX : fleet.began;
+}
+
+// A server that has heard more than was ever said here shows that the control database was
+// recovered to an earlier state. Nobody, also no server that comes new, may be told anything by it
+// then. Returns false where the server only says so.
+constexpr bool notice(FleetState& fleet, const LeaseRequest& request) noexcept {
+  if (request.term <= fleet.term &&
+      (request.term == 0 || request.newest <= known_number(fleet, request.term)))
+    return true;
+  if (!request.proven) return false;
+  fleet.heard_term = std::max(fleet.heard_term, request.term);
+  fleet.halted = true;
+  return true;
+}
+
 // Answers a request. REQUIRES for renew and give_back: 0 <= request.region < regions.size().
 constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
                              const LeaseRequest& request, int64_t clock_ms) noexcept {
-  // A server that has heard more than was ever said here: the control database was recovered to an
-  // earlier state, and nobody, also no server that comes new, may be told anything by it.
-  fleet.heard_term = std::max(fleet.heard_term, request.term);
-  if (request.term > fleet.term || (request.term == fleet.term && request.newest > fleet.newest))
-    fleet.halted = true;
+  if (!notice(fleet, request))
+    return lease_detail::refusal(fleet, request, AnswerStatus::unproven, clock_ms);
   if (fleet.halted) return lease_detail::refusal(fleet, request, AnswerStatus::halted, clock_ms);
-  if (request.term != 0 && request.term < fleet.term)
-    return lease_detail::answer(fleet, request, AnswerStatus::lost, clock_ms);
+
+  const bool held = request.call == LeaseCall::renew &&
+                    lease_detail::holds(regions[static_cast<size_t>(request.region)], request);
+  const bool ended = request.term != 0 && request.term < fleet.lasting && !held;
+  const bool adopted =
+      ended && request.call == LeaseCall::renew &&
+      lease_detail::may_adopt(fleet, regions[static_cast<size_t>(request.region)], request);
+  if (ended && !adopted) return lease_detail::answer(fleet, request, AnswerStatus::lost, clock_ms);
   // That it is behind can only be told when the answer arrives: the request may have taken long.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
+  fleet.ahead_ms = std::max(fleet.ahead_ms, request.ahead_ms);
+  if (adopted) return lease_detail::adopt(fleet, regions, request, clock_ms);
   if (request.call == LeaseCall::acquire)
     return lease_detail::acquire(fleet, regions, request, clock_ms);
-  LeasedRegion& region = regions[static_cast<size_t>(request.region)];
-  return request.call == LeaseCall::renew
-             ? lease_detail::renew(fleet, region, request, clock_ms)
-             : lease_detail::give_back(fleet, region, request, clock_ms);
+  if (request.call == LeaseCall::renew)
+    return lease_detail::renew(fleet, regions, request, clock_ms);
+  return lease_detail::give_back(fleet, regions[static_cast<size_t>(request.region)], request,
+                                 clock_ms);
 }
 
 // Ends the holder's lease. Nobody else gets the region before `until`: who was evicted may not
@@ -189,19 +265,43 @@ constexpr void evict(LeasedRegion& region) noexcept {
   region.given_back = false;
 }
 
-// What was decided after the moment that the control database was recovered to is lost: the new
-// floors are above all that may have been granted. REQUIRES that `now_ms` is not before any of
-// those grants by more than the clocks may be apart.
+// Ends the lease of a region whose holders are known to have stopped, none of them with a clock
+// that was ahead by more than clocks may be: what they have issued was never further ahead of it
+// than lead and reserve. The clock is the later one of this database and the operator.
+constexpr void end_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms) noexcept {
+  evict(region);
+  region.until_ms =
+      std::max(region.floor_ms, std::min(region.until_ms, now_ms + fleet.ahead_ms + fleet.skew_ms));
+}
+
+// A new term: answers of another copy of this database are old to every server that has heard of
+// it.
+constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
+  fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.heard_term) + 1);
+  fleet.began = fleet.newest;
+  fleet.halted = false;
+}
+
+// Everything that was decided is known: leases go on. REQUIRES !fleet.halted.
+constexpr void nothing_lost(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
+  begin_term(fleet, now_ms, salt);
+}
+
+// What was decided after the moment that the control database was recovered to is lost: regions
+// begin above all that may have been granted. `silent`: this copy has granted nothing since.
+// REQUIRES that `now_ms` is not before any of those grants by more than the clocks may be apart.
 constexpr void recovered(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
-                         int64_t salt) noexcept {
+                         int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
     evict(region);
-    region.floor_ms =
+    region.until_ms =
         std::max({region.floor_ms, region.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms});
-    region.until_ms = region.floor_ms;
   }
-  fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.heard_term) + 1);
-  fleet.halted = false;
+  begin_term(fleet, now_ms, salt);
+  fleet.lasting = fleet.term;
+  fleet.lost_number = fleet.newest;
+  // Both clocks of a grant may be apart, and the earlier one that of `now_ms`.
+  fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
 }
 
 }  // namespace snowflake

@@ -23,10 +23,12 @@ struct LeaseView {
   int64_t incarnation;
   int64_t term;
   int64_t newest;
+  int64_t proof;
   int32_t region;
   int64_t grant;
   int64_t floor_ms;
   int64_t until_ms;
+  int64_t title;
   int64_t highest_ms;
 };
 
@@ -47,7 +49,8 @@ enum class LeaseNews : uint8_t {
 constexpr LeaseNews read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                 int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseNews::stale;
-  if (answer.status == AnswerStatus::halted || answer.status == AnswerStatus::clock_ahead)
+  if (answer.status == AnswerStatus::halted || answer.status == AnswerStatus::clock_ahead ||
+      answer.status == AnswerStatus::unproven)
     return LeaseNews::refused;
   if (answer.term < mine.term || (answer.term == mine.term && answer.number <= mine.newest))
     return LeaseNews::stale;
@@ -92,13 +95,17 @@ class BasicLeaseMemory {
   LeaseView view() const noexcept {
     // The region first: what it stands for was stored before.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
-    return {read(incarnation_), read(term_),  read(newest_), region,
-            read(grant_),       read(floor_), read(until_),  read(highest_)};
+    const Heard& heard = heard_[heard_now_.load(std::memory_order_acquire)];
+    return {read(incarnation_), read(heard.term), read(heard.number),
+            read(heard.proof),  region,           read(grant_),
+            read(floor_),       read(until_),     read(title_),
+            read(highest_)};
   }
 
-  // A new incarnation, with nothing of an earlier one's; what it knows of the control database
-  // stays known. REQUIRES the lock and, in it, that all limits have been withdrawn before.
-  void begin(int64_t incarnation, int64_t term, int64_t newest) noexcept {
+  // A new incarnation, with nothing of an earlier one's; what it knows of the control database is
+  // `newest`, an answer that ended the last one. REQUIRES the lock and, in it, that all limits have
+  // been withdrawn before.
+  void begin(int64_t incarnation, const LeaseAnswer& newest) noexcept {
     forget();
     // Next, for the old one may still be told of a region that it had, and would have forgotten
     // what it issued of it.
@@ -107,34 +114,37 @@ class BasicLeaseMemory {
     store(floor_, 0);
     store(highest_, 0);
     store(grant_, 0);
-    note(term, newest);
+    note(newest);
   }
 
   // REQUIRES LeaseNews::taken.
   void take(const LeaseAnswer& answer) noexcept {
-    note(answer.term, answer.number);
+    note(answer);
     store(grant_, answer.grant);
     store(floor_, answer.floor_ms);
     store(until_, answer.until_ms);
+    store(title_, answer.title);
     raise_highest(answer.floor_ms);
     region_after_.store(answer.region + 1, std::memory_order_release);
   }
 
   // REQUIRES LeaseNews::extended.
   void extend(const LeaseAnswer& answer) noexcept {
-    note(answer.term, answer.number);
+    note(answer);
     store(grant_, answer.grant);
     store(until_, std::max(read(until_), answer.until_ms));
+    store(title_, answer.title);
   }
 
   // An answer that changed nothing here, but is the newest.
-  void note(int64_t term, int64_t newest) noexcept {
-    // A worker killed in between must not leave a number that the term never had.
-    if (term != read(term_)) {
-      store(newest_, 0);
-      store(term_, term);
-    }
-    store(newest_, newest);
+  void note(const LeaseAnswer& answer) noexcept {
+    // A worker that is killed in between leaves the three of before.
+    const int64_t next = 1 - read(heard_now_);
+    Heard& heard = heard_[next];
+    store(heard.term, answer.term);
+    store(heard.number, answer.number);
+    store(heard.proof, answer.proof);
+    heard_now_.store(next, std::memory_order_release);
   }
 
   // REQUIRES the lock and, in it, that all limits have been withdrawn before: what view() says of
@@ -147,6 +157,13 @@ class BasicLeaseMemory {
   }
 
  private:
+  // Of the newest answer: its term and number, and the control database's signature of both.
+  struct Heard {
+    Word<int64_t> term;
+    Word<int64_t> number;
+    Word<int64_t> proof;
+  };
+
   static int64_t read(const Word<int64_t>& word) noexcept {
     return word.load(std::memory_order_relaxed);
   }
@@ -155,12 +172,13 @@ class BasicLeaseMemory {
   }
 
   Word<int64_t> incarnation_;
-  Word<int64_t> term_;
-  Word<int64_t> newest_;
+  Heard heard_[2];
+  Word<int64_t> heard_now_;     // which of the two
   Word<int64_t> region_after_;  // the region and 1: fresh memory holds none
   Word<int64_t> grant_;
   Word<int64_t> floor_;
   Word<int64_t> until_;
+  Word<int64_t> title_;
   Word<int64_t> highest_;
 };
 

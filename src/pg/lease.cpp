@@ -19,8 +19,8 @@ LeaseMemory& memory() {
   return postmaster_memory->lease;
 }
 
-void start_incarnation(int64_t incarnation, int64_t term, int64_t newest) {
-  memory().begin(incarnation, term, newest);
+void start_incarnation(int64_t incarnation, const LeaseAnswer& newest) {
+  memory().begin(incarnation, newest);
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
@@ -31,10 +31,10 @@ int64_t age_ms() {
   return (monotonic_us() - born) / 1000;
 }
 
-void begin(int64_t incarnation, int64_t term, int64_t newest) {
+void begin(int64_t incarnation, const LeaseAnswer& newest) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   withdraw_all_limits_under_lock();
-  start_incarnation(incarnation, term, newest);
+  start_incarnation(incarnation, newest);
   LWLockRelease(shared_state->lock);
 }
 
@@ -49,8 +49,8 @@ void extend(const LeaseAnswer& answer) {
   memory().extend(answer);
 }
 
-void note(int64_t term, int64_t newest) {
-  memory().note(term, newest);
+void note(const LeaseAnswer& answer) {
+  memory().note(answer);
 }
 
 LeaseView forget() {
@@ -130,7 +130,7 @@ void install_lease() {
   int64_t incarnation = 0;
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_fleet_settings("No random number could be drawn.", "Start the server again.");
-  start_incarnation((incarnation & INT64_MAX) | 1, 0, 0);
+  start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{});
 
   port = {SNOWFLAKE_VERSION,
           fleet_conninfo,
@@ -138,6 +138,7 @@ void install_lease() {
           lease_ms,
           max_skew_ms,
           &max_lead_ms,
+          &reserve_ms,
           lease_view,
           lease_fleet,
           age_ms,
@@ -185,7 +186,7 @@ int64_t lease_fleet() {
 }
 
 int64_t lease_length_ms() {
-  return grant_length(age_ms(), lease_ms);
+  return grant_length(age_ms(), lease_ms + int64_t{max_lead_ms}, 0);
 }
 
 int64_t lease_until_ms() {

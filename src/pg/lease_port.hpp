@@ -23,12 +23,13 @@ struct LeaseReport {
 struct LeasePort {
   const char* version;  // of the generator's library: both are built from one source
 
-  // Settings, fixed at server start but for max_lead.
+  // Settings, fixed at server start but for max_lead and reserve.
   const char* conninfo;
   int64_t seal;
   int64_t lease_ms;
   int64_t skew_ms;
   const int* max_lead_ms;
+  const int* reserve_ms;
 
   LeaseView (*view)();
   int64_t (*fleet)();   // as the control database has named itself, 0: not yet
@@ -36,10 +37,10 @@ struct LeasePort {
 
   // As the members of LeaseMemory; `begin` and `forget` withdraw the limits of all databases
   // before. `forget` returns what the memory said then: what is to be given back.
-  void (*begin)(int64_t incarnation, int64_t term, int64_t newest);
+  void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet);
   void (*extend)(const LeaseAnswer& answer);
-  void (*note)(int64_t term, int64_t newest);
+  void (*note)(const LeaseAnswer& answer);
   LeaseView (*forget)();
 
   void (*report)(const LeaseReport& report);

@@ -22,6 +22,7 @@ constinit ShardSet owned_shards{};
 constinit const char* owned_shards_text = nullptr;
 constinit int max_databases = 64;
 constinit int max_lead_ms = 1000;
+constinit int reserve_ms = 1000;
 constinit int max_forward_jump_s = 60;
 constinit int sequence_spread = 0;
 constinit double max_clock_error_ms = 100;
@@ -40,7 +41,6 @@ constinit char* epoch_setting = nullptr;
 constinit char* owned_setting = nullptr;
 constinit char* fleet_setting = nullptr;
 constinit double tick_setting = 0;
-constinit int reserve_setting = 1000;
 
 // GUC_check_errdetail() takes errno along, which clang's -Wformat-security wants as a literal.
 bool refuse(const char* detail) {
@@ -190,7 +190,7 @@ void check_lease_settings() {
     error_fleet_settings(
         "The layout has one region and no spare: the lease is also the pause after a power loss.",
         "Set \"snowflake.lease\", to 10s for example.");
-  if (lease_ms == 0) lease_ms = static_cast<int>(kLongestLeaseMs);
+  if (lease_ms == 0) lease_ms = static_cast<int>(kDefaultLeaseMs);
   if (lease_ms < 1000)
     error_fleet_settings("\"snowflake.lease\" is less than a second.",
                          "Set \"snowflake.lease\", to 1h for example.");
@@ -283,8 +283,8 @@ void define_settings() {
              "0 is the strict form: an id is never ahead of the clock.", &max_lead_ms, 0, 86400000,
              PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_max_lead);
   define_int("snowflake.reserve", "Sets how far ahead the durable high-water mark is written.",
-             "At least two ticks; also the longest pause after a restart.", &reserve_setting, 2,
-             3600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
+             "At least two ticks; also the longest pause after a restart.", &reserve_ms, 2, 3600000,
+             PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
   define_int("snowflake.max_forward_jump",
              "Sets how far the clock may be stepped forward before minting stops.",
              "Confirm a step that is right with snowflake.accept_clock().", &max_forward_jump_s, 1,

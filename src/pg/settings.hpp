@@ -21,6 +21,7 @@ inline constexpr int kMaxBatch = 1000000;
 
 // Changed by a reload.
 extern int max_lead_ms;
+extern int reserve_ms;
 extern int max_forward_jump_s;
 extern int sequence_spread;
 extern double max_clock_error_ms;

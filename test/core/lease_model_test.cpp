@@ -29,7 +29,11 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
                                   "clone",
                                   "evicted",
                                   "database restored",
-                                  "control recovered"};
+                                  "control recovered",
+                                  "nothing lost",
+                                  "adopted",
+                                  "dead",
+                                  "unproven"};
   for (uint64_t number = 0; number < schedules(); ++number) {
     World world(number, Rules{});
     world.run(kSteps);
@@ -84,7 +88,9 @@ INSTANTIATE_TEST_SUITE_P(
                     RULE(highest_of_all), RULE(reader_checks), RULE(own_limit), RULE(start_is_new),
                     RULE(forget_then_read), RULE(forget_at_all), RULE(lost_is_new),
                     RULE(mark_below_until), RULE(observe_below_until), RULE(commit_first),
-                    RULE(identity_checked), RULE(lease_checked), RULE(grant_acks)),
+                    RULE(identity_checked), RULE(lease_checked), RULE(grant_acks),
+                    RULE(adopt_while_leased), RULE(adopt_signed_only), RULE(proofs_checked),
+                    RULE(dead_by_reserve), RULE(old_is_stopped)),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

@@ -14,7 +14,7 @@ void World::start(Server& s, bool keep_memory) {
   s.born = now_;
   if (!keep_memory) {
     s.memory = ModelMemory{};
-    s.memory.begin(draw(), 0, 0);
+    s.memory.begin(draw(), LeaseAnswer{});
   }
   crash(s);
 }
@@ -136,6 +136,7 @@ bool World::claim(Server& s, Session& session) {
             std::to_string(position));
   if (!within_a_grant(session, position))
     violate("an id outside of its lease: region " + std::to_string(region));
+  furthest_[session.incarnation] = std::max(furthest_[session.incarnation], clock(s));
   uint64_t& last = last_of_[session.incarnation][database][shard];
   if (position <= last) violate("order within an incarnation");
   last = position;
@@ -204,14 +205,22 @@ void World::ask(size_t number) {
   request.incarnation = mine.incarnation;
   request.term = mine.term;
   request.newest = mine.newest;
+  request.proven = mine.proof == model_signature({mine.term, mine.newest});
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
   // Otherwise the renewal is taken for a copy's, and the region is lost.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
-  request.length_ms = grant_length(now_ - s.born, lease_ms_) + lead_ms_;
+  request.length_ms = lease_ms_ + lead_ms_;
+  request.age_ms = now_ - s.born;
+  request.ahead_ms = lead_ms_ + reserve_ms_;
   request.region = mine.region;
+  request.floor_ms = mine.floor_ms;
+  request.until_ms = mine.until_ms;
+  request.titled = !rules_.adopt_signed_only ||
+                   mine.title == model_signature({s.role, mine.incarnation, mine.region,
+                                                  mine.floor_ms, mine.until_ms});
   asked_.push_back({number, request});
 }
 
@@ -241,6 +250,7 @@ void World::give_back(size_t number) {
   back.incarnation = mine.incarnation;
   back.term = mine.term;
   back.newest = mine.newest;
+  back.proven = mine.proof == model_signature({mine.term, mine.newest});
   back.clock_ms = clock(s);
   back.region = mine.region;
   back.grant = mine.grant;
@@ -275,11 +285,11 @@ void World::hear(const Told& told) {
       happened("extended");
       break;
     case LeaseNews::full:
-      s.memory.note(answer.term, answer.number);
+      s.memory.note(answer);
       happened("full");
       break;
     case LeaseNews::given_back:
-      s.memory.note(answer.term, answer.number);
+      s.memory.note(answer);
       s.worker.giving_back = false;
       happened("given back");
       break;
@@ -287,10 +297,10 @@ void World::hear(const Told& told) {
       withdraw(s);
       s.born = now_;
       if (rules_.lost_is_new) {
-        s.memory.begin(draw(), answer.term, answer.number);
+        s.memory.begin(draw(), answer);
       } else {
         s.memory.forget();
-        s.memory.note(answer.term, answer.number);
+        s.memory.note(answer);
       }
       happened("lost");
       break;

@@ -1,61 +1,24 @@
-#include <gtest/gtest.h>
-
-#include "core/lease_control.hpp"
-#include "core/lease_memory.hpp"
-#include "lease_world.hpp"
-#include "support.hpp"
+// What the control database decides.
+#include "lease_support.hpp"
 
 namespace snowflake {
 namespace {
 
-constexpr int64_t kNow = kDefaultEpoch + 1'000'000'000;
-constexpr int64_t kHour = 3'600'000;
-
-LeaseRequest acquire(int64_t incarnation, int32_t server = 0, int64_t clock = kNow) {
-  LeaseRequest request{};
-  request.call = LeaseCall::acquire;
-  request.server = server;
-  request.incarnation = incarnation;
-  request.nonce = incarnation * 1000;
-  request.clock_ms = clock;
-  request.length_ms = 10'100;
-  request.region = kNoRegion;
-  return request;
-}
-
-LeaseRequest renew(const LeaseAnswer& answer, int32_t server = 0, int64_t clock = kNow) {
-  LeaseRequest request = acquire(answer.incarnation, server, clock);
-  request.call = LeaseCall::renew;
-  request.term = answer.term;
-  request.newest = answer.number;
-  request.region = answer.region;
-  return request;
-}
-
-LeaseRequest give_back(const LeaseAnswer& answer, int64_t highest, int32_t server = 0) {
-  LeaseRequest request = renew(answer, server);
-  request.call = LeaseCall::give_back;
-  request.grant = answer.grant;
-  request.highest_ms = highest;
-  return request;
-}
-
-struct Lease : testing::Test {
-  FleetState fleet{term_at(kNow, 7), 0, kHour + 100, 10'000, false, 0};
-  std::vector<LeasedRegion> regions =
-      std::vector<LeasedRegion>(4, LeasedRegion{0, 0, 0, 0, 0, -1, false});
-
-  LeaseAnswer ask(const LeaseRequest& request, int64_t clock = kNow) {
-    return decide(fleet, regions, request, clock);
-  }
-};
-
 TEST(LeaseTimes, AGrantIsAsLongAsTheIncarnationIsOld) {
-  EXPECT_EQ(grant_length(0, kHour), 10'000);
-  EXPECT_EQ(grant_length(10'001, kHour), 10'001);
-  EXPECT_EQ(grant_length(5 * kHour, kHour), kHour);
-  EXPECT_EQ(grant_length(0, 4'000), 4'000);
-  EXPECT_EQ(grant_length(kHour, 4'000), 4'000);
+  EXPECT_EQ(grant_length(0, kHour, 0), 60'000);
+  EXPECT_EQ(grant_length(60'001, kHour, 0), 60'001);
+  EXPECT_EQ(grant_length(5 * kHour, kHour, 0), kHour);
+  EXPECT_EQ(grant_length(0, 4'000, 0), 4'000);
+  EXPECT_EQ(grant_length(kHour, 4'000, 3), 4'000);
+  EXPECT_EQ(grant_length(8 * 24 * kHour, kLongestLeaseMs, 0), kLongestLeaseMs);
+}
+
+TEST(LeaseTimes, WhoLeavesRegionsBehindIsGivenLessAtFirst) {
+  EXPECT_EQ(grant_length(0, kHour, 1), 30'000);
+  EXPECT_EQ(grant_length(0, kHour, 3), 7'500);
+  EXPECT_EQ(grant_length(0, kHour, 6), 2'000);
+  EXPECT_EQ(grant_length(0, kHour, 1000), 2'000);
+  EXPECT_EQ(grant_length(20'000, kHour, 3), 20'000);
 }
 
 TEST(LeaseTimes, AnAnswerThatTookLongIsNoSkew) {
@@ -182,19 +145,42 @@ TEST_F(Lease, WhatWasGivenBackFarAheadOfTheClockIsLeftAlone) {
   EXPECT_EQ(ask(acquire(1)).region, 1);
 }
 
-TEST_F(Lease, AServerThatDoesNotStayUpHoldsFourRegions) {
-  regions.resize(32, LeasedRegion{0, 0, 0, 0, 0, -1, false});
-  size_t most = 0;
-  for (int64_t second = 0; second < 300; second += 3) {
-    const int64_t clock = kNow + second * 1000;
-    LeaseRequest request = acquire(second + 1, 0, clock);
-    request.length_ms = grant_length(0, kHour) + 100;
-    EXPECT_EQ(ask(request, clock).status, AnswerStatus::granted);
-    most = std::max(most, static_cast<size_t>(std::count_if(
-                              regions.begin(), regions.end(),
-                              [&](const auto& region) { return region.until_ms > clock; })));
+// With the longest lead, and lives from the shortest that a server can have to some with renewals.
+TEST_F(Lease, AServerThatDoesNotStayUpHoldsAThirdOfTheRegions) {
+  for (const int64_t life_ms : {400, 1'000, 3'000, 20'000}) {
+    regions.assign(32, LeasedRegion{0, 0, 0, 0, 0, -1, false});
+    int64_t clock = kNow;
+    std::ptrdiff_t most = 0;
+    for (int64_t life = 1; life <= 200; ++life) {
+      LeaseRequest request = acquire(life, 0, clock);
+      request.length_ms = kHour + 60'000;
+      request.age_ms = 0;
+      LeaseAnswer answer = ask(request, clock);
+      ASSERT_EQ(answer.status, AnswerStatus::granted);
+      for (int64_t age = 0; answer.until_ms < clock + life_ms;) {
+        age += renew_after(answer.until_ms - clock - age);
+        request = renew(answer, 0, clock + age);
+        request.length_ms = kHour + 60'000;
+        request.age_ms = age;
+        request.nonce = life;
+        answer = ask(request, clock + age);
+      }
+      clock += life_ms;
+      most = std::max(most, std::count_if(regions.begin(), regions.end(), [&](const auto& region) {
+                        return region.until_ms > clock;
+                      }));
+    }
+    EXPECT_LE(most, 10) << life_ms;
   }
-  EXPECT_EQ(most, 4u);
+}
+
+TEST_F(Lease, AFreshServerNeedsNobodyForMoreThanHalfAMinute) {
+  LeaseRequest request = acquire(1);
+  request.length_ms = kHour;
+  request.age_ms = 0;
+  const LeaseAnswer first = ask(request);
+  const int64_t renewal = renew_after(first.until_ms - kNow);
+  EXPECT_GE(first.until_ms - kNow - renewal, 30'000);
 }
 
 TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
@@ -246,39 +232,58 @@ TEST_F(Lease, AControlDatabaseThatIsBehindHaltsForEverybody) {
   const LeaseAnswer first = ask(acquire(1));
   LeaseRequest knowing = renew(first);
   knowing.newest = fleet.newest + 1;
+  knowing.proven = false;
+  EXPECT_EQ(ask(knowing).status, AnswerStatus::unproven) << "anybody can say so";
+  EXPECT_EQ(ask(acquire(3)).status, AnswerStatus::granted);
+  knowing.newest = fleet.newest + 1;
+  knowing.proven = true;
   EXPECT_EQ(ask(knowing).status, AnswerStatus::halted);
   EXPECT_EQ(ask(acquire(2)).status, AnswerStatus::halted);
   EXPECT_EQ(ask(give_back(first, kNow)).status, AnswerStatus::halted);
-  recovered(fleet, regions, kNow + 5, 3);
+  recovered(fleet, regions, kNow + 5, 3, false);
   EXPECT_EQ(ask(renew(first)).status, AnswerStatus::lost);
   EXPECT_EQ(ask(acquire(2)).status, AnswerStatus::full);
   for (const auto& region : regions) {
-    EXPECT_EQ(region.floor_ms, kNow + 5 + kHour + 100 + 10'000);
+    EXPECT_EQ(region.until_ms, kNow + 5 + kHour + 100 + 10'000);
     EXPECT_EQ(region.incarnation, 0);
   }
 }
 
 TEST_F(Lease, TermsAreInTheOrderOfTheirRecoveries) {
   LeaseRequest request = acquire(1);
+  request.proven = true;
   request.term = term_at(kNow - 5, 9);  // of a recovery that this database was robbed of
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
   request.term = term_at(kNow + 5, 9);
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);
-  recovered(fleet, regions, kNow + 1, 1);
+  recovered(fleet, regions, kNow + 1, 1, true);
   EXPECT_GT(fleet.term, request.term) << "whatever the operator's watch says";
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
 }
 
 TEST_F(Lease, RecoveredNeverLowersAFloor) {
-  regions[1].floor_ms = kNow + 9 * kHour;
+  regions[1].floor_ms = regions[1].until_ms = kNow + 9 * kHour;
   regions[2].until_ms = kNow + 8 * kHour;
-  recovered(fleet, regions, kNow, 1);
-  EXPECT_EQ(regions[1].floor_ms, kNow + 9 * kHour);
-  EXPECT_EQ(regions[2].floor_ms, kNow + 8 * kHour);
-  for (const auto& region : regions) {
-    EXPECT_EQ(region.until_ms, region.floor_ms);
-    EXPECT_EQ(region.incarnation, 0);
-  }
+  recovered(fleet, regions, kNow, 1, true);
+  EXPECT_EQ(regions[1].until_ms, kNow + 9 * kHour);
+  EXPECT_EQ(regions[2].until_ms, kNow + 8 * kHour);
+  for (const auto& region : regions) EXPECT_EQ(region.incarnation, 0);
+}
+
+TEST_F(Lease, ADeadHoldersRegionEndsBeyondLeadReserveAndSkew) {
+  LeaseRequest request = acquire(1);
+  request.length_ms = kHour;
+  request.ahead_ms = 1'100;
+  const LeaseAnswer held = ask(request);
+  LeasedRegion& region = regions[static_cast<size_t>(held.region)];
+  end_dead(fleet, region, kNow + 5);
+  EXPECT_EQ(region.until_ms, kNow + 5 + 1'100 + 10'000);
+  EXPECT_EQ(ask(renew(held)).status, AnswerStatus::lost);
+  end_dead(fleet, region, kNow + 5'000);
+  EXPECT_EQ(region.until_ms, kNow + 5 + 1'100 + 10'000) << "never later";
+  regions[3].floor_ms = regions[3].until_ms = kNow + kHour;
+  end_dead(fleet, regions[3], kNow);
+  EXPECT_EQ(regions[3].until_ms, kNow + kHour) << "never before the holder began";
 }
 
 TEST_F(Lease, WhoseClockIsAheadIsRefused) {
@@ -299,112 +304,6 @@ TEST_F(Lease, AnEvictedRegionStaysUntilItsTime) {
   for (int64_t incarnation = 2; incarnation < 5; ++incarnation)
     EXPECT_NE(ask(acquire(incarnation)).region, first.region);
   EXPECT_EQ(ask(acquire(5)).status, AnswerStatus::full);
-}
-
-struct Answer : Lease {
-  LeaseAnswer granted = ask(acquire(1));
-  LeaseMemory memory{};
-  Answer() { memory.begin(1, 0, 0); }
-  LeaseNews read(const LeaseAnswer& answer, bool giving_back = false) const {
-    return read_answer(memory.view(), giving_back, answer, kNow, kNow + 10, 10'000);
-  }
-};
-
-TEST_F(Answer, IsReadOnce) {
-  EXPECT_EQ(memory.view().region, kNoRegion);
-  EXPECT_EQ(read(granted), LeaseNews::taken);
-  memory.take(granted);
-  EXPECT_EQ(memory.view().region, granted.region);
-  EXPECT_EQ(memory.view().highest_ms, granted.floor_ms);
-  EXPECT_EQ(read(granted), LeaseNews::stale);
-  const LeaseAnswer renewed = ask(renew(granted));
-  EXPECT_EQ(read(renewed), LeaseNews::extended);
-}
-
-TEST_F(Answer, OfAnEarlierTermIsOld) {
-  memory.take(granted);
-  memory.forget();
-  memory.note(granted.term + 1, 1);
-  EXPECT_EQ(read(granted), LeaseNews::stale);
-  granted.term += 2;
-  EXPECT_EQ(read(granted), LeaseNews::taken);
-}
-
-TEST_F(Answer, ForAnotherIncarnationIsIgnored) {
-  granted.incarnation = 2;
-  EXPECT_EQ(read(granted), LeaseNews::stale);
-}
-
-TEST_F(Answer, ToARenewalTakesNoRegion) {
-  memory.take(granted);
-  const LeaseAnswer renewed = ask(renew(granted));
-  memory.forget();
-  EXPECT_EQ(read(renewed), LeaseNews::stale);
-  EXPECT_EQ(read(ask(acquire(1)), true), LeaseNews::stale) << "while it gives back";
-  EXPECT_EQ(read(ask(acquire(1))), LeaseNews::taken);
-}
-
-TEST_F(Answer, OfAnotherHoldingEndsTheIncarnation) {
-  memory.take(granted);
-  LeaseAnswer other = ask(renew(granted));
-  other.floor_ms += 5;
-  EXPECT_EQ(read(other), LeaseNews::lost) << "somebody else had the region in between";
-  other = ask(renew(granted));
-  other.region = 3;
-  EXPECT_EQ(read(other), LeaseNews::lost);
-}
-
-TEST_F(Answer, WithAClockThatIsApartIsNotTaken) {
-  granted.clock_ms = kNow - 10'001;
-  EXPECT_EQ(read(granted), LeaseNews::apart);
-  granted.clock_ms = kNow + 10 + 10'001;
-  EXPECT_EQ(read(granted), LeaseNews::apart);
-  granted.clock_ms = kNow + 10'010;
-  EXPECT_EQ(read(granted), LeaseNews::taken);
-}
-
-TEST_F(Answer, ThatRefusesChangesNothing) {
-  memory.take(granted);
-  LeaseAnswer refused = ask(renew(granted, 0, kNow + 99'999));
-  EXPECT_EQ(read(refused), LeaseNews::refused);
-  refused.status = AnswerStatus::halted;
-  EXPECT_EQ(read(refused), LeaseNews::refused);
-}
-
-TEST_F(Answer, ANewIncarnationHasNothingOfTheOldOne) {
-  memory.take(granted);
-  memory.raise_highest(kNow + 77);
-  EXPECT_EQ(memory.view().highest_ms, kNow + 77);
-  memory.begin(9, granted.term, granted.number);
-  const LeaseView view = memory.view();
-  EXPECT_EQ(view.region, kNoRegion);
-  EXPECT_EQ(view.incarnation, 9);
-  EXPECT_EQ(view.until_ms, 0);
-  EXPECT_EQ(view.highest_ms, 0);
-  EXPECT_EQ(view.newest, granted.number);
-}
-
-// Wherever its worker is killed, an incarnation that may still be told of a region that it had
-// knows what it issued there.
-TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
-  for (int stores = 0;; ++stores) {
-    ModelMemory killed;
-    killed.begin(granted.incarnation, 1, 0);
-    killed.take(granted);
-    killed.raise_highest(kNow + 77);
-    Kill::stores_left = stores;
-    killed.begin(granted.incarnation + 1, granted.term, granted.number);
-    const bool finished = !Kill::dead();
-    Kill::stores_left = -1;
-    const LeaseView view = killed.view();
-    if (stores > 0) {
-      EXPECT_EQ(view.region, kNoRegion) << stores;
-    }
-    if (view.incarnation == granted.incarnation) {
-      EXPECT_EQ(view.highest_ms, kNow + 77) << "killed after " << stores << " stores";
-    }
-    if (finished) break;
-  }
 }
 
 }  // namespace

@@ -34,6 +34,12 @@ struct Rules {
   bool identity_checked = true;      // timeline and system identifier
   bool lease_checked = true;         // the limit is also the lease's
   bool grant_acks = true;            // only a grant acknowledges the nonce that it answers
+  bool adopt_while_leased =
+      true;                       // after a recovery only those go on whose lease was still running
+  bool adopt_signed_only = true;  // and who has it signed
+  bool proofs_checked = true;     // who claims to know more has it signed
+  bool dead_by_reserve = true;    // a dead holder's region ends beyond lead and reserve, not now
+  bool old_is_stopped = true;     // the old control database, when an operator speaks to the new
 };
 
 // A word whose writer may be killed: it counts the stores that are left to it, and drops the rest.
@@ -98,6 +104,16 @@ struct Server {
   std::array<Session, kSessions> sessions{};
   Worker worker;
 };
+
+// What stands for sha256 over a secret.
+constexpr int64_t model_signature(std::initializer_list<int64_t> signed_words) {
+  uint64_t hash = 0x9e3779b97f4a7c15;
+  for (const int64_t word : signed_words) {
+    hash = (hash ^ static_cast<uint64_t>(word)) * 0xbf58476d1ce4e5b9;
+    hash ^= hash >> 29;
+  }
+  return static_cast<int64_t>(hash >> 1);
+}
 
 struct Control {
   FleetState fleet{};
@@ -164,11 +180,14 @@ class World {
   void step_clock();
   void decide_one(size_t index);
   void fail_control();
+  void lie();
   void operate();
+  void declare_dead(size_t region);
   void recover();
   void clone();
   void backup(const Server& s);
   void note_grant(const LeaseRequest& request, const LeaseAnswer& answer);
+  bool lives_in(int64_t incarnation, int32_t region) const;
   bool within_a_grant(const Session& session, uint64_t position) const;
   int64_t draw() { return static_cast<int64_t>(random_.any() >> 2) + 1; }
   void violate(const std::string& what) {
@@ -186,8 +205,10 @@ class World {
   int64_t control_off_ = 0;
   std::vector<Server> servers_;
   Control control_;
+  std::optional<Control> old_;  // runs on beside the promoted copy of an earlier state of it
   std::vector<Control> control_backups_;
   bool control_moved_ = false;     // another timeline or system than that which the fleet knows
+  bool nothing_lost_ = false;      // so far, where it has moved
   bool control_replaced_ = false;  // its files by older ones, which have no new timeline
   std::vector<std::pair<int, Durable>> backups_;
   std::vector<Asked> asked_;
@@ -195,6 +216,7 @@ class World {
   std::unordered_set<uint64_t> ids_;
   std::unordered_set<int64_t> recorded_;  // nonces that a committed grant has answered
   std::vector<Grant> grants_;  // all that were committed, also where the control database forgot
+  std::unordered_map<int64_t, int64_t> furthest_;  // what its clock has shown to an incarnation
   // Per incarnation: the last position of each database and shard.
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;

@@ -19,7 +19,9 @@ World::World(uint64_t number, const Rules& rules)
   tame_ = recoveries_ || random_.percent(50);
   now_ = layout_.epoch_ms + 10'000'000;
 
-  control_.fleet = {term_at(now_, draw()), 0, lease_ms_ + lead_ms_, skew_ms_, false, 0};
+  control_.fleet.term = control_.fleet.lasting = term_at(now_, draw());
+  control_.fleet.longest_ms = lease_ms_ + lead_ms_;
+  control_.fleet.skew_ms = skew_ms_;
   control_.regions.assign(random_.between(1, 4), LeasedRegion{0, 0, 0, 0, 0, -1, false});
   control_backups_.push_back(control_);
   servers_.resize(random_.between(2, 3));
@@ -49,6 +51,7 @@ void World::step() {
       break;
     case 3:
       if (random_.percent(25)) operate();
+      if (random_.percent(25)) lie();
       break;
     case 4:
     case 5:
@@ -173,24 +176,37 @@ void World::decide_one(size_t index) {
   const Asked asked = asked_[index];
   if (!random_.percent(15)) asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(index));
   if (random_.percent(5)) return;
-  if (control_moved_ && rules_.identity_checked) return;
-
-  Control next = control_;
   const LeaseRequest& request = asked.request;
+  // Some ask the copy that was left behind, as long as it is there.
+  const bool at_old = old_ && (control_moved_ || random_.percent(50));
+  Control& asked_one = at_old ? *old_ : control_;
+  if (control_moved_ && rules_.identity_checked && !at_old) {
+    notice(control_.fleet, request);
+    return;
+  }
+  Control next = asked_one;
   // Files put back in place have no new timeline. The first server that asks and has heard more
   // finds out; that no other is faster is what is assumed here, and cannot be promised.
-  if (control_replaced_ && request.term <= next.fleet.term &&
+  if (control_replaced_ && !at_old && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
   LeaseAnswer answer = decide(next.fleet, next.regions, request, now_ + control_off_);
+  answer.proof = model_signature({answer.term, answer.number});
+  answer.title = model_signature(
+      {request.server, answer.incarnation, answer.region, answer.floor_ms, answer.until_ms});
   const bool committed = !random_.percent(8);
-  if (committed) control_ = next;
+  if (committed) asked_one = next;
   if (committed) note_grant(request, answer);
-  if (committed) control_replaced_ = false;
+  if (committed && !at_old) control_replaced_ = false;
+  if (committed && at_old) nothing_lost_ = false;
   // Not committed, the answer has been seen all the same: rows come before the commit.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
+  if (answer.status == AnswerStatus::unproven) violate("an honest server's claim is not believed");
+  if (answer.status == AnswerStatus::granted && request.term != 0 &&
+      request.term < next.fleet.lasting)
+    happened("adopted");
 }
 
 void World::note_grant(const LeaseRequest& request, const LeaseAnswer& answer) {
@@ -219,24 +235,21 @@ void World::fail_control() {
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  control_ = control_backups_[random_.below(control_backups_.size())];
-  (random_.percent(70) ? control_moved_ : control_replaced_) = true;
-  happened("control recovered");
-}
-
-void World::operate() {
-  if (random_.percent(40)) {
-    evict(control_.regions[random_.below(control_.regions.size())]);
-    happened("evicted");
+  // A standby that has everything or lacks something is promoted, and the old one may go on; or a
+  // backup is restored elsewhere, or in place.
+  const Control before = control_;
+  if (random_.percent(60)) control_ = control_backups_[random_.below(control_backups_.size())];
+  if (random_.percent(70)) {
+    nothing_lost_ = control_.fleet.newest == before.fleet.newest &&
+                    control_.fleet.term == before.fleet.term && !before.fleet.halted &&
+                    !control_replaced_ && (nothing_lost_ || !control_moved_);
+    if (random_.percent(50) && !control_moved_ && !control_replaced_) old_ = before;
+    control_moved_ = true;
   } else {
-    recover();
+    control_replaced_ = true;
+    nothing_lost_ = false;
   }
-}
-
-void World::recover() {
-  if (!control_moved_ && !control_replaced_ && !control_.fleet.halted) return;
-  recovered(control_.fleet, control_.regions, ++now_, draw());
-  control_moved_ = control_replaced_ = false;
+  happened("control recovered");
 }
 
 void World::backup(const Server& s) {

@@ -120,7 +120,7 @@ sub fence
 sub recovered
 {
 	my ($self) = @_;
-	$self->sql('SELECT snowflake_fleet.recovered(clock_timestamp())');
+	$self->sql('SELECT snowflake_fleet.recovered(clock_timestamp(), old_is_stopped => true, although_healthy => true)');
 	return;
 }
 

@@ -63,7 +63,7 @@ sub resume
 	my $control = $w->control;
 	$control->synchronous('') unless $first;
 	$control->attach_standby if $first;
-	$control->sql('SELECT snowflake_fleet.nothing_lost()');
+	$control->sql('SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)');
 	$w->churn(1);
 	$control->attach_standby unless $first;
 	return;
@@ -78,7 +78,7 @@ sub control_split
 	$control->standby->promote;
 	$control->swap;
 	$control->synchronous('');
-	$control->sql('SELECT snowflake_fleet.nothing_lost()');
+	$control->sql('SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)');
 	$w->churn(2);
 	sleep $hold;
 	$control->end($control->standby, 'kill');

@@ -47,19 +47,26 @@ sub ask
 	return \%answer;
 }
 
+# What a server sends of the newest answer that it has had, for ask(): known($answer).
+sub known
+{
+	my ($self, $answer) = @_;
+	return (newest => $answer->{number}, map { $_ => $answer->{$_} } qw(term proof region floor_ms until_ms title));
+}
+
 sub question
 {
 	my ($self, %r) = @_;
-	$r{$_} //= 0 foreach qw(fleet term newest acked region grant highest);
+	$r{$_} //= 0 foreach qw(fleet term newest proof acked region grant highest ahead_ms floor_ms until_ms title);
+	$r{age} //= 86_400_000;
 	$r{nonce} //= 1;
 	$r{length} //= 10_100;
 	$r{seal} //= $seal;
 	my $clock = sprintf 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + %d', $r{ahead} // 0;
-	my $common = "$r{fleet}, $r{incarnation}, $r{term}, $r{newest}";
-	return "snowflake_fleet.acquire($common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{seal})"
-	  if $r{call} eq 'acquire';
-	return "snowflake_fleet.renew($common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{seal}, $r{region})"
-	  if $r{call} eq 'renew';
+	my $common = "$r{fleet}, $r{incarnation}, $r{term}, $r{newest}, $r{proof}";
+	my $asked = "$common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{age}, $r{ahead_ms}, $r{seal}";
+	return "snowflake_fleet.acquire($asked)" if $r{call} eq 'acquire';
+	return "snowflake_fleet.renew($asked, $r{region}, $r{floor_ms}, $r{until_ms}, $r{title})" if $r{call} eq 'renew';
 	return "snowflake_fleet.give_back($common, $r{seal}, $r{region}, $r{grant}, $r{highest})";
 }
 

@@ -1,0 +1,139 @@
+// What a server makes of an answer, and what it remembers.
+#include "lease_support.hpp"
+
+namespace snowflake {
+namespace {
+
+struct Answer : Lease {
+  LeaseAnswer granted = ask(acquire(1));
+  LeaseMemory memory{};
+  Answer() { memory.begin(1, LeaseAnswer{}); }
+  LeaseNews read(const LeaseAnswer& answer, bool giving_back = false) const {
+    return read_answer(memory.view(), giving_back, answer, kNow, kNow + 10, 10'000);
+  }
+};
+
+TEST_F(Answer, IsReadOnce) {
+  EXPECT_EQ(memory.view().region, kNoRegion);
+  EXPECT_EQ(read(granted), LeaseNews::taken);
+  memory.take(granted);
+  EXPECT_EQ(memory.view().region, granted.region);
+  EXPECT_EQ(memory.view().highest_ms, granted.floor_ms);
+  EXPECT_EQ(read(granted), LeaseNews::stale);
+  const LeaseAnswer renewed = ask(renew(granted));
+  EXPECT_EQ(read(renewed), LeaseNews::extended);
+}
+
+TEST_F(Answer, OfAnEarlierTermIsOld) {
+  memory.take(granted);
+  memory.forget();
+  LeaseAnswer newer{};
+  newer.term = granted.term + 1;
+  newer.number = 1;
+  memory.note(newer);
+  EXPECT_EQ(read(granted), LeaseNews::stale);
+  granted.term += 2;
+  EXPECT_EQ(read(granted), LeaseNews::taken);
+}
+
+TEST_F(Answer, ForAnotherIncarnationIsIgnored) {
+  granted.incarnation = 2;
+  EXPECT_EQ(read(granted), LeaseNews::stale);
+}
+
+TEST_F(Answer, ToARenewalTakesNoRegion) {
+  memory.take(granted);
+  const LeaseAnswer renewed = ask(renew(granted));
+  memory.forget();
+  EXPECT_EQ(read(renewed), LeaseNews::stale);
+  EXPECT_EQ(read(ask(acquire(1)), true), LeaseNews::stale) << "while it gives back";
+  EXPECT_EQ(read(ask(acquire(1))), LeaseNews::taken);
+}
+
+TEST_F(Answer, OfAnotherHoldingEndsTheIncarnation) {
+  memory.take(granted);
+  LeaseAnswer other = ask(renew(granted));
+  other.floor_ms += 5;
+  EXPECT_EQ(read(other), LeaseNews::lost) << "somebody else had the region in between";
+  other = ask(renew(granted));
+  other.region = 3;
+  EXPECT_EQ(read(other), LeaseNews::lost);
+}
+
+TEST_F(Answer, WithAClockThatIsApartIsNotTaken) {
+  granted.clock_ms = kNow - 10'001;
+  EXPECT_EQ(read(granted), LeaseNews::apart);
+  granted.clock_ms = kNow + 10 + 10'001;
+  EXPECT_EQ(read(granted), LeaseNews::apart);
+  granted.clock_ms = kNow + 10'010;
+  EXPECT_EQ(read(granted), LeaseNews::taken);
+}
+
+TEST_F(Answer, ThatRefusesChangesNothing) {
+  memory.take(granted);
+  LeaseAnswer refused = ask(renew(granted, 0, kNow + 99'999));
+  EXPECT_EQ(read(refused), LeaseNews::refused);
+  refused.status = AnswerStatus::halted;
+  EXPECT_EQ(read(refused), LeaseNews::refused);
+}
+
+TEST_F(Answer, ANewIncarnationHasNothingOfTheOldOne) {
+  memory.take(granted);
+  memory.raise_highest(kNow + 77);
+  EXPECT_EQ(memory.view().highest_ms, kNow + 77);
+  memory.begin(9, granted);
+  const LeaseView view = memory.view();
+  EXPECT_EQ(view.region, kNoRegion);
+  EXPECT_EQ(view.incarnation, 9);
+  EXPECT_EQ(view.until_ms, 0);
+  EXPECT_EQ(view.highest_ms, 0);
+  EXPECT_EQ(view.newest, granted.number);
+}
+
+TEST_F(Answer, TermNumberAndProofAreOfOneAnswerWhereverTheWorkerIsKilled) {
+  LeaseAnswer older{};
+  older.term = 7;
+  older.number = 70;
+  older.proof = 700;
+  LeaseAnswer newer = older;
+  newer.term = 8;
+  newer.number = 80;
+  newer.proof = 800;
+  for (int stores = 0; stores < 6; ++stores) {
+    ModelMemory killed;
+    killed.note(older);
+    Kill::stores_left = stores;
+    killed.note(newer);
+    Kill::stores_left = -1;
+    const LeaseView view = killed.view();
+    EXPECT_TRUE(view.term == 7 || view.term == 8);
+    EXPECT_EQ(view.newest, view.term * 10) << stores;
+    EXPECT_EQ(view.proof, view.term * 100) << stores;
+  }
+}
+
+// Wherever its worker is killed, an incarnation that may still be told of a region that it had
+// knows what it issued there.
+TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
+  for (int stores = 0;; ++stores) {
+    ModelMemory killed;
+    killed.begin(granted.incarnation, LeaseAnswer{});
+    killed.take(granted);
+    killed.raise_highest(kNow + 77);
+    Kill::stores_left = stores;
+    killed.begin(granted.incarnation + 1, granted);
+    const bool finished = !Kill::dead();
+    Kill::stores_left = -1;
+    const LeaseView view = killed.view();
+    if (stores > 0) {
+      EXPECT_EQ(view.region, kNoRegion) << stores;
+    }
+    if (view.incarnation == granted.incarnation) {
+      EXPECT_EQ(view.highest_ms, kNow + 77) << "killed after " << stores << " stores";
+    }
+    if (finished) break;
+  }
+}
+
+}  // namespace
+}  // namespace snowflake

@@ -1,0 +1,110 @@
+// After a recovery or a failover of the control database: who goes on, and who does not.
+#include "lease_support.hpp"
+
+namespace snowflake {
+namespace {
+
+struct Recovery : Lease {
+  LeaseAnswer held = granted_for(kHour);
+  LeaseAnswer granted_for(int64_t length) {
+    LeaseRequest request = acquire(1);
+    request.length_ms = length;
+    return ask(request);
+  }
+  void forget_everything(bool silent) {
+    regions.assign(4, LeasedRegion{0, 0, 0, 0, 0, -1, false});
+    fleet = new_fleet();
+    recovered(fleet, regions, kNow, 1, silent);
+  }
+};
+
+TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
+  forget_everything(true);
+  const LeaseAnswer again = ask(renew(held));
+  EXPECT_EQ(again.status, AnswerStatus::granted);
+  EXPECT_EQ(again.region, held.region);
+  EXPECT_EQ(again.floor_ms, held.floor_ms);
+  EXPECT_GE(again.until_ms, held.until_ms);
+  EXPECT_GT(again.term, held.term);
+  LeaseMemory memory{};
+  memory.begin(1, LeaseAnswer{});
+  memory.take(held);
+  EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseNews::extended);
+  // The first answer is lost; a copy of the memory comes second.
+  EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
+  LeaseRequest copy = renew(held);
+  copy.nonce = 78;
+  copy.acked = 77;
+  EXPECT_EQ(ask(copy).status, AnswerStatus::lost);
+  EXPECT_EQ(ask(acquire(2)).status, AnswerStatus::full) << "of the others nobody knows";
+  LeaseRequest back = give_back(again, kNow + 3);
+  EXPECT_EQ(ask(back).status, AnswerStatus::given_back);
+  EXPECT_EQ(regions[static_cast<size_t>(held.region)].until_ms, kNow + 3);
+  EXPECT_EQ(ask(acquire(2)).region, held.region);
+}
+
+TEST_F(Recovery, NotWhereSomethingMayHaveBeenGrantedSince) {
+  forget_everything(false);
+  EXPECT_EQ(ask(renew(held)).status, AnswerStatus::lost);
+}
+
+TEST_F(Recovery, NotWithoutASignature) {
+  forget_everything(true);
+  LeaseRequest request = renew(held);
+  request.titled = false;
+  EXPECT_EQ(ask(request).status, AnswerStatus::lost);
+}
+
+TEST_F(Recovery, NotWhoseLeaseMayHaveEnded) {
+  forget_everything(true);
+  LeaseRequest request = renew(held);
+  request.until_ms = kNow + 20'000;
+  EXPECT_EQ(ask(request).status, AnswerStatus::lost);
+  request.until_ms = kNow + 20'001;
+  EXPECT_EQ(ask(request).status, AnswerStatus::granted);
+}
+
+TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
+  forget_everything(true);
+  const int64_t later = kNow + 2 * kHour;
+  for (int64_t incarnation = 5; incarnation < 9; ++incarnation)
+    EXPECT_EQ(ask(acquire(incarnation, 1, later), later).status, AnswerStatus::granted);
+  for (LeasedRegion& region : regions) evict(region);
+  LeaseRequest request = renew(held, 0, later);
+  EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
+}
+
+// Two control databases: whoever has heard of the operator's word takes nothing of the other one.
+TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
+  for (const bool lost : {false, true}) {
+    FleetState other = fleet;
+    std::vector<LeasedRegion> others = regions;
+    if (lost)
+      recovered(other, others, kNow, 1, true);
+    else
+      nothing_lost(other, kNow, 1);
+    const LeaseAnswer there = decide(other, others, renew(held), kNow);
+    ASSERT_EQ(there.status, AnswerStatus::granted);
+    LeaseMemory memory{};
+    memory.begin(1, LeaseAnswer{});
+    memory.take(held);
+    const LeaseAnswer late = ask(renew(held));
+    memory.extend(there);
+    EXPECT_EQ(read_answer(memory.view(), false, late, kNow, kNow, 10'000), LeaseNews::stale);
+    EXPECT_EQ(ask(renew(there)).status, AnswerStatus::halted);
+    EXPECT_EQ(ask(acquire(9)).status, AnswerStatus::halted) << "and then nobody is told anything";
+    fleet.halted = false;
+  }
+}
+
+TEST_F(Recovery, NothingLostKeepsLeasesAndNoticesWhatWasLost) {
+  nothing_lost(fleet, kNow, 1);
+  LeaseRequest request = renew(held);
+  EXPECT_EQ(ask(request).status, AnswerStatus::granted);
+  EXPECT_EQ(ask(request).grant, held.grant);
+  request.newest = held.number + 1;  // more than the old term had when it ended
+  EXPECT_EQ(ask(request).status, AnswerStatus::halted);
+}
+
+}  // namespace
+}  // namespace snowflake
