@@ -69,27 +69,27 @@ CREATE FUNCTION snowflake_fleet.to_ms(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT pg_catalog.floor(pg_catalog.date_part('epoch', at)
           OPERATOR(pg_catalog.*) 1000)::bigint $$;
-COMMENT ON FUNCTION snowflake_fleet.to_ms(timestamptz) IS 'Milliseconds since 1970';
+COMMENT ON FUNCTION snowflake_fleet.to_ms(timestamptz) IS 'Internal: milliseconds since 1970';
 
 CREATE FUNCTION snowflake_fleet.from_ms(ms bigint) RETURNS timestamptz
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT pg_catalog.to_timestamp(
           ms::double precision OPERATOR(pg_catalog./) 1000) $$;
-COMMENT ON FUNCTION snowflake_fleet.from_ms(bigint) IS 'The time of milliseconds since 1970';
+COMMENT ON FUNCTION snowflake_fleet.from_ms(bigint) IS 'Internal: the time of milliseconds since 1970';
 
 CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint
   LANGUAGE sql VOLATILE PARALLEL SAFE
   AS $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(
           pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint
           OPERATOR(pg_catalog.+) 1 $$;
-COMMENT ON FUNCTION snowflake_fleet.random_number() IS '1 to 2^48, from a cryptographic source';
+COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
 CREATE FUNCTION snowflake_fleet.term_at(now_ms bigint, salt bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT (now_ms OPERATOR(pg_catalog.<<) 20)
                OPERATOR(pg_catalog.|) (salt OPERATOR(pg_catalog.&) 1048575) $$;
 COMMENT ON FUNCTION snowflake_fleet.term_at(bigint, bigint) IS
-  'The term that begins at a time: terms are in the order of the recoveries that begin them';
+  'Internal: the term that begins at a time: terms are in the order of the recoveries that begin them';
 
 -- 63 bits are enough of it: whoever guesses has to ask here.
 CREATE FUNCTION snowflake_fleet.sign(words text) RETURNS bigint
@@ -99,7 +99,7 @@ AS $$
   SELECT ('x' || left(encode(sha256(f.secret || convert_to(words, 'UTF8')), 'hex'), 16))::bit(64)::bigint & 9223372036854775807
     FROM snowflake_fleet.fleet AS f
 $$;
-COMMENT ON FUNCTION snowflake_fleet.sign(text) IS 'The fleet''s signature of a text, 0 to 2^63 - 1';
+COMMENT ON FUNCTION snowflake_fleet.sign(text) IS 'Internal: the fleet''s signature of a text, 0 to 2^63 - 1';
 
 -- Timeline from the WAL, not from the control file: that has the old one for a while after a
 -- promotion. The table, because a dump that is restored in place makes it anew. The data directory,
@@ -125,7 +125,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'What changes when this database is restored, recovered, promoted or copied. `directory` is when its file PG_VERSION was '
+  'Internal: what changes when this database is restored, recovered, promoted or copied. `directory` is when its file PG_VERSION was '
   'last changed in any way, as a copy is and the original is not; null where that may not be asked. The snapshot of a disk has all of it';
 
 CREATE FUNCTION snowflake_fleet.has_moved(OUT moved boolean, OUT detail text)
@@ -149,7 +149,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.has_moved() IS
-  'Whether this database is not, or not where, it was when an operator last spoke, and what is different';
+  'Internal: whether this database is not, or not where, it was when an operator last spoke, and what is different';
 
 CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour',
                                              max_lead interval DEFAULT '1 minute',
@@ -232,7 +232,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.take_lock() IS
-  'Takes the one lock on the fleet; ends the session of a server that has held it for more than a second';
+  'Internal: takes the one lock on the fleet; ends the session of a server that has held it for more than a second';
 
 CREATE FUNCTION snowflake_fleet.lock_holder() RETURNS text
   LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -243,7 +243,7 @@ AS $$
      AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_holder() IS
-  'Process and transaction that hold the lock on the fleet; null: nobody, or a prepared transaction';
+  'Internal: process and transaction that hold the lock on the fleet; null: nobody, or a prepared transaction';
 
 -- Not who waits for the synchronous standby: that is a commit, and the standby is what is missing. All
 -- sessions of the role that are at the lock: the next one in the queue would do the same.
@@ -270,7 +270,7 @@ EXCEPTION WHEN insufficient_privilege THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.end_holder(integer) IS
-  'Ends a server''s session that has held the lock on the fleet for too long, and the others of its role that wait for it';
+  'Internal: ends a server''s session that has held the lock on the fleet for too long, and the others of its role that wait for it';
 
 -- Every function begins with it: READ COMMITTED, because what was decided while this waits for the
 -- lock has to be seen.
@@ -303,7 +303,7 @@ BEGIN
   RETURN fleet;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Takes the one lock on the fleet; returns its row';
+COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Internal: takes the one lock on the fleet; returns its row';
 
 -- A grant that a crash of this database forgets would be granted again.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
@@ -327,6 +327,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_durability() IS
-  'Refuses to go on where a commit may be lost; asks for synchronous replication';
+  'Internal: refuses to go on where a commit may be lost; asks for synchronous replication';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;

@@ -51,7 +51,7 @@ CREATE FUNCTION snowflake_fleet.evict_region(number integer) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE
   AS $$ UPDATE snowflake_fleet.region SET incarnation = 0, given_back = false
          WHERE region.region OPERATOR(pg_catalog.=) number $$;
-COMMENT ON FUNCTION snowflake_fleet.evict_region(integer) IS 'Ends the holder''s lease';
+COMMENT ON FUNCTION snowflake_fleet.evict_region(integer) IS 'Internal: ends the holder''s lease';
 
 CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -62,7 +62,7 @@ AS $$
          began = f.newest, halted = false
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS
-  'Makes the answers of every other copy of this database old to each server that hears of it';
+  'Internal: makes the answers of every other copy of this database old to each server that hears of it';
 
 CREATE FUNCTION snowflake_fleet.recover_fleet(now_ms bigint, salt bigint, silent boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -82,7 +82,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.recover_fleet(bigint, bigint, boolean) IS
-  'Ends all leases and has regions begin above all that may have been granted; `silent`: this copy of the database has '
+  'Internal: ends all leases and has regions begin above all that may have been granted; `silent`: this copy of the database has '
   'granted nothing since it was recovered, so holders whose lease goes on may keep it';
 
 CREATE FUNCTION snowflake_fleet.end_dead(number integer, now_ms bigint) RETURNS void
@@ -96,14 +96,14 @@ AS $$
    WHERE r.region = number
 $$;
 COMMENT ON FUNCTION snowflake_fleet.end_dead(integer, bigint) IS
-  'Ends the lease of a region whose holders have stopped where their ids can have ended at the latest';
+  'Internal: ends the lease of a region whose holders have stopped where their ids can have ended at the latest';
 
 CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT CASE WHEN r.given_back THEN r.until_ms OPERATOR(pg_catalog.-) 10000
                     ELSE r.until_ms END $$;
 COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS
-  'From when on (in ms since 1970) the region may be granted to somebody else';
+  'Internal: from when on (in ms since 1970) the region may be granted to somebody else';
 
 CREATE FUNCTION snowflake_fleet.notice(request snowflake_fleet.request) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -126,7 +126,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.notice(snowflake_fleet.request) IS
-  'Halts the fleet where a server has heard more than this database ever said; false where it only says so';
+  'Internal: halts the fleet where a server has heard more than this database ever said; false where it only says so';
 
 CREATE FUNCTION snowflake_fleet.granted_until(request snowflake_fleet.request, taken integer, longest_ms bigint, now_ms bigint) RETURNS bigint
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -139,7 +139,7 @@ AS $$
    WHERE r.region <> taken AND r.server = request.server AND r.incarnation <> request.incarnation AND NOT r.given_back AND r.until_ms > now_ms
 $$;
 COMMENT ON FUNCTION snowflake_fleet.granted_until(snowflake_fleet.request, integer, bigint, bigint) IS
-  'Until when a request is granted the region `taken`, in ms since 1970: for as long as the incarnation is old and a minute at least, '
+  'Internal: until when a request is granted the region `taken`, in ms since 1970: for as long as the incarnation is old and a minute at least, '
   'half of that for each region that its server has left behind';
 
 -- The caller holds the lock on the fleet and commits what this leaves.
@@ -278,7 +278,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
-  'Answers a request as of a time in ms since 1970; the three functions below check who asks';
+  'Internal: answers a request as of a time in ms since 1970; the three functions below check who asks';
 
 -- What the three functions have in common: who asks, where, and whether an answer could last.
 CREATE FUNCTION snowflake_fleet.ask(request snowflake_fleet.request, proof bigint, title bigint, fleet bigint, seal bigint)
@@ -378,14 +378,14 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(snowflake_fleet.request, bigint, bigint, bigint, bigint) IS
-  'Checks who asks and where, and decides';
+  'Internal: checks who asks and where, and decides';
 
 CREATE FUNCTION snowflake_fleet.title(server text, incarnation bigint, region integer, floor_ms bigint, until_ms bigint) RETURNS bigint
   LANGUAGE sql STABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
 AS $$ SELECT snowflake_fleet.sign(format('holds %s %s %s %s %s', incarnation, region, floor_ms, until_ms, server)) $$;
 COMMENT ON FUNCTION snowflake_fleet.title(text, bigint, integer, bigint, bigint) IS
-  'The fleet''s signature of what an incarnation holds: what it goes on with after a recovery';
+  'Internal: the fleet''s signature of what an incarnation holds: what it goes on with after a recovery';
 
 -- Layouts, as src/core/seal.hpp packs them: epoch 41, time 6, region 5, shard 5, sequence 5, tick 2.
 CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
@@ -400,7 +400,7 @@ AS $$
                    'YYYY-MM-DD HH24:MI:SS.MS'))
     END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS 'A packed layout, for people';
+COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS 'Internal: a packed layout, for people';
 
 CREATE FUNCTION snowflake_fleet.adopt_layout(seal bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -420,7 +420,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.adopt_layout(bigint) IS
-  'Makes the layout of the first server that of the fleet, with 2^region_bits regions, 1024 at most';
+  'Internal: makes the layout of the first server that of the fleet, with 2^region_bits regions, 1024 at most';
 
 -- For the servers. SECURITY DEFINER, because nobody but these functions writes the tables.
 

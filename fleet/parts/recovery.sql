@@ -13,7 +13,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_old_stopped(boolean) IS 'Refuses to go on where two control databases may grant';
+COMMENT ON FUNCTION snowflake_fleet.require_old_stopped(boolean) IS 'Internal: refuses to go on where two control databases may grant';
 
 CREATE FUNCTION snowflake_fleet.settle_here() RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -24,7 +24,7 @@ AS $$
          fleet_table = w.fleet_table, directory = w.directory
     FROM snowflake_fleet.whereabouts() AS w
 $$;
-COMMENT ON FUNCTION snowflake_fleet.settle_here() IS 'From now on this database is where the fleet is';
+COMMENT ON FUNCTION snowflake_fleet.settle_here() IS 'Internal: from now on this database is where the fleet is';
 
 CREATE FUNCTION snowflake_fleet.recovered(now timestamptz, old_is_stopped boolean DEFAULT false,
                                           although_healthy boolean DEFAULT false) RETURNS timestamptz
