@@ -96,6 +96,12 @@ type_in('router', next_block($title));
 is($node{router}->safe_psql('app', q{SELECT count(*) FROM pg_user_mappings WHERE usename = 'app'}), '16', 'a mapping for each foreign server');
 section_ends($title);
 
+# A shard moves, and both routers follow.
+$title = 'Moving a shard';
+like(shell(next_block($title)), qr/^(?=.*shard 5 is on the target)(?=.*pushed to 3 of 3 servers)/ms, 'a shard moves');
+is($node{south}->safe_psql('app', 'SELECT name FROM shard_5.users'), 'Ann', '... with its rows');
+is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHERE id = $ann"), 'Ann|Ann', '... and PL/Proxy and postgres_fdw lead there');
+
 # Left to others: scripts/citus, and the tests of moves.
 delete @blocks{ grep { /Citus|Moving|move/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
