@@ -264,7 +264,7 @@ sub lead_drawing
 		my $frame = frame(width => $_[0], height => $_[1], low => 0, high => $highest);
 		my @points = map { [ $_->{at}, $_->{lead_ms} ] } @samples;
 		my @beyond = grep { $_->[1] > $highest } @points;
-		my $svg = grid($frame, sub { $_[0] == 0 ? '0' : "$_[0] ms" }, 0, $setting{max_lead} / 2, $setting{max_lead});
+		my $svg = grid($frame, sub { $_[0] == 0 ? '0' : duration($_[0] / 1000) }, 0, $setting{max_lead} / 2, $setting{max_lead});
 		$svg .= marks($frame, 1);
 		$svg .= area($frame, 'lead-area', @points) . curve($frame, 'lead', @points);
 		$svg .= line($frame->{left}, $frame->{y}->($setting{max_lead}), $frame->{width} - $frame->{right},
