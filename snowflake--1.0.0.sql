@@ -40,9 +40,10 @@ COMMENT ON SEQUENCE snowflake.seal_local IS
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
-  'The fleet under whose leases ids of this database were minted; 0: under none';
+  'The fleet under whose leases ids of this database are minted; 0: under none; 9223372036854775807: under leases of a fleet '
+  'that this server had not heard of when the extension was created; it is written with the first id';
 
-CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint)
+CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
@@ -80,6 +81,7 @@ $$;
 
 SELECT pg_catalog.setval('snowflake.seal', s.seal),
        pg_catalog.setval('snowflake.seal_local', s.seal),
+       pg_catalog.setval('snowflake.fleet', s.fleet, s.fleet OPERATOR(pg_catalog.<>) 0),
        snowflake.check_sequence_page('snowflake.high_water', s.high_water)
   FROM snowflake.initial_state() AS s;
 

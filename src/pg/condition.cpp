@@ -107,7 +107,7 @@ void look_at_fleet(Condition& condition, Oid fleet) {
     set(condition, "minted under leases, and nothing is leased",
         "Set \"snowflake.fleet\" and restart the server; if the database has left the fleet for "
         "good, set sequence snowflake.fleet to 0.");
-  else if (lease_fleet() != 0 && lease_fleet() != remembered)
+  else if (lease_fleet() != 0 && lease_fleet() != remembered && remembered != kUnheardFleet)
     set(condition, "of another fleet", "Correct \"snowflake.fleet\" and restart the server.");
 }
 

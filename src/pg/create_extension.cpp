@@ -4,6 +4,7 @@
 #include "pg/clock_watch.hpp"
 #include "pg/datum.hpp"
 #include "pg/errors.hpp"
+#include "pg/lease.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/seal_notice.hpp"
 #include "pg/sequence_page.hpp"
@@ -50,7 +51,8 @@ void forget_new_seal() {
   seal_is_new = false;
 }
 
-// The seal, and a mark above whatever the database may have issued before.
+// The seal, a mark above whatever the database may have issued before, and the fleet: a copy of
+// this server that is started outside of it has to know, also where no id has been minted yet.
 SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();
@@ -65,9 +67,10 @@ SF_SQL_FUNCTION(initial_state) {
   if (owns_everything()) {
     if (const char* sign = sign_of_others()) warn_may_meet_others(sign);
   }
-  Datum values[2] = {Int64GetDatum(seal_of(layout)),
-                     Int64GetDatum(std::max(clock_ms, lost_mark_ms()))};
-  bool nulls[2] = {};
+  Datum values[3] = {Int64GetDatum(seal_of(layout)),
+                     Int64GetDatum(std::max(clock_ms, lost_mark_ms())),
+                     Int64GetDatum(fleet_to_remember())};
+  bool nulls[3] = {};
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 

@@ -7,6 +7,15 @@
 
 namespace snowflake::pg {
 
+namespace {
+
+// Nothing has been minted under another fleet.
+bool is_open(int64_t remembered) {
+  return remembered == 0 || remembered == kUnheardFleet;
+}
+
+}  // namespace
+
 bool check_fleet(const StateSequences& sequences) {
   const LOCKMODE mode = leased() ? RowExclusiveLock : AccessShareLock;
   LockRelationOid(sequences.fleet, mode);
@@ -18,11 +27,11 @@ bool check_fleet(const StateSequences& sequences) {
   }
   const int64_t present = lease_fleet();
   int64_t remembered = SequencePage::read(relation);
-  if (remembered == 0 && leased()) {
+  if (is_open(remembered) && leased()) {
     SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
     remembered = page.value();
     XLogRecPtr lsn = page.lsn();
-    if (remembered == 0) {
+    if (is_open(remembered)) {
       lsn = page.write(relation, present);
       remembered = present;
     }

@@ -185,6 +185,11 @@ int64_t lease_fleet() {
   return postmaster_memory->lease_fleet.load(std::memory_order_relaxed);
 }
 
+int64_t fleet_to_remember() {
+  if (!leased()) return 0;
+  return lease_fleet() == 0 ? kUnheardFleet : lease_fleet();
+}
+
 int64_t lease_length_ms() {
   return grant_length(age_ms(), lease_ms + int64_t{max_lead_ms}, 0);
 }

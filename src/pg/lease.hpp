@@ -31,6 +31,11 @@ bool lease_worker_runs();
 // At server start: offers the port, loads the other library and registers its worker.
 void install_lease();
 
+// What a database of this server remembers of its regime before it has minted: the fleet,
+// kUnheardFleet where none has answered yet, 0 where nothing is leased.
+inline constexpr int64_t kUnheardFleet = INT64_MAX;
+int64_t fleet_to_remember();
+
 LeaseView lease_view();
 LeaseReport lease_report();
 int64_t lease_fleet();

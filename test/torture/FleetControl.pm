@@ -13,6 +13,9 @@ our %faults = (
 	control_down     => \&control_down,
 	control_failover => \&control_failover,
 	control_split    => \&control_split,
+	control_split_async => \&control_split_async,
+	control_moved    => \&control_moved,
+	control_copied   => \&control_copied,
 	control_readonly => \&control_readonly,
 	control_frozen   => \&control_frozen,
 	control_alone    => \&control_alone,
@@ -85,6 +88,88 @@ sub control_split
 	$w->churn(1);
 	$control->attach_standby;
 	return "the control database's standby promoted, the old one running on for $hold s";
+}
+
+# A standby that lacks something is promoted, and the old one runs on and grants, until an operator has
+# stopped it: before that the new one grants nothing, whatever is said to it.
+sub control_split_async
+{
+	my ($w) = @_;
+	my ($hold, $lives, $how) = ($w->pick(0.5, 3), 1 + int rand 2, $w->pick(qw(fast kill)));
+	my $control  = $w->control;
+	my $receiver = $control->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+	$control->synchronous('');
+	$w->freeze($receiver);
+	$w->churn($lives);
+	system_or_bail('pg_ctl', '-s', '-W', '-D', $control->standby->data_dir, 'promote');
+	sleep 0.3;
+	$w->thaw;
+	$control->standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no promotion';
+	$control->swap;
+	for my $call ('recovered(now())', 'nothing_lost()')
+	{
+		like($control->try("SELECT snowflake_fleet.$call"), qr/nobody has said that the old control database is stopped/, "$call is refused");
+	}
+	$w->churn(2);
+	sleep $hold;
+	$control->end($control->standby, $how);
+	$control->synchronous('');
+	$control->recovered;
+	$w->churn(2);
+	$control->attach_standby;
+	return "an asynchronous standby of the control database promoted, the old one granting for $hold s more";
+}
+
+# Dumped, and restored in place from a dump that lacks the last grants.
+sub control_moved
+{
+	my ($w) = @_;
+	my ($lives, $wait) = (1 + int rand 3, $w->pick(0, 2));
+	my $control = $w->control;
+	my $dump    = $control->primary->basedir . '/fleet.dump';
+	my @to      = ('-d', $control->primary->connstr('postgres'));
+	system_or_bail('pg_dump', '-Fc', '-f', $dump, @to);
+	$w->churn($lives);
+	system_or_bail('pg_restore', '--clean', '--if-exists', '--single-transaction', @to, $dump);
+	unlink $dump;
+	$w->churn(1);
+	sleep $wait;
+	like($control->try('SELECT snowflake_fleet.recovered(now())'), qr/nobody has said that the old control database is stopped/, 'recovered() asks');
+	$control->recovered;
+	$w->churn(2);
+	return "the control database restored in place from a dump of $lives lives ago, recovered() after $wait s";
+}
+
+# A base backup that is simply started: refused, so the servers may be given its address as well.
+sub control_copied
+{
+	my ($w) = @_;
+	my $control = $w->control;
+	my ($primary, $standby) = ($control->primary, $control->standby);
+	my $name = 'copied' . ++$control->{copies};
+	my $hold = hold($w);
+	$standby->stop('immediate');
+	rmtree($standby->data_dir);
+	$primary->backup($name);
+	$standby->init_from_backup($primary, $name);
+	rmtree($primary->backup_dir . "/$name");
+	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+	unlink $standby->data_dir . '/postgresql.auto.conf';
+	$standby->start;
+	my $newest = $standby->safe_psql('postgres', 'SELECT newest FROM snowflake_fleet.fleet');
+	is($standby->safe_psql('postgres', 'SELECT moved FROM snowflake_fleet.has_moved()'), 't', 'a base backup that is started knows what it is');
+	$control->synchronous('');
+	$w->churn(2);
+	sleep $hold;
+	# Alone, it grants nothing either.
+	$control->end($primary, 'kill');
+	$w->churn(1);
+	sleep 1;
+	is($standby->safe_psql('postgres', 'SELECT newest FROM snowflake_fleet.fleet'), $newest, 'and it has granted nothing');
+	$primary->start;
+	$w->churn(1);
+	$control->attach_standby;
+	return sprintf 'a base backup of the control database runs beside it for %.1f s', $hold;
 }
 
 sub control_readonly
