@@ -83,8 +83,30 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'ended, and the clock went back: a successor at once');
 renewed('which leases');
 
+# None at all, for the postmaster stands still: health says so when the lease is over.
+my $session = $server->session;
+$session->query_safe("SELECT 1");
+sub poll_session
+{
+	my ($sql) = @_;
+	my $tries = 10 * $PostgreSQL::Test::Utils::timeout_default;
+	while ($session->query_safe($sql) !~ /^t$/m) { return 0 if --$tries == 0; select undef, undef, undef, 0.1; }
+	return 1;
+}
+my $postmaster;
+END { kill 'CONT', $postmaster if $postmaster; }
+($postmaster) = slurp_file($server->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+kill 'STOP', $postmaster or die "kill: $!";
+$session->query_safe("SELECT pg_terminate_backend(pid) FROM $workers");
+ok(poll_session(q{SELECT last_message = 'the lease worker is not running' FROM snowflake.lease}), 'without a worker: the view says so at once');
+ok(poll_session(q{SELECT reason = 'the lease worker is not running' AND NOT minting FROM snowflake.health}), 'and health, when there is no lease any more');
+like($session->query(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)}) . $session->{stderr},
+	qr/the lease of region \d+ has ended.*Last said: the lease worker is not running/s, 'and who is refused');
+kill 'CONT', $postmaster;
+renewed('and then there is one again');
+eval { $session->quit };
+
 # No slot for two at once: it does not end.
-my $alone = worker();
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 0\nmax_worker_processes = 1\n");
 $server->restart;
 $ledger->new_life;
