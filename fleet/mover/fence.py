@@ -39,6 +39,7 @@ SELECT DISTINCT coalesce(format('process %%s (%%s, since %%s)', a.pid, usename, 
 def rehearse(move):
     """What is done while writers wait is done here before, and taken back: functions are compiled, statements are planned,
     catalogues are read, and what would fail fails."""
+    rehearse_fence(move)
     for _ in range(2):
         move.source.value(GREATEST, (move.schema, move.options.not_ids))
         move.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (move.schema,))
@@ -51,6 +52,22 @@ def rehearse(move):
             ask_control(move)
             move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
             move.control.rollback()
+
+
+def rehearse_fence(move):
+    """On a schema of one table and one sequence, which nobody sees: PL/pgSQL compiles and plans what it runs for the first time."""
+    source, name = move.source, f"{move.name}_rehearsal"
+    source.begin()
+    try:
+        source.execute(sql.SQL("CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s").format(sql.Identifier(name)))
+        source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, fingerprint, changed) "
+                       "SELECT -1 - %s, %s, 'source', 'copying', '', '', snowflake_fleet.fingerprint(%s), '-infinity'", (move.shard, name, name))
+        for _ in range(2):
+            source.execute("SAVEPOINT once")
+            source.value("SELECT snowflake_fleet.fence(%s, %s)", (name, move.options.lock_timeout))
+            source.execute("ROLLBACK TO once")
+    finally:
+        source.rollback()
 
 
 def begin_control(move):

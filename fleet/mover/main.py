@@ -196,6 +196,8 @@ def main():
         return 2
     except Refused as error:
         complain(str(error))
+    except psycopg.errors.QueryCanceled as error:
+        complain(f"{str(error).strip()}\n  It may have waited for somebody's lock, a migration's perhaps: see pg_locks, and run this again.")
     except psycopg.Error as error:
         complain(str(error).strip() or type(error).__name__)
     except KeyboardInterrupt:

@@ -74,14 +74,14 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.hold_move(integer, text) IS
   'Behind snowflake-move-shard: makes this session the one that moves a shard; NULL, or the process id of another that does';
 
-CREATE FUNCTION snowflake_fleet.holds_move(shard integer) RETURNS boolean
-  LANGUAGE sql STABLE STRICT
+CREATE FUNCTION snowflake_fleet.holds_move() RETURNS boolean
+  LANGUAGE sql STABLE
   SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT EXISTS (SELECT FROM snowflake_fleet.move_holder AS h JOIN pg_stat_activity AS a ON a.pid = h.pid AND a.backend_start = h.began
-                  WHERE h.shard = holds_move.shard AND h.pid = pg_backend_pid())
+  SELECT EXISTS (SELECT FROM snowflake_fleet.move_holder AS h
+                  WHERE h.pid = pg_backend_pid() AND h.began = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())))
 $$;
-COMMENT ON FUNCTION snowflake_fleet.holds_move(integer) IS 'Behind snowflake-move-shard: whether this session moves a shard';
+COMMENT ON FUNCTION snowflake_fleet.holds_move() IS 'Behind snowflake-move-shard: whether this session moves a shard';
 
 -- A row that is written on the source and arrives on the target: all that was committed before it has
 -- arrived as well. Which is known at once, and by no feedback that may be late.
@@ -139,5 +139,5 @@ COMMENT ON FUNCTION snowflake_fleet.greatest_ids(name, text[]) IS
   'Behind snowflake-move-shard: the greatest id of each column that has ids, but for those that are named; the target is to '
   'observe them';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.hold_move(integer, text), snowflake_fleet.holds_move(integer),
+REVOKE ALL ON FUNCTION snowflake_fleet.hold_move(integer, text), snowflake_fleet.holds_move(),
   snowflake_fleet.tables_of(name), snowflake_fleet.greatest_ids(name, text[]) FROM PUBLIC;

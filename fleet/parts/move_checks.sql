@@ -141,6 +141,8 @@ BEGIN
   -- What hangs on it from outside, whatever it is. What hangs on that in its turn need not be listed.
   SELECT DISTINCT CASE WHEN d.classid = 'pg_constraint'::regclass
                   THEN format('%s refers to the schema from outside: drop it.', coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, 0)))
+                  WHEN d.refclassid = 'pg_namespace'::regclass
+                  THEN format('%s is of a kind that is not known here: drop it, or put it into another schema.', pg_describe_object(d.classid, d.objid, d.objsubid))
                   ELSE format('%s is outside of the schema and uses %s: drop it, or move it into the schema.',
                               coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, d.objsubid)),
                               coalesce(CASE WHEN d.refclassid = 'pg_class'::regclass THEN d.refobjid::regclass::text END, pg_describe_object(d.refclassid, d.refobjid, 0))) END
@@ -148,6 +150,9 @@ BEGIN
    WHERE (d.classid, d.objid) NOT IN (SELECT x.classid, x.objid FROM inside AS x)
      AND d.classid NOT IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
      AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND tgisinternal)
+     -- the cast of a range to its multirange, say
+     AND NOT EXISTS (SELECT FROM pg_depend AS p JOIN inside AS x ON p.refclassid = x.classid AND p.refobjid = x.objid
+                      WHERE p.classid = d.classid AND p.objid = d.objid AND p.deptype = 'i')
   UNION ALL
   SELECT DISTINCT format('Publication %I publishes its tables, and would go on without them: take them out of it, or drop it.', pubname)
     FROM pg_publication AS p

@@ -56,7 +56,7 @@ AS $$
   UNION ALL
   SELECT true, format('%s %s', identity, pg_get_constraintdef(c.oid)) FROM inside JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND c.oid = objid
   UNION ALL
-  SELECT false, concat_ws(' ', identity, contype, condeferrable, condeferred, convalidated, confrelid::regclass, confupdtype, confdeltype, connoinherit)
+  SELECT false, concat_ws(' ', identity, contype, condeferrable, condeferred, convalidated, confrelid::regclass, confupdtype, confdeltype, CASE contype WHEN 'c' THEN connoinherit END)
     FROM inside JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND c.oid = objid
   UNION ALL
   SELECT true, format('%s %s', identity, pg_get_indexdef(oid)) FROM rel WHERE relkind IN ('i', 'I')

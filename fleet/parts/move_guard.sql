@@ -149,14 +149,17 @@ AS $$
 DECLARE
   this snowflake_fleet.moving;
 BEGIN
-  FOR this IN SELECT m.* FROM snowflake_fleet.moving AS m WHERE m.fingerprint IS NOT NULL LOOP
-    CONTINUE WHEN snowflake_fleet.holds_move(this.shard);
-    IF tg_event = 'ddl_command_start' THEN
-      -- These commit before they end: what they did could not be taken back.
-      CONTINUE WHEN current_query() !~* '\mconcurrently\M' OR strpos(current_query(), this.schema) = 0;
-    ELSE
-      CONTINUE WHEN NOT snowflake_fleet.is_altered(this);
-    END IF;
+  IF snowflake_fleet.holds_move() THEN
+    RETURN;
+  END IF;
+  -- One statement: the row and the catalogues are seen as of one moment.
+  FOR this IN
+    SELECT m.* FROM snowflake_fleet.moving AS m
+     WHERE m.fingerprint IS NOT NULL
+       AND CASE WHEN tg_event = 'ddl_command_end' THEN snowflake_fleet.is_altered(m)
+                -- These commit before they end: what they did could not be taken back.
+                ELSE current_query() ~* '\mconcurrently\M' AND strpos(current_query(), m.schema) > 0 END
+  LOOP
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I is what was left of shard %s when it moved away', this.schema, this.shard)
                      ELSE format('schema %I moves to another server', this.schema) END,
