@@ -39,7 +39,7 @@ foreach my $sql (
 	"SET ROLE etl; SELECT setval('snowflake.high_water', 1735689600000)",
 	"SET ROLE etl; SELECT setval('snowflake.high_water', 1735689600000, false), nextval('snowflake.high_water')",
 	'ALTER SEQUENCE snowflake.high_water RESTART WITH 1735689600000',
-	'ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED; ALTER SEQUENCE snowflake.high_water RESTART WITH 0')
+	'ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED; ALTER SEQUENCE snowflake.high_water RESTART WITH 1735689600001')
 {
 	$node->mint($ledger);
 	$node->safe_psql('postgres', $sql);
