@@ -95,7 +95,7 @@ DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Behind the table snowflake.dumped_seal';
+COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Internal: behind the table snowflake.dumped_seal';
 
 CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
 COMMENT ON TABLE snowflake.dumped_seal IS
@@ -105,7 +105,7 @@ INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;
 CREATE FUNCTION snowflake.present_seal() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_present_seal'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.present_seal() IS 'Behind the table snowflake.dumped_seal';
+COMMENT ON FUNCTION snowflake.present_seal() IS 'Internal: behind the table snowflake.dumped_seal';
 
 CREATE TRIGGER present_seal BEFORE INSERT ON snowflake.dumped_seal
   FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
@@ -463,11 +463,11 @@ CREATE FUNCTION snowflake.hash_by_shard(id smallint, seed bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_hash_smallint_by_shard'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.hash_by_shard(bigint, bigint) IS
-  'Behind the operator class snowflake.by_shard: hash partitions of modulus m have shard s in remainder s % m';
+  'Internal: behind the operator class snowflake.by_shard: hash partitions of modulus m have shard s in remainder s % m';
 COMMENT ON FUNCTION snowflake.hash_by_shard(integer, bigint) IS
-  'Behind the operator class snowflake.by_shard, for integer constants';
+  'Internal: behind the operator class snowflake.by_shard, for integer constants';
 COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
-  'Behind the operator class snowflake.by_shard, for smallint constants';
+  'Internal: behind the operator class snowflake.by_shard, for smallint constants';
 
 -- Function 1 is core's, for hash joins may pick it up; only hash partitions use function 2. The
 -- smaller types are in the family as in core's, so that WHERE id = 5 prunes.
@@ -575,7 +575,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
-  'Behind snowflake.create_shards: how an object is defined, as seen from a schema';
+  'Internal: for create_shards(): how an object is defined, as seen from a schema';
 
 -- What names a shard is made another shard's where it is exactly one of two forms, and is otherwise not
 -- copied: an expression is told apart by what it depends on, never by what its text holds.
@@ -589,7 +589,7 @@ AS $$
          END
 $$;
 COMMENT ON FUNCTION snowflake.with_shard(text, integer) IS
-  'Behind snowflake.create_shards: the default next_id(N), or the constraint CHECK (shard_of(column) = N), for another shard; null for anything else';
+  'Internal: for create_shards(): the default next_id(N), or the constraint CHECK (shard_of(column) = N), for another shard; null for anything else';
 
 CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -605,7 +605,7 @@ AS $$
      AND p.pronamespace = to_regnamespace('snowflake')
 $$;
 COMMENT ON FUNCTION snowflake.names_shard(regclass, oid, text) IS
-  'Behind snowflake.create_shards: whether an expression, given as its node tree, mints or compares a shard with a constant; null where it does neither';
+  'Internal: for create_shards(): whether an expression, given as its node tree, mints or compares a shard with a constant; null where it does neither';
 
 CREATE FUNCTION snowflake.statements_of(source regclass, shard integer)
   RETURNS TABLE (step integer, statement text)
@@ -749,7 +749,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.statements_of(regclass, integer) IS
-  'Behind snowflake.create_shards: the statements that make a table again, for a shard, in another schema';
+  'Internal: for create_shards(): the statements that make a table again, for a shard, in another schema';
 
 CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -767,7 +767,7 @@ AS $$
            AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, nspname), shard) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
-  'Behind snowflake.create_shards: statements for the constraint that a column which mints takes ids of its shard only, where the table has none';
+  'Internal: for create_shards(): statements for the constraint that a column which mints takes ids of its shard only, where the table has none';
 
 -- An expression may print otherwise once it was read from its own text: CHECK (status IN (...)) on varchar
 -- does. So tables that differ are compared again, by what both print after that.
@@ -801,7 +801,7 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
-  'Behind snowflake.create_shards: the statements that make a table, as they read after one copy, which is made and undone';
+  'Internal: for create_shards(): the statements that make a table, as they read after one copy, which is made and undone';
 
 CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -824,7 +824,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.unlike(regclass, regclass, integer) IS
-  'Behind snowflake.create_shards: the statements by which a shard''s table and the template''s differ; nulls where they do not';
+  'Internal: for create_shards(): the statements by which a shard''s table and the template''s differ; nulls where they do not';
 
 CREATE FUNCTION snowflake.uncopyable(template regnamespace)
   RETURNS TABLE (object text, reason text)
@@ -1094,7 +1094,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_template(regnamespace, int4range, text, boolean, boolean) IS
-  'Behind snowflake.create_shards: raises the error that fits its arguments, warns of what is not copied';
+  'Internal: for create_shards(): raises the error that fits its arguments, warns of what is not copied';
 
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
@@ -1143,7 +1143,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.guard_tables() IS
-  'Event trigger: where the library is not loaded, refuses commands that can drop the extension while tables are partitioned by it';
+  'Internal: event trigger that refuses, where the library is not loaded, commands that can drop the extension while tables are partitioned by it';
 CREATE EVENT TRIGGER snowflake_guard_tables ON ddl_command_start
   WHEN TAG IN ('DROP EXTENSION', 'DROP OWNED') EXECUTE FUNCTION snowflake.guard_tables();
 ALTER EVENT TRIGGER snowflake_guard_tables ENABLE ALWAYS;
