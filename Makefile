@@ -2,7 +2,9 @@
 srcdir ?= .
 EXTENSION = snowflake
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
-DATA = snowflake--1.0.0.sql
+DATA_built = snowflake--$(EXTVERSION).sql
+# The install script is its parts in their order; privileges come last, for all that is there by then.
+SQL_PARTS = $(addprefix $(srcdir)/src/sql/, extension.sql privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \
@@ -90,6 +92,11 @@ NO_LOCALE = yes
 TAP_TESTS = yes
 
 include $(PGXS)
+
+snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(srcdir)/Makefile $(srcdir)/snowflake.control
+	printf '%s\n' '/* $@ */' '' \
+	  '\echo Use "CREATE EXTENSION snowflake" to load this file. \quit' '' >$@
+	cat $(SQL_PARTS) >>$@
 
 # PGXS compiles bitcode without PG_CXXFLAGS, and knows no dependencies on headers.
 BITCODE_CXXFLAGS += $(CXX_DIALECT) $(NO_PLACE) $(WERROR)

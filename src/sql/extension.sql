@@ -1,8 +1,3 @@
-/* snowflake--1.0.0.sql */
-
--- complain if script is sourced in psql, rather than via CREATE EXTENSION
-\echo Use "CREATE EXTENSION snowflake" to load this file. \quit
-
 -- A schema of this name belongs to somebody else, who could plant overloads in it; pgEdge's extension
 -- of the same name leaves one behind.
 DO $$
@@ -1150,44 +1145,3 @@ ALTER EVENT TRIGGER snowflake_guard_tables ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER snowflake_guard_tables IS
   'Keeps tables that are partitioned by extension snowflake from going with it, where its library is not loaded';
 
--- Privileges, of relations and the schema all of them: here, at the end, after what ALTER DEFAULT
--- PRIVILEGES gave is taken back. Of functions PUBLIC keeps what it was given above.
-DO $$
-DECLARE
-  privilege record;
-BEGIN
-  FOR privilege IN
-    SELECT DISTINCT object.kind, identified.identity, acl.grantee,
-           CASE WHEN acl.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC'
-                ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(acl.grantee)::pg_catalog.text) END AS role
-      FROM pg_catalog.pg_depend AS member
-      JOIN pg_catalog.pg_extension AS extension
-        ON member.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-       AND member.refobjid OPERATOR(pg_catalog.=) extension.oid AND member.deptype OPERATOR(pg_catalog.=) 'e'
-      JOIN (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS catalogue, oid, relowner AS owner, relacl AS acl,
-                   CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind FROM pg_catalog.pg_class
-            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proowner, proacl, 'ROUTINE' FROM pg_catalog.pg_proc
-            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, nspowner, nspacl, 'SCHEMA' FROM pg_catalog.pg_namespace
-            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typowner, typacl, 'TYPE' FROM pg_catalog.pg_type) AS object
-        ON member.classid OPERATOR(pg_catalog.=) object.catalogue AND member.objid OPERATOR(pg_catalog.=) object.oid
-     CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
-     CROSS JOIN LATERAL pg_catalog.pg_identify_object(member.classid, member.objid, 0) AS identified
-     WHERE extension.extname OPERATOR(pg_catalog.=) 'snowflake'
-       AND acl.grantee OPERATOR(pg_catalog.<>) object.owner
-       AND (acl.grantee OPERATOR(pg_catalog.<>) 0 OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
-  LOOP
-    EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', privilege.kind, privilege.identity, privilege.role);
-  END LOOP;
-END
-$$;
-
-GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
-GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet TO PUBLIC;
-GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
-GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.databases,
-  snowflake.refusals, snowflake.clock_status, snowflake.health TO PUBLIC, pg_monitor;
-GRANT SELECT ON snowflake.lease TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
--- Who owns a database can restore it completely: the mark with it, which setval() can only raise.
-GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
-GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
