@@ -20,6 +20,9 @@ BEGIN;
 \ir parts/plproxy.sql
 \ir parts/postgres_fdw.sql
 \ir parts/move.sql
+\ir parts/move_guard.sql
+\ir parts/move_fence.sql
 \ir parts/move_checks.sql
+\ir parts/move_compare.sql
 \ir parts/sizing.sql
 COMMIT;

@@ -116,6 +116,10 @@ BEGIN
   IF NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
     RETURN NEXT format('Schema %I has no tables.', schema);
   END IF;
+  -- An ordinary role that made these objects without the extension could not make event triggers.
+  IF (SELECT count(*) FROM pg_event_trigger WHERE evtname IN ('snowflake_move_guard', 'snowflake_move_guard_start') AND evtenabled = 'A') <> 2 THEN
+    RETURN NEXT 'Nothing keeps the schema from being changed meanwhile: the event triggers snowflake_move_guard and snowflake_move_guard_start are missing, or not ENABLE ALWAYS.';
+  END IF;
   RETURN QUERY
   WITH RECURSIVE inside AS MATERIALIZED (
     SELECT c.classid, c.objid, c.refusal FROM snowflake_fleet.contents_of(schema) AS c
