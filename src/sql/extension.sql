@@ -352,7 +352,7 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, 10 s at least, snowflake.lease at most), when it was last granted or renewed and how many attempts have failed since, when the control database last answered and how far this server''s clock was ahead of its (ms), the incarnation, and the last message of either side. No row where the region is static';
+  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, a minute at least, snowflake.lease and snowflake.max_lead at most), when it was last granted or renewed and how many attempts have failed since, when the control database last answered and how far this server''s clock was ahead of its (ms), the incarnation, and the last message of either side. No row where the region is static';
 
 -- The last message may name other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
