@@ -49,6 +49,14 @@ foreach my $shard (1, 2, 3, 5)
 	is_deeply(\@last, [ sort { $a <=> $b } @last ], "ids of shard $shard never go back");
 }
 
+# The chart alone, as the README has it.
+is(system("$^X scripts/demo.d/picture.pl $directory/recording.json > $directory/picture.svg"), 0, 'drawn alone');
+my $picture = slurp_file("$directory/picture.svg");
+like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids}} ids in the whole recording, 0 of them twice<.*</svg>$}s,
+	'the chart says how many ids, none twice');
+is(() = $picture =~ />set (?:back|ahead) /g, 3, 'and three steps');
+like(slurp_file('doc/clock.svg'), qr{^<svg xmlns=.*> ?[\d,]+ ids in the whole recording, 0 of them twice<}s, "so does the README's");
+
 # The page needs nothing else, and shows what was recorded.
 unlike($page, qr{(?:src|href)=(?!"data:)|url\(|\@import|<script}, 'the page loads nothing');
 my $grouped = reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids};
