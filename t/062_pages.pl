@@ -1,0 +1,265 @@
+# Every example of the pages is run: here those of the README and of the pages that have no test of their own, as they
+# stand there, one after the other on one server. What is run elsewhere or nowhere is listed below, and nothing else
+# passes. And doc/reference.md is compared with the catalogue, and each link with what it leads to.
+
+use strict;
+use warnings FATAL => 'all';
+
+use File::Basename qw(basename dirname);
+use File::Find qw(find);
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use IPC::Run;
+use PostgreSQL::Test::Utils qw(slurp_file);
+use Snowflake::Node;
+use Snowflake::Page;
+use Test::More;
+
+my $root = dirname($FindBin::RealBin);
+
+# Pages whose examples another test reads from them.
+my %elsewhere = (
+	'doc/clients.md' => ['test/clients/page.pl'],
+	'doc/fleet.md' => ['lease/t/010_fleet_page.pl'],
+	'doc/monitoring.md' => ['t/053_runbook.pl'],
+	'doc/moving.md' => [ 't/060_moving.pl', 't/061_moving_uuid.pl' ],
+	'doc/outside.md' => ['alias/t/002_page.pl'],
+	'doc/routing.md' => ['fleet/t/042_routing_page.pl']);
+
+# Blocks that are not run, by how they begin.
+my %not_run = (
+	'README.md' => { 'scripts/demo  ' => 'each builds a server of its own for minutes' },
+	'CONTRIBUTING.md' => { 'make  ' => 'is what runs this test' },
+	'doc/monitoring/README.md' => {
+		'CREATE ROLE monitor' => 'test/metrics makes the role',
+		'sudo apt install prometheus-postgres' => 'test/metrics runs the exporters without systemd',
+		'sudo apt install prometheus-sql' => 'the same',
+		'sudo install -m 644 doc/monitoring/snowflake_rules' => 'the same, with Prometheus' },
+	'bench/README.md' => { 'bench/run' => 'measures for 25 minutes' },
+	'doc/design.md' => { '      id   |' => 'a drawing' });
+
+my %page = map { $_ => slurp_file("$root/$_") } pages();
+my %blocks = map { $_ => [ blocks_of($page{$_}) ] } keys %page;
+
+sub pages
+{
+	my @pages;
+	find({ no_chdir => 1, wanted => sub {
+		$File::Find::prune = 1 if -d && m{/(?:\.git|tmp_check|node_modules|build|results)$};
+		push @pages, substr $_, length($root) + 1 if /\.md$/ && !-d;
+	} }, $root);
+	return sort @pages;
+}
+
+# [ language, text ] of each block.
+sub blocks_of
+{
+	my ($text) = @_;
+	my @blocks;
+	while ($text =~ /^( *)```(\w*)\n(.*?)^\1```$/gms)
+	{
+		my ($indent, $language, $block) = ($1, $2, $3);
+		push @blocks, [ $language, $block =~ s/^$indent//gmr ];
+	}
+	return @blocks;
+}
+
+my $node = Snowflake::Node->create('main', conf => "shared_preload_libraries = 'plpgsql'\n");
+$node->start;
+$ENV{PGTZ} = 'UTC';
+
+sub next_block
+{
+	my ($page, $language) = @_;
+	my ($at) = grep { $blocks{$page}[$_][0] eq $language } 0 .. $#{ $blocks{$page} };
+	BAIL_OUT("$page has no more examples in $language") if !defined $at;
+	return splice(@{ $blocks{$page} }, $at, 1)->[1];
+}
+
+# The statements of the page's next block, each with the comment behind it, and what each answers.
+sub say_block
+{
+	my ($page) = @_;
+	my $block = next_block($page, 'sql');
+	my @said;
+	while ($block =~ /\G\s*(?:--[^\n]*\n)*(.*?;)[ \t]*(?:--[ \t]*([^\n]*))?\n/gs)
+	{
+		my ($statement, $comment) = ($1, $2 // '');
+		my ($status, $out, $err) = $node->psql('postgres', $statement);
+		is($status, 0, "$page: " . ($statement =~ /^([^\n]*)/)[0]) or diag($err);
+		push @said, { statement => $statement, comment => $comment, answer => $out =~ s/\|/ | /gr };
+	}
+	ok(scalar @said, "$page: statements");
+	return @said;
+}
+
+# README: installed as it says, but for what others have done: make, and systemd. What is preloaded stays.
+my $install = next_block('README.md', 'sh');
+my $bin = $node->config_data('--bindir');
+my $stand_ins = <<~"SH";
+	make() { test "\$*" = '' -o "\$*" = install; }
+	sudo() { "\$@"; }
+	systemctl() { test "\$*" = 'restart postgresql' && '$bin/pg_ctl' -s -w -D '${\$node->data_dir}' -l '${\$node->logfile}' restart; }
+	SH
+{
+	local %ENV = (%ENV, PATH => "$bin:$ENV{PATH}", PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => 'postgres');
+	my ($out, $err) = ('', '');
+	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$install" ], '>', \$out, '2>', \$err), 'README: installed') or diag("$out$err");
+	like($out, qr/^ *\d{18}$/m, 'README: the first id');
+}
+is($node->safe_psql('postgres', 'SHOW shared_preload_libraries'), 'plpgsql, snowflake', 'README: what was preloaded still is');
+
+my ($table, $insert, $decode, $range) = say_block('README.md');
+like($insert->{answer}, qr/^\d{18}\b/, 'README: an id');
+is($decode->{answer}, $decode->{comment}, 'README: it decodes as it says');
+like($range->{answer}, qr/^\d{18} \| first light$/, 'README: its first row is found');
+like($node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN $range->{statement}"), qr/Index Scan using photos_pkey.*Index Cond: /s,
+	'README: by the primary key');
+
+my @said = say_block('doc/using.md');
+is($said[-1]{answer}, '7', 'using: the shard of the other row');
+(my $after, my $batch) = say_block('doc/using.md');
+cmp_ok($after->{answer}, '>', 499712025023222784, 'using: an id above another');
+is(() = $batch->{answer} =~ /^\d+$/mg, 1000, 'using: a batch');
+@said = say_block('doc/using.md');
+is($said[0]{answer}, "5 | 1\n7 | 1", 'using: rows by shard') or diag($said[0]{answer});
+@said = say_block('doc/using.md');
+is(() = $said[0]{answer} =~ /^\d+ \|/mg, 2, 'using: the rows of a day');
+@said = say_block('doc/using.md');
+is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'events_2026_11'}),
+	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id('2026-11-01+00')::text, snowflake.min_id('2026-12-01+00')::text)}),
+	'using: the bounds are numbers');
+
+@said = say_block('doc/questions.md');
+is($node->safe_psql('postgres', "SELECT mark > (SELECT snowflake.time_of(max(id)) FROM photos) FROM snowflake.health"), 't',
+	'questions: the mark is after every id');
+is($node->safe_psql('postgres', 'SELECT snowflake.next_id(5) > (SELECT max(id) FROM photos)'), 't', 'questions: and ids are minted');
+$node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT INSERT ON photos TO somebody');
+say_block('doc/questions.md');
+like($node->error_of("SET ROLE somebody; INSERT INTO photos DEFAULT VALUES"), qr/42501/, 'questions: nobody else mints any more');
+
+# Nothing is left over.
+foreach my $page (sort keys %page)
+{
+	if (my $tests = $elsewhere{$page})
+	{
+		like(slurp_file("$root/$_"), qr/\Q${\basename($page)}\E/, "$page is read by $_") foreach @$tests;
+		next;
+	}
+	my %left = %{ delete $not_run{$page} // {} };
+	my @unknown;
+	foreach my $block (@{ $blocks{$page} })
+	{
+		my ($known) = grep { index($block->[1], $_) == 0 } keys %left;
+		if (defined $known) { delete $left{$known}; }
+		else { push @unknown, $block->[1]; }
+	}
+	is(join("\n", @unknown), '', "$page: every example is run, or listed");
+	is(join(', ', keys %left), '', "$page: what is listed is there") if %left;
+}
+is(join(', ', keys %not_run), '', 'every page that is listed is there');
+
+# Programs and their options, wherever a page names them.
+my %program = map { $_ => slurp_file("$root/$_") } map { "scripts/$_" } map { basename($_) } grep { -f } glob("$root/scripts/*");
+foreach my $page (sort keys %page)
+{
+	my @wrong;
+	while ($page{$page} =~ m{(?<![\w./-])(scripts/[\w.-]*\w)((?: +--?[a-z][\w-]*| +[^\s`|#)-][^\s`|#)]*)*)}g)
+	{
+		my ($name, $rest) = ($1, $2);
+		next if -d "$root/$name";
+		push @wrong, $name and next if !-f "$root/$name";
+		push @wrong, map { "$name $_" } grep { index($program{$name} // slurp_file("$root/$name"), $_) < 0 } $rest =~ /(?<= )(--[a-z][\w-]*)/g;
+	}
+	is(join(', ', @wrong), '', "$page: programs and options are there");
+}
+
+# Links, and the sections that they lead to.
+sub anchors
+{
+	my ($text) = @_;
+	$text =~ s/^( *)```.*?^\1```$//gms;
+	my (%anchor, %count);
+	foreach my $title ($text =~ /^#+ (.*)/mg)
+	{
+		utf8::decode($title);
+		$title =~ s/\[([^]]*)\]\([^)]*\)/$1/g;
+		my $anchor = lc $title;
+		$anchor =~ s/[^\w\- ]//g;
+		$anchor =~ tr/ /-/;
+		$anchor .= "-$count{$anchor}" if $count{$anchor}++;
+		$anchor{$anchor} = 1;
+	}
+	return \%anchor;
+}
+foreach my $page (sort keys %page)
+{
+	my @broken;
+	my $text = $page{$page} =~ s/^( *)```.*?^\1```$//gmsr =~ s/`[^`\n]*`//gr;
+	foreach my $link ($text =~ /\]\(([^)\s]+)\)/g)
+	{
+		next if $link =~ /^\w+:/;
+		my ($path, $anchor) = $link =~ /^([^#]*)(?:#(.*))?$/;
+		my $file = $path eq '' ? $page : dirname($page) . "/$path";
+		$file =~ s{^\./}{};
+		1 while $file =~ s{(?:^|(?<=/))(?!\.\./)[^/]+/\.\./}{};
+		push @broken, $link and next if !-e "$root/$file";
+		push @broken, $link if defined $anchor && !anchors($page{$file} // slurp_file("$root/$file"))->{$anchor};
+	}
+	is(join(', ', @broken), '', "$page: its links lead somewhere");
+}
+
+# doc/reference.md and the catalogue
+sub differ
+{
+	my ($what, $documented, $there) = @_;
+	is(join(', ', grep { !$there->{$_} } sort keys %$documented), '', "reference: $what of the page are there");
+	is(join(', ', grep { !$documented->{$_} } sort keys %$there), '', "reference: $what that are there are on the page");
+	return;
+}
+sub rows_of
+{
+	my ($title) = @_;
+	my ($section) = $page{'doc/reference.md'} =~ /^## $title\n(.*?)(?=^## |\z)/ms or BAIL_OUT("the reference has no section $title");
+	return map { [ map { s/^\s+|\s+$//gr } split /(?<!\\)\|/, s/^\||\|$//gr ] } $section =~ /^(\|.*)/mg;
+}
+sub set_of { return { map { $_ => 1 } grep { length } split /\n/, $node->safe_psql('postgres', $_[0]) }; }
+
+# What belongs to snowflake_alias is compared by alias/t/002_page.pl.
+my %functions = map { $_ => 1 } map { $_->[1] =~ /of the extension `snowflake_alias`/ ? () : $_->[0] =~ /`(\w+)\(/g } rows_of('Functions');
+differ('functions', \%functions, set_of(<<~'SQL'));
+	SELECT DISTINCT proname FROM pg_proc AS p
+	 WHERE pronamespace = 'snowflake'::regnamespace AND coalesce(obj_description(oid, 'pg_proc'), '') !~ '^(Internal: |Behind )'
+	SQL
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL}), '0',
+	'every function has a comment');
+differ('views', { map { $_ => 1 } map { $_->[0] =~ /`(\w+)`/g } rows_of('Views') },
+	set_of(q{SELECT relname FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace AND relkind = 'v'}));
+differ('operator classes', { map { $_ => 1 } map { $_->[0] =~ /`OPERATOR CLASS (\w+)`/g } rows_of('Functions') },
+	set_of(q{SELECT opcname FROM pg_opclass WHERE opcnamespace = 'snowflake'::regnamespace}));
+
+# Defaults in words and units, as the page has them, and as the server says them.
+sub plain
+{
+	my ($value) = @_;
+	my %ms = (us => 0.001, ms => 1, s => 1000, min => 60_000, h => 3_600_000, d => 86_400_000);
+	return $value =~ /^(-?[\d.]+) ?(us|ms|s|min|h|d)$/ ? $1 * $ms{$2} : $value;
+}
+my %settings = map { ($_->[0] =~ /^`(snowflake\.\w+)`$/)[0] // '' => $_ } rows_of('Settings');
+delete $settings{''};
+my %there = map { my @row = split /\|/, $_, -1; $row[0] => \@row } split /\n/, $node->safe_psql('postgres', <<~'SQL');
+	SELECT name, context, boot_val, CASE WHEN boot_val ~ '^-?[0-9.]+$' THEN unit END FROM pg_settings WHERE name LIKE 'snowflake.%'
+	SQL
+differ('settings', \%settings, \%there);
+my %changed_by = (postmaster => 'restart', sighup => 'reload', superuser => 'superuser', user => 'session');
+foreach my $name (sort grep { $there{$_} } keys %settings)
+{
+	my (undef, $default, $by) = @{ $settings{$name} };
+	my (undef, $context, $boot, $unit) = @{ $there{$name} };
+	is($by, $changed_by{$context}, "reference: what changes $name");
+	$default = plain($default =~ s/`//gr =~ s/:.*//r);
+	$boot = $default eq 'unset' && $boot =~ /^(?:|-1)$/ ? 'unset' : plain($boot =~ s/ 00:00:00\+00$//r . ($unit && $boot > 0 ? " $unit" : ''));
+	is($default, $boot, "reference: default of $name");
+}
+
+done_testing();
