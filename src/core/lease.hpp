@@ -23,7 +23,7 @@ namespace snowflake {
 inline constexpr int64_t kFirstGrantMs = 60'000;    // of a server that has just been started
 inline constexpr int64_t kShortestGrantMs = 2'000;  // of one that is started again and again
 inline constexpr int64_t kDefaultLeaseMs = 3'600'000;
-inline constexpr int64_t kLongestLeaseMs = 7 * 86'400'000;
+inline constexpr int64_t kLongestLeaseMs = int64_t{7} * 86'400'000;
 
 // No region; regions are numbered from 0.
 inline constexpr int32_t kNoRegion = -1;
