@@ -1,4 +1,5 @@
-# What doc/outside.md says: its vectors against the server, its readers against both.
+# What doc/outside.md says: its statements in their order, its vectors against the server, its readers against both, and
+# its functions and setting, which doc/reference.md has too, against the catalogue.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,6 +17,49 @@ my $check_value = $2;
 
 my $node = Snowflake::Node->create('main');
 $node->start;
+
+# The statements, on the README's table with the one row that the page shows. What a statement takes as $1 is what the
+# form that it reads makes of that row.
+$node->safe_psql('postgres', 'CREATE DATABASE page');
+my ($photos) = slurp_file("$FindBin::RealBin/../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
+$node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");
+my @blocks = map { [ /^```(\w+)\n(.*?)^```$/ms ] } $page =~ /^(```(?:sql|sh)\n.*?^```)$/msg;
+foreach my $block (@blocks)
+{
+	my ($language, $text) = @$block;
+	if ($language eq 'sh')
+	{
+		my $directory = $node->data_dir;
+		ok(IPC::Run::run([ 'bash', '-euc', "cd '$directory'\n$text" ]), 'typed: ' . ($text =~ /^(?!#)(.*)/m)[0]);
+		next;
+	}
+	while ($text =~ /\G\s*(.*?;)[ \t]*(?:--[ \t]*([^\n]*))?(?=\n)/gs)
+	{
+		my ($statement, $comment) = ($1, $2 // '');
+		my $name = 'typed: ' . ($statement =~ /^(.*)/)[0];
+		if ($statement =~ /\$1/)
+		{
+			my ($form, $more) = $statement =~ /snowflake\.from_(\w+)\(\$1(.*?)\)/;
+			my $argument = defined $form ? $node->safe_psql('page', 'SELECT snowflake.' . ($form eq 'alias' ? $form : "to_$form") . "(id$more) FROM photos")
+			  : '[{"id":"0augYQesYgz","caption":"second"}]';
+			my $prepare = "SET enable_seqscan = off; SET enable_bitmapscan = off; PREPARE typed AS $statement";
+			like($node->safe_psql('page', "$prepare EXPLAIN EXECUTE typed('$argument')"), qr/Index Cond: \(id = /, "$name: by the primary key") if $comment =~ /primary key/;
+			my $answer = $node->safe_psql('page', "$prepare EXECUTE typed('$argument')");
+			is($answer, defined $form ? '499712025023222784|first light' : '', $name);
+			next;
+		}
+		my ($status, $answer, $err) = $node->psql('page', $statement);
+		is($status, 0, $name) or diag($err);
+		is($answer, $comment, "$name: as it says") if $comment =~ /^\[/;
+	}
+}
+is($node->safe_psql('page', 'SELECT id, caption, public_id FROM photos ORDER BY id'),
+	"499712025023222784|first light|0augYQesYgy\n499712025023222785|second|0augYQesYgz", 'typed: what came of it');
+like($node->safe_psql('page', "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'photos'::regclass AND NOT indisprimary"),
+	qr/snowflake\.to_base32\(id/, 'typed: an index by the text');
+is($node->safe_psql('page', 'SET ROLE web_server; SELECT photo_alias(499712025023222784) = snowflake.alias(499712025023222784, \'photos\')'), 't',
+	'typed: who was granted it has aliases');
+
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 {
 	umask 0077;
@@ -60,6 +104,22 @@ my %shown = $page =~ /^\| (base62|base32|UUID|ULID|alias|token) \| `([^`]+)`/mg;
 is(join('|', @shown{qw(base62 base32 UUID ULID alias token)}),
 	$node->safe_psql('postgres', "SELECT snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_uuid(id), snowflake.to_ulid(id), snowflake.alias(id, 'photos'), snowflake.token(id, 'photos') FROM (VALUES ($shown\::bigint)) v (id)"),
 	'the forms that the page begins with');
+
+# What the extension has is on the page and in the reference, and nothing else is.
+my $reference = slurp_file("$FindBin::RealBin/../../doc/reference.md");
+my $functions = $node->safe_psql('postgres', <<~'SQL');
+	SELECT string_agg(proname, ' ' ORDER BY proname)
+	  FROM pg_depend AS d JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND extname = 'snowflake_alias'
+	  JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+	SQL
+my ($table) = $page =~ /^## Functions\n.*?^\| function \|.*?\n((?:\|.*\n)+)/ms or BAIL_OUT('the page has no table of functions');
+is(join(' ', sort grep { !/base|uuid|ulid/ } $table =~ /`(\w+)\(/g), $functions, 'functions of the page');
+my ($row) = $reference =~ /^\|(.*)\| of the extension `snowflake_alias`/m or BAIL_OUT('the reference has no row of aliases');
+is(join(' ', sort $row =~ /`(\w+)\(/g), $functions, 'functions of the reference');
+my %by = (sighup => 'reload');
+is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $reference =~ /^(\| `snowflake_alias\..*)/mg),
+	join("\n", map { s/(\w+)$/$by{$1}/r } split /\n/, $node->safe_psql('postgres', q{LOAD 'snowflake_alias'; SELECT name, boot_val, context FROM pg_settings WHERE name LIKE 'snowflake\_alias.%'})),
+	'settings of the reference');
 
 # Texts to read: the vectors; everything that is nearly right; and what only looks like it (no ASCII).
 my @texts;
