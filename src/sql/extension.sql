@@ -1047,7 +1047,7 @@ BEGIN
       HINT = 'Leave out what has a default.';
   END IF;
   IF NOT EXISTS (SELECT FROM pg_namespace WHERE oid = template) THEN
-    RAISE EXCEPTION USING ERRCODE = 'undefined_schema',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('schema %s does not exist', template::oid),
       DETAIL = 'The template is a schema with the tables that each shard is to have.',
       HINT = 'Pass the name of a schema.';

@@ -1,0 +1,214 @@
+-- Calls for moving in: what they refuse, and that they do nothing then. What they do under writers is in t/060 and t/061.
+SET timezone = 'UTC';
+\set SHOW_CONTEXT never
+\set VERBOSITY terse
+CREATE SCHEMA moving;
+SET search_path = moving;
+
+-- Every kind of refusal of adopt(), with code, detail and hint
+CREATE FUNCTION refusal(statement text) RETURNS TABLE (what text) LANGUAGE plpgsql AS $$
+DECLARE
+  state text; message text; detail text; hint text;
+BEGIN
+  EXECUTE statement;
+  RETURN QUERY VALUES ('not refused');
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  RETURN QUERY SELECT format('%s %s | %s | %s', state, message, detail, hint);
+END
+$$;
+CREATE TABLE photos (id serial PRIMARY KEY, caption text, double integer GENERATED ALWAYS AS (2 * 3) STORED);
+CREATE TABLE covers (photo_id integer PRIMARY KEY REFERENCES photos);
+CREATE TABLE frames (cover integer REFERENCES covers, colour integer);
+CREATE VIEW shown AS SELECT cover FROM frames;
+CREATE TABLE keyless (id bigint);
+CREATE TABLE uuids (id uuid PRIMARY KEY);
+CREATE TABLE parted (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE part PARTITION OF parted DEFAULT;
+CREATE TABLE future (id bigint PRIMARY KEY);
+INSERT INTO future SELECT snowflake.min_id('2050-01-01');
+CREATE TABLE negative (id bigint PRIMARY KEY);
+INSERT INTO negative VALUES (-5), (7);
+INSERT INTO photos (caption) SELECT 'p' FROM generate_series(1, 100);
+SELECT regexp_replace(r.what, 'begin at \d+', '...') AS refused
+  FROM (VALUES ('photos, 243'), ('photos, 243, rewrite => true'), ('photos, NULL'), ('photos, 256'), ('photos, 243, id_column => "nothing"'),
+               ('keyless, 243'), ('keyless, 243, id_column => "id"'), ('uuids, 243'), ('parted, 243'), ('part, 243'), ('shown, 243'),
+               ('future, 243'), ('negative, 243'), ('photos, 243, id_column => "double"')) AS c (arguments),
+       LATERAL refusal(format('CALL snowflake.adopt(%s)', regexp_replace(replace(arguments, '"', ''''), '^(\w+)', '''\1'''))) AS r;
+SELECT count(*) AS columns_that_mint FROM snowflake.minting_columns() AS m JOIN pg_class ON oid = relation WHERE relnamespace = 'moving'::regnamespace;
+
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+CALL snowflake.adopt('photos', 243, rewrite => true);
+ROLLBACK;
+
+-- A dry run says the statements and changes nothing
+DROP VIEW shown;
+SELECT regexp_replace(refusal($$CALL snowflake.adopt('photos', 243)$$), ', \d+ kB|about [\d.]+ s', '...', 'g');
+CALL snowflake.adopt('photos', 243, rewrite => true, dry_run => true);
+SELECT * FROM snowflake.adopt_statements('photos', 243, rewrite => true, drop_sequence => true);
+SELECT format_type(atttypid, NULL) AS still, pg_get_expr(adbin, adrelid) FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+ WHERE attrelid = 'photos'::regclass AND attname = 'id';
+CALL snowflake.adopt('photos', 243, rewrite => true);
+INSERT INTO photos (caption) VALUES ('new') RETURNING snowflake.shard_of(id);
+SELECT nextval('photos_id_seq') AS the_sequence_is_kept, pg_get_serial_sequence('photos', 'id') AS and_is_not_the_columns;
+-- Twice does no harm; and with drop_sequence nothing is left
+CALL snowflake.adopt('photos', 243);
+CREATE TABLE "Odd ""one""" ("the ID" bigserial PRIMARY KEY);
+INSERT INTO "Odd ""one""" SELECT FROM generate_series(1, 10);
+CALL snowflake.adopt('"Odd ""one"""', 243, drop_sequence => true);
+SELECT count(*) AS sequences FROM pg_class WHERE relkind = 'S' AND relname LIKE 'Odd%';
+-- which is refused where something else uses it
+CREATE TABLE shares (id bigserial PRIMARY KEY);
+CREATE TABLE with_it (id bigint DEFAULT nextval('shares_id_seq'));
+CALL snowflake.adopt('shares', 243, drop_sequence => true);
+
+-- A function that makes ids for several tables
+CREATE FUNCTION theirs() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.make_id(clock_timestamp(), 243, 0)';
+CREATE TABLE one (id bigint PRIMARY KEY DEFAULT theirs());
+CREATE TABLE two (id bigint PRIMARY KEY DEFAULT theirs());
+SELECT refusal($$CALL snowflake.adopt('one', 243)$$);
+BEGIN;
+LOCK TABLE one, two;
+CALL snowflake.adopt('one', 243);
+CALL snowflake.adopt('two', 243);
+COMMIT;
+
+-- observe_all()
+SELECT count(*) FROM snowflake.minting_columns() AS m JOIN pg_class ON oid = relation WHERE relnamespace = 'moving'::regnamespace;
+INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '80 ms', 181, 0);
+SELECT snowflake.observe_all() = (SELECT max(id) FROM one) AS greatest, snowflake.next_id(243) > (SELECT max(id) FROM one) AS later;
+CREATE ROLE regress_moving;
+GRANT EXECUTE ON FUNCTION snowflake.observe_all() TO regress_moving;
+GRANT USAGE ON SCHEMA moving TO regress_moving;
+GRANT SELECT ON one, two, photos TO regress_moving;
+SET ROLE regress_moving;
+SELECT r ~ '^42501 not every column .*moving\."Odd ""one"""\."the ID"' AND r !~ 'moving\.one' AS names_the_rest FROM refusal('SELECT snowflake.observe_all()') AS r;
+RESET ROLE;
+INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '1 h', 181, 0);
+SELECT regexp_replace(refusal('SELECT snowflake.observe_all()'), '\d{17,}', 'N', 'g');
+DELETE FROM one;
+
+-- Partitions
+CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake.next_id(243), name text NOT NULL, CHECK (name <> '')) PARTITION BY RANGE (id);
+CREATE INDEX ON events (name);
+SET timezone = 'America/New_York';
+CALL snowflake.create_time_partitions('events', '1 month', 2, date_trunc('month', now(), 'UTC') - interval '40 days');
+CALL snowflake.create_time_partitions('events', '1 month', ahead => 3);
+SET timezone = 'UTC';
+SELECT count(*) AS partitions,
+       bool_and(c.relname = 'events_' || to_char(snowflake.time_of(low::bigint), 'YYYY_MM')) AS named,
+       bool_and(extract(day FROM snowflake.time_of(low::bigint)) = 1 AND snowflake.time_of(low::bigint) = date_trunc('day', snowflake.time_of(low::bigint))) AS by_utc,
+       bool_and(coalesce(lag_high = low, true)) AS without_gaps
+  FROM (SELECT relname, b[1] AS low, b[2] AS high, lag(b[2]) OVER (ORDER BY b[1]::bigint) AS lag_high
+          FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid,
+               regexp_match(pg_get_expr(relpartbound, pg_class.oid), 'FROM \(''(\d+)''\) TO \(''(\d+)''\)') AS b
+         WHERE inhparent = 'events'::regclass) AS c;
+INSERT INTO events (name) VALUES ('now');
+SELECT count(*) AS in_todays FROM events WHERE tableoid = ('events_' || to_char(now(), 'YYYY_MM'))::regclass;
+SELECT count(*) AS indexes FROM pg_index WHERE indrelid = ('events_' || to_char(now(), 'YYYY_MM'))::regclass;
+CREATE TABLE weekly (id bigint) PARTITION BY RANGE (id);
+CALL snowflake.create_time_partitions('weekly', '7 days', 0);
+SELECT extract(isodow FROM snowflake.time_of((regexp_match(pg_get_expr(relpartbound, oid), '\d{10,}'))[1]::bigint)) AS begins_on
+  FROM pg_class WHERE oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'weekly'::regclass);
+CREATE TABLE hourly (id bigint) PARTITION BY RANGE (id);
+CALL snowflake.create_time_partitions('hourly', '6 hours', 1);
+SELECT count(*) FROM pg_inherits WHERE inhparent = 'hourly'::regclass;
+CREATE TABLE plain (id bigint);
+CREATE TABLE by_text (id text) PARTITION BY RANGE (id);
+CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake.next_id(243)) PARTITION BY HASH (id snowflake.by_shard);
+CREATE TABLE by_number (id bigint) PARTITION BY HASH (id);
+CALL snowflake.create_partitions('messages', 4);
+CALL snowflake.create_partitions('messages', 4);
+INSERT INTO messages DEFAULT VALUES RETURNING tableoid::regclass;
+CREATE TABLE clash (id bigint) PARTITION BY HASH (id snowflake.by_shard);
+CREATE TABLE clash_1 ();
+SELECT regexp_replace(r, 'events_\d+(_\d+)*|''\d+''|It is \S.* now', '...', 'g') AS refused FROM (VALUES
+  ($$create_time_partitions('events', '1 day')$$), ($$create_time_partitions('events', '5 months')$$), ($$create_time_partitions('events', '0')$$),
+  ($$create_time_partitions('events', '1 month 1 day')$$), ($$create_time_partitions('events', '1 month', -1)$$),
+  ($$create_time_partitions('events', NULL)$$), ($$create_time_partitions('events', '1 month', 3, '2100-01-01') $$),
+  ($$create_time_partitions('plain', '1 month')$$), ($$create_time_partitions('by_text', '1 month')$$), ($$create_time_partitions('messages', '1 month')$$),
+  ($$create_partitions('messages', 8)$$), ($$create_partitions('messages', 0)$$), ($$create_partitions('messages', 257)$$),
+  ($$create_partitions('by_number', 4)$$), ($$create_partitions('events', 4)$$), ($$create_partitions('clash', 2)$$)) AS c (called),
+  LATERAL refusal('CALL snowflake.' || called) AS r;
+SELECT count(*) AS left_behind FROM pg_inherits WHERE inhparent = 'clash'::regclass;
+
+-- DDL over all shards' schemas
+CREATE SCHEMA moving_template;
+CREATE TABLE moving_template.notes (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), body text);
+CALL snowflake.create_shards('moving_template', '[0,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN stars integer', '[0,4)', prefix => 'moving_');
+SELECT count(*) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid WHERE relname = 'notes' AND attname = 'stars';
+ALTER TABLE moving_2.notes ADD COLUMN more integer;
+\set VERBOSITY default
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN more integer', '[0,4)', prefix => 'moving_');
+\set VERBOSITY terse
+SELECT string_agg(relnamespace::regnamespace::text, ' ' ORDER BY 1) AS done FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid WHERE relname = 'notes' AND attname = 'more';
+ALTER TABLE moving_2.notes DROP COLUMN more;
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN more integer', '[2,4)', prefix => 'moving_');
+ALTER SCHEMA moving_1 OWNER TO regress_moving;
+\set VERBOSITY default
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[0,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('ALTER TABLE moving.photos ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('ALTER TABLE photos ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[2,6)', prefix => 'moving_');
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[0,)', prefix => 'moving_');
+CALL snowflake.alter_shards(NULL, '[0,1)');
+BEGIN;
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN other integer', '[2,4)', prefix => 'moving_', commit_each => false);
+ROLLBACK;
+\set VERBOSITY terse
+SELECT count(*) AS altered FROM pg_attribute WHERE attname IN ('evil', 'other');
+
+-- backfill(): what it refuses; in the end, every row of its own time in a region that is not this server's
+CREATE TABLE old (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz, made timestamp, new_id bigint);
+INSERT INTO old (created_at) SELECT '2026-03-01'::timestamptz + (n / 10) * interval '1 min' FROM generate_series(1, 500) AS n;
+INSERT INTO old (created_at) SELECT '2026-05-01' FROM generate_series(1, 3000) AS n;
+INSERT INTO old (created_at) VALUES ('2020-01-01'), (now() + interval '1 day'), (NULL);
+UPDATE old SET made = created_at AT TIME ZONE 'UTC';
+SELECT refusal($$CALL snowflake.backfill('old', 'new_id', 'created_at', 243)$$);
+ALTER TABLE old ALTER COLUMN new_id SET DEFAULT snowflake.next_id(243);
+SELECT refusal($$CALL snowflake.backfill('old', 'new_id', 'created_at', 243)$$);
+CREATE INDEX ON old (created_at) WHERE new_id IS NULL;
+CREATE INDEX ON old (made) WHERE new_id IS NULL;
+SELECT r AS refused FROM (VALUES ($$'old', 'id', 'created_at', 243$$), ($$'old', 'new_id', 'id', 243$$), ($$'old', 'new_id', 'made', 243$$),
+  ($$'old', 'new_id', 'created_at', 243, utc => true$$), ($$'old', 'new_id', 'created_at', 256$$), ($$'old', 'new_id', 'created_at', 243, region => 32$$),
+  ($$'old', 'new_id', 'created_at', 243, batch => 0$$), ($$'old', 'new_id', 'created_at', NULL$$), ($$'events', 'id', 'id', 243$$),
+  (format($$'old', 'new_id', 'created_at', 243, region => %s$$, current_setting('snowflake.region')))) AS c (arguments),
+  LATERAL refusal(format('CALL snowflake.backfill(%s)', arguments)) AS r;
+SELECT count(*) AS reserved FROM snowflake.backfills;
+\set VERBOSITY default
+CALL snowflake.backfill('old', 'new_id', 'created_at', 243, batch => 700);
+\set VERBOSITY terse
+SELECT count(new_id), count(DISTINCT new_id), bool_and(snowflake.time_of(new_id) >= created_at - interval '1 ms') AS not_earlier,
+       max(snowflake.time_of(new_id) - created_at) AS at_most, bool_and(snowflake.region_of(new_id) <> current_setting('snowflake.region')::integer) AS elsewhere
+  FROM old WHERE new_id IS NOT NULL;
+SELECT bool_and(new_id > before) AS ascending FROM (SELECT new_id, lag(new_id) OVER (ORDER BY created_at, new_id) AS before FROM old WHERE new_id IS NOT NULL) AS s;
+-- Another table gets another place, also where times are without a zone
+CREATE TABLE old_too AS SELECT id, made, NULL::bigint AS new_id FROM old WHERE made BETWEEN '2026-01-01' AND '2026-06-01';
+ALTER TABLE old_too ALTER COLUMN new_id SET DEFAULT snowflake.next_id(243);
+CREATE INDEX ON old_too (made);
+SELECT refusal(format($$CALL snowflake.backfill('old_too', 'new_id', 'made', 243, region => %s, utc => true)$$, region))  ~ 'has been backfilled before' AS taken FROM snowflake.backfills;
+CALL snowflake.backfill('old_too', 'new_id', 'made', 243, utc => true);
+SELECT count(*) AS twice FROM old JOIN old_too USING (new_id);
+SELECT count(new_id), bool_and(snowflake.time_of(new_id) AT TIME ZONE 'UTC' >= made - interval '1 ms') AS not_earlier FROM old_too;
+-- A trigger that leaves rows out
+CREATE TABLE guarded (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
+CREATE INDEX ON guarded (created_at);
+INSERT INTO guarded VALUES (NULL, '2026-01-01');
+CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER keep BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION keep();
+\set VERBOSITY default
+CALL snowflake.backfill('guarded', 'id', 'created_at', 243);
+-- Who may not reserve a place reserves none; a place that this server mints in is said when a dump brings it
+SET ROLE regress_moving;
+INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 1, 'x', 'id', 1);
+RESET ROLE;
+BEGIN;
+INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) SELECT current_setting('snowflake.region')::integer, 1, 'x', 'id', 1;
+ROLLBACK;
+
+SET client_min_messages = warning;
+DROP SCHEMA moving, moving_template, moving_0, moving_1, moving_2, moving_3 CASCADE;
+DELETE FROM snowflake.backfills;
+REVOKE ALL ON FUNCTION snowflake.observe_all() FROM regress_moving;
+DROP ROLE regress_moving;

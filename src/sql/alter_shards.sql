@@ -1,0 +1,108 @@
+-- A statement for every shard's schema. It names tables without a schema and is read with the shard's schema as all
+-- of search_path: what that schema has not is an error, and never a table of the same name elsewhere.
+
+CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
+  RETURNS SETOF record
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  known CONSTANT integer := l.shards FROM snowflake.layout AS l;
+  missing text;
+  owners text;
+BEGIN
+  IF isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0 OR upper(shards) > known THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('shards %s are out of range', shards),
+      DETAIL = format('The layout has shards 0 to %s.', known - 1),
+      HINT = 'Pass a range of shards, such as ''[0,16)''.';
+  END IF;
+  SELECT string_agg(prefix || s, ', ' ORDER BY s) INTO missing
+    FROM generate_series(lower(shards), upper(shards) - 1) AS s
+   WHERE NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = prefix || s);
+  IF missing IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+      MESSAGE = format('not every shard of %s has a schema', shards),
+      DETAIL = format('There is no %s.', CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
+      HINT = 'Pass the shards that are here, or make the schemas with create_shards().';
+  END IF;
+  -- With the rights of the caller: what somebody else has put into a schema of this name must not be run.
+  SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
+    FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
+  HAVING count(DISTINCT nspowner) > 1;
+  IF owners IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('the schemas of shards %s have several owners', shards),
+      DETAIL = format('They are %s. One of them could have the others'' statements run functions of its own.', owners),
+      HINT = 'Find out whose they are; give them to one role, or pass other shards.';
+  END IF;
+  RETURN QUERY
+    SELECT s, nspname FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s ORDER BY s;
+END
+$$;
+COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
+  'Internal: for alter_shards(): the schemas of a range of shards; an error where one is missing, or they have several owners';
+
+CREATE FUNCTION snowflake.alter_shard(statement text, schema name, rest text) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  state text;
+  message text;
+  detail text;
+  advice text;
+  elsewhere text;
+  before oid[];
+BEGIN
+  before := ARRAY(SELECT l.relation FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND l.relation IS NOT NULL);
+  PERFORM set_config('search_path', concat_ws(', ', quote_ident(schema), 'pg_temp'), true);
+  EXECUTE statement;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
+    FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
+   WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND l.relation <> ALL (before)
+     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+     AND nspname <> schema AND nspname NOT IN ('pg_toast', 'pg_catalog') AND nspname !~ '^pg_(toast_)?temp_';
+  IF elsewhere IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+      MESSAGE = format('the statement alters %s', elsewhere),
+      DETAIL = format('It is for the tables of schema %I only.', schema),
+      HINT = 'Name the tables without their schema.';
+  END IF;
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, advice = PG_EXCEPTION_HINT;
+  RAISE EXCEPTION USING ERRCODE = state,
+    MESSAGE = format('in schema %I: %s', schema, message),
+    DETAIL = concat_ws(' ', nullif(detail, ''), format('Nothing has changed in schema %I.', schema)),
+    HINT = concat_ws(' ', nullif(advice, ''), rest);
+END
+$$;
+COMMENT ON FUNCTION snowflake.alter_shard(text, name, text) IS
+  'Internal: for alter_shards(): runs a statement with a schema as search_path; its errors name the schema and what is left to do';
+
+-- Without a SET clause, with which it could not commit: everything is named with its schema.
+CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_', commit_each boolean DEFAULT true)
+  LANGUAGE plpgsql
+AS $$
+DECLARE
+  target record;
+  advice pg_catalog.text;
+  targets pg_catalog.name[];
+  numbers pg_catalog.int4[];
+BEGIN
+  PERFORM snowflake.refuse_null('alter_shards()', statement, shards::pg_catalog.text, prefix, commit_each::pg_catalog.text);
+  SELECT pg_catalog.array_agg(s.schema), pg_catalog.array_agg(s.shard) INTO targets, numbers
+    FROM snowflake.schemas_of_shards(shards, prefix) AS s;
+  FOR place IN 1 .. pg_catalog.cardinality(targets) LOOP
+    advice := CASE WHEN NOT commit_each THEN 'Mend it, and say it again.'
+                   ELSE pg_catalog.format('Mend it, and go on with shards => ''[%s,%s)''.', numbers[place], pg_catalog.upper(shards)) END;
+    PERFORM snowflake.alter_shard(statement, targets[place], advice);
+    IF commit_each THEN
+      COMMIT;
+    END IF;
+    RAISE NOTICE 'done in schema %', pg_catalog.quote_ident(targets[place]::pg_catalog.text);
+  END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE snowflake.alter_shards(text, int4range, text, boolean) IS
+  'Runs a statement in each schema of a range of shards, as create_shards() names them, with that schema as search_path, and commits each. An error names the schema and the range to go on with; a notice says what is done';

@@ -1,0 +1,70 @@
+-- The columns that mint, by what their defaults and triggers depend on; and the greatest id of all of them.
+
+CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute name)
+  RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT DISTINCT c.oid::regclass, a.attname
+    FROM (SELECT adrelid, adnum
+            FROM pg_depend AS d JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
+            JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+           WHERE pronamespace = to_regnamespace('snowflake') AND proname IN ('next_id', 'next_id_near', 'next_ids')
+          UNION
+          SELECT tgrelid, attnum
+            FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+            JOIN pg_attribute ON attrelid = tgrelid
+             AND attname = CASE WHEN tgnargs < 2 THEN 'id' ELSE (string_to_array(encode(tgargs, 'escape'), '\000'))[2] END
+           WHERE pronamespace = to_regnamespace('snowflake') AND proname = 'set_id') AS m (relid, attnum)
+    JOIN pg_class AS c ON c.oid = m.relid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = m.attnum
+    LEFT JOIN pg_type AS t ON t.oid = a.atttypid
+   WHERE relkind IN ('r', 'p', 'f') AND NOT pg_is_other_temp_schema(relnamespace)
+     AND 'bigint'::regtype IN (a.atttypid, t.typbasetype)
+$$;
+COMMENT ON FUNCTION snowflake.minting_columns() IS
+  'The bigint columns whose default mints, or into which the trigger set_id() puts an id; not those of other sessions'' temporary tables';
+
+-- A parent is asked for all that inherits from it.
+CREATE FUNCTION snowflake.observe_all() RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $$
+DECLARE
+  closed text;
+  asked record;
+  found bigint;
+  greatest_id bigint;
+  greatest_of text;
+BEGIN
+  SELECT string_agg(format('%s.%I', m.relation, m.attribute), ', ') INTO closed
+    FROM snowflake.minting_columns() AS m JOIN pg_class AS c ON c.oid = m.relation
+   WHERE NOT (has_schema_privilege(relnamespace, 'USAGE') AND has_column_privilege(m.relation, m.attribute, 'SELECT'));
+  IF closed IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+      MESSAGE = 'not every column that mints may be read',
+      DETAIL = format('Role %s may not read %s. Nothing was observed.', quote_ident(current_user), closed),
+      HINT = 'Call observe_all() as a role that may, such as a superuser.';
+  END IF;
+  FOR asked IN
+    SELECT m.* FROM snowflake.minting_columns() AS m
+     WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN snowflake.minting_columns() AS p ON p.relation = inhparent
+                        WHERE inhrelid = m.relation AND p.attribute = m.attribute)
+  LOOP
+    EXECUTE format('SELECT max(%I)::bigint FROM %s', asked.attribute, asked.relation) INTO found;
+    IF found > greatest_id OR greatest_id IS NULL AND found IS NOT NULL THEN
+      greatest_id := found;
+      greatest_of := format('%s.%I', asked.relation, asked.attribute);
+    END IF;
+  END LOOP;
+  IF greatest_id > snowflake.max_id(clock_timestamp() + current_setting('snowflake.max_lead')::interval) THEN
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+      MESSAGE = format('id %s of %s is ahead of the clock', greatest_id, greatest_of),
+      DETAIL = format('Ids of now end at %s.', snowflake.max_id(clock_timestamp())),
+      HINT = 'Set the clock right; or find out with explain_id() what that number is.';
+  END IF;
+  PERFORM snowflake.observe(greatest_id);
+  RETURN greatest_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake.observe_all() IS
+  'Makes every later id of this database greater than all that are in columns which mint, and returns the greatest of them, null where there is none; refuses to where it may not read one of these columns';
+-- As observe().
+REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;

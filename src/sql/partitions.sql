@@ -1,0 +1,165 @@
+-- Partitions by the calendar, and by shard. What is there already and is the same stays; what is there
+-- and is otherwise is refused.
+
+CREATE FUNCTION snowflake.partition_key(parent regclass, strategy "char", opclass oid) RETURNS name
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  key name;
+BEGIN
+  SELECT attname INTO key
+    FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
+   WHERE partrelid = parent AND partstrat = strategy AND partnatts = 1 AND atttypid = 'bigint'::regtype AND partclass[0] = opclass;
+  IF key IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+      MESSAGE = format('table %s is not partitioned by %s', parent, CASE strategy WHEN 'r' THEN 'range of an id' ELSE 'shard' END),
+      DETAIL = coalesce('It is partitioned by ' || nullif(pg_get_partkeydef(parent), '') || '.', 'It is not partitioned.'),
+      HINT = CASE strategy WHEN 'r' THEN 'Create it with PARTITION BY RANGE (id).'
+                           ELSE 'Create it with PARTITION BY HASH (id snowflake.by_shard).' END;
+  END IF;
+  RETURN key;
+END
+$$;
+COMMENT ON FUNCTION snowflake.partition_key(regclass, "char", oid) IS
+  'Internal: for create_partitions(), create_time_partitions(): the bigint column that is the partition key; an error where it is another';
+
+-- ATTACH, and not CREATE ... PARTITION OF: that would wait for everybody who reads the parent.
+CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home CONSTANT pg_class := c FROM pg_class AS c WHERE oid = parent;
+  place CONSTANT text := format('%I.%I', home.relnamespace::regnamespace::name, partition);
+BEGIN
+  IF EXISTS (SELECT FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
+              WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) = bounds) THEN
+    RETURN false;
+  END IF;
+  IF to_regclass(place) IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'duplicate_table',
+      MESSAGE = format('relation %s already exists', place),
+      DETAIL = format('It is not the partition %s of %s.', bounds, parent),
+      HINT = 'Rename it, or attach it yourself.';
+  END IF;
+  EXECUTE format('CREATE %sTABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE INCLUDING COMPRESSION)%s',
+                 CASE home.relpersistence WHEN 'u' THEN 'UNLOGGED ' WHEN 't' THEN 'TEMPORARY ' ELSE '' END, place, parent,
+                 coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace), ''));
+  EXECUTE format('ALTER TABLE %s OWNER TO %s', place, home.relowner::regrole);
+  EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds);
+  RETURN true;
+EXCEPTION WHEN invalid_object_definition THEN
+  RAISE EXCEPTION USING ERRCODE = 'invalid_object_definition',
+    MESSAGE = SQLERRM,
+    DETAIL = format('It would be %s of %s.', bounds, parent),
+    HINT = 'Pass the step that its partitions have, or a time from which on there is none.';
+END
+$$;
+COMMENT ON FUNCTION snowflake.add_partition(regclass, name, text) IS
+  'Internal: for create_partitions(), create_time_partitions(): makes one, unless there is one with the same bounds; whether it has made one';
+
+CREATE FUNCTION snowflake.partition_name(parent regclass, suffix text) RETURNS name
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  whole CONSTANT text := (SELECT relname FROM pg_class WHERE oid = parent) || '_' || suffix;
+BEGIN
+  IF octet_length(whole) > 63 THEN
+    RAISE EXCEPTION USING ERRCODE = 'name_too_long',
+      MESSAGE = format('the name of partition "%s" is too long', whole),
+      DETAIL = 'A name has 63 bytes at most.', HINT = 'Give the table a shorter name.';
+  END IF;
+  RETURN whole;
+END
+$$;
+COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS 'Internal: for create_partitions(), create_time_partitions(): the name of one';
+
+CREATE PROCEDURE snowflake.create_time_partitions(parent regclass, step interval, ahead integer DEFAULT 3,
+                                                  since timestamptz DEFAULT NULL)
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  months CONSTANT integer := extract(year FROM step) * 12 + extract(month FROM step);
+  seconds CONSTANT numeric := extract(epoch FROM step - make_interval(months => months));
+  -- In UTC, as ids are. 2001 began with a Monday.
+  origin CONSTANT timestamp := '2001-01-01';
+  first timestamp := coalesce(since, clock_timestamp()) AT TIME ZONE 'UTC';
+  today CONSTANT timestamp := clock_timestamp() AT TIME ZONE 'UTC';
+  start timestamp;
+  stop timestamp;
+  remaining integer := ahead;
+  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'int8_ops' AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree');
+  form text;
+BEGIN
+  PERFORM snowflake.refuse_null('create_time_partitions()', parent::text, step::text, ahead::text);
+  PERFORM snowflake.partition_key(parent, 'r', opclass);
+  IF ahead NOT BETWEEN 0 AND 1000 OR (months > 0) = (seconds > 0) OR months < 0 OR seconds < 0
+     OR months > 0 AND 12 % months <> 0 AND months % 12 <> 0
+     OR seconds > 0 AND seconds <> ALL (ARRAY[604800, 86400]) AND (seconds < 60 OR 86400 % seconds <> 0 OR seconds % 60 <> 0) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('no partitions of %s, %s ahead', step, ahead),
+      DETAIL = 'A partition is of years, months that divide a year, a week, a day, or whole minutes that divide a day; ahead is 0 to 1000.',
+      HINT = 'Pass for example ''1 month'', ''7 days'' or ''6 hours''.';
+  END IF;
+  IF NOT isfinite(first) OR first > today THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('partitions cannot begin at %s', since),
+      DETAIL = format('It is %s now.', clock_timestamp()),
+      HINT = 'Pass the time of the oldest row, or nothing.';
+  END IF;
+  IF months > 0 THEN
+    start := date_trunc('month', first) - make_interval(months =>
+      ((extract(year FROM first) * 12 + extract(month FROM first) - 1)::integer % months));
+  ELSE
+    start := date_bin(step, first, origin);
+  END IF;
+  form := CASE WHEN months > 0 AND months % 12 = 0 THEN 'YYYY' WHEN months > 0 THEN 'YYYY_MM'
+               WHEN seconds >= 86400 THEN 'YYYY_MM_DD' ELSE 'YYYY_MM_DD_HH24MI' END;
+  LOOP
+    -- Counted from the first of January, months do not drift.
+    stop := start + step;
+    PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
+      format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(start AT TIME ZONE 'UTC'), snowflake.min_id(stop AT TIME ZONE 'UTC')));
+    IF start > today THEN
+      remaining := remaining - 1;
+    END IF;
+    EXIT WHEN remaining <= 0 AND stop > today;
+    start := stop;
+  END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, integer, timestamptz) IS
+  'Makes partitions by time for a table that is partitioned by range of its id: from since (by default now) to as many steps ahead as asked for, in UTC, named by when they begin. Those that are there stay';
+
+CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  shards CONSTANT integer := l.shards FROM snowflake.layout AS l;
+  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'by_shard' AND opcnamespace = to_regnamespace('snowflake');
+  unlike text;
+BEGIN
+  PERFORM snowflake.refuse_null('create_partitions()', parent::text, modulus::text);
+  PERFORM snowflake.partition_key(parent, 'h', opclass);
+  IF modulus NOT BETWEEN 1 AND shards THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('modulus %s is out of range', modulus),
+      DETAIL = format('The layout has %s shards; a partition without any would stay empty.', shards),
+      HINT = format('Pass 1 to %s.', shards);
+  END IF;
+  SELECT string_agg(format('%s %s', c.oid::regclass, pg_get_expr(relpartbound, c.oid)), ', ') INTO unlike
+    FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
+   WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) !~ format('^FOR VALUES WITH \(modulus %s, ', modulus);
+  IF unlike IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('table %s has partitions of another modulus', parent),
+      DETAIL = format('They are %s.', unlike),
+      HINT = 'Pass their modulus.';
+  END IF;
+  FOR remainder IN 0 .. modulus - 1 LOOP
+    PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, remainder::text),
+                                    format('FOR VALUES WITH (modulus %s, remainder %s)', modulus, remainder));
+  END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE snowflake.create_partitions(regclass, integer) IS
+  'Makes the partitions of a table that is partitioned by hash with snowflake.by_shard: shard s is in remainder s % modulus. Those that are there stay';
