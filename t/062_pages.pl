@@ -126,9 +126,13 @@ is($said[0]{answer}, "5 | 1\n7 | 1", 'using: rows by shard') or diag($said[0]{an
 @said = say_block('doc/using.md');
 is(() = $said[0]{answer} =~ /^\d+ \|/mg, 2, 'using: the rows of a day');
 @said = say_block('doc/using.md');
-is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'events_2026_11'}),
-	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id('2026-11-01+00')::text, snowflake.min_id('2026-12-01+00')::text)}),
-	'using: the bounds are numbers');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: this month, and three');
+is($said[-1]{answer}, $node->safe_psql('postgres', q{SELECT min(inhrelid)::regclass FROM pg_inherits WHERE inhparent = 'events'::regclass}),
+	'using: a row goes into the first');
+@said = say_block('doc/using.md');
+is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'events_before_2026'}),
+	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
+	'using: the bound is a number');
 
 @said = say_block('doc/questions.md');
 is($node->safe_psql('postgres', "SELECT mark > (SELECT snowflake.time_of(max(id)) FROM photos) FROM snowflake.health"), 't',
