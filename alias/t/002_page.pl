@@ -12,7 +12,7 @@ use Snowflake::Node;
 use Test::More;
 
 my $page = slurp_file("$FindBin::RealBin/../../doc/outside.md");
-my ($key) = $page =~ /^`([0-9a-f]{64})`, check value `([0-9a-f]{16})`/m or die 'the page has no key';
+my ($key) = $page =~ /`([0-9a-f]{64})`,\s+check\s+value\s+`([0-9a-f]{16})`/ or die 'the page has no key';
 my $check_value = $2;
 
 my $node = Snowflake::Node->create('main');
