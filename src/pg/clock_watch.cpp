@@ -112,10 +112,6 @@ void look_at_clock_error() {
   if (end_ms - wall_clock_ms() < kYearMs && watch.end_is_near.due(kDayUs)) log_end_is_near();
 }
 
-int64_t clock_drift_us() {
-  return clock_offset_us() - postmaster_memory->clock_base_us.load(std::memory_order_relaxed);
-}
-
 bool clock_jumped_ahead() {
   return clock_drift_us() > int64_t{max_forward_jump_s} * 1'000'000;
 }

@@ -26,9 +26,7 @@ void look_at_clock_error();
 // and the kernel's own use of it when it was last looked at.
 bool tsc_is_trusted();
 
-// How far the wall clock has been stepped since the base; negative when it went back.
-int64_t clock_drift_us();
-// Whether that is further ahead than snowflake.max_forward_jump.
+// Whether the clock is further ahead of the base than snowflake.max_forward_jump.
 bool clock_jumped_ahead();
 // Takes the present offset as the base.
 void accept_clock();

@@ -6,13 +6,12 @@
 #include "pg/pending_counters.hpp"
 #include "pg/settings.hpp"
 #include "pg/statistics.hpp"
+#include "pg/wait.hpp"
 #include "pg/postgres.hpp"
 
 namespace snowflake::pg {
 
 namespace {
-
-constexpr int64_t kLongestSleepMs = 100;
 
 // As it goes on: a wait that is cancelled was one as well.
 void count_commit_wait(bool first, int64_t us) {

@@ -1,12 +1,13 @@
 // What the extension's script calls once, when it creates the extension.
 
+#include "pg/create_extension.hpp"
+
 #include "core/clock.hpp"
 #include "pg/clock_watch.hpp"
 #include "pg/datum.hpp"
 #include "pg/errors.hpp"
 #include "pg/lease.hpp"
 #include "pg/lost_marks.hpp"
-#include "pg/seal_notice.hpp"
 #include "pg/sequence_page.hpp"
 #include "pg/session_events.hpp"
 #include "pg/settings.hpp"
@@ -34,14 +35,16 @@ const char* sign_of_others() {
   return nullptr;
 }
 
+// What is sealed is said when that is committed: while the extension's script runs, PostgreSQL keeps
+// notices back.
 constinit bool seal_is_new = false;
-
-}  // namespace
 
 void announce_seal_at_commit() {
   watch_session_events();
   seal_is_new = true;
 }
+
+}  // namespace
 
 void announce_seal() {
   if (seal_is_new && OidIsValid(get_extension_oid("snowflake", true))) notice_sealed();

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pg/clock_bounds.hpp"
+#include "core/clock_bounds.hpp"
 
 namespace snowflake::pg {
 

@@ -6,6 +6,7 @@
 #include "pg/errors_lease.hpp"
 #include "pg/errors_routing.hpp"
 #include "pg/fleet_check.hpp"
+#include "pg/lease_wait.hpp"
 #include "pg/lost_marks.hpp"
 #include "pg/mark_guard.hpp"
 #include "pg/seal_check.hpp"
@@ -16,16 +17,6 @@
 #include "pg/statistics.hpp"
 
 namespace snowflake::pg {
-
-constinit MarkHold hold{};
-
-void forget_hold() {
-  hold.attached = false;
-}
-
-void watch_for_claim() {
-  hold.extend_early_at = 0;
-}
 
 namespace {
 
@@ -211,6 +202,16 @@ bool is_ahead_of_clock(int64_t mark_ms) {
   const int64_t clock_ms = wall_clock_ms();
   if (clock_ms < layout.epoch_ms) return mark_ms > layout.epoch_ms;
   return layout.tick_of_position(floor_of(mark_ms)) > layout.tick_at(clock_ms) + lead_ticks;
+}
+
+void doubt_relations(Oid relation) {
+  const StateSequences known = remembered_state_sequences();
+  if (OidIsValid(relation) && relation != hold.mark.relation && relation != known.high_water &&
+      relation != known.seal && relation != known.seal_local)
+    return;
+  forget_hold();
+  forget_seal();
+  forget_state_sequences();
 }
 
 void attach(WaitBudget& budget) {

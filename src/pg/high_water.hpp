@@ -20,34 +20,10 @@
 
 #include <cstdint>
 
-#include "pg/database_state.hpp"
+#include "pg/mark_hold.hpp"
 #include "pg/wait.hpp"
 
 namespace snowflake::pg {
-
-// A session's hold on the database's mark. Only high_water.cpp writes it; region and limit are
-// taken together, and a claim is bounded by the one and stamped with the other.
-struct MarkHold {
-  bool attached;
-  DatabaseState* state;
-  Shard* words;
-  MarkIdentity mark;
-  uint32_t generation;
-  uint32_t region;
-  uint64_t limit;            // as published when last looked; it only rises within a generation
-  uint64_t extend_early_at;  // from this position on, see to the mark after a claim; 0: the next
-                             // claim also says that the database mints
-
-  bool good() const {
-    return attached && state->generation.load(std::memory_order_relaxed) == generation;
-  }
-};
-
-extern MarkHold hold;
-void forget_hold();
-
-// The call is about to be refused: the next one that claims notices that the database mints again.
-void watch_for_claim();
 
 // Takes hold of the database's mark: finds it and checks the seal, unless another session did both
 // within a second, reads it, and absorbs it where this server life had not heard of it yet. Writes
@@ -70,5 +46,9 @@ void raise_mark(int64_t ms);
 
 // Whether a mark is so far ahead that calls wait for it.
 bool is_ahead_of_clock(int64_t mark_ms);
+
+// A relation was dropped, altered or created, InvalidOid: any. What the session knows of the
+// extension's sequences may be over.
+void doubt_relations(Oid relation);
 
 }  // namespace snowflake::pg

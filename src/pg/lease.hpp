@@ -9,7 +9,6 @@
 
 #include "core/lease_memory.hpp"
 #include "pg/lease_port.hpp"
-#include "pg/wait.hpp"
 
 struct Latch;
 
@@ -57,10 +56,7 @@ RegionHold region_under_lock();
 // Under shared_state->lock: what may be published of a mark. The highest limit is raised first.
 int64_t cover_under_lock(int64_t mark_ms);
 
-// Each sleeps a little and returns, having woken the worker where that can help; refuses where the
-// call has waited for snowflake.max_wait. Interruptible.
-void wait_for_region(WaitBudget& budget);
-void wait_for_begin(const RegionHold& region, WaitBudget& budget);
-void wait_for_lease(uint64_t position, WaitBudget& budget);
+// What waits for a lease asks for it at once.
+void wake_lease_worker();
 
 }  // namespace snowflake::pg

@@ -1,7 +1,6 @@
 #include "pg/log_messages.hpp"
 
 #include "core/clock.hpp"
-#include "pg/clock_watch.hpp"
 #include "pg/settings.hpp"
 #include "pg/text.hpp"
 #include "pg/postgres.hpp"
@@ -82,17 +81,15 @@ RefusalText text_of(Cause cause) {
 
 }  // namespace
 
-void log_refusals_begin(const DatabaseState* state, Cause cause) {
+void log_refusals_begin(Cause cause, int64_t drift_us, int64_t mark_ms) {
   const RefusalText text = text_of(cause);
   const int64_t clock_ms = wall_clock_ms();
-  const int64_t mark_ms =
-      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
   const char* mark = mark_ms == 0 ? "not known yet" : kept_time_text(mark_ms);
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(), text.what),
            errdetail("The clock says %s and has moved by %lld ms against the time since boot; the "
                      "high-water mark is %s.",
-                     time_text(clock_ms), static_cast<long long>(clock_drift_us() / 1000), mark),
+                     time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
            errhint("%s", text.hint), hide_caller()));
 }
 

@@ -4,13 +4,14 @@
 
 #include <cstdint>
 
-#include "pg/clock_bounds.hpp"
-#include "pg/statistics.hpp"
+#include "core/clock_bounds.hpp"
+#include "pg/cause.hpp"
 
 namespace snowflake::pg {
 
 // Refusals
-void log_refusals_begin(const DatabaseState* state, Cause cause);
+// `drift_us`: what the clock has moved against the time since boot; `mark_ms`: 0, not known yet.
+void log_refusals_begin(Cause cause, int64_t drift_us, int64_t mark_ms);
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
 
 // The clock

@@ -30,4 +30,9 @@ void flush_pending_counters() {
   while (taken_count > 0) flush(pending[taken[--taken_count]]);
 }
 
+void end_pending_counters() {
+  flush_pending_counters();
+  highest_id_of_transaction = 0;
+}
+
 }  // namespace snowflake::pg

@@ -29,6 +29,8 @@ extern uint64_t highest_id_of_transaction;
 void take_slot(PendingCounters& slot, Shard& word);
 
 void flush_pending_counters();
+// The transaction is over.
+void end_pending_counters();
 
 inline void account(Shard& word, const Claim& claim, uint64_t batches, uint64_t last_id) {
   PendingCounters& slot =

@@ -19,4 +19,8 @@ void map_postmaster_memory() {
   postmaster_memory->clock_base_us.store(clock_offset_us(), std::memory_order_relaxed);
 }
 
+int64_t clock_drift_us() {
+  return clock_offset_us() - postmaster_memory->clock_base_us.load(std::memory_order_relaxed);
+}
+
 }  // namespace snowflake::pg

@@ -26,4 +26,7 @@ extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();
 
+// How far the wall clock has been stepped since the base; negative when it went back.
+int64_t clock_drift_us();
+
 }  // namespace snowflake::pg

@@ -1,55 +1,45 @@
 #include "pg/session_events.hpp"
 
-#include "pg/commit_wait.hpp"
-#include "pg/high_water.hpp"
-#include "pg/lost_marks.hpp"
-#include "pg/pending_counters.hpp"
-#include "pg/seal_check.hpp"
-#include "pg/seal_notice.hpp"
-#include "pg/state_sequences.hpp"
-#include "pg/statistics.hpp"
-
 namespace snowflake::pg {
 
 namespace {
+
+constexpr int kMost = 8;
+constinit SessionEvents registered[kMost]{};
+constinit int count = 0;
+
+template <class Handler, class... Arguments>
+void call(Handler SessionEvents::*handler, Arguments... arguments) {
+  for (int i = 0; i < count; ++i)
+    if (registered[i].*handler != nullptr) (registered[i].*handler)(arguments...);
+}
 
 void on_transaction_end(XactEvent event, void*) {
   switch (event) {
     case XACT_EVENT_PRE_COMMIT:
     case XACT_EVENT_PRE_PREPARE:
-      wait_before_commit();
-      keep_dropped_mark();
-      announce_seal();
-      break;
+      return call(&SessionEvents::before_commit);
     case XACT_EVENT_COMMIT:
     case XACT_EVENT_PARALLEL_COMMIT:
     case XACT_EVENT_ABORT:
     case XACT_EVENT_PARALLEL_ABORT:
     case XACT_EVENT_PREPARE:
-      flush_pending_counters();
-      highest_id_of_transaction = 0;
-      forget_seal();
-      forget_dropped_mark();
-      forget_new_seal();
-      forget_mark_write();
-      break;
+      return call(&SessionEvents::at_end);
     default:
-      break;
+      return;
   }
 }
 
-// Somebody dropped, altered or created a relation; InvalidOid stands for any.
-void on_relation_change(Datum, Oid relation) {
-  const StateSequences known = remembered_state_sequences();
-  if (OidIsValid(relation) && relation != hold.mark.relation && relation != known.high_water &&
-      relation != known.seal && relation != known.seal_local)
-    return;
-  forget_hold();
-  forget_seal();
-  forget_state_sequences();
+void on_relation_change(Datum, Oid oid) {
+  call(&SessionEvents::relation_changed, oid);
 }
 
 }  // namespace
+
+void register_session_events(const SessionEvents& events) {
+  if (count == kMost) elog(ERROR, "too many listeners to the session");
+  registered[count++] = events;
+}
 
 void watch_session_events() {
   static constinit bool watching = false;

@@ -1,10 +1,20 @@
-// What ends a backend's knowledge: the end of a transaction, and changes of the extension's
-// sequences by anybody.
+// The end of a transaction, and changes of relations: a registry of who wants to hear of them.
 #pragma once
+
+#include "pg/postgres.hpp"
 
 namespace snowflake::pg {
 
-// Call before relying on anything that is remembered between calls.
+struct SessionEvents {
+  void (*before_commit)();            // or PREPARE; may raise an error
+  void (*at_end)();                   // of a transaction, however it ends
+  void (*relation_changed)(Oid oid);  // dropped, altered or created; InvalidOid: any
+};
+
+// At server start. Called in the order in which they were registered; a null is nobody.
+void register_session_events(const SessionEvents& events);
+
+// Before a session remembers anything that an event is to make it forget.
 void watch_session_events();
 
 }  // namespace snowflake::pg

@@ -42,9 +42,6 @@ bool owns_everything();
 
 // Citus evaluates defaults on whichever node its plan runs, so every node mints.
 bool citus_is_preloaded();
-
-// Defines the settings and checks what the configuration says of them. Raises an error, and so
-// stops the server start, where PostgreSQL itself would fall back to the default with a warning.
-void define_settings();
+extern bool citus_preloaded;
 
 }  // namespace snowflake::pg

@@ -3,7 +3,6 @@
 #include <new>
 
 #include "core/clock.hpp"
-#include "pg/clock_watch.hpp"
 #include "pg/database_state.hpp"
 #include "pg/settings.hpp"
 #include "pg/statistics.hpp"
@@ -18,6 +17,8 @@ namespace {
 
 constinit shmem_request_hook_type previous_request_hook = nullptr;
 constinit shmem_startup_hook_type previous_startup_hook = nullptr;
+
+constinit void (*start_watching)(ClockWatch&) = nullptr;
 
 constexpr char kName[] = "snowflake";
 
@@ -66,7 +67,7 @@ void start_shared_state() {
     new (&statistics_of_the_rest()) Statistics{};
     shared->started_ms = wall_clock_ms();
     shared->started_us = boot_us();
-    start_clock_watch(shared->clock);
+    start_watching(shared->clock);
   }
   LWLockRelease(AddinShmemInitLock);
   shared_state = shared;
@@ -83,7 +84,8 @@ uint32_t word_count() {
   return std::min(layout.shards(), kMaxWords);
 }
 
-void install_shared_state() {
+void install_shared_state(void (*start_clock_watch)(ClockWatch&)) {
+  start_watching = start_clock_watch;
   previous_request_hook = shmem_request_hook;
   shmem_request_hook = request_shared_state;
   previous_startup_hook = shmem_startup_hook;

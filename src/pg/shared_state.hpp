@@ -50,6 +50,6 @@ inline constexpr uint32_t kMaxWords = 65536;
 uint32_t word_count();
 
 // Asks for the memory once the postmaster has read its configuration.
-void install_shared_state();
+void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
 }  // namespace snowflake::pg

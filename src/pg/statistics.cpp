@@ -1,8 +1,9 @@
 #include "pg/statistics.hpp"
 
 #include "core/clock.hpp"
-#include "pg/high_water.hpp"
+#include "pg/mark_hold.hpp"
 #include "pg/log_messages.hpp"
+#include "pg/postmaster_memory.hpp"
 #include "pg/settings.hpp"
 
 namespace snowflake::pg {
@@ -15,24 +16,6 @@ namespace {
 constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
-
-// Whether the cause is one of the whole database: then it is over as soon as anything is minted.
-constexpr bool is_of_database(Cause cause) {
-  switch (cause) {
-    case Cause::clock_jumped:
-    case Cause::clock_before_epoch:
-    case Cause::mark_ahead:
-    case Cause::mark_lost:
-    case Cause::mark_unsafe:
-    case Cause::too_many_databases:
-    case Cause::seal:
-    case Cause::exhausted:
-    case Cause::lease:
-      return true;
-    default:
-      return false;
-  }
-}
 
 void end_refusal(Cause cause, Refusals& refusals) {
   refusals.since_ms.store(0, std::memory_order_relaxed);
@@ -68,25 +51,6 @@ struct MarkWrite {
 constinit MarkWrite mark_write{};
 
 }  // namespace
-
-const char* refusal_label(Cause cause) {
-  constexpr const char* kLabels[kCauses] = {"clock_behind",
-                                            "clock_jumped",
-                                            "clock_before_epoch",
-                                            "waited_too_long",
-                                            "mark_ahead",
-                                            "mark_lost",
-                                            "seal",
-                                            "not_owned",
-                                            "id_ahead",
-                                            "exhausted",
-                                            "lease",
-                                            "read_only",
-                                            "commit_wait",
-                                            "mark_unsafe",
-                                            "too_many_databases"};
-  return kLabels[static_cast<int>(cause)];
-}
 
 Statistics& statistics_of(const DatabaseState& state) {
   return database_statistics[&state - database_states];
@@ -134,7 +98,10 @@ void count_refusal(Cause cause) {
   if (refusals.since_ms.compare_exchange_strong(none, clock_ms, std::memory_order_relaxed))
     refusals.count_before.store(before, std::memory_order_relaxed);
   watch_for_claim();
-  if (refusals.episode.begin()) log_refusals_begin(state, cause);
+  if (refusals.episode.begin())
+    log_refusals_begin(
+        cause, clock_drift_us(),
+        state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed));
 }
 
 void end_refusals(const DatabaseState& state) {

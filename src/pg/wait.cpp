@@ -11,8 +11,6 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr int64_t kLongestSleepMs = 100;
-
 // A wait that is due: what it would take, by which clock, and what was waited before.
 struct Wait {
   int64_t clock_ms;

@@ -7,6 +7,9 @@
 
 namespace snowflake::pg {
 
+// The longest sleep: what is waited for may have come in another way.
+inline constexpr int64_t kLongestSleepMs = 100;
+
 // How long a call has waited for its next id, by the monotonic clock.
 struct WaitBudget {
   int64_t since_us = 0;  // 0: has not waited

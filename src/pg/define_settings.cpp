@@ -1,0 +1,298 @@
+#include "pg/define_settings.hpp"
+
+#include <algorithm>
+#include <climits>
+
+#include "core/clock.hpp"
+#include "core/epoch.hpp"
+#include "core/lease.hpp"
+#include "pg/errors.hpp"
+#include "pg/errors_lease.hpp"
+#include "pg/settings.hpp"
+#include "pg/text.hpp"
+#include "pg/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+constinit char* layout_setting = nullptr;
+constinit char* epoch_setting = nullptr;
+constinit char* owned_setting = nullptr;
+constinit char* fleet_setting = nullptr;
+constinit double tick_setting = 0;
+
+// GUC_check_errdetail() takes errno along, which clang's -Wformat-security wants as a literal.
+bool refuse(const char* detail) {
+  GUC_check_errdetail("%s", detail);
+  return false;
+}
+
+bool check_layout(char** value, void**, GucSource) {
+  const auto parsed = parse_layout(*value, 0, kDefaultEpoch);
+  return parsed.error == LayoutError::none || refuse(describe(parsed.error));
+}
+
+// A setting of real numbers, so that "100us" comes as 0.1 and not as 0, rounded.
+bool check_tick(double* value, void**, GucSource) {
+  if (*value == 0) return true;
+  const auto ms = static_cast<uint32_t>(*value);
+  return (*value == ms && is_tick(ms)) || refuse(describe(LayoutError::tick));
+}
+
+bool check_epoch(char** value, void**, GucSource) {
+  const auto parsed = parse_epoch(*value);
+  if (!parsed.valid)
+    return refuse(
+        "An epoch is an ISO date in whole milliseconds, such as \"2025-01-01\" or "
+        "\"2025-01-01 12:00:00.000+00\", in UTC where it names no offset, or 13 digits: "
+        "milliseconds since 1970.");
+  return (parsed.ms >= 0 && parsed.ms < kEpochEnd) || refuse(describe(LayoutError::epoch));
+}
+
+bool check_owned_shards(char** value, void**, GucSource) {
+  ShardRange ranges[kMaxShardRanges];
+  const auto parsed = parse_shard_set(*value, ranges);
+  return parsed.error == ShardSetError::none || refuse(describe(parsed.error));
+}
+
+// The layout is fixed before these settings are defined.
+bool check_region(int* value, void**, GucSource) {
+  if (*value < 0 || static_cast<uint32_t>(*value) < layout.regions()) return true;
+  GUC_check_errdetail("Layout %s has regions 0 to %u.", layout_bits_text(layout),
+                      layout.regions() - 1);
+  return false;
+}
+
+bool check_default_shard(int* value, void**, GucSource) {
+  if (*value < 0 || static_cast<uint32_t>(*value) < layout.shards()) return true;
+  GUC_check_errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout),
+                      layout.shards() - 1);
+  return false;
+}
+
+bool check_sequence_spread(int* value, void**, GucSource) {
+  if (static_cast<uint64_t>(*value) <= layout.ids_per_tick()) return true;
+  GUC_check_errdetail("The layout has %d sequence numbers per tick.",
+                      static_cast<int>(layout.ids_per_tick()));
+  return false;
+}
+
+void assign_max_lead(int value, void*) {
+  lead_ticks = static_cast<uint64_t>(value) / layout.tick_ms;
+}
+
+void assign_reserve(int value, void*) {
+  const uint64_t ticks = (static_cast<uint64_t>(value) + layout.tick_ms - 1) / layout.tick_ms;
+  reserve_ticks = std::max<uint64_t>(ticks, 2);
+}
+
+// Runs `define`, then applies what the configuration says of the setting once more, at ERROR: a
+// setting that PostgreSQL came to know just now falls back to its default with a mere WARNING, and
+// a layout or an ownership that falls back is a duplicate in the making.
+template <class Define>
+void define_strictly(const char* name, Define define) {
+  const char* configured = GetConfigOption(name, true, false);
+  char* copy = configured == nullptr ? nullptr : pstrdup(configured);
+  define();
+  if (copy == nullptr) return;
+  set_config_option(name, copy, PGC_POSTMASTER, PGC_S_FILE, GUC_ACTION_SET, false, ERROR, false);
+  pfree(copy);
+}
+
+void define_int(const char* name, const char* summary, const char* more, int* variable, int low,
+                int high, GucContext context, int flags, GucIntCheckHook check = nullptr,
+                GucIntAssignHook assign = nullptr) {
+  const int boot = *variable;
+  define_strictly(name, [=] {
+    DefineCustomIntVariable(name, summary, more, variable, boot, low, high, context, flags, check,
+                            assign, nullptr);
+  });
+}
+
+void define_string(const char* name, const char* summary, const char* more, char** variable,
+                   const char* boot, GucStringCheckHook check) {
+  define_strictly(name, [=] {
+    DefineCustomStringVariable(name, summary, more, variable, boot, PGC_POSTMASTER, 0, check,
+                               nullptr, nullptr);
+  });
+}
+
+void define_real(const char* name, const char* summary, const char* more, double* variable,
+                 double low, double high, GucContext context) {
+  const double boot = *variable;
+  define_strictly(name, [=] {
+    DefineCustomRealVariable(name, summary, more, variable, boot, low, high, context, GUC_UNIT_MS,
+                             nullptr, nullptr, nullptr);
+  });
+}
+
+void define_bool(const char* name, const char* summary, const char* more, bool* variable,
+                 GucContext context) {
+  define_strictly(name, [=] {
+    DefineCustomBoolVariable(name, summary, more, variable, *variable, context, 0, nullptr, nullptr,
+                             nullptr);
+  });
+}
+
+void fix_layout() {
+  const int64_t epoch_ms = parse_epoch(epoch_setting).ms;
+  const auto parsed = parse_layout(layout_setting, static_cast<uint32_t>(tick_setting), epoch_ms);
+  if (parsed.error != LayoutError::none)
+    error_invalid_layout(layout_setting, static_cast<int>(tick_setting), epoch_setting,
+                         describe(parsed.error));
+  layout = parsed.layout;
+  if (wall_clock_ms() < layout.epoch_ms) warn_epoch_in_future(epoch_setting);
+  if (wall_clock_ms() >= layout.ms_of_tick(layout.last_minted_tick() + 1)) warn_layout_ended();
+}
+
+void fix_owned_shards() {
+  const auto storage = static_cast<ShardRange*>(
+      MemoryContextAlloc(TopMemoryContext, sizeof(ShardRange) * kMaxShardRanges));
+  const auto parsed = parse_shard_set(owned_setting, storage);
+  owned_shards = {storage, parsed.count};
+  owned_shards_text = owned_setting;
+  if (strcmp(owned_setting, "all") != 0 && owned_shards.largest() >= layout.shards())
+    error_owned_shards_outside_layout(owned_setting);
+}
+
+void check_lease_settings() {
+  const bool wanted = fleet_conninfo[0] != '\0';
+  if (!wanted && own_region < 0)
+    error_fleet_settings(
+        "\"snowflake.region\" is -1, leased, and \"snowflake.fleet\" is not set.",
+        "Set \"snowflake.fleet\" to the connection string of the control database.");
+  if (!wanted) return;
+  if (own_region >= 0)
+    error_fleet_settings("\"snowflake.fleet\" is set, and \"snowflake.region\" is not leased.",
+                         "Set \"snowflake.region\" to -1.");
+  if (lease_ms == 0 && layout.region_bits == 0)
+    error_fleet_settings(
+        "The layout has one region and no spare: the lease is also the pause after a power loss.",
+        "Set \"snowflake.lease\", to 10s for example.");
+  if (lease_ms == 0) lease_ms = static_cast<int>(kDefaultLeaseMs);
+  if (lease_ms < 1000)
+    error_fleet_settings("\"snowflake.lease\" is less than a second.",
+                         "Set \"snowflake.lease\", to 1h for example.");
+  if (max_skew_ms >= lease_ms / 3)
+    error_fleet_settings("\"snowflake.max_skew\" is not less than a third of \"snowflake.lease\".",
+                         "Lower \"snowflake.max_skew\".");
+}
+
+// From the control database of a fleet, or not at all.
+void define_lease_settings() {
+  define_strictly("snowflake.fleet", [] {
+    DefineCustomStringVariable(
+        "snowflake.fleet", "Sets the control database that this server leases its region from.",
+        "A connection string without a password; empty is static.", &fleet_setting, "",
+        PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+  });
+  define_int("snowflake.lease", "Sets how long a region is leased for.",
+             "0 is an hour; a layout without region bits wants it set.", &lease_ms, 0,
+             static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
+  define_int(
+      "snowflake.max_skew", "Sets how far the clocks of server and control database may be apart.",
+      "Less than a third of the lease.", &max_skew_ms, 1, 1200000, PGC_POSTMASTER, GUC_UNIT_MS);
+  fleet_conninfo = fleet_setting;
+  check_lease_settings();
+}
+
+// By the library's own name, wherever it lies: citus_columnar, for one, distributes nothing.
+bool preloads(const char* library) {
+  List* names = NIL;
+  bool found = false;
+  ListCell* cell;
+  if (!SplitDirectoriesString(pstrdup(shared_preload_libraries_string), ',', &names)) return false;
+  foreach (cell, names) {
+    const char* const path = static_cast<const char*>(lfirst(cell));
+    const char* const slash = strrchr(path, '/');
+    const char* const name = slash == nullptr ? path : slash + 1;
+    const size_t length = strlen(library);
+    found |= strncmp(name, library, length) == 0 &&
+             (name[length] == '\0' || strcmp(name + length, DLSUFFIX) == 0);
+  }
+  return found;
+}
+
+}  // namespace
+
+void define_settings() {
+  citus_preloaded = preloads("citus");
+  define_string("snowflake.layout",
+                "Sets the bits of an id: a preset or time/region+shard/sequence.",
+                "Presets are fleet (41/5+8/10), instagram (41/13/10), twitter (41/5+5/12) and js53 "
+                "(38/7/8, tick 10 ms).",
+                &layout_setting, "fleet", check_layout);
+  define_strictly("snowflake.tick", [] {
+    DefineCustomRealVariable("snowflake.tick", "Sets the unit of time in an id.",
+                             "1, 10, 100 or 1000 ms; 0 is the preset's own, or 1 ms.",
+                             &tick_setting, 0, 0, 1000, PGC_POSTMASTER, GUC_UNIT_MS, check_tick,
+                             nullptr, nullptr);
+  });
+  define_string("snowflake.epoch", "Sets the time that ids count from.",
+                "An ISO date, in UTC where it names no offset, or milliseconds since 1970 in 13 "
+                "digits.",
+                &epoch_setting, "2025-01-01 00:00:00+00", check_epoch);
+  fix_layout();
+
+  define_int("snowflake.region", "Sets the region that this server mints in.",
+             "A number of its own for each server that may mint the same shards; -1 is leased from "
+             "the control database that snowflake.fleet names.",
+             &own_region, -1, static_cast<int>((uint32_t{1} << kMaxPlaceBits) - 1), PGC_POSTMASTER,
+             0, check_region);
+  define_string("snowflake.owned_shards", "Sets which shards this server may mint.",
+                "\"all\", or shards and ranges such as \"0-127,200\".", &owned_setting, "all",
+                check_owned_shards);
+  fix_owned_shards();
+  define_lease_settings();
+
+  define_int("snowflake.max_databases", "Sets how many databases of this server may mint.",
+             "Each takes 64 bytes of shared memory for each shard of the layout.", &max_databases,
+             1, 65536, PGC_POSTMASTER, 0);
+  define_int("snowflake.max_lead", "Sets how far ids may be ahead of the clock.",
+             "0 is the strict form: an id is never ahead of the clock.", &max_lead_ms, 0, 86400000,
+             PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_max_lead);
+  define_int("snowflake.reserve", "Sets how far ahead the durable high-water mark is written.",
+             "At least two ticks; also the longest pause after a restart.", &reserve_ms, 2, 3600000,
+             PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
+  define_int("snowflake.max_forward_jump",
+             "Sets how far the clock may be stepped forward before minting stops.",
+             "Confirm a step that is right with snowflake.accept_clock().", &max_forward_jump_s, 1,
+             INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
+  define_int("snowflake.sequence_spread",
+             "Sets over how many numbers a new tick's sequence starts.",
+             "0 starts every tick at 0.", &sequence_spread, 0, 1 << kMaxSequenceBits, PGC_SIGHUP, 0,
+             check_sequence_spread);
+  define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
+             "-1 is unset.", &default_shard, -1, static_cast<int>(kMaxShard), PGC_USERSET, 0,
+             check_default_shard);
+  define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.", "0 never waits.",
+             &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
+
+  define_bool(
+      "snowflake.commit_wait",
+      "Makes a transaction that minted wait until every later id of any server is greater.",
+      "It waits for the errors of this clock and of the others, \"snowflake.max_clock_error\".",
+      &commit_waits, PGC_USERSET);
+  define_bool(
+      "snowflake.use_tsc",
+      "Lets the processor's time-stamp counter say how long a reading of the clock lasts.",
+      "At most 50 us, within its millisecond, and where the kernel uses the counter itself.",
+      &use_tsc, PGC_SIGHUP);
+  define_real("snowflake.clock_error", "Sets how wrong the clock may be, instead of the kernel.",
+              "-1 asks the kernel. For clocks that something else than the kernel disciplines.",
+              &clock_error_ms, -1, 60000, PGC_SUSET);
+  define_real("snowflake.max_clock_error",
+              "Sets how wrong the clock of any server may be for it to count as synchronized.",
+              "The same on all servers: \"snowflake.commit_wait\" waits for it.",
+              &max_clock_error_ms, 0, 60000, PGC_SIGHUP);
+
+  // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop
+  // a misspelt owned_shards with a warning and leave the server owning every shard.
+  for_each_undefined_setting([](const char* name) {
+    if (pg_strncasecmp(name, "snowflake.", 10) == 0) error_unknown_setting(name);
+  });
+  MarkGUCPrefixReserved("snowflake");
+}
+
+}  // namespace snowflake::pg
