@@ -9,52 +9,56 @@ SQL_PARTS = $(addprefix $(srcdir)/src/sql/, extension.sql adopt.sql observe_all.
 
 MODULE_big = snowflake
 OBJS = \
-	src/pg/admin.o \
-	src/pg/bounds.o \
-	src/pg/by_shard.o \
-	src/pg/clock_bounds.o \
-	src/pg/clock_watch.o \
-	src/pg/commit_wait.o \
-	src/pg/condition.o \
-	src/pg/create_extension.o \
-	src/pg/database_state.o \
-	src/pg/decode.o \
-	src/pg/drop_guard.o \
-	src/pg/dumped_seal.o \
-	src/pg/errors.o \
-	src/pg/errors_clock_error.o \
-	src/pg/errors_input.o \
-	src/pg/errors_lease.o \
-	src/pg/errors_outside.o \
-	src/pg/errors_routing.o \
-	src/pg/explain.o \
-	src/pg/fleet_check.o \
-	src/pg/health.o \
-	src/pg/high_water.o \
-	src/pg/lease.o \
-	src/pg/lease_status.o \
-	src/pg/lock_guard.o \
-	src/pg/log_messages.o \
-	src/pg/lost_marks.o \
-	src/pg/mark_guard.o \
-	src/pg/mint.o \
+	src/pg/clock/clock_bounds.o \
+	src/pg/clock/clock_watch.o \
+	src/pg/clock/commit_wait.o \
+	src/pg/clock/lease_wait.o \
+	src/pg/clock/wait.o \
+	src/pg/define_settings.o \
+	src/pg/functions/admin.o \
+	src/pg/functions/bounds.o \
+	src/pg/functions/by_shard.o \
+	src/pg/functions/create_extension.o \
+	src/pg/functions/decode.o \
+	src/pg/functions/explain.o \
+	src/pg/functions/health.o \
+	src/pg/functions/lease_status.o \
+	src/pg/functions/mint.o \
+	src/pg/functions/set_id.o \
+	src/pg/functions/statistics_views.o \
+	src/pg/functions/text_forms.o \
+	src/pg/functions/uuid.o \
+	src/pg/functions/views.o \
+	src/pg/guards/drop_guard.o \
+	src/pg/guards/lock_guard.o \
+	src/pg/mark/condition.o \
+	src/pg/mark/dumped_seal.o \
+	src/pg/mark/fleet_check.o \
+	src/pg/mark/high_water.o \
+	src/pg/mark/lost_marks.o \
+	src/pg/mark/mark_guard.o \
+	src/pg/mark/seal_check.o \
+	src/pg/mark/state_sequences.o \
+	src/pg/memory/database_state.o \
+	src/pg/memory/lease.o \
+	src/pg/memory/mark_hold.o \
+	src/pg/memory/pending_counters.o \
+	src/pg/memory/postmaster_memory.o \
+	src/pg/memory/shared_state.o \
+	src/pg/memory/statistics.o \
 	src/pg/module.o \
-	src/pg/pending_counters.o \
-	src/pg/postmaster_memory.o \
-	src/pg/seal_check.o \
-	src/pg/sequence_page.o \
-	src/pg/session_events.o \
-	src/pg/set_id.o \
-	src/pg/settings.o \
-	src/pg/shared_state.o \
-	src/pg/state_sequences.o \
-	src/pg/statistics.o \
-	src/pg/statistics_views.o \
-	src/pg/text.o \
-	src/pg/text_forms.o \
-	src/pg/uuid.o \
-	src/pg/views.o \
-	src/pg/wait.o
+	src/pg/refuse/cause.o \
+	src/pg/refuse/errors.o \
+	src/pg/refuse/errors_clock_error.o \
+	src/pg/refuse/errors_input.o \
+	src/pg/refuse/errors_lease.o \
+	src/pg/refuse/errors_outside.o \
+	src/pg/refuse/errors_routing.o \
+	src/pg/refuse/log_messages.o \
+	src/pg/server/sequence_page.o \
+	src/pg/server/session_events.o \
+	src/pg/server/settings.o \
+	src/pg/server/text.o
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
@@ -101,7 +105,7 @@ snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(srcdir)/Makefile $(srcdir)/snowflak
 
 # PGXS compiles bitcode without PG_CXXFLAGS, and knows no dependencies on headers.
 BITCODE_CXXFLAGS += $(CXX_DIALECT) $(NO_PLACE) $(WERROR)
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp) $(srcdir)/Makefile
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Makefile
 
 # The compiler is the one that the server was built with, unless CXX is given.
 CXX20 = \#include <bit>\n\#include <concepts>\nconstinit int n = std::popcount(1u);\n

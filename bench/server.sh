@@ -105,7 +105,7 @@ describe_machine() {
     echo "system	$(sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release), Linux $(uname -r | sed "s,-.*,,")"
     echo "PostgreSQL	$("$pg_config" --version | sed 's/^PostgreSQL //')"
     echo "compiler	$(g++ --version | head -1)"
-    echo "flags	$(unprivileged make -C "$work/source" -nB PG_CONFIG="$pg_config" src/pg/mint.o |
+    echo "flags	$(unprivileged make -C "$work/source" -nB PG_CONFIG="$pg_config" src/pg/functions/mint.o |
       grep -oE ' -(O[^ ]*|std=[^ ]*|m[^ ]*|f(stack|no-omit|lto|no-plt)[^ ]*)' | sort -u | tr -d '\n')"
     echo "extension	$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$source_dir/snowflake.control")$(
       git -C "$source_dir" log -1 --format=', commit %h' 2>/dev/null || true)"

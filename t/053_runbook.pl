@@ -152,7 +152,7 @@ is(join(', ', sort keys %blocks), '', 'no statement of the page was left out');
 # Messages: what the source says the page has, and the other way round.
 sub messages_of_source
 {
-	my $source = slurp_file("$FindBin::RealBin/../src/pg/log_messages.cpp");
+	my $source = slurp_file("$FindBin::RealBin/../src/pg/refuse/log_messages.cpp");
 	$source =~ s/"\n\s*"//g;
 	my @found = map { s/\\"/"/gr } $source =~ /errmsg\("((?:[^"\\]|\\.)*)"/g;
 	my ($refusal) = grep { /^snowflake refuses/ } @found;

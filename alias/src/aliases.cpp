@@ -8,8 +8,8 @@
 #include "core/base62_wide.hpp"
 #include "errors.hpp"
 #include "key_ring.hpp"
-#include "pg/datum.hpp"
-#include "pg/postgres.hpp"
+#include "pg/server/datum.hpp"
+#include "pg/server/postgres.hpp"
 
 namespace snowflake::alias {
 

@@ -1,6 +1,6 @@
 #include "errors.hpp"
 
-#include "pg/postgres.hpp"
+#include "pg/server/postgres.hpp"
 
 namespace snowflake::alias {
 

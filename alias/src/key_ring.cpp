@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "errors.hpp"
-#include "pg/postgres.hpp"
+#include "pg/server/postgres.hpp"
 
 extern "C" {
 #include "access/parallel.h"

@@ -1,5 +1,5 @@
 #include "key_ring.hpp"
-#include "pg/postgres.hpp"
+#include "pg/server/postgres.hpp"
 
 extern "C" {
 

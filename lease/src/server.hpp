@@ -4,7 +4,7 @@
 
 #include "core/clock.hpp"
 #include "core/lease_memory.hpp"
-#include "pg/lease_port.hpp"
+#include "pg/memory/lease_port.hpp"
 
 #include <libpq-fe.h>
 

@@ -13,7 +13,7 @@
 
 namespace snowflake {
 
-// PostgreSQL's, from common/hashfn.h. Unchanged since 11; pg/by_shard.cpp makes sure.
+// PostgreSQL's, from common/hashfn.h. Unchanged since 11; pg/functions/by_shard.cpp makes sure.
 inline constexpr uint64_t kHashCombine64 = 0x49a0f4dd15e5a8e3;
 
 constexpr uint64_t partition_hash(uint32_t shard) noexcept {

@@ -13,7 +13,7 @@
 // Memory order: uniqueness needs only the word's own modification order, so claims and floors are
 // relaxed. What must not be reordered is a floor against the limit that relies on it: whoever
 // publishes a limit raises the floor first and publishes with release; whoever claims reads the
-// limit with acquire, and so sees the raised word (see pg/high_water.cpp).
+// limit with acquire, and so sees the raised word (see pg/mark/high_water.cpp).
 #pragma once
 
 #include <algorithm>

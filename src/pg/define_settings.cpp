@@ -6,11 +6,11 @@
 #include "core/clock.hpp"
 #include "core/epoch.hpp"
 #include "core/lease.hpp"
-#include "pg/errors.hpp"
-#include "pg/errors_lease.hpp"
-#include "pg/settings.hpp"
-#include "pg/text.hpp"
-#include "pg/postgres.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/refuse/errors_lease.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 

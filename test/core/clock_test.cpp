@@ -25,8 +25,8 @@ TEST(Clock, TellsTheWallTimeInMilliseconds) {
   EXPECT_TRUE(between);
 }
 
-// Never ahead of the exact clock, and within what src/pg/mint.cpp allows for. A machine that was
-// not run may be late with its tick: once is enough to be right.
+// Never ahead of the exact clock, and within what src/pg/functions/mint.cpp allows for. A machine
+// that was not run may be late with its tick: once is enough to be right.
 TEST(Clock, CoarseClockIsTheWallClockOfTheLastTick) {
   bool close = false;
   for (int i = 0; i < 1000 && !close; ++i) {

@@ -1,8 +1,9 @@
 // A crowd of claimers over a few words, and a conductor who moves the clock and the limit under
 // them. Threads and processes run the same code; all of it may lie in shared memory.
 //
-// The conductor keeps to the protocol of pg/high_water.cpp: raise every word, then publish the new
-// limit with release. What lies between the old limit and the floor is a gap that nobody may claim.
+// The conductor keeps to the protocol of pg/mark/high_water.cpp: raise every word, then publish the
+// new limit with release. What lies between the old limit and the floor is a gap that nobody may
+// claim.
 #pragma once
 
 #include <sched.h>

@@ -1,0 +1,123 @@
+#include "pg/clock/clock_watch.hpp"
+
+#include "core/atomic_max.hpp"
+#include "core/clock.hpp"
+#include "pg/clock/clock_bounds.hpp"
+#include "pg/refuse/log_messages.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/memory/shared_state.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// Steps smaller than this are noise of reading two clocks.
+constexpr int64_t kNoiseUs = 1000;
+
+constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
+
+// Whether the kernel itself tells the time by the processor's time-stamp counter, which it has then
+// found to be the same on all processors. It may give that up while the machine runs.
+bool find_out_kernel_uses_tsc() {
+#if defined(__x86_64__)
+  char name[4] = {};
+  const int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                        O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool whole = read(file, name, sizeof(name)) == ssize_t{sizeof(name)};
+  close(file);
+  return whole && memcmp(name, "tsc\n", sizeof(name)) == 0;
+#else
+  return false;
+#endif
+}
+
+void note_step_back(ClockWatch& watch, int64_t step_us) {
+  const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
+  raise_to(watch.largest_backward_us, step_us);
+  // Where the step takes back a jump under which nothing was minted, nothing waits for it.
+  if (step_us <= int64_t{max_lead_ms} * 1000 || watch.ahead.ongoing()) return;
+  raise_to(watch.behind_until_ms, wall_clock_ms() + step_us / 1000);
+  if (watch.behind.begin()) log_stepped_back(step_us / 1000, before + 1);
+}
+
+void note_step_ahead(ClockWatch& watch, int64_t step_us) {
+  const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
+  raise_to(watch.largest_forward_us, step_us);
+  // Beyond max_forward_jump it is a jump, which is told as such; and what takes back a step back is
+  // told as its end.
+  if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
+    return;
+  if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
+}
+
+// The ends of what steps began, which come with time as well as with a step.
+void look_for_ends(ClockWatch& watch) {
+  const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
+  if (until_ms != 0 && wall_clock_ms() >= until_ms) {
+    watch.behind_until_ms.store(0, std::memory_order_relaxed);
+    const int64_t lasted_ms = watch.behind.end();
+    if (lasted_ms >= 0) log_caught_up(lasted_ms);
+  }
+  if (clock_jumped_ahead()) {
+    if (watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
+  } else if (watch.ahead.ongoing()) {
+    const int64_t lasted_ms = watch.ahead.end();
+    if (lasted_ms >= 0) log_jump_over(clock_drift_us() / 1000, lasted_ms);
+  }
+}
+
+}  // namespace
+
+void start_clock_watch(ClockWatch& watch) {
+  watch.last_offset_us.store(clock_offset_us(), std::memory_order_relaxed);
+  watch.kernel_uses_tsc.store(find_out_kernel_uses_tsc(), std::memory_order_relaxed);
+}
+
+bool tsc_is_trusted() {
+  return use_tsc && shared_state != nullptr &&
+         shared_state->clock.kernel_uses_tsc.load(std::memory_order_relaxed);
+}
+
+void look_at_clock() {
+  ClockWatch& watch = shared_state->clock;
+  // Of all that see the step, one moves the offset and counts. Read before the clock is: who read
+  // the clock before the step, and comes here after another has counted it, would count it twice.
+  int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
+  const int64_t offset = clock_offset_us();
+  if (std::abs(offset - last) >= kNoiseUs &&
+      watch.last_offset_us.compare_exchange_strong(last, offset, std::memory_order_release)) {
+    if (offset < last) {
+      note_step_back(watch, last - offset);
+    } else {
+      note_step_ahead(watch, offset - last);
+    }
+  }
+  look_for_ends(watch);
+}
+
+void look_at_clock_error() {
+  ClockWatch& watch = shared_state->clock;
+  watch.kernel_uses_tsc.store(find_out_kernel_uses_tsc(), std::memory_order_relaxed);
+  const ClockBounds bounds = clock_bounds();
+  if (!bounds.synchronized) {
+    if (watch.unsynchronized.begin()) log_unsynchronized(bounds);
+  } else if (watch.unsynchronized.ongoing()) {
+    const int64_t lasted_ms = watch.unsynchronized.end();
+    if (lasted_ms >= 0) log_synchronized(bounds, lasted_ms);
+  }
+  const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
+  if (end_ms - wall_clock_ms() < kYearMs && watch.end_is_near.due(kDayUs)) log_end_is_near();
+}
+
+bool clock_jumped_ahead() {
+  return clock_drift_us() > int64_t{max_forward_jump_s} * 1'000'000;
+}
+
+void accept_clock() {
+  postmaster_memory->clock_base_us.store(clock_offset_us(), std::memory_order_relaxed);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,64 @@
+// What administrators call.
+
+#include "core/clock.hpp"
+#include "pg/clock/clock_watch.hpp"
+#include "pg/server/datum.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/mark/high_water.hpp"
+#include "pg/refuse/log_messages.hpp"
+#include "pg/mark/mark_guard.hpp"
+#include "pg/mark/seal_check.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+SF_SQL_FUNCTION(observe) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (XactReadOnly) error_read_only("observe()");
+  if (IsInParallelMode()) error_parallel("observe()");
+  // observe(max(id)) of a table that is empty yet must not end a migration.
+  if (PG_ARGISNULL(0)) {
+    notice_nothing_observed();
+    PG_RETURN_VOID();
+  }
+  require_seal();
+
+  const int64_t id = PG_GETARG_INT64(0);
+  if (!layout.contains(static_cast<uint64_t>(id))) error_foreign_id(id);
+  const uint64_t tick = layout.tick_of(static_cast<uint64_t>(id));
+  const int64_t clock_ms = wall_clock_ms();
+  const int64_t id_ms = layout.ms_of_tick(tick);
+  if (id_ms > clock_ms + max_lead_ms) error_id_ahead(id, id_ms, clock_ms, max_lead_ms);
+  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+
+  // Durable first, or a crash would forget what the caller was told.
+  raise_mark(layout.ms_of_tick(tick + 1));
+  raise_floor(*hold.state, layout.first_position(tick + 1));
+  PG_RETURN_VOID();
+}
+
+SF_SQL_FUNCTION(set_mark) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (XactReadOnly) error_read_only("set_mark()");
+  const TimestampTz at = PG_GETARG_TIMESTAMPTZ(0);
+  const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
+  if (TIMESTAMP_NOT_FINITE(at) || at < timestamp_of_ms(layout.epoch_ms) ||
+      at > timestamp_of_ms(end_ms))
+    error_timestamp(at);
+  // Whole milliseconds, upwards.
+  const int64_t ms = layout.epoch_ms + (at - timestamp_of_ms(layout.epoch_ms) + 999) / 1000;
+  PG_RETURN_DATUM(timestamp_datum(set_mark(ms)));
+}
+
+SF_SQL_FUNCTION(accept_clock) {
+  if (shared_state == nullptr) error_not_preloaded();
+  const int64_t drift_us = clock_drift_us();
+  accept_clock();
+  look_at_clock();
+  log_clock_accepted(drift_us / 1000);
+  PG_RETURN_DATUM(interval_datum(drift_us));
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,120 @@
+// From times to ids: bounds for index conditions and partitions, and ids put together by hand.
+
+#include "pg/refuse/errors.hpp"
+#include "pg/mark/seal_check.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// The tick that begins at or before a time, and the tick that begins at or after it.
+struct Ticks {
+  uint64_t floor;
+  uint64_t ceiling;
+};
+
+// Refuses a tick past the range that is minted.
+uint64_t minted(uint64_t tick, TimestampTz at) {
+  if (tick > layout.last_minted_tick()) error_timestamp(at);
+  return tick;
+}
+
+// Of the two, `floor` is in range; `ceiling` may be the first one past it.
+Ticks ticks_of(TimestampTz at) {
+  if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
+  const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
+  if (since_us < 0) error_timestamp(at);
+  const uint64_t tick = minted(layout.tick_at(layout.epoch_ms + since_us / 1000), at);
+  const bool begins_then = timestamp_of_ms(layout.ms_of_tick(tick)) == at;
+  return {tick, begins_then ? tick : tick + 1};
+}
+
+int64_t first_id_of(uint64_t tick) {
+  return static_cast<int64_t>(layout.id(layout.first_position(tick), 0, 0));
+}
+
+int64_t last_id_of(uint64_t tick) {
+  return static_cast<int64_t>(layout.id(layout.first_position(tick) | layout.sequence_mask(),
+                                        layout.regions() - 1, layout.shards() - 1));
+}
+
+// The first tick that begins at a time or later, from 0 to the first one that is not minted,
+// whatever the time.
+uint64_t clamped_ceiling(TimestampTz at) {
+  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // -infinity is the least of them
+  const uint64_t end = layout.last_minted_tick() + 1;
+  if (at >= timestamp_of_ms(layout.ms_of_tick(end))) return end;
+  return ticks_of(at).ceiling;
+}
+
+RangeBound id_bound(RangeBound bound, bool lower) {
+  RangeBound result{};
+  result.lower = lower;
+  result.infinite = bound.infinite;
+  result.inclusive = lower;
+  if (bound.infinite) return result;
+  const TimestampTz at = DatumGetTimestampTz(bound.val);
+  const Ticks ticks = ticks_of(at);
+  // A lower bound takes its own instant where inclusive, an upper bound where exclusive does not.
+  const bool after = lower != bound.inclusive;
+  const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
+  result.val = Int64GetDatum(first_id_of(minted(tick, at)));
+  return result;
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(min_id) {
+  require_seal();
+  const TimestampTz at = PG_GETARG_TIMESTAMPTZ(0);
+  PG_RETURN_INT64(first_id_of(minted(ticks_of(at).ceiling, at)));
+}
+
+SF_SQL_FUNCTION(max_id) {
+  require_seal();
+  PG_RETURN_INT64(last_id_of(ticks_of(PG_GETARG_TIMESTAMPTZ(0)).floor));
+}
+
+SF_SQL_FUNCTION(last_id_before) {
+  require_seal();
+  const uint64_t tick = clamped_ceiling(PG_GETARG_TIMESTAMPTZ(0));
+  PG_RETURN_INT64(tick == 0 ? -1 : last_id_of(tick - 1));
+}
+
+SF_SQL_FUNCTION(id_range) {
+  require_seal();
+  RangeType* const during = PG_GETARG_RANGE_P(0);
+  TypeCacheEntry* const times = range_get_typcache(fcinfo, RangeTypeGetOid(during));
+  RangeBound lower;
+  RangeBound upper;
+  bool empty = false;
+  range_deserialize(times, during, &lower, &upper, &empty);
+  if (!empty) {
+    lower = id_bound(lower, true);
+    upper = id_bound(upper, false);
+  }
+  TypeCacheEntry* const ids = lookup_type_cache(INT8RANGEOID, TYPECACHE_RANGE_INFO);
+  lower.lower = true;
+  upper.lower = false;
+  PG_RETURN_RANGE_P(make_id_range(ids, &lower, &upper, empty));
+}
+
+SF_SQL_FUNCTION(make_id) {
+  require_seal();
+  const uint64_t tick = ticks_of(PG_GETARG_TIMESTAMPTZ(0)).floor;
+  const int32 shard = PG_GETARG_INT32(1);
+  const int32 sequence = PG_GETARG_INT32(2);
+  const int32 region = PG_GETARG_INT32(3);
+  if (static_cast<uint32_t>(shard) >= layout.shards()) error_shard_range(shard);
+  if (sequence < 0 || static_cast<uint64_t>(sequence) > layout.sequence_mask())
+    error_sequence_range(sequence);
+  if (static_cast<uint32_t>(region) >= layout.regions()) error_region_range(region);
+  const uint64_t position = layout.first_position(tick) | static_cast<uint64_t>(sequence);
+  PG_RETURN_INT64(static_cast<int64_t>(
+      layout.id(position, static_cast<uint32_t>(region), static_cast<uint32_t>(shard))));
+}
+
+}  // namespace snowflake::pg

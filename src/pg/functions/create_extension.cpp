@@ -1,0 +1,94 @@
+// What the extension's script calls once, when it creates the extension.
+
+#include "pg/functions/create_extension.hpp"
+
+#include "core/clock.hpp"
+#include "pg/clock/clock_watch.hpp"
+#include "pg/server/datum.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/memory/lease.hpp"
+#include "pg/mark/lost_marks.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/session_events.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/memory/shared_state.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+bool has_subscription() {
+  Relation subscriptions = table_open(SubscriptionRelationId, AccessShareLock);
+  SysScanDesc scan = systable_beginscan(subscriptions, InvalidOid, false, nullptr, 0, nullptr);
+  const bool found = HeapTupleIsValid(systable_getnext(scan));
+  systable_endscan(scan);
+  table_close(subscriptions, AccessShareLock);
+  return found;
+}
+
+// A sign that this server is one of several that hold the same tables, or null.
+const char* sign_of_others() {
+  if (citus_is_preloaded()) return "Citus is preloaded";
+  if (has_subscription()) return "there is a subscription";
+  if (wal_level >= WAL_LEVEL_LOGICAL) return "\"wal_level\" is \"logical\"";
+  return nullptr;
+}
+
+// What is sealed is said when that is committed: while the extension's script runs, PostgreSQL
+// keeps notices back.
+constinit bool seal_is_new = false;
+
+void announce_seal_at_commit() {
+  watch_session_events();
+  seal_is_new = true;
+}
+
+}  // namespace
+
+void announce_seal() {
+  if (seal_is_new && OidIsValid(get_extension_oid("snowflake", true))) notice_sealed();
+}
+
+void forget_new_seal() {
+  seal_is_new = false;
+}
+
+// The seal, a mark above whatever the database may have issued before, and the fleet: a copy of
+// this server that is started outside of it has to know, also where no id has been minted yet.
+SF_SQL_FUNCTION(initial_state) {
+  if (shared_state == nullptr) error_not_preloaded();
+  const int64_t clock_ms = wall_clock_ms();
+  if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
+  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) error_exhausted();
+  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+  // Ids may be returned under the new mark before anything else is flushed; so the commit that
+  // makes it is never asynchronous.
+  ForceSyncCommit();
+
+  announce_seal_at_commit();
+  if (owns_everything()) {
+    if (const char* sign = sign_of_others()) warn_may_meet_others(sign);
+  }
+  Datum values[3] = {Int64GetDatum(seal_of(layout)),
+                     Int64GetDatum(std::max(clock_ms, lost_mark_ms())),
+                     Int64GetDatum(fleet_to_remember())};
+  bool nulls[3] = {};
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+}
+
+// Writes a value to a sequence as the mark is written, and returns the mark that was stored before:
+// the script compares both with what SQL says.
+SF_SQL_FUNCTION(check_sequence_page) {
+  if (shared_state == nullptr) error_not_preloaded();
+  Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);
+  SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
+  const int64_t before = page.mark();
+  page.write_mark(sequence, PG_GETARG_INT64(1));
+  page.close();
+  relation_close(sequence, NoLock);
+  PG_RETURN_INT64(before);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,124 @@
+// explain_id(): what is to be known of any number as an id, in one row that a person reads. An id
+// of another layout, server or product is explained, not refused.
+
+#include "core/clock.hpp"
+#include "core/seal.hpp"
+#include "pg/mark/condition.hpp"
+#include "pg/server/datum.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/memory/lease.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/memory/shared_state.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+constexpr int64_t kHourMs = 3'600'000;
+
+// The layout that the ids of this database have: the server's, unless the seal says another.
+Layout layout_of_ids(const Condition& condition) {
+  const Layout sealed = layout_of(condition.sealed);
+  return condition.sealed != 0 && check(sealed) == LayoutError::none ? sealed : layout;
+}
+
+class Contradictions {
+ public:
+  void add(const char* what) { text_ = text_ == nullptr ? what : psprintf("%s; %s", text_, what); }
+  const char* text() const { return text_; }
+
+ private:
+  const char* text_ = nullptr;
+};
+
+void contradict_time(const Condition& condition, const Layout& ids, uint64_t id,
+                     Contradictions& all) {
+  const int64_t ms = ids.ms_of_tick(ids.tick_of(id));
+  if (ms > condition.clock_ms + max_lead_ms)
+    all.add(psprintf("its time is %s ahead of the clock, \"snowflake.max_lead\" is %d ms",
+                     span_text(ms - condition.clock_ms), max_lead_ms));
+  if (condition.mark_ms >= ids.epoch_ms && ms >= condition.mark_ms) {
+    all.add(psprintf("no id of this database has reached its time: the high-water mark is %s",
+                     time_text(condition.mark_ms)));
+    return;
+  }
+  if (condition.state == nullptr || ids != layout) return;
+  const uint64_t last = word_of(words_of(*condition.state), ids.shard_of(id)).last();
+  if (last != 0 && ids.position_of(id) > last)
+    all.add(psprintf("shard %u has not come so far: its last id is of %s", ids.shard_of(id),
+                     time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
+}
+
+// Whether this server mints ids of that region and time. A leased region has had other holders:
+// below the floor of the present lease they were somebody else's, or another life's of this server.
+bool is_own(const Layout& ids, uint64_t id) {
+  const auto region = static_cast<int32_t>(ids.region_of(id));
+  if (!leased()) return region == own_region;
+  const LeaseView lease = lease_view();
+  const int64_t ms = ids.ms_of_tick(ids.tick_of(id));
+  return region == lease.region && ms >= lease.floor_ms && ms < lease.until_ms;
+}
+
+const char* minted_by(const Layout& ids, uint64_t id, bool ours) {
+  const char* near_epoch = "";
+  if (static_cast<int64_t>(ids.tick_of(id)) * ids.tick_ms < kHourMs)
+    near_epoch = "; or a sequence, for its time is within an hour of the epoch";
+  if (ours) return psprintf("this server%s", near_epoch);
+  if (leased())
+    return psprintf(
+        "who had region %u leased then: snowflake_fleet.minted_by() of the control database "
+        "knows%s",
+        ids.region_of(id), near_epoch);
+  if (ids.region_of(id) != static_cast<uint32_t>(own_region))
+    return psprintf("another server, of region %u%s", ids.region_of(id), near_epoch);
+  return psprintf("another server, which owns shard %u%s", ids.shard_of(id), near_epoch);
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(explain_id) {
+  if (shared_state == nullptr) error_not_preloaded();
+  const auto id = static_cast<uint64_t>(PG_GETARG_INT64(0));
+  const Condition condition = condition_of_database();
+  const Layout ids = layout_of_ids(condition);
+  Datum values[9] = {Int64GetDatum(static_cast<int64_t>(id))};
+  bool nulls[9] = {};
+  Contradictions all;
+  if (ids != layout)
+    all.add(psprintf("the server has layout %s, this database has layout %s", layout_text(layout),
+                     layout_text(ids)));
+  if (!ids.contains(id)) {
+    all.add(static_cast<int64_t>(id) < 0
+                ? "it is negative, and no layout mints negative numbers"
+                : psprintf("it is beyond %llu, the last id of layout %s",
+                           static_cast<unsigned long long>(ids.last_id()), layout_bits_text(ids)));
+    values[6] = CStringGetTextDatum("no server of this layout");
+    std::fill(nulls + 1, nulls + 6, true);
+  } else {
+    const uint32_t region = ids.region_of(id);
+    const uint32_t shard = ids.shard_of(id);
+    const bool own = is_own(ids, id);
+    // Of leased regions this server may have had any.
+    if (!own && !leased())
+      all.add(psprintf("it is of region %u, this server mints in region %d", region, own_region));
+    if (!owned_shards.contains(shard))
+      all.add(psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard,
+                       owned_shards_text));
+    const bool ours = own && owned_shards.contains(shard);
+    contradict_time(condition, ids, id, all);
+    values[1] = timestamp_datum(ids.ms_of_tick(ids.tick_of(id)));
+    values[2] = DirectFunctionCall2(timestamp_mi, timestamp_datum(condition.clock_ms), values[1]);
+    values[3] = Int32GetDatum(static_cast<int32>(region));
+    values[4] = Int32GetDatum(static_cast<int32>(shard));
+    values[5] = Int32GetDatum(static_cast<int32>(ids.sequence_of(id)));
+    values[6] = CStringGetTextDatum(minted_by(ids, id, ours));
+  }
+  values[7] = BoolGetDatum(all.text() == nullptr);
+  nulls[8] = all.text() == nullptr;
+  if (!nulls[8]) values[8] = CStringGetTextDatum(all.text());
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,314 @@
+// next_id(), next_ids(), next_id_near(), last_id().
+//
+// The hot path is a clock read and one compare-and-swap; everything else is checked against values
+// that the backend holds, and found out again only where the claim is refused.
+
+#include <algorithm>
+
+#include "core/tick_clock.hpp"
+#include "pg/clock/clock_watch.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/mark/high_water.hpp"
+#include "pg/memory/pending_counters.hpp"
+#include "pg/mark/seal_check.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/memory/statistics.hpp"
+#include "pg/clock/wait.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// A shard that this session drove ahead of the clock, or -1, and the time that it reached: no later
+// id of it is older.
+struct Burst {
+  int shard;
+  int64_t reached_ms;
+};
+constinit Burst burst{-1, 0};
+
+constinit uint64_t last_tick = 0;  // of the exact clock, at the last call
+
+struct LastId {
+  bool minted;
+  int64_t id;
+};
+constinit LastId last{};
+
+[[noreturn, gnu::cold]] void refuse_read_only(const char* function) {
+  count_refusal(Cause::read_only);
+  error_read_only(function);
+}
+
+[[noreturn, gnu::cold]] void refuse_shard_not_owned(int shard) {
+  count_refusal(Cause::not_owned);
+  error_shard_not_owned(shard);
+}
+
+[[noreturn, gnu::cold]] void refuse_before_epoch(int64_t clock_ms) {
+  count_refusal(Cause::clock_before_epoch);
+  error_clock_before_epoch(clock_ms);
+}
+
+[[noreturn, gnu::cold]] void refuse_exhausted() {
+  count_refusal(Cause::exhausted);
+  error_exhausted();
+}
+
+void check_may_write(const char* function) {
+  if (XactReadOnly) [[unlikely]]
+    refuse_read_only(function);
+  if (IsInParallelMode()) [[unlikely]]
+    error_parallel(function);
+}
+
+void check_shard(int shard) {
+  if (shared_state == nullptr) [[unlikely]]
+    error_not_preloaded();
+  if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
+    error_shard_range(shard);
+  if (!owned_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
+    refuse_shard_not_owned(shard);
+}
+
+constinit TickClock tick_clock{};
+
+struct Reading {
+  int64_t ms;
+  bool exact;  // the kernel's clock, of this moment
+};
+
+Reading exact_clock() {
+  return {tick_clock.read_ms(tsc_is_trusted()), true};
+}
+
+// How far the coarse clock is trusted to be near the exact one. It lags by a timer tick, 10 ms at
+// most, and a virtual machine may be late with a few of them.
+constexpr int64_t kCoarseMs = 60;
+
+// A shard that is ahead of the clock gives the same id whatever the clock says up to there: a burst
+// can do without the exact reading, which is most of what an id costs.
+inline Reading clock_for(int shard) {
+  if (shard == burst.shard) {
+    const int64_t ms = coarse_clock_ms();
+    if (ms + kCoarseMs < burst.reached_ms && ms >= layout.epoch_ms) return {ms, false};
+    burst.shard = -1;
+  }
+  if (tick_clock.is_fresh()) [[likely]]
+    return {tick_clock.ms(), false};
+  return exact_clock();
+}
+
+uint64_t current_tick(const Reading& clock) {
+  if (clock.ms < layout.epoch_ms) [[unlikely]]
+    refuse_before_epoch(clock.ms);
+  const uint64_t tick = layout.tick_at(clock.ms);
+  if (tick > layout.last_minted_tick()) [[unlikely]]
+    refuse_exhausted();
+  if (clock.exact) {
+    if (tick < last_tick) [[unlikely]]
+      look_at_clock();
+    last_tick = tick;
+  }
+  return tick;
+}
+
+// From which word ids were claimed, and in which region they are minted.
+struct Source {
+  Shard* word;
+  uint32_t region;
+};
+
+// Claims between one and `wanted` ids, waiting for the clock and extending the mark as need be.
+// The source is told apart from the claim: a structure of both would be copied through memory.
+inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock, Source& source) {
+  WaitBudget budget;
+  for (;; clock = exact_clock()) {
+    if (!hold.good()) [[unlikely]] {
+      attach(budget);
+      continue;
+    }
+    Shard& word = word_of(hold.words, shard);
+    source = {&word, hold.region};
+    const Bounds bounds{current_tick(clock), lead, hold.limit,
+                        static_cast<uint64_t>(sequence_spread)};
+    const Claim claimed = word.claim(layout, bounds, wanted);
+    if (claimed.outcome == Outcome::claimed) [[likely]] {
+      if (claimed.last() >= hold.extend_early_at) [[unlikely]]
+        extend_early(claimed.last());
+      return claimed;
+    }
+    if (!clock.exact) continue;  // only the exact clock refuses
+    switch (claimed.outcome) {
+      case Outcome::at_limit:
+        extend_limit(claimed.first, budget);
+        break;
+      case Outcome::ahead_of_clock:
+        wait_for_clock(shard, word, claimed.first, lead, budget);
+        break;
+      default:
+        refuse_exhausted();
+    }
+  }
+}
+
+void remember(uint64_t id) {
+  last.minted = true;
+  last.id = static_cast<int64_t>(id);
+}
+
+// Flattened, so that a claim is not handed around in memory. The clock is read first: the checks
+// then run while the processor still waits for it.
+[[gnu::flatten]] int64_t next_id(int shard, const char* function) {
+  const Reading clock = clock_for(shard);
+  check_may_write(function);
+  check_shard(shard);
+  const auto number = static_cast<uint32_t>(shard);
+  Source source;
+  const Claim claimed = claim(number, 1, lead_ticks, clock, source);
+  const uint64_t id = layout.id(claimed.first, source.region, number);
+  account(*source.word, claimed, 0, id);
+  if (claimed.borrowed != 0) {
+    burst = {shard, layout.ms_of_tick(layout.tick_of_position(claimed.first))};
+  }
+  remember(id);
+  return last.id;
+}
+
+// A batch may use half of the lead, so that single calls find room beside it.
+void next_ids(int shard, int count, int64_t* out) {
+  const auto number = static_cast<uint32_t>(shard);
+  auto left = static_cast<uint64_t>(count);
+  uint64_t batches = 1;
+  uint64_t newest = 0;
+  while (left > 0) {
+    CHECK_FOR_INTERRUPTS();
+    Source source;
+    const Claim claimed = claim(number, left, lead_ticks / 2, exact_clock(), source);
+    const uint64_t last_id = layout.id(claimed.last(), source.region, number);
+    write_ids(layout, source.region, number, claimed.first, claimed.count, out);
+    account(*source.word, claimed, batches, last_id);
+    newest = last_id;
+    out += claimed.count;
+    left -= claimed.count;
+    batches = 0;
+  }
+  remember(newest);
+}
+
+// Makes the next id of the shard greater than `after`, once that is no more than `lead` ahead of
+// the clock: so nobody can throw a shard ahead with an id from the future.
+void advance_past(int shard, int64_t after, uint64_t lead) {
+  require_seal();
+  if (!layout.contains(static_cast<uint64_t>(after))) error_foreign_id(after);
+  const auto number = static_cast<uint32_t>(shard);
+  WaitBudget budget;
+  for (;;) {
+    if (!hold.good()) {
+      attach(budget);
+      continue;
+    }
+    const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),
+                                                       layout.place(hold.region, number));
+    if (layout.tick_of_position(floor) <= current_tick(exact_clock()) + lead) {
+      word_of(hold.words, number).raise_floor(floor);
+      return;
+    }
+    wait_for_id(after, floor, lead, budget);
+  }
+}
+
+Datum array_of_ids(int shard, int count) {
+  // Filled in place: construct_array() would want an array of Datum to copy from.
+  const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(int64_t) * static_cast<Size>(count);
+  const auto array = static_cast<ArrayType*>(palloc(size));
+  SET_VARSIZE(array, size);
+  array->ndim = 1;
+  array->dataoffset = 0;
+  array->elemtype = INT8OID;
+  ARR_DIMS(array)[0] = count;
+  ARR_LBOUND(array)[0] = 1;
+  next_ids(shard, count, reinterpret_cast<int64_t*>(ARR_DATA_PTR(array)));
+  PG_RETURN_ARRAYTYPE_P(array);
+}
+
+void check_batch(FunctionCallInfo fcinfo) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (PG_ARGISNULL(0)) error_shard_null();
+  if (PG_ARGISNULL(1)) error_count_null();
+  check_may_write("next_ids()");
+  check_shard(PG_GETARG_INT32(0));
+  const int count = PG_GETARG_INT32(1);
+  if (count < 1 || count > kMaxBatch) error_count(count);
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(next_id) {
+  if (PG_ARGISNULL(0)) [[unlikely]] {
+    if (shared_state == nullptr) error_not_preloaded();
+    error_shard_null();
+  }
+  PG_RETURN_INT64(next_id(PG_GETARG_INT32(0), "next_id()"));
+}
+
+SF_SQL_FUNCTION(next_id_default) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (default_shard < 0) error_shard_unset();
+  PG_RETURN_INT64(next_id(default_shard, "next_id()"));
+}
+
+SF_SQL_FUNCTION(next_id_after) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (PG_ARGISNULL(0)) error_shard_null();
+  const int shard = PG_GETARG_INT32(0);
+  check_may_write("next_id()");
+  check_shard(shard);
+  if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
+  const int64_t after = PG_GETARG_INT64(1);
+  // Where the region was lost meanwhile, the next one may be below that of `after`.
+  for (;;) {
+    advance_past(shard, after, lead_ticks);
+    const int64_t id = next_id(shard, "next_id()");
+    if (id > after) PG_RETURN_INT64(id);
+  }
+}
+
+SF_SQL_FUNCTION(next_id_near) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (PG_ARGISNULL(0)) error_id_null();
+  check_may_write("next_id_near()");
+  require_seal();
+  const int64_t id = PG_GETARG_INT64(0);
+  if (!layout.contains(static_cast<uint64_t>(id))) error_foreign_id(id);
+  const uint32_t shard = layout.shard_of(static_cast<uint64_t>(id));
+  PG_RETURN_INT64(next_id(static_cast<int>(shard), "next_id_near()"));
+}
+
+SF_SQL_FUNCTION(next_ids) {
+  check_batch(fcinfo);
+  return array_of_ids(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
+}
+
+SF_SQL_FUNCTION(next_ids_after) {
+  check_batch(fcinfo);
+  const int shard = PG_GETARG_INT32(0);
+  const int count = PG_GETARG_INT32(1);
+  if (PG_ARGISNULL(2)) return array_of_ids(shard, count);
+  const int64_t after = PG_GETARG_INT64(2);
+  for (;;) {
+    advance_past(shard, after, lead_ticks / 2);
+    const Datum ids = array_of_ids(shard, count);
+    const auto first = reinterpret_cast<const int64_t*>(ARR_DATA_PTR(DatumGetArrayTypeP(ids)));
+    if (std::all_of(first, first + count, [=](int64_t id) { return id > after; })) return ids;
+  }
+}
+
+SF_SQL_FUNCTION(last_id) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (!last.minted) error_no_last_id();
+  PG_RETURN_INT64(last.id);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,188 @@
+// Behind the views shard_stats, database_stats and refusals; reset_stats().
+
+#include "core/clock.hpp"
+#include "pg/server/datum.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/memory/pending_counters.hpp"
+#include "pg/mark/seal_check.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/memory/statistics.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+int64_t count_of(const std::atomic<uint64_t>& counter) {
+  return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
+}
+
+int64_t capacity() {
+  return static_cast<int64_t>(layout.ids_per_tick() * 1000 / layout.tick_ms);
+}
+
+int64_t stats_since_ms(const DatabaseState* state) {
+  const int64_t reset_ms =
+      state == nullptr ? 0 : statistics_of(*state).since_ms.load(std::memory_order_relaxed);
+  return reset_ms == 0 ? shared_state->started_ms : reset_ms;
+}
+
+// How long has been counted, by the time since boot: the wall clock may have been stepped.
+int64_t counted_us(const DatabaseState* state) {
+  const int64_t reset_us =
+      state == nullptr ? 0 : statistics_of(*state).since_us.load(std::memory_order_relaxed);
+  return boot_us() - (reset_us == 0 ? shared_state->started_us : reset_us);
+}
+
+double rate(int64_t ids, int64_t us) {
+  return std::rint(static_cast<double>(ids) * 1e9 /
+                   static_cast<double>(std::max<int64_t>(us, 1000))) /
+         1000;
+}
+
+// The counters of all shards together.
+struct Sums {
+  int64_t ids;
+  int64_t batches;
+  int64_t borrowed;
+  int64_t waits;
+  int64_t waited_us;
+};
+
+Sums sums_of(const DatabaseState& state) {
+  Sums sums{};
+  const Shard* const words = words_of(state);
+  for (uint32_t i = 0; i < word_count(); ++i) {
+    const Counters& counters = words[i].counters;
+    sums.ids += count_of(counters.ids);
+    sums.batches += count_of(counters.batches);
+    sums.borrowed += count_of(counters.borrowed);
+    sums.waits += count_of(counters.waits);
+    sums.waited_us += count_of(counters.waited_us);
+  }
+  return sums;
+}
+
+void put_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls) {
+  const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(shard_stats) {
+  require_seal();
+  flush_pending_counters();
+  InitMaterializedSRF(fcinfo, 0);
+  const DatabaseState* const state = find_database_state();
+  if (state == nullptr) return Datum{0};
+  const int64_t since_ms = stats_since_ms(state);
+  const int64_t us = counted_us(state);
+  const Shard* const words = words_of(*state);
+  for (uint32_t i = 0; i < word_count(); ++i) {
+    const Counters& counters = words[i].counters;
+    const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
+    // Waits and refusals count at once, ids at the end of the transaction.
+    if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
+    Datum values[12] = {
+        // Where several shards share a word, the one that minted last speaks for them.
+        Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id))),
+        Int64GetDatum(static_cast<int64_t>(last_id)),
+        timestamp_datum(layout.ms_of_tick(layout.tick_of(last_id))),
+        Int64GetDatum(count_of(counters.ids)),
+        Int64GetDatum(count_of(counters.batches)),
+        Int64GetDatum(count_of(counters.borrowed)),
+        Int64GetDatum(count_of(counters.waits)),
+        milliseconds_datum(count_of(counters.waited_us)),
+        Int64GetDatum(count_of(counters.refusals)),
+        Float8GetDatum(rate(count_of(counters.ids), us)),
+        Int64GetDatum(capacity()),
+        timestamp_datum(since_ms),
+    };
+    bool nulls[12] = {};
+    nulls[1] = nulls[2] = last_id == 0;
+    put_row(fcinfo, values, nulls);
+  }
+  return Datum{0};
+}
+
+SF_SQL_FUNCTION(database_stats) {
+  require_seal();
+  flush_pending_counters();
+  const DatabaseState* const state = find_database_state();
+  const Sums sums = state == nullptr ? Sums{} : sums_of(*state);
+  const Statistics& counts = statistics_of(state);
+  const int64_t since_ms = stats_since_ms(state);
+  int64_t refusals = 0;
+  for (const Refusals& cause : counts.refusals)
+    if (is_ours(cause)) refusals += count_of(cause.count);
+  Datum values[15] = {
+      timestamp_datum(since_ms),
+      Int64GetDatum(sums.ids),
+      Int64GetDatum(sums.batches),
+      Int64GetDatum(sums.borrowed),
+      Int64GetDatum(sums.waits + count_of(counts.waits)),
+      milliseconds_datum(sums.waited_us + count_of(counts.waited_us)),
+      Int64GetDatum(refusals),
+      Int64GetDatum(count_of(counts.mark_extensions)),
+      Int64GetDatum(count_of(counts.mark_flushes)),
+      milliseconds_datum(count_of(counts.mark_flush_us)),
+      milliseconds_datum(std::max(counts.longest_mark_flush_us.load(std::memory_order_relaxed),
+                                  mark_stalled_for_us(counts))),
+      Int64GetDatum(count_of(counts.commit_waits)),
+      milliseconds_datum(count_of(counts.commit_waited_us)),
+      Float8GetDatum(rate(sums.ids, counted_us(state))),
+      Int64GetDatum(capacity()),
+  };
+  bool nulls[15] = {};
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+}
+
+// Not refused where the seal is wrong: these are the refusals that tell of it.
+SF_SQL_FUNCTION(refusals) {
+  if (shared_state == nullptr) error_not_preloaded();
+  InitMaterializedSRF(fcinfo, 0);
+  DatabaseState* const state = find_database_state();
+  const Statistics& counts = statistics_of(state);
+  for (int i = 0; i < kCauses; ++i) {
+    const Refusals& refusals = counts.refusals[i];
+    const bool ours = is_ours(refusals);
+    const int64_t last_ms = ours ? refusals.last_ms.load(std::memory_order_relaxed) : 0;
+    const int64_t since_ms = ours ? refusals.since_ms.load(std::memory_order_relaxed) : 0;
+    Datum values[4] = {CStringGetTextDatum(refusal_label(static_cast<Cause>(i))),
+                       Int64GetDatum(ours ? count_of(refusals.count) : 0), timestamp_datum(last_ms),
+                       timestamp_datum(since_ms)};
+    bool nulls[4] = {false, false, last_ms == 0, since_ms == 0};
+    put_row(fcinfo, values, nulls);
+  }
+  return Datum{0};
+}
+
+// Who holds the places of max_databases.
+SF_SQL_FUNCTION(databases) {
+  if (shared_state == nullptr) error_not_preloaded();
+  InitMaterializedSRF(fcinfo, 0);
+  for_each_database([=](const DatabaseState& state) {
+    const char* const name = get_database_name(holder_of(state));
+    if (name == nullptr) return;  // dropped; whoever needs the place gets it
+    const int64_t mark_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+    Datum values[3] = {CStringGetTextDatum(name), timestamp_datum(mark_ms),
+                       Int64GetDatum(sums_of(state).ids)};
+    bool nulls[3] = {false, mark_ms == 0, false};
+    put_row(fcinfo, values, nulls);
+  });
+  return Datum{0};
+}
+
+SF_SQL_FUNCTION(reset_stats) {
+  if (shared_state == nullptr) error_not_preloaded();
+  flush_pending_counters();
+  DatabaseState* const state = find_database_state();
+  if (state == nullptr) PG_RETURN_VOID();
+  Shard* const words = words_of(*state);
+  for (uint32_t i = 0; i < word_count(); ++i) words[i].counters.reset();
+  reset_statistics(*state);
+  PG_RETURN_VOID();
+}
+
+}  // namespace snowflake::pg

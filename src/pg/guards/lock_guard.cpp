@@ -1,0 +1,90 @@
+// Some of PostgreSQL's commands lock a relation before they ask whether the role may do what it
+// asks: behind another transaction's lock they then wait, with the lock held, and whoever mints
+// waits for them. The commands whose lock minting would wait for (ShareLock and above) are asked
+// here, first, for the relations of this extension.
+#include "pg/guards/lock_guard.hpp"
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
+
+void refuse_if_state(RangeVar* name) {
+  if (name == nullptr) return;
+  const Oid relation = RangeVarGetRelid(name, NoLock, true);
+  if (!OidIsValid(relation) || owns_relation(relation)) return;
+  const Oid extension = getExtensionOfObject(RelationRelationId, relation);
+  if (!OidIsValid(extension) || extension != get_extension_oid("snowflake", true)) return;
+  aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relation)), name->relname);
+}
+
+void look_at_constraint(const Constraint* constraint) {
+  if (constraint->contype == CONSTR_FOREIGN) refuse_if_state(constraint->pktable);
+}
+
+void look_at_column(const ColumnDef* column) {
+  ListCell* cell = nullptr;
+  foreach (cell, column->constraints) look_at_constraint(lfirst_node(Constraint, cell));
+}
+
+// ATTACH and DETACH PARTITION, and foreign keys, which CREATE TABLE turns into ALTER TABLE.
+void look_at_alter_table(const AlterTableStmt* statement) {
+  ListCell* cell = nullptr;
+  foreach (cell, statement->cmds) {
+    const auto command = lfirst_node(AlterTableCmd, cell);
+    if (command->def == nullptr) continue;
+    if (IsA(command->def, PartitionCmd)) {
+      refuse_if_state(reinterpret_cast<PartitionCmd*>(command->def)->name);
+    } else if (IsA(command->def, Constraint)) {
+      look_at_constraint(reinterpret_cast<Constraint*>(command->def));
+    } else if (IsA(command->def, ColumnDef)) {
+      look_at_column(reinterpret_cast<ColumnDef*>(command->def));
+    }
+  }
+}
+
+void look_at_create_table(const CreateStmt* statement) {
+  ListCell* cell = nullptr;
+  foreach (cell, statement->inhRelations) refuse_if_state(lfirst_node(RangeVar, cell));
+}
+
+void look_at(Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_RuleStmt:
+      return refuse_if_state(reinterpret_cast<RuleStmt*>(statement)->relation);
+    case T_CreateTrigStmt:
+      refuse_if_state(reinterpret_cast<CreateTrigStmt*>(statement)->relation);
+      return refuse_if_state(reinterpret_cast<CreateTrigStmt*>(statement)->constrrel);
+    case T_AlterObjectDependsStmt:
+      return refuse_if_state(reinterpret_cast<AlterObjectDependsStmt*>(statement)->relation);
+    case T_AlterTableStmt:
+      return look_at_alter_table(reinterpret_cast<AlterTableStmt*>(statement));
+    case T_CreateStmt:
+      return look_at_create_table(reinterpret_cast<CreateStmt*>(statement));
+    case T_CreateForeignTableStmt:
+      return look_at_create_table(&reinterpret_cast<CreateForeignTableStmt*>(statement)->base);
+    default:
+      return;
+  }
+}
+
+void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree,
+                    ProcessUtilityContext context, ParamListInfo parameters,
+                    QueryEnvironment* environment, DestReceiver* receiver,
+                    QueryCompletion* completion) {
+  if (IsTransactionState()) look_at(planned->utilityStmt);
+  const auto next = previous_utility_hook ? previous_utility_hook : standard_ProcessUtility;
+  next(planned, query, read_only_tree, context, parameters, environment, receiver, completion);
+}
+
+}  // namespace
+
+void install_lock_guard() {
+  previous_utility_hook = ProcessUtility_hook;
+  ProcessUtility_hook = before_utility;
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,27 @@
+// Whether the current database mints, and if not why: for clock_status and health. Raises nothing
+// and waits for nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "pg/memory/database_state.hpp"
+
+namespace snowflake::pg {
+
+struct Condition {
+  const char*
+      reason;  // why a call would be refused or wait, in a few words; null where it would not
+  const char* advice;    // what to do, a sentence; null likewise
+  DatabaseState* state;  // null where nothing was minted yet
+  int64_t clock_ms;
+  int64_t lead_ms;     // how far the shard that is furthest ahead of the clock is; 0 where none is
+  int64_t mark_ms;     // as it is stored; 0 where it could not be read
+  int64_t sealed;      // the seal that CREATE EXTENSION made; 0 likewise
+  int64_t covered_ms;  // until when ids are covered by a published limit
+
+  bool minting() const { return reason == nullptr; }
+};
+
+Condition condition_of_database();
+
+}  // namespace snowflake::pg

@@ -1,0 +1,14 @@
+// The regime that a database's ids were minted under, as sequence snowflake.fleet remembers it: 0,
+// or the fleet whose leases covered them. No dump carries it, as it carries no seal_local; a copy
+// of the data directory does, so a copy that starts without the setting refuses to mint.
+#pragma once
+
+#include "pg/mark/state_sequences.hpp"
+
+namespace snowflake::pg {
+
+// Remembers the fleet where none was, durably. An error where the regime is another; false where
+// the sequence does not exist any more. REQUIRES, where regions are leased, that one is held.
+bool check_fleet(const StateSequences& sequences);
+
+}  // namespace snowflake::pg

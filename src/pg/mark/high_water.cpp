@@ -1,0 +1,380 @@
+#include "pg/mark/high_water.hpp"
+
+#include "core/clock.hpp"
+#include "pg/clock/clock_watch.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/refuse/errors_lease.hpp"
+#include "pg/refuse/errors_routing.hpp"
+#include "pg/mark/fleet_check.hpp"
+#include "pg/clock/lease_wait.hpp"
+#include "pg/mark/lost_marks.hpp"
+#include "pg/mark/mark_guard.hpp"
+#include "pg/mark/seal_check.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/session_events.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/mark/state_sequences.hpp"
+#include "pg/memory/statistics.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+int64_t reserve_ms() {
+  return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
+}
+
+// The first position that a mark does not cover.
+uint64_t limit_of(int64_t mark_ms) {
+  return position_below(layout, mark_ms);
+}
+
+// The first position that is surely unused under a mark that may lie within a tick.
+uint64_t floor_of(int64_t mark_ms) {
+  return position_from(layout, mark_ms);
+}
+
+// A mark that we neither wrote nor absorbed before is from an earlier server life, or was raised
+// from outside: the words are raised to it, or, where it is ahead of the clock, left alone (false).
+// Called with the page's content lock, so that nobody sees highest_mark_ms cover a mark before the
+// words are raised to it.
+bool absorb_stored_mark(DatabaseState& state, int64_t stored_ms) {
+  if (stored_ms <= state.highest_mark_ms.load(std::memory_order_relaxed)) return true;
+  if (is_ahead_of_clock(stored_ms)) return false;
+  raise_floor(state, floor_of(stored_ms));
+  raise_to(state.floor_ms, stored_ms);
+  raise_to(state.highest_mark_ms, stored_ms);
+  return true;
+}
+
+Relation open_mark(Oid oid) {
+  LockRelationOid(oid, RowExclusiveLock);
+  Relation mark = try_relation_open(oid, NoLock);
+  if (mark == nullptr) {
+    // Dropped under us: look the sequences up again.
+    UnlockRelationOid(oid, RowExclusiveLock);
+    forget_state_sequences();
+    forget_hold();
+  }
+  return mark;
+}
+
+// False where one of the sequences has been dropped meanwhile.
+bool seal_holds_or_refuse(const StateSequences& sequences) {
+  Seals seals{};
+  const SealFault fault = find_seal_fault(sequences, &seals);
+  if (fault > SealFault::gone) {
+    count_refusal(Cause::seal);
+    error_of_seal(fault, seals);
+  }
+  return fault == SealFault::none;
+}
+
+// The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
+// seal is most of what a session's first call costs; where somebody did both within a second, only
+// the mark itself is looked at, and with all that attach() asks of it. That it still belongs to the
+// extension is checked before it is written.
+Relation open_known_mark() {
+  watch_session_events();
+  DatabaseState* const state = find_database_state();
+  if (state == nullptr || !seal_checked_lately(*state)) return nullptr;
+  const MarkIdentity known = mark_of(*state);
+  if (!OidIsValid(known.relation)) return nullptr;
+  Relation mark = open_mark(known.relation);
+  if (mark == nullptr ||
+      (mark->rd_rel->relkind == RELKIND_SEQUENCE && mark->rd_rel->relfilenode == known.storage))
+    return mark;
+  relation_close(mark, RowExclusiveLock);
+  return nullptr;
+}
+
+// Half of the reserve in positions: the share that is written ahead.
+uint64_t half_reserve() {
+  return layout.first_position(reserve_ticks / 2);
+}
+
+// The limit is read before the generation is compared: one that was published later belongs to a
+// later generation, and is not taken.
+void take_limit(bool more_is_written) {
+  const uint64_t limit = hold.state->limit.read();
+  if (!hold.good()) {
+    forget_hold();
+    return;
+  }
+  hold.limit = limit;
+  hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
+}
+
+// What the mark said, and what it says now.
+struct MarkUpdate {
+  int64_t before;
+  XLogRecPtr before_lsn;
+  int64_t after;
+  XLogRecPtr after_lsn;
+  bool ahead;    // somebody has set it ahead of the clock: it stays as it is, and is not to be used
+  bool lowered;  // somebody had, and it is put right: flushed at once, for a dump carries the value
+};
+
+// Raises the mark to `wanted` where it is less than `least` beyond `needed`.
+MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
+  DatabaseState& state = *hold.state;
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
+  MarkUpdate update{};
+  update.before = update.after = page.mark();
+  update.before_lsn = update.after_lsn = page.lsn();
+  update.ahead = !absorb_stored_mark(state, update.before);
+  if (!update.ahead) {
+    // Every published limit is at most highest_mark_ms: where the stored value is below, it was
+    // lowered.
+    const int64_t highest_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+    update.lowered = page.value() < highest_ms;
+    update.after = std::max(update.before, highest_ms);
+    if (update.after - needed < least) update.after = std::max(update.after, wanted);
+    if (update.after > page.value()) {
+      update.after_lsn = page.write_mark(mark, update.after);
+      statistics_of(state).mark_extensions.fetch_add(1, std::memory_order_relaxed);
+      raise_to(state.highest_mark_ms, update.after);
+    }
+    if (is_created_here(mark)) note_lost_mark(update.after);
+  }
+  page.close();
+  return update;
+}
+
+// A reserve beyond the position, unless half of one is there; nothing beyond the lease.
+MarkUpdate extend_mark(Relation mark, uint64_t position) {
+  const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
+  return update_mark(mark, needed, reserve_ms() / 2,
+                     mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
+}
+
+// Whether the session's hold on the mark, which is locked, is still good. That settles what
+// invalidation messages have made it doubt meanwhile.
+bool revalidate(Relation mark) {
+  hold.attached = hold.state->generation.load(std::memory_order_relaxed) == hold.generation &&
+                  mark->rd_rel->relfilenode == hold.mark.storage;
+  return hold.attached;
+}
+
+// Returns whether there was something to wait for.
+bool flush_mark(XLogRecPtr lsn) {
+  if (!XLogNeedsFlush(lsn)) return false;
+  XLogFlush(lsn);
+  return true;
+}
+
+// Makes `position` mintable, and writes ahead what will be wanted next. Where the stored mark is
+// ahead of the clock, nothing, and returns it.
+int64_t extend_and_publish(Relation mark, uint64_t position) {
+  begin_mark_write(*hold.state);
+  const MarkUpdate update = extend_mark(mark, position);
+  // What was written early is flushed by now as a rule, and then nothing here touches the disk.
+  const bool early = !update.lowered && limit_of(update.before) > position;
+  const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
+  end_mark_write(flushed);
+  if (update.ahead) return update.before;
+  if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
+  const int64_t flushed_ms = early ? update.before : update.after;
+  if (publish_limit(*hold.state, hold.generation, flushed_ms)) {
+    take_limit(early && update.after > update.before);
+  } else {
+    forget_hold();
+  }
+  return 0;
+}
+
+// Once or twice a reserve, outside of all locks: what has ended since, and what the log should
+// know.
+void note_minting() {
+  end_refusals(*hold.state);
+  look_at_clock_error();
+}
+
+// The mark is another's by now: every session has to look for it anew.
+void give_up_mark() {
+  withdraw_limit(*hold.state);
+  forget_hold();
+}
+
+}  // namespace
+
+bool is_ahead_of_clock(int64_t mark_ms) {
+  const int64_t clock_ms = wall_clock_ms();
+  if (clock_ms < layout.epoch_ms) return mark_ms > layout.epoch_ms;
+  return layout.tick_of_position(floor_of(mark_ms)) > layout.tick_at(clock_ms) + lead_ticks;
+}
+
+void doubt_relations(Oid relation) {
+  const StateSequences known = remembered_state_sequences();
+  if (OidIsValid(relation) && relation != hold.mark.relation && relation != known.high_water &&
+      relation != known.seal && relation != known.seal_local)
+    return;
+  forget_hold();
+  forget_seal();
+  forget_state_sequences();
+}
+
+void attach(WaitBudget& budget) {
+  CHECK_FOR_INTERRUPTS();
+  if (shared_state == nullptr) error_not_preloaded();
+  if (owns_everything() && citus_is_preloaded()) {
+    count_refusal(Cause::not_owned);
+    error_node_without_place();
+  }
+  look_at_clock();
+  if (leased() && lease_view().region == kNoRegion) {
+    wait_for_region(budget);
+    return;
+  }
+
+  Relation mark = open_known_mark();
+  const bool seal_known = mark != nullptr;
+  // One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
+  while (mark == nullptr) {
+    const StateSequences sequences = current_state_sequences();
+    if (seal_holds_or_refuse(sequences) && check_fleet(sequences))
+      mark = open_mark(sequences.high_water);
+  }
+  check_mark(mark);
+
+  DatabaseState* const state = find_or_take_database_state();
+  if (state == nullptr) {
+    count_refusal(Cause::too_many_databases);
+    error_too_many_databases();
+  }
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
+  const int64_t stored_ms = page.mark();
+  const int64_t shown_ms = page.value();
+  const bool unset =
+      stored_ms < layout.epoch_ms && state->highest_mark_ms.load(std::memory_order_relaxed) == 0;
+  const bool absorbed = !unset && absorb_stored_mark(*state, stored_ms);
+  page.close();
+  if (unset) {
+    count_refusal(Cause::mark_lost);
+    error_mark_unset(stored_ms);
+  }
+  if (!absorbed) {
+    relation_close(mark, RowExclusiveLock);
+    wait_for_mark(stored_ms, budget);
+    return;
+  }
+
+  hold.state = state;
+  hold.words = words_of(*state);
+  hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
+  const MarkBinding binding = bind_mark(*state, hold.mark, shown_ms);
+  if (!seal_known) note_seal_checked(*state);
+  // After a recovery of the control database that may be long from now, and words raised that far
+  // would stay so.
+  if (is_ahead_of_clock(binding.region.begin_ms)) {
+    relation_close(mark, RowExclusiveLock);
+    wait_for_begin(binding.region, budget);
+    return;
+  }
+  if (binding.region.region != kNoRegion) {
+    hold.generation = binding.generation;
+    hold.region = static_cast<uint32_t>(binding.region.region);
+    raise_floor(*state, floor_of(binding.region.begin_ms));
+    hold.attached = true;
+    take_limit(false);
+    watch_for_claim();
+  }
+  relation_close(mark, RowExclusiveLock);
+}
+
+void extend_limit(uint64_t position, WaitBudget& budget) {
+  CHECK_FOR_INTERRUPTS();
+  // Somebody else may have done it.
+  if (hold.good() && hold.state->limit.read() > position) {
+    take_limit(false);
+    return;
+  }
+  look_at_clock();
+  if (clock_jumped_ahead()) {
+    count_refusal(Cause::clock_jumped);
+    error_clock_jumped(clock_drift_us() / 1000);
+  }
+  // The lease before the mark: what is not leased is not written either.
+  if (position >= position_below(layout, lease_until_ms())) {
+    wait_for_lease(position, budget);
+    return;
+  }
+
+  Relation mark = open_mark(hold.mark.relation);
+  if (mark == nullptr) return;
+  check_mark(mark);
+  int64_t ahead_ms = 0;
+  if (revalidate(mark)) {
+    const StateSequences sequences = current_state_sequences();
+    if (sequences.high_water != hold.mark.relation || !seal_still_holds(sequences)) {
+      give_up_mark();
+    } else if (revalidate(mark)) {
+      ahead_ms = extend_and_publish(mark, position);
+    }
+  }
+  // Kept until the limit is published: a DROP EXTENSION that gets the lock has seen the last of
+  // them.
+  relation_close(mark, RowExclusiveLock);
+  if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
+  if (hold.good()) note_minting();
+}
+
+void extend_early(uint64_t position) {
+  if (hold.extend_early_at == 0) {
+    end_refusals(*hold.state);
+    take_limit(false);
+    if (position < hold.extend_early_at) return;
+  }
+  hold.extend_early_at = hold.limit;  // one attempt; whoever reaches the limit does without it
+  look_at_clock();
+  const Oid oid = hold.mark.relation;
+  if (clock_jumped_ahead() || !ConditionalLockRelationOid(oid, RowExclusiveLock)) return;
+  Relation mark = try_relation_open(oid, NoLock);
+  if (mark != nullptr) {
+    const StateSequences sequences = remembered_state_sequences();
+    if (revalidate(mark) && (!sequences.complete() || seal_still_holds(sequences))) {
+      begin_mark_write(*hold.state);
+      const MarkUpdate update = extend_mark(mark, position);
+      end_mark_write(update.lowered && flush_mark(update.after_lsn));
+      if (update.after > update.before) XLogSetAsyncXactLSN(update.after_lsn);
+    }
+    relation_close(mark, NoLock);
+  }
+  UnlockRelationOid(oid, RowExclusiveLock);
+  if (hold.good()) note_minting();
+}
+
+void raise_mark(int64_t ms) {
+  WaitBudget budget;
+  for (;;) {
+    if (!hold.good()) {
+      attach(budget);
+      continue;
+    }
+    // Cut to the lease it would be forgotten by the next one, whose floor is lower.
+    if (ms > lease_until_ms()) error_beyond_lease(ms, lease_view());
+    Relation mark = open_mark(hold.mark.relation);
+    if (mark == nullptr) continue;
+    check_mark(mark);
+    bool done = false;
+    int64_t ahead_ms = 0;
+    if (revalidate(mark)) {
+      if (current_state_sequences().high_water == hold.mark.relation) {
+        begin_mark_write(*hold.state);
+        const MarkUpdate update = update_mark(mark, ms, 0, ms);
+        if (update.ahead) ahead_ms = update.before;
+        done = !update.ahead;
+        end_mark_write(done && flush_mark(update.after_lsn));
+      } else {
+        give_up_mark();
+      }
+    }
+    relation_close(mark, RowExclusiveLock);
+    if (done) return;
+    // It covers `ms`, but only until somebody lowers it.
+    if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
+  }
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,68 @@
+#include "pg/mark/lost_marks.hpp"
+
+#include "pg/memory/database_state.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/session_events.hpp"
+#include "pg/mark/state_sequences.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// What this transaction has dropped, and may yet roll back.
+struct DroppedMark {
+  Oid relation;
+  int64_t mark_ms;
+};
+constinit DroppedMark dropped{};
+
+constinit object_access_hook_type previous_access_hook = nullptr;
+
+void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, void* argument) {
+  if (previous_access_hook) previous_access_hook(access, catalogue, object, part, argument);
+  if (access != OAT_DROP || catalogue != RelationRelationId || part != 0 ||
+      get_rel_relkind(object) != RELKIND_SEQUENCE ||
+      get_rel_persistence(object) == RELPERSISTENCE_TEMP)
+    return;
+  // A mark is known by its page, whatever it is called and whether or not it is still a member.
+  Relation sequence = relation_open(object, NoLock);  // the DROP holds it locked
+  const int64_t mark_ms = SequencePage::mark_of_any(sequence);
+  relation_close(sequence, NoLock);
+  if (mark_ms == 0) return;
+  dropped = {object, std::max(dropped.mark_ms, mark_ms)};
+  watch_session_events();
+}
+
+}  // namespace
+
+void note_lost_mark(int64_t mark_ms) {
+  postmaster_memory->lost_marks.raise(MyDatabaseId, mark_ms);
+}
+
+int64_t lost_mark_ms() {
+  // What was written before the mark was lowered is known to the database's state alone.
+  const DatabaseState* const state = find_database_state();
+  const int64_t highest_ms =
+      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
+  return std::max({highest_ms, dropped.mark_ms, postmaster_memory->lost_marks.read(MyDatabaseId)});
+}
+
+// A mark whose DROP was rolled back to a savepoint is there again, and with it what it says; one
+// that was created after the DROP began above it.
+void keep_dropped_mark() {
+  if (OidIsValid(dropped.relation) &&
+      !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(dropped.relation)))
+    note_lost_mark(dropped.mark_ms);
+}
+
+void forget_dropped_mark() {
+  dropped = DroppedMark{};
+}
+
+void install_drop_hook() {
+  previous_access_hook = object_access_hook;
+  object_access_hook = before_drop;
+}
+
+}  // namespace snowflake::pg

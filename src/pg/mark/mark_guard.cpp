@@ -1,0 +1,46 @@
+#include "pg/mark/mark_guard.hpp"
+
+#include "pg/memory/database_state.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/mark/state_sequences.hpp"
+#include "pg/memory/statistics.hpp"
+
+namespace snowflake::pg {
+
+bool is_created_here(Relation mark) {
+  return mark->rd_createSubid != InvalidSubTransactionId;
+}
+
+void check_mark(Relation mark) {
+  void (*error)() = nullptr;
+  if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error = error_not_permanent;
+  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
+  else if (storage_is_uncommitted(mark))
+    error = error_mark_uncommitted;
+  // After a rollback the old mark would be in force again, and not know of ids that this one
+  // covers.
+  else if (is_created_here(mark) && dropped_in_this_transaction())
+    error = error_extension_recreated;
+  if (error == nullptr) return;
+  count_refusal(Cause::mark_unsafe);
+  error();
+}
+
+int64_t set_mark(int64_t ms) {
+  const StateSequences sequences = current_state_sequences();
+  Relation mark = relation_open(sequences.high_water, RowExclusiveLock);
+  check_mark(mark);
+  const DatabaseState* const state = find_database_state();
+  const int64_t highest_ms =
+      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
+  const int64_t set_ms = std::max(ms, highest_ms);
+  const XLogRecPtr written = page.write_mark(mark, set_ms);
+  page.close();
+  XLogFlush(written);
+  relation_close(mark, NoLock);
+  return set_ms;
+}
+
+}  // namespace snowflake::pg

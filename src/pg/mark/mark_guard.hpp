@@ -1,0 +1,20 @@
+// What a mark must be for ids to be minted under it; and setting it by hand.
+#pragma once
+
+#include <cstdint>
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+// A mark that a rollback would take away.
+bool is_created_here(Relation mark);
+
+// Raises the error that fits where a crash or a rollback would lose the mark.
+void check_mark(Relation mark);
+
+// Makes the mark `ms`, also where it is greater: but not less than what was written or absorbed
+// since the server started. Returns what it is now, which is durable.
+int64_t set_mark(int64_t ms);
+
+}  // namespace snowflake::pg

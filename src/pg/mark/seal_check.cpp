@@ -1,0 +1,140 @@
+#include "pg/mark/seal_check.hpp"
+
+#include "core/clock.hpp"
+#include "core/seal.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/session_events.hpp"
+#include "pg/server/settings.hpp"
+
+namespace snowflake::pg {
+
+constinit bool seal_is_good = false;
+
+namespace {
+
+constexpr int64_t kRecheckUs = 1'000'000;
+
+// False where the sequence does not exist any more.
+bool read_locked(Oid oid, int64_t* value) {
+  Relation relation = try_relation_open(oid, NoLock);
+  if (relation != nullptr) {
+    *value = SequencePage::read(relation);
+    relation_close(relation, NoLock);
+  }
+  UnlockRelationOid(oid, AccessShareLock);
+  return relation != nullptr;
+}
+
+bool read_sequence(Oid oid, int64_t* value) {
+  LockRelationOid(oid, AccessShareLock);
+  return read_locked(oid, value);
+}
+
+bool try_read_sequence(Oid oid, int64_t* value) {
+  return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
+}
+
+// What the next dump will present: 0 where nothing, and where rows differ one that is not `local`.
+// A table that is locked is being dropped, dumped or altered; what was checked before still counts.
+int64_t carried_seal(Oid table, int64_t local) {
+  if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
+  Relation relation = try_relation_open(table, NoLock);
+  int64_t carried = relation == nullptr ? local : 0;
+  if (relation != nullptr) {
+    SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
+    while (HeapTuple row = systable_getnext(scan)) {
+      bool null = false;
+      const Datum seal = heap_getattr(row, 1, RelationGetDescr(relation), &null);
+      if (carried == 0 || carried == local) carried = null ? -1 : DatumGetInt64(seal);
+    }
+    systable_endscan(scan);
+    relation_close(relation, NoLock);
+  }
+  UnlockRelationOid(table, AccessShareLock);
+  return carried;
+}
+
+bool good(const Seals& seals) {
+  const int64_t settings = seal_of(layout);
+  return seals.local == settings && seals.dumped == settings;
+}
+
+}  // namespace
+
+bool seal_checked_lately(const DatabaseState& state) {
+  const int64_t checked = state.seal_checked_us.load(std::memory_order_relaxed);
+  return checked != 0 && monotonic_us() - checked < kRecheckUs;
+}
+
+void note_seal_checked(DatabaseState& state) {
+  state.seal_checked_us.store(monotonic_us(), std::memory_order_relaxed);
+}
+
+SealFault find_seal_fault(const StateSequences& sequences, Seals* seals) {
+  if (!read_sequence(sequences.seal_local, &seals->local) ||
+      !read_sequence(sequences.seal, &seals->dumped)) {
+    forget_state_sequences();
+    return SealFault::gone;
+  }
+  if (good(*seals)) {
+    const int64_t carried = carried_seal(sequences.dumped_seal, seals->local);
+    if (carried == seals->local) return SealFault::none;
+    if (carried == 0) return SealFault::not_carried;
+    seals->dumped = carried;
+  }
+  if (check(layout_of(seals->local)) != LayoutError::none ||
+      check(layout_of(seals->dumped)) != LayoutError::none)
+    return SealFault::unset;
+  return seals->local != seals->dumped ? SealFault::restored : SealFault::contradicted;
+}
+
+void error_of_seal(SealFault fault, const Seals& seals) {
+  if (fault == SealFault::unset) error_seal_unset();
+  if (fault == SealFault::restored) error_seal_restored(seals.local, seals.dumped);
+  if (fault == SealFault::not_carried) error_seal_not_carried();
+  error_seal_contradicted(seals.local);
+}
+
+bool check_seal(const StateSequences& sequences) {
+  Seals seals{};
+  const SealFault fault = find_seal_fault(sequences, &seals);
+  if (fault > SealFault::gone) error_of_seal(fault, seals);
+  return fault == SealFault::none;
+}
+
+bool seal_still_holds(const StateSequences& sequences) {
+  Seals seals{};
+  return !try_read_sequence(sequences.seal_local, &seals.local) ||
+         !try_read_sequence(sequences.seal, &seals.dumped) || good(seals);
+}
+
+void require_seal_slowly() {
+  if (shared_state == nullptr) error_not_preloaded();
+  watch_session_events();
+
+  // pg_upgrade rebuilds the catalogue first and brings the sequences' values last. What calls us
+  // meanwhile, such as a constraint that is weighed against a partition's bound, meets empty
+  // tables; all that was ever computed is copied.
+  if (IsBinaryUpgrade) {
+    seal_is_good = true;
+    return;
+  }
+
+  // Where another backend has just looked, that will do. What a standby knows is never trusted:
+  // what it replays does not pass through us.
+  DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
+  if (state == nullptr || !seal_checked_lately(*state)) {
+    Oid mark = InvalidOid;
+    for (bool checked = false; !checked;) {
+      const StateSequences sequences = known_state_sequences();
+      mark = sequences.high_water;
+      checked = check_seal(sequences);
+    }
+    // What is noted also says that the state's mark is the one that belongs to this seal.
+    if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
+  }
+  seal_is_good = true;
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,59 @@
+// The seal: the layout, tick and epoch that this database's ids have for ever.
+//
+// There are two values: what CREATE EXTENSION sealed here, and what a dump brought. They and the
+// server's settings must all agree, or every function refuses: a dump restores its rows before its
+// seal, so rows restored under another layout have been decoded wrongly by the time the dump's seal
+// arrives, and going on with either layout would hide that.
+#pragma once
+
+#include "pg/memory/database_state.hpp"
+#include "pg/mark/state_sequences.hpp"
+
+namespace snowflake::pg {
+
+enum class SealFault : uint8_t {
+  none,
+  gone,          // a sequence has been dropped meanwhile
+  unset,         // one holds no layout
+  restored,      // the dump's layout is another
+  contradicted,  // the settings' layout is another
+  not_carried,   // the table for the next dump has no row
+};
+
+// What CREATE EXTENSION sealed here, and what a dump brought.
+struct Seals {
+  int64_t local;
+  int64_t dumped;
+};
+
+// What is wrong with the seal, without an error.
+SealFault find_seal_fault(const StateSequences& sequences, Seals* seals);
+[[noreturn]] void error_of_seal(SealFault fault, const Seals& seals);
+
+// Raises the error that fits where the seal is not that of the settings. False where one of the
+// sequences has been dropped meanwhile: look them up again.
+bool check_seal(const StateSequences& sequences);
+
+// The same question for a caller that must not block or fail: false only where a contradiction was
+// seen. A seal that is locked is being dropped, not changed.
+bool seal_still_holds(const StateSequences& sequences);
+
+// Whether somebody found the seal of this database good within the last second, and who says so.
+bool seal_checked_lately(const DatabaseState& state);
+void note_seal_checked(DatabaseState& state);
+
+// The seal was found good in this transaction.
+extern bool seal_is_good;
+inline void forget_seal() {
+  seal_is_good = false;
+}
+
+// For the functions that do not mint: checks once a transaction, and in fact once a second where
+// the database mints too.
+void require_seal_slowly();
+inline void require_seal() {
+  if (!seal_is_good) [[unlikely]]
+    require_seal_slowly();
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,43 @@
+// The extension's own sequences in the current database, its durable state; and the table whose row
+// a dump carries.
+#pragma once
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+struct StateSequences {
+  Oid high_water;
+  Oid seal;
+  Oid seal_local;
+  Oid fleet;
+  Oid dumped_seal;
+
+  bool complete() const {
+    return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
+           OidIsValid(fleet) && OidIsValid(dumped_seal);
+  }
+  // An extension of the same name that has none of them is another product's.
+  bool none() const {
+    return !OidIsValid(high_water) && !OidIsValid(seal) && !OidIsValid(seal_local) &&
+           !OidIsValid(fleet) && !OidIsValid(dumped_seal);
+  }
+};
+
+// As this session looked them up last, or incomplete: looked up now by membership in the extension,
+// for a name alone could be anybody's. By value: taking a lock may run the callback that forgets
+// them. An error where the extension, or one of them, is missing.
+StateSequences known_state_sequences();
+// Looked up now: ALTER EXTENSION ... DROP SEQUENCE tells nobody.
+StateSequences current_state_sequences();
+// Looked up now, and incomplete where the extension, or one of them, is missing: no error.
+StateSequences present_state_sequences();
+// What was known, and perhaps incomplete.
+StateSequences remembered_state_sequences();
+void forget_state_sequences();
+
+// Whether this transaction has dropped an extension that a rollback, also one to a savepoint, would
+// bring back.
+bool dropped_in_this_transaction();
+
+}  // namespace snowflake::pg

@@ -1,0 +1,155 @@
+#include "pg/memory/database_state.hpp"
+
+#include <new>
+
+#include "pg/server/settings.hpp"
+#include "pg/memory/statistics.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// Under the lock, whatever the mode.
+DatabaseState* state_of(Oid database) {
+  for (int i = 0; i < max_databases; ++i)
+    if (database_states[i].database == database) return &database_states[i];
+  return nullptr;
+}
+
+// Under the exclusive lock. The generation rises before the limit changes: a session that reads a
+// limit and then finds its generation unchanged has read a limit of that generation.
+void end_generation(DatabaseState& state) {
+  state.generation.fetch_add(1, std::memory_order_release);
+  state.limit.withdraw();
+  state.mark = MarkIdentity{};
+  state.seal_checked_us.store(0, std::memory_order_relaxed);
+}
+
+bool database_exists(Oid database) {
+  return SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+}
+
+// Gives back the places of dropped databases. No backend can hold one: a database with sessions
+// cannot be dropped.
+void free_places_of_dropped_databases() {
+  for (int i = 0; i < max_databases; ++i) {
+    DatabaseState& state = database_states[i];
+    const Oid database = holder_of(state);
+    if (!OidIsValid(database) || database_exists(database)) continue;
+    LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+    if (state.database == database) {
+      state.database = InvalidOid;
+      end_generation(state);
+    }
+    LWLockRelease(shared_state->lock);
+  }
+}
+
+DatabaseState* take_place() {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  DatabaseState* state = state_of(MyDatabaseId);
+  if (state == nullptr) {
+    state = state_of(InvalidOid);
+    if (state != nullptr) {
+      state->highest_mark_ms.store(0, std::memory_order_relaxed);
+      state->floor_ms.store(0, std::memory_order_relaxed);
+      state->begin_ms.store(0, std::memory_order_relaxed);
+      Shard* const words = words_of(*state);
+      for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
+      clear_statistics(*state);
+      state->database = MyDatabaseId;
+    }
+  }
+  LWLockRelease(shared_state->lock);
+  return state;
+}
+
+}  // namespace
+
+Oid holder_of(const DatabaseState& state) {
+  LWLockAcquire(shared_state->lock, LW_SHARED);
+  const Oid database = state.database;
+  LWLockRelease(shared_state->lock);
+  return database;
+}
+
+DatabaseState* find_database_state() {
+  LWLockAcquire(shared_state->lock, LW_SHARED);
+  DatabaseState* const state = state_of(MyDatabaseId);
+  LWLockRelease(shared_state->lock);
+  return state;
+}
+
+DatabaseState* find_or_take_database_state() {
+  if (DatabaseState* state = find_database_state()) return state;
+  if (DatabaseState* state = take_place()) return state;
+  free_places_of_dropped_databases();
+  return take_place();
+}
+
+bool has_or_may_take_place() {
+  if (find_database_state() != nullptr) return true;
+  for (int i = 0; i < max_databases; ++i) {
+    const Oid database = holder_of(database_states[i]);
+    if (!OidIsValid(database) || !database_exists(database)) return true;
+  }
+  return false;
+}
+
+Shard* words_of(const DatabaseState& state) {
+  return all_words + static_cast<size_t>(&state - database_states) * word_count();
+}
+
+void raise_floor(const DatabaseState& state, uint64_t position) {
+  Shard* const words = words_of(state);
+  for (uint32_t i = 0; i < word_count(); ++i) words[i].raise_floor(position);
+}
+
+MarkIdentity mark_of(const DatabaseState& state) {
+  LWLockAcquire(shared_state->lock, LW_SHARED);
+  const MarkIdentity mark = state.mark;
+  LWLockRelease(shared_state->lock);
+  return mark;
+}
+
+MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms) {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  // Only a limit that is there is withdrawn: or the sessions of a database whose mark was lowered
+  // would go on ending each other's generation until one of them writes it again.
+  const bool lowered = stored_ms < state.highest_mark_ms.load(std::memory_order_relaxed);
+  if (state.mark != mark || (lowered && state.limit.read() != 0)) end_generation(state);
+  state.mark = mark;
+  MarkBinding binding{state.generation.load(std::memory_order_relaxed), region_under_lock()};
+  if (binding.region.region != kNoRegion) {
+    if (state.begin_ms.load(std::memory_order_relaxed) == 0)
+      state.begin_ms.store(std::max<int64_t>(binding.region.begin_ms, 1),
+                           std::memory_order_relaxed);
+    binding.region.begin_ms = state.begin_ms.load(std::memory_order_relaxed);
+  }
+  LWLockRelease(shared_state->lock);
+  return binding;
+}
+
+bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms) {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  const bool current = state.generation.load(std::memory_order_relaxed) == generation;
+  if (current) state.limit.publish(position_below(layout, cover_under_lock(mark_ms)));
+  LWLockRelease(shared_state->lock);
+  return current;
+}
+
+void withdraw_limit(DatabaseState& state) {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  end_generation(state);
+  LWLockRelease(shared_state->lock);
+}
+
+void withdraw_all_limits_under_lock() {
+  for (int i = 0; i < max_databases; ++i) {
+    if (!OidIsValid(database_states[i].database)) continue;
+    end_generation(database_states[i]);
+    database_states[i].begin_ms.store(0, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace snowflake::pg

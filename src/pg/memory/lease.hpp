@@ -1,0 +1,62 @@
+// The lease of the region that this server mints in, if its regions are leased: what sessions see
+// of it, and wait for. Times are ms since 1970.
+//
+// The lease is the postmaster's memory, see core/lease_memory.hpp. Locking rules
+//  - whoever raises `highest` or takes a region from it holds shared_state->lock, and the worker
+//    changes it under the same lock, where all limits were withdrawn before;
+//  - `until` only rises while a region is held, and may be read without.
+#pragma once
+
+#include "core/lease_memory.hpp"
+#include "pg/memory/lease_port.hpp"
+
+struct Latch;
+
+namespace snowflake::pg {
+
+// In shared memory, under shared_state->lock, but for the flag.
+struct LeaseStatus {
+  Latch* worker;  // null: there is none
+  std::atomic<bool> urgent;
+  LeaseReport report;
+};
+
+// "snowflake.fleet" is set.
+bool leased();
+
+// Whether there is a process that leases.
+bool lease_worker_runs();
+
+// At server start: offers the port, loads the other library and registers its worker.
+void install_lease();
+
+// What a database of this server remembers of its regime before it has minted: the fleet,
+// kUnheardFleet where none has answered yet, 0 where nothing is leased.
+inline constexpr int64_t kUnheardFleet = INT64_MAX;
+int64_t fleet_to_remember();
+
+LeaseView lease_view();
+LeaseReport lease_report();
+int64_t lease_fleet();
+
+// How long a grant is asked for now: as long as the incarnation is old, within bounds.
+int64_t lease_length_ms();
+
+// The end of the lease; INT64_MAX where nothing is leased.
+int64_t lease_until_ms();
+
+// Under shared_state->lock. The region, kNoRegion where none is held, and from where the ids of a
+// database go on that has none of it yet.
+struct RegionHold {
+  int32_t region;
+  int64_t begin_ms;
+};
+RegionHold region_under_lock();
+
+// Under shared_state->lock: what may be published of a mark. The highest limit is raised first.
+int64_t cover_under_lock(int64_t mark_ms);
+
+// What waits for a lease asks for it at once.
+void wake_lease_worker();
+
+}  // namespace snowflake::pg

@@ -1,0 +1,32 @@
+// What a session holds of the database's mark while it mints.
+#pragma once
+
+#include "pg/memory/database_state.hpp"
+
+namespace snowflake::pg {
+
+// A session's hold on the database's mark. Only high_water.cpp writes it; region and limit are
+// taken together, and a claim is bounded by the one and stamped with the other.
+struct MarkHold {
+  bool attached;
+  DatabaseState* state;
+  Shard* words;
+  MarkIdentity mark;
+  uint32_t generation;
+  uint32_t region;
+  uint64_t limit;            // as published when last looked; it only rises within a generation
+  uint64_t extend_early_at;  // from this position on, see to the mark after a claim; 0: the next
+                             // claim also says that the database mints
+
+  bool good() const {
+    return attached && state->generation.load(std::memory_order_relaxed) == generation;
+  }
+};
+
+extern MarkHold hold;
+void forget_hold();
+
+// The call is about to be refused: the next one that claims notices that the database mints again.
+void watch_for_claim();
+
+}  // namespace snowflake::pg

@@ -1,0 +1,26 @@
+#include "pg/memory/postmaster_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <new>
+
+#include "core/clock.hpp"
+#include "pg/refuse/errors.hpp"
+
+namespace snowflake::pg {
+
+constinit PostmasterMemory* postmaster_memory = nullptr;
+
+void map_postmaster_memory() {
+  void* const memory = mmap(nullptr, sizeof(PostmasterMemory), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) error_no_memory(sizeof(PostmasterMemory));
+  postmaster_memory = new (memory) PostmasterMemory;  // the kernel's zeros stand
+  postmaster_memory->clock_base_us.store(clock_offset_us(), std::memory_order_relaxed);
+}
+
+int64_t clock_drift_us() {
+  return clock_offset_us() - postmaster_memory->clock_base_us.load(std::memory_order_relaxed);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,55 @@
+// What the server's processes share in PostgreSQL's shared memory: the clock watch and, for each
+// database that mints, its state and the words of its shards.
+#pragma once
+
+#include <cstdint>
+
+#include "core/shard.hpp"
+#include "pg/memory/lease.hpp"
+#include "pg/refuse/log_limit.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+struct DatabaseState;
+
+// Steps of the wall clock, and what has been said of them in the log. Offsets are wall clock less
+// time since boot, in microseconds.
+struct ClockWatch {
+  std::atomic<int64_t> last_offset_us;
+  std::atomic<uint64_t> backward_steps;
+  std::atomic<int64_t> largest_backward_us;
+  std::atomic<uint64_t> forward_steps;
+  std::atomic<int64_t> largest_forward_us;
+  std::atomic<int64_t> behind_until_ms;  // when the wall clock will have made up for a step back
+  Episode behind;
+  Episode ahead;
+  Episode unsynchronized;
+  LogLimit end_is_near;
+  std::atomic<bool> kernel_uses_tsc;
+  LogLimit stepped_ahead;
+};
+
+struct alignas(PG_CACHE_LINE_SIZE) SharedState {
+  LWLock* lock;  // see database_state.hpp
+  ClockWatch clock;
+  LeaseStatus lease;
+  int64_t started_ms;  // wall clock, when this memory was laid out
+  int64_t started_us;  // the same by the time since boot
+};
+
+// Null where the library was not preloaded.
+extern SharedState* shared_state;
+
+// max_databases of them, and word_count() words for each.
+extern DatabaseState* database_states;
+extern Shard* all_words;
+
+// Layouts with more shards than this let several share a word: ids differ in the shard bits.
+inline constexpr uint32_t kMaxWords = 65536;
+uint32_t word_count();
+
+// Asks for the memory once the postmaster has read its configuration.
+void install_shared_state(void (*start_clock_watch)(ClockWatch&));
+
+}  // namespace snowflake::pg

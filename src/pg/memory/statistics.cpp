@@ -1,0 +1,146 @@
+#include "pg/memory/statistics.hpp"
+
+#include "core/clock.hpp"
+#include "pg/memory/mark_hold.hpp"
+#include "pg/refuse/log_messages.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/settings.hpp"
+
+namespace snowflake::pg {
+
+constinit Statistics* database_statistics = nullptr;
+
+namespace {
+
+// Refusals of single shards or callers are over when none has come for so long.
+constexpr int64_t kQuietUs = 10'000'000;
+
+constexpr int64_t kSlowFlushUs = 100'000;
+
+void end_refusal(Cause cause, Refusals& refusals) {
+  refusals.since_ms.store(0, std::memory_order_relaxed);
+  const int64_t lasted_ms = refusals.episode.end();
+  if (lasted_ms < 0) return;
+  const uint64_t refused = refusals.count.load(std::memory_order_relaxed) -
+                           refusals.count_before.load(std::memory_order_relaxed);
+  log_refusals_over(cause, refused, lasted_ms);
+}
+
+void begin_anew(Refusals& refusals) {
+  refusals.count.store(0, std::memory_order_relaxed);
+  refusals.since_ms.store(0, std::memory_order_relaxed);
+  refusals.episode.end();
+}
+
+void end_refusals_of(Statistics& statistics) {
+  for (int i = 0; i < kCauses; ++i) {
+    Refusals& refusals = statistics.refusals[i];
+    if (refusals.since_ms.load(std::memory_order_relaxed) == 0 || !is_ours(refusals)) continue;
+    const auto cause = static_cast<Cause>(i);
+    if (is_of_database(cause) ||
+        monotonic_us() - refusals.last_us.load(std::memory_order_relaxed) > kQuietUs)
+      end_refusal(cause, refusals);
+  }
+}
+
+// What this session is at.
+struct MarkWrite {
+  Statistics* statistics;  // null: nothing
+  int64_t since_us;
+};
+constinit MarkWrite mark_write{};
+
+}  // namespace
+
+Statistics& statistics_of(const DatabaseState& state) {
+  return database_statistics[&state - database_states];
+}
+
+Statistics& statistics_of_the_rest() {
+  return database_statistics[max_databases];
+}
+
+Statistics& statistics_of(const DatabaseState* state) {
+  return state == nullptr ? statistics_of_the_rest() : statistics_of(*state);
+}
+
+void clear_statistics(const DatabaseState& state) {
+  new (&statistics_of(state)) Statistics{};
+}
+
+void reset_statistics(const DatabaseState& state) {
+  Statistics& statistics = statistics_of(state);
+  for (auto* counter : {&statistics.waits, &statistics.waited_us, &statistics.mark_extensions,
+                        &statistics.mark_flushes, &statistics.mark_flush_us,
+                        &statistics.commit_waits, &statistics.commit_waited_us})
+    counter->store(0, std::memory_order_relaxed);
+  statistics.longest_mark_flush_us.store(0, std::memory_order_relaxed);
+  for (Refusals& refusals : statistics.refusals) {
+    refusals.count.store(0, std::memory_order_relaxed);
+    refusals.count_before.store(0, std::memory_order_relaxed);
+    refusals.last_ms.store(0, std::memory_order_relaxed);
+  }
+  statistics.since_ms.store(wall_clock_ms(), std::memory_order_relaxed);
+  statistics.since_us.store(boot_us(), std::memory_order_relaxed);
+}
+
+void count_refusal(Cause cause) {
+  if (shared_state == nullptr) return;
+  const DatabaseState* const state = find_database_state();
+  Refusals& refusals = statistics_of(state).refusals[static_cast<int>(cause)];
+  if (refusals.database.exchange(MyDatabaseId, std::memory_order_relaxed) != MyDatabaseId)
+    begin_anew(refusals);
+  const uint64_t before = refusals.count.fetch_add(1, std::memory_order_relaxed);
+  const int64_t clock_ms = wall_clock_ms();
+  refusals.last_ms.store(clock_ms, std::memory_order_relaxed);
+  refusals.last_us.store(monotonic_us(), std::memory_order_relaxed);
+  int64_t none = 0;
+  if (refusals.since_ms.compare_exchange_strong(none, clock_ms, std::memory_order_relaxed))
+    refusals.count_before.store(before, std::memory_order_relaxed);
+  watch_for_claim();
+  if (refusals.episode.begin())
+    log_refusals_begin(
+        cause, clock_drift_us(),
+        state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed));
+}
+
+void end_refusals(const DatabaseState& state) {
+  end_refusals_of(statistics_of(state));
+  end_refusals_of(statistics_of_the_rest());
+}
+
+void begin_mark_write(DatabaseState& state) {
+  Statistics& statistics = statistics_of(state);
+  mark_write = {&statistics, monotonic_us()};
+  if (statistics.mark_writers.fetch_add(1) == 0)
+    statistics.mark_stalled_us.store(mark_write.since_us);
+}
+
+void forget_mark_write() {
+  if (mark_write.statistics == nullptr) return;
+  Statistics& statistics = *mark_write.statistics;
+  mark_write.statistics = nullptr;
+  // Whoever begins after this session was the last sets the time anew, and must not be overwritten.
+  int64_t since_us = statistics.mark_stalled_us.load();
+  const bool last = statistics.mark_writers.fetch_sub(1) == 1;
+  statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());
+}
+
+void end_mark_write(bool flushed) {
+  const int64_t us = monotonic_us() - mark_write.since_us;
+  Statistics& statistics = *mark_write.statistics;
+  forget_mark_write();
+  // Where WAL buffers are full it is the write that waits, and perhaps nothing is left to flush.
+  if (!flushed && us <= kSlowFlushUs) return;
+  statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
+  statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
+  raise_to(statistics.longest_mark_flush_us, us);
+  if (us > kSlowFlushUs && statistics.slow_flush.due()) log_slow_mark(us / 1000);
+}
+
+int64_t mark_stalled_for_us(const Statistics& statistics) {
+  const int64_t since_us = statistics.mark_stalled_us.load(std::memory_order_relaxed);
+  return since_us == 0 ? 0 : std::max<int64_t>(0, monotonic_us() - since_us);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,280 @@
+// The state of the server, the database and the clock. What is wrong with settings and arguments is
+// in errors_input.cpp.
+
+#include "pg/refuse/errors.hpp"
+
+#include "core/clock.hpp"
+#include "core/seal.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+// State of the server or the database
+
+void error_not_preloaded() {
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("snowflake must be loaded when the server starts"),
+           errdetail("Its shards live in shared memory, which is allocated at server start."),
+           errhint("Add snowflake to \"shared_preload_libraries\" and restart the server.")));
+}
+
+void error_no_memory(size_t bytes) {
+  ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map shared memory: %m"),
+                  errdetail("%zu bytes were asked for.", bytes),
+                  errhint("Free memory on this machine and start the server again.")));
+}
+
+void error_not_installed() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("extension \"snowflake\" is not installed in this database"),
+                  errdetail("The function was called outside of its extension."),
+                  errhint("Run CREATE EXTENSION snowflake.")));
+}
+
+void error_other_extension() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("extension \"snowflake\" in this database is another product"),
+                  errdetail("It has none of the sequences high_water, seal, seal_local and fleet."),
+                  errhint("Drop it, then run CREATE EXTENSION snowflake.")));
+}
+
+void error_state_missing() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("extension \"snowflake\" in this database has lost a part of its state"),
+                  errdetail("A sequence high_water, seal, seal_local or fleet, or the table "
+                            "dumped_seal, was taken out or renamed."),
+                  errhint("Put it back, with ALTER EXTENSION snowflake ADD or ALTER ... RENAME, or "
+                          "restore the database from a backup. Do not drop the extension: its "
+                          "mark would be lost.")));
+}
+
+void error_too_many_databases() {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("too many databases use snowflake"),
+       errdetail("\"snowflake.max_databases\" is %d, and as many databases hold a place.",
+                 max_databases),
+       errhint("Drop one that is not needed (SELECT * FROM snowflake.databases), or raise "
+               "\"snowflake.max_databases\" and restart the server.")));
+}
+
+void error_read_only(const char* function) {
+  if (RecoveryInProgress())
+    ereport(ERROR,
+            (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+             errmsg("cannot execute %s during recovery", function),
+             errdetail("This server is a standby."), errhint("Connect to the primary server.")));
+  ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+                  errmsg("cannot execute %s in a read-only transaction", function),
+                  errdetail("It may have to write the durable high-water mark."),
+                  errhint("Use a read-write transaction.")));
+}
+
+void error_parallel(const char* function) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+                  errmsg("cannot execute %s during a parallel operation", function),
+                  errdetail("It may have to write the durable high-water mark."),
+                  errhint("Label functions that mint PARALLEL UNSAFE.")));
+}
+
+void error_not_permanent() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("the high-water mark would not survive a crash"),
+                  errdetail("Sequence snowflake.high_water is not a permanent relation."),
+                  errhint("Run ALTER SEQUENCE snowflake.high_water SET LOGGED.")));
+}
+
+void error_mark_uncommitted() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("the high-water mark has been altered in this transaction"),
+                  errdetail("Ids minted now would lose their protection if it rolled back."),
+                  errhint("Commit the transaction first.")));
+}
+
+void error_extension_recreated() {
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("extension \"snowflake\" has been dropped and created again in this transaction"),
+           errdetail("Ids minted now would lose their protection if it rolled back."),
+           errhint("Commit the transaction first.")));
+}
+
+void error_mark_unset(int64_t stored) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("the high-water mark of this database is lost"),
+       errdetail("Sequence snowflake.high_water says %lld, which lies before the epoch (%lld).",
+                 static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)),
+       errhint("Set it, with SELECT snowflake.set_mark(...), to a time that is later than every "
+               "id of this database.")));
+}
+
+void error_seal_unset() {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("the layout of this database is not sealed"),
+       errdetail("Sequence snowflake.seal or snowflake.seal_local holds no layout."),
+       errhint("Restore the database again; if it holds no ids, drop and create the extension.")));
+}
+
+void error_seal_restored(int64_t local, int64_t dumped) {
+  const char* from = layout_text(layout_of(dumped));
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("this database was restored under another layout than its ids have"),
+           errdetail("The server had layout %s; the dump's ids have layout %s. Generated columns, "
+                     "indexes and partitions may be wrong.",
+                     layout_text(layout_of(local)), from),
+           errhint("Set the dump's layout, tick and epoch in postgresql.conf, restart, and restore "
+                   "into a new database.")));
+}
+
+void error_seal_contradicted(int64_t sealed) {
+  const char* ids = layout_text(layout_of(sealed));
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("the settings contradict the layout that this database is sealed with"),
+           errdetail("The server has layout %s; this database has layout %s.", layout_text(layout),
+                     ids),
+           errhint("Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the "
+                   "database's layout and restart the server.")));
+}
+
+void error_not_a_seal(int64_t presented) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("%lld is not the seal of a layout", static_cast<long long>(presented)),
+                  errdetail("Rows of snowflake.dumped_seal come from dumps of other databases."),
+                  errhint("Restore the row as pg_dump wrote it.")));
+}
+
+void error_seal_not_carried() {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("the next dump of this database would not carry its layout"),
+                  errdetail("Table snowflake.dumped_seal has no row."),
+                  errhint("INSERT INTO snowflake.dumped_seal SELECT last_value FROM "
+                          "snowflake.seal_local.")));
+}
+
+void error_seal_row_stays() {
+  ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                  errmsg("the row of snowflake.dumped_seal stays as it is"),
+                  errdetail("A dump carries it, and with it the layout of this database's ids."),
+                  errhint("Leave it as it is.")));
+}
+
+void error_not_the_seals_trigger() {
+  ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                  errmsg("present_seal() was not called by its trigger"),
+                  errdetail("It compares a row that is inserted into snowflake.dumped_seal."),
+                  errhint("Insert into snowflake.dumped_seal instead.")));
+}
+
+void error_may_not_present() {
+  ereport(ERROR,
+          (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+           errmsg("permission denied to present the seal of another layout"),
+           errdetail("It would stop minting in this database: that is for roles that may create "
+                     "schemas in it, own a table, or are members of pg_write_all_data. Rows that "
+                     "were restored with it mean something else here."),
+           errhint("Remove what was restored, and restore as the owner of the database.")));
+}
+
+void notice_sealed() {
+  const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
+  const char* region = own_region < 0 ? psprintf("a leased region of %u", layout.regions())
+                                      : psprintf("region %d of %u", own_region, layout.regions());
+  ereport(NOTICE,
+          (errmsg("ids of this database have layout %s for ever", layout_text(layout)),
+           errdetail("They run out at %s. This server mints in %s, shards %s of %u.", end, region,
+                     owned_shards_text, layout.shards()),
+           errhint("To choose otherwise, drop the extension before the first id, change the "
+                   "settings and restart the server.")));
+}
+
+void warn_may_meet_others(const char* sign) {
+  ereport(
+      WARNING,
+      (errmsg("another server may mint the same ids"),
+       errdetail("This server looks like one of several (%s), but it mints in region 0 and owns "
+                 "all shards, as every server does by default.",
+                 sign),
+       layout.regions() > 1
+           ? errhint("Set \"snowflake.region\" to a number of its own on each server.")
+           : errhint("Set \"snowflake.owned_shards\" to shards of its own on each server.")));
+}
+
+// The clock
+
+void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
+  const char* next = kept_time_text(next_ms);
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("the clock is behind the ids of shard %u", shard),
+       errdetail("The next id is of %s, the clock says %s: with \"snowflake.max_lead\" %d ms the "
+                 "call would wait %s, more than \"snowflake.max_wait\" (%d ms).",
+                 next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms),
+       errhint("Check the time synchronization; minting resumes by itself when the clock has "
+               "caught up.")));
+}
+
+void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t waited_ms) {
+  const char* next = kept_time_text(next_ms);
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("no id of shard %u could be had in time", shard),
+                  errdetail("Waited %s, and \"snowflake.max_wait\" is %d ms. The shard's ids are "
+                            "taken up to %s, the "
+                            "clock says %s, and a shard has %llu ids per tick of %u ms.",
+                            span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
+                            static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms),
+                  errhint("Spread the load over more shards, or raise \"snowflake.max_wait\".")));
+}
+
+void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
+  const char* mark = kept_time_text(mark_ms);
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+       errmsg("the clock is behind the high-water mark of this database"),
+       errdetail("Ids may have been issued up to %s, the clock says %s: with "
+                 "\"snowflake.max_lead\" %d ms the call would wait %s, more than "
+                 "\"snowflake.max_wait\" (%d ms).",
+                 mark, kept_time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms),
+       errhint("Check the time synchronization; if it is the mark that is wrong, set it with "
+               "SELECT snowflake.set_mark(...) to a time after every id.")));
+}
+
+void error_clock_jumped(int64_t jump_ms) {
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("the clock jumped ahead by %s", span_text(jump_ms)),
+           errdetail("The clock has moved %lld ms further than the time since boot; "
+                     "\"snowflake.max_forward_jump\" is %d s.",
+                     static_cast<long long>(jump_ms), max_forward_jump_s),
+           errhint("Correct the clock, or confirm it with SELECT snowflake.accept_clock().")));
+}
+
+void error_clock_before_epoch(int64_t clock_ms) {
+  const char* clock = kept_time_text(clock_ms);
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the clock is before the epoch"),
+       errdetail("The clock says %s, \"snowflake.epoch\" is %s.", clock,
+                 time_text(layout.epoch_ms)),
+       errhint("Correct the clock; an epoch in the future is set right before the first id.")));
+}
+
+void error_exhausted() {
+  ereport(ERROR,
+          (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED), errmsg("the layout is exhausted"),
+           errdetail("Layout %s ended at %s.", layout_text(layout),
+                     time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))),
+           errhint("Move the database to a layout with more time bits or a later epoch.")));
+}
+
+}  // namespace snowflake::pg

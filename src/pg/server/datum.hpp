@@ -1,0 +1,53 @@
+// Values and rows for SQL.
+#pragma once
+
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+inline Datum interval_datum(int64_t us) {
+  const auto interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
+  interval->time = us;
+  return IntervalPGetDatum(interval);
+}
+
+inline Datum milliseconds_datum(int64_t us) {
+  return Float8GetDatum(static_cast<double>(us) / 1000);
+}
+
+inline Datum timestamp_datum(int64_t unix_ms) {
+  return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
+}
+
+// A text of so many bytes, to be filled in; and what a text argument holds.
+inline text* new_text(size_t length) {
+  const auto result = static_cast<text*>(palloc(VARHDRSZ + length));
+  SET_VARSIZE(result, VARHDRSZ + length);
+  return result;
+}
+
+inline std::string_view text_view(const text* argument) {
+  return {VARDATA_ANY(argument), static_cast<size_t>(VARSIZE_ANY_EXHDR(argument))};
+}
+
+// The row that a function with OUT parameters returns. Finding out its shape costs several times
+// what forming the row does, so the shape is kept for as long as the query has the function looked
+// up.
+template <int columns>
+Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
+  FmgrInfo* const function = fcinfo->flinfo;
+  if (function->fn_extra == nullptr) {
+    const MemoryContext caller = MemoryContextSwitchTo(function->fn_mcxt);
+    TupleDesc descriptor;
+    if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE ||
+        descriptor->natts != columns)
+      elog(ERROR, "the function's SQL definition is not that of this library");
+    function->fn_extra = BlessTupleDesc(descriptor);
+    MemoryContextSwitchTo(caller);
+  }
+  const auto descriptor = static_cast<TupleDesc>(function->fn_extra);
+  return HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls));
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,172 @@
+// The one includer of server headers, and the one place that knows server versions.
+#pragma once
+
+// The core and the standard library come first: PostgreSQL's macros (printf, Min, _) break them.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <new>
+
+#include "core/base32.hpp"
+#include "core/base62.hpp"
+#include "core/clock.hpp"
+#include "core/clock_bounds.hpp"
+#include "core/keyed_max.hpp"
+#include "core/layout.hpp"
+#include "core/lease_memory.hpp"
+#include "core/limit.hpp"
+#include "core/seal.hpp"
+#include "core/shard.hpp"
+#include "core/shard_set.hpp"
+#include "core/tick_clock.hpp"
+#include "core/uuid.hpp"
+
+extern "C" {
+#include "postgres.h"
+
+#include "access/generic_xlog.h"
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/parallel.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/dependency.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_subscription.h"
+#include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "commands/extension.h"
+#include "commands/sequence.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "partitioning/partbounds.h"
+#include "pgstat.h"
+#include "pgtime.h"
+#include "storage/bufmgr.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/guc_tables.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rangetypes.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+#include "utils/uuid.h"
+#include "utils/varlena.h"
+#include "utils/wait_event.h"
+}
+
+#if PG_VERSION_NUM < 150000
+#error "snowflake needs PostgreSQL 15 or later"
+#endif
+
+// Everything is built hidden; what the server looks up by name is not. 15 leaves this empty.
+#if PG_VERSION_NUM < 160000
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif
+
+namespace snowflake::pg {
+
+// The transaction has given the relation new storage, which a rollback would take back.
+inline bool storage_is_uncommitted(Relation relation) {
+#if PG_VERSION_NUM >= 160000
+  return relation->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+  return relation->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
+// Whether the current role may create schemas in the current database.
+inline bool may_create_in_database() {
+#if PG_VERSION_NUM >= 160000
+  return object_aclcheck(DatabaseRelationId, MyDatabaseId, GetUserId(), ACL_CREATE) == ACLCHECK_OK;
+#else
+  return pg_database_aclcheck(MyDatabaseId, GetUserId(), ACL_CREATE) == ACLCHECK_OK;
+#endif
+}
+
+// Whether the current role owns a relation, or has the privileges of who does.
+inline bool owns_relation(Oid relation) {
+#if PG_VERSION_NUM >= 160000
+  return object_ownercheck(RelationRelationId, relation, GetUserId());
+#else
+  return pg_class_ownercheck(relation, GetUserId());
+#endif
+}
+
+// Calls `visit(name)` for every setting that the configuration names and nobody has defined.
+template <class Visit>
+inline void for_each_undefined_setting(Visit visit) {
+  int count = 0;
+#if PG_VERSION_NUM >= 160000
+  config_generic** const all = get_guc_variables(&count);
+#else
+  config_generic** const all = get_guc_variables();
+  count = GetNumConfigOptions();
+#endif
+  for (int i = 0; i < count; ++i)
+    if (all[i]->flags & GUC_CUSTOM_PLACEHOLDER) visit(all[i]->name);
+}
+
+inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBound* upper,
+                                bool empty) {
+#if PG_VERSION_NUM >= 160000
+  return make_range(type, lower, upper, empty, nullptr);
+#else
+  return make_range(type, lower, upper, empty);
+#endif
+}
+
+// What pg_stat_activity shows while a call waits for the clock, or for the lease.
+inline uint32 wait_event_named(uint32* event, [[maybe_unused]] const char* name) {
+#if PG_VERSION_NUM >= 170000
+  if (*event == 0) *event = WaitEventExtensionNew(name);
+  return *event;
+#else
+  *event = PG_WAIT_EXTENSION;
+  return *event;
+#endif
+}
+inline uint32 clock_wait_event() {
+  static uint32 event = 0;
+  return wait_event_named(&event, "SnowflakeClock");
+}
+inline uint32 lease_wait_event() {
+  static uint32 event = 0;
+  return wait_event_named(&event, "SnowflakeLease");
+}
+
+}  // namespace snowflake::pg
+
+// A function that SQL can call: `snowflake_NAME`, one of the few symbols the library exports.
+#define SF_SQL_FUNCTION(name)            \
+  extern "C" {                           \
+  PG_FUNCTION_INFO_V1(snowflake_##name); \
+  }                                      \
+  extern "C" PGDLLEXPORT Datum snowflake_##name([[maybe_unused]] PG_FUNCTION_ARGS)
