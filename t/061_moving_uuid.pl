@@ -1,4 +1,4 @@
-# "From UUIDs" of doc/moving.md, statement by statement as it stands there, under four writers: no row is
+# "From UUIDs" of doc/moving.md, statement by statement as it stands there, with two tables that refer to it, under four writers: no row is
 # lost, none is without an id, no id is twice in the database, no writer sees an error. With rows that were made
 # in the very moments in which other tables were given ids, many rows of one moment, and rows that can
 # have no id of their time.
@@ -15,13 +15,23 @@ use Test::More;
 
 my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
-my @steps = map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
+my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
+
+# What the page says of comments, also for tags: within a transaction line by line.
+sub for_tags
+{
+	my ($statement) = @_;
+	return $statement if $statement !~ /comments/;
+	return ($statement, $statement =~ s/comments/tags/gr) if $statement !~ /^BEGIN;/;
+	return join '', map { /^LOCK/ ? s/comments/comments, tags/r : /comments/ ? ($_, s/comments/tags/gr) : $_ } split /^/m, $statement;
+}
 
 # Each writes down what it did, in the same transaction.
 my @writes = (<<'NEW', <<'TOUCH', <<'COMMENT', <<'ELSEWHERE', <<'GONE');
 \set n random(1, 1000000000000)
 WITH p AS (INSERT INTO photos (caption) VALUES ('new-' || :client_id || '-' || :n) RETURNING id, caption),
      c AS (INSERT INTO comments (photo_id, about) SELECT id, caption FROM p, generate_series(1, 2)),
+     t AS (INSERT INTO tags (photo_id, about) SELECT id, caption FROM p),
      l AS (INSERT INTO likes DEFAULT VALUES)
 INSERT INTO journal SELECT 'new', caption FROM p
 NEW
@@ -44,10 +54,39 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# moves NAME, SETTINGS, ROWS OF ONE MOMENT, ROWS THAT A TICK HAS ROOM FOR, TICK IN MS
+# The call waits for a row that somebody has, and does what comes before it; is cancelled; and once more amid many rows of one moment.
+sub interrupt
+{
+	my ($node, $name, $call) = @_;
+	my $holder = $node->session;
+	$holder->query_safe(q{BEGIN; SELECT FROM photos WHERE caption = 'old-1000' FOR UPDATE});
+	my $done = 'SELECT rows FROM snowflake.backfills';
+	my $before = q{SELECT count(*) FROM photos WHERE new_id IS NULL AND created_at < (SELECT created_at FROM photos WHERE caption = 'old-1000') AND caption LIKE 'old-%'};
+	foreach my $far ("SELECT ($before) = 0", "SELECT ($done) > 3000")
+	{
+		my $session = $node->session;
+		my $pid = $session->query_safe('SELECT pg_backend_pid()');
+		$session->query_until(qr/called/, "\\echo called\n$call\n");
+		$node->poll_query_until('postgres', $far) or die "$name: backfill() does not get as far as: $far";
+		is($node->safe_psql('postgres', "$done"), 999, "$name: it goes no further than a row that somebody has") if $holder;
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+		$session->query('SELECT 1');
+		like($session->{stderr}, qr/canceling statement due to user request/, "$name: cancelled");
+		$session->quit;
+		$holder->quit if $holder;
+		undef $holder;
+	}
+	is($node->safe_psql('postgres', "SELECT rows - given BETWEEN 0 AND (SELECT count(*) FROM journal WHERE what = 'gone')
+	                                   FROM snowflake.backfills b, LATERAL (SELECT count(*) AS given FROM photos
+	                                     WHERE snowflake.region_of(new_id) = b.region AND snowflake.shard_of(new_id) = b.shard) AS p"),
+		't', "$name: what was done is committed, and counted");
+	return;
+}
+
+# moves NAME, SETTINGS, ROWS OF ONE MOMENT, ROWS THAT A TICK HAS ROOM FOR, TICK IN MS, SHARD OF OLD ROWS
 sub moves
 {
-	my ($name, $conf, $crowd, $room, $tick) = @_;
+	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
 	# 'same' are photos of the moment in which a like was given the first id of its tick.
@@ -55,6 +94,8 @@ sub moves
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(),
 		                     caption text UNIQUE, touched integer NOT NULL DEFAULT 0);
 		CREATE TABLE comments (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), photo_id uuid NOT NULL REFERENCES photos, about text);
+		CREATE TABLE tags (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), photo_id uuid NOT NULL REFERENCES photos, about text);
+		CREATE INDEX ON tags (photo_id);
 		CREATE INDEX ON comments (about);
 		CREATE INDEX ON comments (photo_id);
 		CREATE TABLE likes (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5));
@@ -67,6 +108,7 @@ sub moves
 		INSERT INTO photos (caption, created_at) SELECT 'ancient-' || n, '2024-12-31 23:59:59.999Z'::timestamptz - n * interval '1 day' FROM generate_series(0, 30) n;
 		INSERT INTO photos (caption, created_at) VALUES ('future', now() + interval '1 day'), ('timeless', NULL);
 		INSERT INTO comments (photo_id, about) SELECT id, caption FROM photos WHERE caption LIKE 'old-%';
+		INSERT INTO tags (photo_id, about) SELECT id, caption FROM photos WHERE caption LIKE 'old-%';
 		CREATE TABLE before AS SELECT id, caption, created_at FROM photos;
 		SQL
 	my $writers = Snowflake::Writers->start($node, 'postgres', @writes);
@@ -89,26 +131,32 @@ sub moves
 		$statement =~ $like or die "$name: this is not $like:\n$statement";
 		return $say->($statement);
 	};
-	like($next->(qr/not_minted_here/), qr/\|t$/, "$name: nobody mints there");
 	like($next->(qr/IS NOT TRUE/), qr/^33\|/, "$name: rows that can have no id of their time are named");
 	$next->(qr/ADD COLUMN new_id/);
-	$next->(qr/CREATE TABLE/);
-	$next->(qr/INSERT INTO old_rows/);
-	$next->(qr/^DO/);
+	$next->(qr/lock_timeout = 0/);
+	$next->(qr/CREATE INDEX CONCURRENTLY photos_without_id/);
+	$next->(qr/lock_timeout/);
+	$todo[0] =~ s/shard => 5/shard => $place/;
+	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
+	$next->(qr/CALL snowflake.backfill/);
+	is($sql->(q{SELECT rows BETWEEN count(*) FILTER (WHERE caption !~ 'gone') AND count(*), finished IS NOT NULL
+	              FROM snowflake.backfills, before WHERE caption !~ 'ancient|future|timeless' GROUP BY rows, finished}),
+		't|t', "$name: each was given an id once");
 	is($sql->(q{SELECT string_agg(DISTINCT split_part(caption, '-', 1), ' '), count(*) FROM photos WHERE new_id IS NULL}),
 		'ancient future timeless|33', "$name: they alone are left");
 	my $of_now = shift @todo;
-	my @refused = splice @todo, 0, 5;
+	my @refused = splice @todo, 0, 6;
 	$say->($_) foreach @refused;
 	my (undef, $error) = Snowflake::Page::say_in($session, $todo[0]);
-	like($error, qr/check constraint "new_id_is_there" .*is violated/, "$name: as long as they are, step 5 refuses");
+	like($error, qr/check constraint "new_id_is_there" .*is violated/, "$name: as long as they are, step 4 refuses");
 	$say->($of_now);
 	$next->(qr/VALIDATE CONSTRAINT new_id_is_there/);
 	like($sql->(q{SELECT id FROM photos LIMIT 1}), qr/-.*-/, "$name: so far the key is the old one");
 	$next->(qr/./) while $todo[0] !~ /DROP COLUMN/;
 	my $new = $sql->(q{SELECT count(*) FROM journal WHERE what = 'new'});
-	$writers->write_until(qq{SELECT count(*) > $new + 50 FROM journal WHERE what = 'new'});
+	$writers->write_until(qq{SELECT count(*) > $new + 500 FROM journal WHERE what = 'new'});
 	is($writers->stop, '', "$name: no writer saw an error");
+	note "$name: the longest transaction of a writer took ", $writers->longest, ' ms';
 
 	is($sql->(q{SELECT format_type(atttypid, NULL), attnotnull FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attname = 'id'}),
 		'bigint|t', "$name: the key is a bigint");
@@ -129,6 +177,10 @@ sub moves
 		SELECT count(*) = 2000 + (SELECT sum(CASE what WHEN 'new' THEN 2 ELSE 1 END) FROM journal WHERE what IN ('new', 'comment')),
 		       bool_and(about = caption), count(*) FILTER (WHERE photo_id IS NULL)
 		  FROM comments LEFT JOIN photos ON photos.id = photo_id
+		SQL
+	is($sql->(<<~'SQL'), 't|t|0', "$name: so is each tag");
+		SELECT count(*) = 2000 + (SELECT count(*) FROM journal WHERE what = 'new'), bool_and(about = caption), count(*) FILTER (WHERE photo_id IS NULL)
+		  FROM tags LEFT JOIN photos ON photos.id = photo_id
 		SQL
 	is($sql->(<<~'SQL'), '0|0', "$name: no id is without a row's, or twice in the database");
 		SELECT count(*) FILTER (WHERE id IS NULL), count(*) - count(DISTINCT id)
@@ -157,11 +209,32 @@ sub moves
 	$next->(qr/DROP COLUMN/) while @todo;
 	$node->refuses('INSERT INTO photos (id) SELECT min(id) FROM photos', { sqlstate => '23505', message => 'photos_pkey' }, "$name: the key is one");
 	$session->quit;
+	keeps_place($node, $name, $place) if $name eq 'fleet';
 	$node->stop;
 	return;
 }
 
-moves('fleet', '', 20_000, 1024, 1);
-moves('js53', "snowflake.layout = 'js53'\n", 100_000, 256, 10);
+# A dump brings the place along: in the copy of the database another table gets another one.
+sub keeps_place
+{
+	my ($node, $name, $place) = @_;
+	my $dump = $node->basedir . '/dump.sql';
+	$node->command_ok([ 'pg_dump', '-f', $dump, '-d', $node->connstr('postgres') ], "$name: dumped");
+	$node->safe_psql('postgres', 'CREATE DATABASE copy');
+	$node->command_ok([ qw(psql -Xq -v ON_ERROR_STOP=1 -f), $dump, '-d', $node->connstr('copy') ], "$name: restored");
+	is($node->safe_psql('copy', 'SELECT region, shard FROM snowflake.backfills'), "31|$place", "$name: the place is kept in the copy");
+	$node->safe_psql('copy', <<~"SQL");
+		CREATE TABLE other AS SELECT created_at, NULL::bigint AS id FROM photos WHERE snowflake.region_of(id) = 31;
+		ALTER TABLE other ALTER COLUMN id SET DEFAULT snowflake.next_id(5);
+		CREATE INDEX ON other (created_at);
+		CALL snowflake.backfill('other', 'id', 'created_at', $place);
+		SQL
+	is($node->safe_psql('copy', 'SELECT count(*) > 20000, count(*) - count(other.id), count(photos.id), min(snowflake.region_of(other.id)) FROM other LEFT JOIN photos USING (id)'),
+		't|0|0|30', "$name: and no other table gets ids of it");
+	return;
+}
+
+moves('fleet', '', 20_000, 1024, 1, 5);
+moves('js53', "snowflake.layout = 'js53'\nsnowflake.owned_shards = '0-126'\n", 100_000, 256, 10, 127);
 
 done_testing();

@@ -22,9 +22,9 @@ sub start
 		append_to_file("$base.$number.sql", $scripts[$number]);
 		push @files, '-f', "$base.$number.sql";
 	}
-	my $run = IPC::Run::start([ qw(pgbench -n -c 4 -T 3600), @files, '-h', $node->host, '-p', $node->port, $database ],
+	my $run = IPC::Run::start([ qw(pgbench -n -c 4 -T 3600 -l), "--log-prefix=$base.log", @files, '-h', $node->host, '-p', $node->port, $database ],
 		'<', \undef, '>', "$base.out", '2>', "$base.err");
-	return bless { run => $run, errors => "$base.err", node => $node, database => $database }, $class;
+	return bless { run => $run, errors => "$base.err", log => "$base.log", node => $node, database => $database }, $class;
 }
 
 # Until a query that was false returns true; by then they have written something.
@@ -39,6 +39,20 @@ sub errors
 {
 	my ($self) = @_;
 	return join '', grep { /error|aborted|terminat/i } split /^/, slurp_file($self->{errors});
+}
+
+# How long the longest of their transactions has taken, in milliseconds; without each client's last hundred, which pgbench
+# has not written down yet.
+sub longest
+{
+	my ($self) = @_;
+	my $longest = 0;
+	foreach my $line (map { split /\n/, slurp_file($_) } glob "$self->{log}.*")
+	{
+		my ($took) = $line =~ /^\d+ \d+ (\d+) \d/ or next;
+		$longest = $took if $took > $longest;
+	}
+	return $longest / 1000;
 }
 
 # Ends them between two statements; returns their errors.
