@@ -1,6 +1,7 @@
 # Every example of the pages is run: here those of the README and of the pages that have no test of their own, as they
 # stand there, one after the other on one server. What is run elsewhere or nowhere is listed below, and nothing else
-# passes. And doc/reference.md is compared with the catalogue, and each link with what it leads to.
+# passes. And doc/reference.md is compared with the catalogue, the README's presets with their layouts, and each link
+# with what it leads to.
 
 use strict;
 use warnings FATAL => 'all';
@@ -97,7 +98,7 @@ sub say_block
 my $install = next_block('README.md', 'sh');
 my $bin = $node->config_data('--bindir');
 my $stand_ins = <<~"SH";
-	make() { test "\$*" = '' -o "\$*" = install; }
+	make() { test "\$*" = -j4 -o "\$*" = install; }
 	sudo() { "\$@"; }
 	systemctl() { test "\$*" = 'restart postgresql' && '$bin/pg_ctl' -s -w -D '${\$node->data_dir}' -l '${\$node->logfile}' restart; }
 	SH
@@ -264,6 +265,21 @@ foreach my $name (sort grep { $there{$_} } keys %settings)
 	$default = plain($default =~ s/`//gr =~ s/:.*//r);
 	$boot = $default eq 'unset' && $boot =~ /^(?:|-1)$/ ? 'unset' : plain($boot =~ s/ 00:00:00\+00$//r . ($unit && $boot > 0 ? " $unit" : ''));
 	is($default, $boot, "reference: default of $name");
+}
+
+# README: the presets. Each is the layout of a database of its own.
+my @presets = $page{'README.md'} =~ /^(\| `\w+` \| \d+\/.*)/mg;
+is(scalar @presets, 4, 'README: presets');
+foreach my $preset (@presets)
+{
+	my ($name, @row) = map { s/^\s+|\s+$|`//gr } (split /\|/, $preset)[ 1 .. 6 ];
+	$node->append_conf('postgresql.conf', "snowflake.layout = '$name'\n");
+	$node->restart;
+	$node->create_database($name);
+	is(join(' | ', @row), $node->safe_psql($name, <<~'SQL') =~ s/\|/ | /gr, "README: preset $name");
+		SELECT bits, tick_ms || ' ms', regions || ', ' || ltrim(to_char(shards, '9,999')), ltrim(to_char(ids_per_second, '9,999,999')) || ' ids/s', to_char(ends_at, 'YYYY-MM')
+		  FROM snowflake.layout
+		SQL
 }
 
 done_testing();
