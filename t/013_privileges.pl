@@ -155,6 +155,69 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
+# A name without its schema stands for another relation once the first one is dropped: a command that
+# waits for its lock meanwhile does not go on to the mark.
+foreach my $sql (
+	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
+	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
+	'ALTER TABLE public.parted ATTACH PARTITION high_water DEFAULT',
+	'ALTER TABLE public.mine ADD FOREIGN KEY (i) REFERENCES high_water')
+{
+	$node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE public.high_water (last_value bigint PRIMARY KEY, log_cnt bigint, is_called bool)');
+	my $dropper = $node->session;
+	$dropper->query_safe('BEGIN; DROP TABLE public.high_water');
+	my $waiter = $node->start_writer("SET ROLE joe; SET search_path = public, snowflake; $sql");
+	$node->poll_query_until('postgres', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE application_name = 'writer'")
+	  or BAIL_OUT('nobody waits');
+	$dropper->query_safe('COMMIT');
+	$dropper->quit;
+	like($node->finish_writer($waiter)->{errors}, qr/ERROR:  relation "public.high_water" does not exist/, "not the mark instead: $sql");
+}
+$node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i int PRIMARY KEY); CREATE TEMPORARY TABLE child () INHERITS (high_water);'
+	  . 'CREATE RULE r AS ON DELETE TO high_water DO INSTEAD NOTHING; CREATE TEMPORARY TABLE referring (i int REFERENCES high_water)');
+
+# Nor does the function behind the constraint write where nothing may be written, whoever calls it.
+foreach my $sql (
+	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
+	'CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
+	  . "BEGIN READ ONLY; INSERT INTO seals VALUES ($twitter)")
+{
+	$node->refuses("SET ROLE joe; $sql", { sqlstate => '25006', message => 'cannot record the seal' }, "not in a read-only transaction: $sql");
+}
+$node->mint($ledger);
+
+# A mark that is set by hand, all the time, is never below what was written meanwhile.
+$node->safe_psql('postgres', 'CREATE TABLE finished (i int)');
+my @setters = map { $node->start_writer("DO \$\$ BEGIN WHILE NOT EXISTS (SELECT FROM finished) LOOP PERFORM snowflake.set_mark('2025-02-01'); END LOOP; END \$\$") } 1 .. 2;
+$node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND state = 'active'");
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE lowered (ms bigint, mark bigint);
+	DO $$
+	DECLARE
+	  start CONSTANT bigint := extract(epoch FROM snowflake.time_of(snowflake.next_id(1))) * 1000;
+	  ms bigint;
+	  stored bigint;
+	BEGIN
+	  FOR ahead IN 1 .. 8000 LOOP
+	    ms := start + ahead;
+	    PERFORM snowflake.observe(snowflake.make_id(to_timestamp(ms / 1000.0), 1, 0));
+	    SELECT last_value INTO stored FROM snowflake.high_water;
+	    IF stored <= ms THEN
+	      INSERT INTO lowered VALUES (ms, stored);
+	    END IF;
+	  END LOOP;
+	END
+	$$;
+	INSERT INTO finished VALUES (1);
+	SQL
+ok($node->finish_writer($_)->{well}, 'set_mark() is always answered') foreach @setters;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM lowered'), '0', 'and never sets the mark below what was written');
+
+# A sequence whose file is gone can be dropped, as without the extension.
+my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CREATE SEQUENCE broken; CHECKPOINT; SELECT pg_relation_filepath('broken')");
+unlink $file or BAIL_OUT("could not remove $file: $!");
+$node->safe_psql('postgres', 'DROP SEQUENCE broken');
+
 # An acknowledged CREATE EXTENSION is kept, also where commits are asynchronous: ids were returned under it,
 # by a database that had minted before, and whose new mark covers what it mints without another flush.
 $node->reconfigure('snowflake.reserve' => "'5s'");

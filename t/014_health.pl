@@ -98,6 +98,15 @@ $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER SYS
 $node->reload;
 becomes('minting, reason', 't|', 'it is over');
 is($node->safe_psql('postgres', 'SET default_transaction_read_only = on; SELECT minting FROM snowflake.health()'), 't', "a session's own setting is its own");
+$node->safe_psql('postgres', 'CREATE ROLE probe LOGIN; ALTER ROLE probe SET default_transaction_read_only = on');
+is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()', extra_params => [ '-U', 'probe' ]), 't', 'so is that of a role which only looks');
+{
+	local $ENV{PGOPTIONS} = '-c default_transaction_read_only=on';
+	is(health('minting, reason'), 't|', 'and that of a connection');
+}
+$node->safe_psql('postgres', 'ALTER DATABASE postgres SET default_transaction_read_only = on');
+is(health('minting, reason'), 'f|read-only by default', "a database's is everybody's");
+$node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only');
 
 # Every refusal counts.
 my $counted = sub { $node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = '$_[0]'") };

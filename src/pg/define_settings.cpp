@@ -289,8 +289,10 @@ void define_settings() {
 
   // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop
   // a misspelt owned_shards with a warning and leave the server owning every shard.
-  for_each_undefined_setting([](const char* name) {
-    if (pg_strncasecmp(name, "snowflake.", 10) == 0) error_unknown_setting(name);
+  for_each_setting([](const config_generic& setting) {
+    if ((setting.flags & GUC_CUSTOM_PLACEHOLDER) &&
+        pg_strncasecmp(setting.name, "snowflake.", 10) == 0)
+      error_unknown_setting(setting.name);
   });
   MarkGUCPrefixReserved("snowflake");
 }

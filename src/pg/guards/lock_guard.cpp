@@ -1,7 +1,10 @@
 // Some of PostgreSQL's commands lock a relation before they ask whether the role may do what it
 // asks: behind another transaction's lock they then wait, with the lock held, and whoever mints
 // waits for them. The commands whose lock minting would wait for (ShareLock and above) are asked
-// here, first, for the relations of this extension.
+// here, first, for the relations of this extension. The command looks the name up again, and waits
+// for its lock before it settles on a relation: an unqualified name whose relation is dropped
+// meanwhile would go on to the next schema of the path. So it gets the name with the schema that
+// was found.
 #include "pg/guards/lock_guard.hpp"
 
 #include "pg/server/postgres.hpp"
@@ -12,9 +15,19 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
+// Where the relation is dropped between the two look-ups, the name stands for another one.
+Oid qualify(RangeVar* name) {
+  for (;;) {
+    const Oid relation = RangeVarGetRelid(name, NoLock, true);
+    if (!OidIsValid(relation) || name->schemaname != nullptr) return relation;
+    name->schemaname = get_namespace_name(get_rel_namespace(relation));
+    CHECK_FOR_INTERRUPTS();
+  }
+}
+
 void refuse_if_state(RangeVar* name) {
   if (name == nullptr) return;
-  const Oid relation = RangeVarGetRelid(name, NoLock, true);
+  const Oid relation = qualify(name);
   if (!OidIsValid(relation) || owns_relation(relation)) return;
   const Oid extension = getExtensionOfObject(RelationRelationId, relation);
   if (!OidIsValid(extension) || extension != get_extension_oid("snowflake", true)) return;
@@ -51,6 +64,20 @@ void look_at_create_table(const CreateStmt* statement) {
   foreach (cell, statement->inhRelations) refuse_if_state(lfirst_node(RangeVar, cell));
 }
 
+bool locks_before_it_asks(const Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_RuleStmt:
+    case T_CreateTrigStmt:
+    case T_AlterObjectDependsStmt:
+    case T_AlterTableStmt:
+    case T_CreateStmt:
+    case T_CreateForeignTableStmt:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void look_at(Node* statement) {
   switch (nodeTag(statement)) {
     case T_RuleStmt:
@@ -75,7 +102,11 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
                     ProcessUtilityContext context, ParamListInfo parameters,
                     QueryEnvironment* environment, DestReceiver* receiver,
                     QueryCompletion* completion) {
-  if (IsTransactionState()) look_at(planned->utilityStmt);
+  if (IsTransactionState() && locks_before_it_asks(planned->utilityStmt)) {
+    if (read_only_tree) planned = static_cast<PlannedStmt*>(copyObjectImpl(planned));
+    read_only_tree = false;
+    look_at(planned->utilityStmt);
+  }
   const auto next = previous_utility_hook ? previous_utility_hook : standard_ProcessUtility;
   next(planned, query, read_only_tree, context, parameters, environment, receiver, completion);
 }

@@ -193,8 +193,7 @@ Condition condition_of_database() {
     set(condition, "Citus node without a region or shards of its own",
         "Set \"snowflake.region\" or \"snowflake.owned_shards\", other ones on each node, and "
         "restart.");
-  const char* const read_only = GetConfigOptionResetString("default_transaction_read_only");
-  if (read_only != nullptr && strcmp(read_only, "on") == 0)
+  if (is_on_for_all("default_transaction_read_only"))
     set(condition, "read-only by default",
         "Set \"default_transaction_read_only\" to off when this server may write again.");
   look_at_disk(condition);

@@ -77,6 +77,8 @@ void compare(const StateSequences& sequences, int64_t presented) {
   if (presented == sealed) return;
   if (check(layout_of(presented)) != LayoutError::none) error_not_a_seal(presented);
   if (!may_have_restored()) error_may_not_present();
+  // The function may be called by itself, and the trigger stand on a temporary table.
+  if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
   record_contradiction(sequences.seal, presented);
   error_seal_restored(sealed, presented);
 }

@@ -184,6 +184,15 @@ void error_may_not_present() {
            errhint("Remove what was restored, and restore as the owner of the database.")));
 }
 
+void error_seal_not_recorded() {
+  ereport(ERROR, (errcode(XactReadOnly ? ERRCODE_READ_ONLY_SQL_TRANSACTION
+                                       : ERRCODE_INVALID_TRANSACTION_STATE),
+                  errmsg("cannot record the seal of another layout here"),
+                  errdetail("It would stop minting in this database, and this is a standby, a "
+                            "read-only transaction or a parallel operation."),
+                  errhint("Restore on the primary server, in a read-write transaction.")));
+}
+
 void notice_sealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   const char* region = own_region < 0 ? psprintf("a leased region of %u", layout.regions())

@@ -36,6 +36,7 @@ void warn_layout_ended();
 [[noreturn]] void error_seal_row_stays();
 [[noreturn]] void error_not_the_seals_trigger();
 [[noreturn]] void error_may_not_present();
+[[noreturn]] void error_seal_not_recorded();
 void notice_sealed();
 void warn_may_meet_others(const char* sign);
 

@@ -120,9 +120,9 @@ inline bool owns_relation(Oid relation) {
 #endif
 }
 
-// Calls `visit(name)` for every setting that the configuration names and nobody has defined.
+// Calls `visit(config_generic)` for every setting.
 template <class Visit>
-inline void for_each_undefined_setting(Visit visit) {
+inline void for_each_setting(Visit visit) {
   int count = 0;
 #if PG_VERSION_NUM >= 160000
   config_generic** const all = get_guc_variables(&count);
@@ -130,8 +130,19 @@ inline void for_each_undefined_setting(Visit visit) {
   config_generic** const all = get_guc_variables();
   count = GetNumConfigOptions();
 #endif
-  for (int i = 0; i < count; ++i)
-    if (all[i]->flags & GUC_CUSTOM_PLACEHOLDER) visit(all[i]->name);
+  for (int i = 0; i < count; ++i) visit(*all[i]);
+}
+
+// Whether new sessions have a setting switched on by the server's configuration or the database's.
+// What was set for a role, or by a connection, says nothing of others.
+inline bool is_on_for_all(const char* name) {
+  bool on = false;
+  for_each_setting([&](const config_generic& setting) {
+    if (setting.vartype == PGC_BOOL && setting.reset_source <= PGC_S_DATABASE &&
+        strcmp(setting.name, name) == 0)
+      on = reinterpret_cast<const config_bool&>(setting).reset_val;
+  });
+  return on;
 }
 
 inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBound* upper,

@@ -91,7 +91,9 @@ int64_t SequencePage::mark() const {
 
 int64_t SequencePage::mark_of_any(Relation relation) {
   // What cannot be read is no mark, and no reason not to drop it.
-  if (RelationGetNumberOfBlocks(relation) == 0) return 0;
+  if (!smgrexists(RelationGetSmgr(relation), MAIN_FORKNUM) ||
+      RelationGetNumberOfBlocks(relation) == 0)
+    return 0;
   const Buffer buffer = ReadBufferExtended(relation, MAIN_FORKNUM, 0, RBM_ZERO_ON_ERROR, nullptr);
   LockBuffer(buffer, BUFFER_LOCK_SHARE);
   const SequencePage page{buffer};
