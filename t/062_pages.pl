@@ -179,6 +179,23 @@ foreach my $page (sort keys %page)
 	is(join(', ', @wrong), '', "$page: programs and options are there");
 }
 
+# Files that a page names: by their path, the end of it, or, of a test, the beginning: `pg/mark/seal_check.cpp`, `t/005`.
+my @files;
+find({ no_chdir => 1, wanted => sub {
+	$File::Find::prune = 1 if -d && m{/(?:\.git|tmp_check|node_modules|build|results)$};
+	push @files, '/' . substr $_, length($root) + 1 if !-d;
+} }, $root);
+foreach my $page (grep { $_ ne 'CHANGELOG.md' } sort keys %page)
+{
+	my @wrong;
+	foreach my $name ($page{$page} =~ m{`((?:[\w*{},-]+/)*[\w*{},-]+\.(?:[ch]pp|pl|patch)|(?:\w+/)?t/\d{3}\w*)`}g)
+	{
+		my $pattern = $name =~ s/\./\\./gr =~ s/\*/[^\/]*/gr =~ s/\{([\w,]+)\}/'(?:' . ($1 =~ tr{,}{|}r) . ')'/er;
+		push @wrong, $name if !grep { $name =~ /\.\w+$/ ? m{/$pattern$} : m{/$pattern} } @files;
+	}
+	is(join(', ', @wrong), '', "$page: files are there");
+}
+
 # Links, and the sections that they lead to.
 sub anchors
 {
