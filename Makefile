@@ -39,11 +39,14 @@ OBJS = \
 	src/pg/mark/mark_guard.o \
 	src/pg/mark/seal_check.o \
 	src/pg/mark/state_sequences.o \
+	src/pg/memory/database_counters.o \
 	src/pg/memory/database_state.o \
 	src/pg/memory/lease.o \
+	src/pg/memory/lease_worker.o \
 	src/pg/memory/mark_hold.o \
 	src/pg/memory/pending_counters.o \
 	src/pg/memory/postmaster_memory.o \
+	src/pg/memory/shared_memory.o \
 	src/pg/memory/shared_state.o \
 	src/pg/memory/statistics.o \
 	src/pg/module.o \

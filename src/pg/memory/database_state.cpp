@@ -3,7 +3,8 @@
 #include <new>
 
 #include "pg/server/settings.hpp"
-#include "pg/memory/statistics.hpp"
+#include "pg/memory/database_counters.hpp"
+#include "pg/memory/lease.hpp"
 
 namespace snowflake::pg {
 
@@ -56,7 +57,7 @@ DatabaseState* take_place() {
       state->begin_ms.store(0, std::memory_order_relaxed);
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
-      clear_statistics(*state);
+      clear_statistics(static_cast<int>(state - database_states));
       state->database = MyDatabaseId;
     }
   }

@@ -10,16 +10,7 @@
 #include "core/lease_memory.hpp"
 #include "pg/memory/lease_port.hpp"
 
-struct Latch;
-
 namespace snowflake::pg {
-
-// In shared memory, under shared_state->lock, but for the flag.
-struct LeaseStatus {
-  Latch* worker;  // null: there is none
-  std::atomic<bool> urgent;
-  LeaseReport report;
-};
 
 // "snowflake.fleet" is set.
 bool leased();
@@ -27,13 +18,13 @@ bool leased();
 // Whether there is a process that leases.
 bool lease_worker_runs();
 
-// At server start: offers the port, loads the other library and registers its worker.
-void install_lease();
-
 // What a database of this server remembers of its regime before it has minted: the fleet,
 // kUnheardFleet where none has answered yet, 0 where nothing is leased.
 inline constexpr int64_t kUnheardFleet = INT64_MAX;
 int64_t fleet_to_remember();
+
+// How long the incarnation has lived.
+int64_t lease_age_ms();
 
 LeaseView lease_view();
 LeaseReport lease_report();

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/shard.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_port.hpp"
 #include "pg/refuse/log_limit.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -30,6 +30,13 @@ struct ClockWatch {
   LogLimit stepped_ahead;
 };
 
+// In shared memory, under the lock, but for the flag.
+struct LeaseStatus {
+  Latch* worker;  // null: there is none
+  std::atomic<bool> urgent;
+  LeaseReport report;
+};
+
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   LWLock* lock;  // see database_state.hpp
   ClockWatch clock;
@@ -48,8 +55,5 @@ extern Shard* all_words;
 // Layouts with more shards than this let several share a word: ids differ in the shard bits.
 inline constexpr uint32_t kMaxWords = 65536;
 uint32_t word_count();
-
-// Asks for the memory once the postmaster has read its configuration.
-void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
 }  // namespace snowflake::pg

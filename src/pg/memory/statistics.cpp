@@ -8,8 +8,6 @@
 
 namespace snowflake::pg {
 
-constinit Statistics* database_statistics = nullptr;
-
 namespace {
 
 // Refusals of single shards or callers are over when none has come for so long.
@@ -62,10 +60,6 @@ Statistics& statistics_of_the_rest() {
 
 Statistics& statistics_of(const DatabaseState* state) {
   return state == nullptr ? statistics_of_the_rest() : statistics_of(*state);
-}
-
-void clear_statistics(const DatabaseState& state) {
-  new (&statistics_of(state)) Statistics{};
 }
 
 void reset_statistics(const DatabaseState& state) {

@@ -1,0 +1,122 @@
+#include "pg/memory/lease_worker.hpp"
+
+#include "core/clock.hpp"
+#include "pg/memory/database_state.hpp"
+#include "pg/memory/lease.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/memory/shared_state.hpp"
+#include "pg/refuse/errors_lease.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+LeaseMemory& memory() {
+  return postmaster_memory->lease;
+}
+
+void start_incarnation(int64_t incarnation, const LeaseAnswer& newest) {
+  memory().begin(incarnation, newest);
+  postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
+}
+
+// What the port offers.
+
+void begin(int64_t incarnation, const LeaseAnswer& newest) {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  withdraw_all_limits_under_lock();
+  start_incarnation(incarnation, newest);
+  LWLockRelease(shared_state->lock);
+}
+
+void take(const LeaseAnswer& answer, int64_t fleet) {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  postmaster_memory->lease_fleet.store(fleet, std::memory_order_relaxed);
+  memory().take(answer);
+  LWLockRelease(shared_state->lock);
+}
+
+void extend(const LeaseAnswer& answer) {
+  memory().extend(answer);
+}
+
+void note(const LeaseAnswer& answer) {
+  memory().note(answer);
+}
+
+LeaseView forget() {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  withdraw_all_limits_under_lock();
+  const LeaseView last = memory().view();
+  memory().forget();
+  LWLockRelease(shared_state->lock);
+  return last;
+}
+
+void report(const LeaseReport& news) {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  shared_state->lease.report = news;
+  LWLockRelease(shared_state->lock);
+}
+
+void stop_serving(int, Datum) {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  if (shared_state->lease.worker == MyLatch) shared_state->lease.worker = nullptr;
+  LWLockRelease(shared_state->lock);
+}
+
+bool serve() {
+  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  const bool free = shared_state->lease.worker == nullptr;
+  if (free) shared_state->lease.worker = MyLatch;
+  LWLockRelease(shared_state->lock);
+  if (free) before_shmem_exit(stop_serving, Datum{0});
+  return free;
+}
+
+bool is_urgent() {
+  return shared_state->lease.urgent.exchange(false, std::memory_order_relaxed);
+}
+
+constinit LeasePort port{};
+
+}  // namespace
+
+void install_lease() {
+  if (!leased()) return;
+  int64_t incarnation = 0;
+  if (!pg_strong_random(&incarnation, sizeof(incarnation)))
+    error_fleet_settings("No random number could be drawn.", "Start the server again.");
+  start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{});
+
+  port = {SNOWFLAKE_VERSION,
+          fleet_conninfo,
+          seal_of(layout),
+          lease_ms,
+          max_skew_ms,
+          &max_lead_ms,
+          &reserve_ms,
+          lease_view,
+          lease_fleet,
+          lease_age_ms,
+          begin,
+          take,
+          extend,
+          note,
+          forget,
+          report,
+          serve,
+          is_urgent};
+  *find_rendezvous_variable(kLeasePortName) = &port;
+
+  // Loaded here, so that what is missing or wrong stops the start, and not each worker.
+  using Install = void (*)();
+  const auto install = reinterpret_cast<Install>(
+      load_external_function("$libdir/snowflake_lease", "snowflake_lease_install", true, nullptr));
+  // Where nobody mints for clients there is nothing to lease: pg_upgrade, single-user mode.
+  if (!IsBinaryUpgrade && IsPostmasterEnvironment) install();
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,9 @@
+// What the library that leases does to the lease: it takes, extends and forgets a region.
+#pragma once
+
+namespace snowflake::pg {
+
+// At server start: offers the port, loads the other library and registers its worker.
+void install_lease();
+
+}  // namespace snowflake::pg
