@@ -129,4 +129,12 @@ is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id
 $a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "not for everybody: $_")
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
+# Commands that lock before they ask would stop the routers behind a long transaction.
+my $reader = $a->session;
+$reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
+$a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",
+	{ sqlstate => 42501, message => "must be owner of table $_" }, "refused before it locks: $_")
+  foreach 'map_shard', 'map_state';
+$reader->quit;
+
 done_testing();

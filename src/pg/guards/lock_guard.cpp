@@ -1,10 +1,11 @@
 // Some of PostgreSQL's commands lock a relation before they ask whether the role may do what it
 // asks: behind another transaction's lock they then wait, with the lock held, and whoever mints
 // waits for them. The commands whose lock minting would wait for (ShareLock and above) are asked
-// here, first, for the relations of this extension. The command looks the name up again, and waits
-// for its lock before it settles on a relation: an unqualified name whose relation is dropped
-// meanwhile would go on to the next schema of the path. So it gets the name with the schema that
-// was found.
+// here, first, for the relations of this extension and of snowflake_fleet.
+//
+// The command looks the name up again, and waits for its lock before it settles on a relation: an
+// unqualified name whose relation is dropped meanwhile would go on to the next schema of the path.
+// So it gets the name with the schema that was found.
 #include "pg/guards/lock_guard.hpp"
 
 #include "pg/server/postgres.hpp"
@@ -25,12 +26,18 @@ Oid qualify(RangeVar* name) {
   }
 }
 
+// Whoever mints reads the one's relations, whoever routes the other's.
+bool is_guarded(const char* extension) {
+  return extension != nullptr &&
+         (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0);
+}
+
 void refuse_if_state(RangeVar* name) {
   if (name == nullptr) return;
   const Oid relation = qualify(name);
   if (!OidIsValid(relation) || owns_relation(relation)) return;
   const Oid extension = getExtensionOfObject(RelationRelationId, relation);
-  if (!OidIsValid(extension) || extension != get_extension_oid("snowflake", true)) return;
+  if (!OidIsValid(extension) || !is_guarded(get_extension_name(extension))) return;
   aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relation)), name->relname);
 }
 
