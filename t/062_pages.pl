@@ -284,6 +284,16 @@ foreach my $name (sort grep { $there{$_} } keys %settings)
 	is($default, $boot, "reference: default of $name");
 }
 
+# A page that has a setting's default as well has the same one.
+foreach my $page (grep { $_ ne 'doc/reference.md' } sort keys %page)
+{
+	foreach my $table ($page{$page} =~ /^\| setting \| default \|[^\n]*\n((?:\|[^\n]*\n)+)/mg)
+	{
+		my %default = $table =~ /^\| `(snowflake\.\w+)` \| ([^|]*?) \|/mg;
+		is($default{$_}, $settings{$_}[1], "$page: default of $_") foreach sort keys %default;
+	}
+}
+
 # README: the presets. Each is the layout of a database of its own.
 my @presets = $page{'README.md'} =~ /^(\| `\w+` \| \d+\/.*)/mg;
 is(scalar @presets, 4, 'README: presets');

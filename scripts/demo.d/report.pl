@@ -372,7 +372,7 @@ $tiles</ul>
 <section>
 <h2>The clock, and the newest id</h2>
 <p class="key"><span class="swatch clock"></span>clock of the server, <span class="swatch newest"></span>time of the newest
-id; both less the true time. A falling line stands still: ids never go back, they wait.</p>
+id; both less the true time. Where the line of the newest id falls, none is minted: ids wait, and never go back.</p>
 $clock</section>
 <section>
 <h2>Lead</h2>
