@@ -1729,12 +1729,6 @@ COMMENT ON VIEW snowflake_fleet.servers IS
   'which incarnations hold them and where these asked from; its pool; why it was refused and since when, if it still is';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_fleet TO pg_monitor;
-GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap
-  TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
-  snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.latest_grant(integer),
-  snowflake_fleet.minted_by(bigint) TO pg_monitor;
 -- Whether this database grants leases, and if not, why, and what to do. It looks and waits for nothing: it takes no
 -- lock, and works on a standby.
 
@@ -1847,8 +1841,6 @@ COMMENT ON VIEW snowflake_fleet.health IS
   'refused for it). With granting true, a reason is of one server: no region is free for it, or its clock is ahead';
 
 REVOKE ALL ON FUNCTION snowflake_fleet.way_out(), snowflake_fleet.waiting(), snowflake_fleet.health() FROM PUBLIC;
-GRANT SELECT ON snowflake_fleet.health TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake_fleet.health() TO pg_monitor;
 -- The map: which server has the rows of which shard. The control database decides; every data server
 -- and router has a copy, so that routing asks nobody. A copy is replaced as a whole, by a newer one.
 
@@ -2415,9 +2407,6 @@ REVOKE ALL ON FUNCTION snowflake_fleet.change_map(), snowflake_fleet.set_server(
   snowflake_fleet.map_is_behind(bigint), snowflake_fleet.map_recovered(jsonb, bigint[]),
   snowflake_fleet.check_conninfo(text), snowflake_fleet.check_map(jsonb),
   snowflake_fleet.pull_map(text) FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC;
-GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
-  snowflake_fleet.map_shard TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
   snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
   snowflake_fleet.with_timeouts(text) TO PUBLIC;
@@ -3655,6 +3644,41 @@ COMMENT ON FUNCTION snowflake_fleet.description_of(name) IS
   'prints differ between a table and its restored dump; the others are the same on both sides of a move';
 
 REVOKE ALL ON FUNCTION snowflake_fleet.description_of(name) FROM PUBLIC;
+-- Privileges of the schema and its relations: all of them here, after what ALTER DEFAULT PRIVILEGES gave is taken back. Whoever may
+-- write a region has it granted twice; whoever may read the fleet's row has its secret. Of functions PUBLIC keeps what the parts left.
+
+DO $$
+DECLARE
+  privilege record;
+BEGIN
+  FOR privilege IN
+    SELECT DISTINCT object.kind, identified.identity,
+           CASE WHEN acl.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC'
+                ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(acl.grantee)::pg_catalog.text) END AS role
+      FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS catalogue, oid, relnamespace AS schema, relowner AS owner, relacl AS acl,
+                   CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind FROM pg_catalog.pg_class
+            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, pronamespace, proowner, proacl, 'ROUTINE' FROM pg_catalog.pg_proc
+            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typnamespace, typowner, typacl, 'TYPE' FROM pg_catalog.pg_type
+            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, oid, nspowner, nspacl, 'SCHEMA' FROM pg_catalog.pg_namespace) AS object
+     CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
+     CROSS JOIN LATERAL pg_catalog.pg_identify_object(object.catalogue, object.oid, 0) AS identified
+     WHERE object.schema OPERATOR(pg_catalog.=) 'snowflake_fleet'::pg_catalog.regnamespace
+       AND acl.grantee OPERATOR(pg_catalog.<>) object.owner
+       AND (acl.grantee OPERATOR(pg_catalog.<>) 0 OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
+  LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', privilege.kind, privilege.identity, privilege.role);
+  END LOOP;
+END
+$$;
+
+GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC, pg_monitor;
+GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
+  snowflake_fleet.map_shard TO PUBLIC;
+GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap,
+  snowflake_fleet.health TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
+  snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.latest_grant(integer),
+  snowflake_fleet.minted_by(bigint), snowflake_fleet.health() TO pg_monitor;
 -- Said when a fleet is made: a number that is found out too late, when everything comes back after a power loss at once.
 
 DO $$

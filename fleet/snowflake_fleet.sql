@@ -24,5 +24,6 @@ BEGIN;
 \ir parts/move_fence.sql
 \ir parts/move_checks.sql
 \ir parts/move_compare.sql
+\ir parts/privileges.sql
 \ir parts/sizing.sql
 COMMIT;

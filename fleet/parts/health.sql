@@ -110,5 +110,3 @@ COMMENT ON VIEW snowflake_fleet.health IS
   'refused for it). With granting true, a reason is of one server: no region is free for it, or its clock is ahead';
 
 REVOKE ALL ON FUNCTION snowflake_fleet.way_out(), snowflake_fleet.waiting(), snowflake_fleet.health() FROM PUBLIC;
-GRANT SELECT ON snowflake_fleet.health TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake_fleet.health() TO pg_monitor;

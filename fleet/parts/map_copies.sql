@@ -214,9 +214,6 @@ REVOKE ALL ON FUNCTION snowflake_fleet.change_map(), snowflake_fleet.set_server(
   snowflake_fleet.map_is_behind(bigint), snowflake_fleet.map_recovered(jsonb, bigint[]),
   snowflake_fleet.check_conninfo(text), snowflake_fleet.check_map(jsonb),
   snowflake_fleet.pull_map(text) FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC;
-GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
-  snowflake_fleet.map_shard TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
   snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
   snowflake_fleet.with_timeouts(text) TO PUBLIC;

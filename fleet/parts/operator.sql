@@ -122,9 +122,3 @@ COMMENT ON VIEW snowflake_fleet.servers IS
   'which incarnations hold them and where these asked from; its pool; why it was refused and since when, if it still is';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_fleet TO pg_monitor;
-GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap
-  TO pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
-  snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.latest_grant(integer),
-  snowflake_fleet.minted_by(bigint) TO pg_monitor;

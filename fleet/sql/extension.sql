@@ -54,6 +54,34 @@ SELECT snowflake_fleet.create_fleet();
 SELECT longest_ms, skew_ms, halted, seal, timeline,
        abs(term / 1048576 - extract(epoch FROM now()) * 1000) < 60000 AS term FROM snowflake_fleet.fleet;
 
+-- What ALTER DEFAULT PRIVILEGES gives is taken back
+CREATE TEMPORARY VIEW privileges AS
+  SELECT o.name, a.grantee, a.privilege_type, a.is_grantable
+    FROM (SELECT relname::text AS name, coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 'S' ELSE 'r' END::"char", relowner)) AS acl
+            FROM pg_class WHERE relnamespace = to_regnamespace('snowflake_fleet') AND relkind IN ('r', 'v', 'S')
+          UNION ALL SELECT p.oid::regprocedure::text, coalesce(proacl, acldefault('f', proowner))
+            FROM pg_proc AS p WHERE pronamespace = to_regnamespace('snowflake_fleet')
+          UNION ALL SELECT typname, coalesce(typacl, acldefault('T', typowner)) FROM pg_type WHERE typnamespace = to_regnamespace('snowflake_fleet')
+          UNION ALL SELECT nspname, nspacl FROM pg_namespace WHERE nspname = 'snowflake_fleet') AS o, aclexplode(o.acl) AS a;
+CREATE TEMPORARY TABLE privileges_before AS SELECT * FROM privileges;
+DROP EXTENSION snowflake_fleet CASCADE;
+CREATE ROLE generous_app;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO generous_app, pg_monitor, PUBLIC;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO generous_app WITH GRANT OPTION;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO generous_app, pg_monitor;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TYPES TO generous_app;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO generous_app, pg_monitor, PUBLIC;
+CREATE EXTENSION snowflake_fleet;
+(TABLE privileges EXCEPT TABLE privileges_before) UNION ALL (TABLE privileges_before EXCEPT TABLE privileges);
+SELECT count(*) > 100 AS some_are_given FROM privileges;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM generous_app, pg_monitor, PUBLIC;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM generous_app;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM generous_app, pg_monitor;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON TYPES FROM generous_app;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON SCHEMAS FROM generous_app, pg_monitor, PUBLIC;
+DROP ROLE generous_app;
+DROP VIEW privileges;
+
 -- It goes as it came
 DROP EXTENSION snowflake_fleet CASCADE;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_fleet';

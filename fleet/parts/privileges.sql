@@ -1,0 +1,35 @@
+-- Privileges of the schema and its relations: all of them here, after what ALTER DEFAULT PRIVILEGES gave is taken back. Whoever may
+-- write a region has it granted twice; whoever may read the fleet's row has its secret. Of functions PUBLIC keeps what the parts left.
+
+DO $$
+DECLARE
+  privilege record;
+BEGIN
+  FOR privilege IN
+    SELECT DISTINCT object.kind, identified.identity,
+           CASE WHEN acl.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC'
+                ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(acl.grantee)::pg_catalog.text) END AS role
+      FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS catalogue, oid, relnamespace AS schema, relowner AS owner, relacl AS acl,
+                   CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind FROM pg_catalog.pg_class
+            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, pronamespace, proowner, proacl, 'ROUTINE' FROM pg_catalog.pg_proc
+            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typnamespace, typowner, typacl, 'TYPE' FROM pg_catalog.pg_type
+            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, oid, nspowner, nspacl, 'SCHEMA' FROM pg_catalog.pg_namespace) AS object
+     CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
+     CROSS JOIN LATERAL pg_catalog.pg_identify_object(object.catalogue, object.oid, 0) AS identified
+     WHERE object.schema OPERATOR(pg_catalog.=) 'snowflake_fleet'::pg_catalog.regnamespace
+       AND acl.grantee OPERATOR(pg_catalog.<>) object.owner
+       AND (acl.grantee OPERATOR(pg_catalog.<>) 0 OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
+  LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', privilege.kind, privilege.identity, privilege.role);
+  END LOOP;
+END
+$$;
+
+GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC, pg_monitor;
+GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
+  snowflake_fleet.map_shard TO PUBLIC;
+GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap,
+  snowflake_fleet.health TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
+  snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.latest_grant(integer),
+  snowflake_fleet.minted_by(bigint), snowflake_fleet.health() TO pg_monitor;
