@@ -73,6 +73,16 @@ CALL snowflake.adopt('one', 243);
 CALL snowflake.adopt('two', 243);
 COMMIT;
 
+-- It observes: the ids that follow are greater than one that is ahead of the clock.
+DO $$
+BEGIN
+  INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '90 ms', 245, 1023);
+  CALL snowflake.adopt('one', 243);
+  INSERT INTO one VALUES (DEFAULT);
+  ASSERT (SELECT id = max(id) OVER () FROM one ORDER BY snowflake.shard_of(id) LIMIT 1), 'greater than those that were there';
+END
+$$;
+
 -- observe_all()
 SELECT count(*) FROM snowflake.minting_columns() AS m JOIN pg_class ON oid = relation WHERE relnamespace = 'moving'::regnamespace;
 INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '80 ms', 181, 0);
@@ -150,6 +160,7 @@ ALTER SCHEMA moving_1 OWNER TO regress_moving;
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[0,4)', prefix => 'moving_');
 CALL snowflake.alter_shards('ALTER TABLE moving.photos ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
 CALL snowflake.alter_shards('ALTER TABLE photos ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil bigint DEFAULT snowflake.next_id(2)', '[2,4)', prefix => 'moving_', commit_each => false);
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[2,6)', prefix => 'moving_');
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[0,)', prefix => 'moving_');
 CALL snowflake.alter_shards(NULL, '[0,1)');

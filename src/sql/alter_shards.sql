@@ -43,7 +43,7 @@ $$;
 COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
   'Internal: for alter_shards(): the schemas of a range of shards; an error where one is missing, or they have several owners';
 
-CREATE FUNCTION snowflake.alter_shard(statement text, schema name, rest text) RETURNS void
+CREATE FUNCTION snowflake.alter_shard(statement text, schema name, shard integer, rest text) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -52,6 +52,7 @@ DECLARE
   detail text;
   advice text;
   elsewhere text;
+  other text;
   before oid[];
 BEGIN
   before := ARRAY(SELECT l.relation FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND l.relation IS NOT NULL);
@@ -69,6 +70,16 @@ BEGIN
       DETAIL = format('It is for the tables of schema %I only.', schema),
       HINT = 'Name the tables without their schema.';
   END IF;
+  SELECT string_agg(format('%s.%I', adrelid::regclass, attname), ', ') INTO other
+    FROM pg_attrdef AS d JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class AS c ON c.oid = adrelid
+   WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) = 'mints'
+     AND snowflake.with_shard(pg_get_expr(adbin, adrelid), shard) <> pg_get_expr(adbin, adrelid);
+  IF other IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
+      MESSAGE = format('the default of %s mints for another shard', other),
+      DETAIL = format('The schema is that of shard %s.', shard),
+      HINT = 'Put new tables into the template, and call create_shards().';
+  END IF;
 EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, advice = PG_EXCEPTION_HINT;
   RAISE EXCEPTION USING ERRCODE = state,
@@ -77,7 +88,7 @@ EXCEPTION WHEN OTHERS THEN
     HINT = concat_ws(' ', nullif(advice, ''), rest);
 END
 $$;
-COMMENT ON FUNCTION snowflake.alter_shard(text, name, text) IS
+COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
   'Internal: for alter_shards(): runs a statement with a schema as search_path; its errors name the schema and what is left to do';
 
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
@@ -85,7 +96,6 @@ CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix
   LANGUAGE plpgsql
 AS $$
 DECLARE
-  target record;
   advice pg_catalog.text;
   targets pg_catalog.name[];
   numbers pg_catalog.int4[];
@@ -96,7 +106,7 @@ BEGIN
   FOR place IN 1 .. pg_catalog.cardinality(targets) LOOP
     advice := CASE WHEN NOT commit_each THEN 'Mend it, and say it again.'
                    ELSE pg_catalog.format('Mend it, and go on with shards => ''[%s,%s)''.', numbers[place], pg_catalog.upper(shards)) END;
-    PERFORM snowflake.alter_shard(statement, targets[place], advice);
+    PERFORM snowflake.alter_shard(statement, targets[place], numbers[place], advice);
     IF commit_each THEN
       COMMIT;
     END IF;

@@ -49,7 +49,10 @@ AS $$
 DECLARE
   regions CONSTANT integer := l.regions FROM snowflake.layout AS l;
   shards CONSTANT integer := l.shards FROM snowflake.layout AS l;
-  own CONSTANT integer := current_setting('snowflake.region')::integer;
+  leased CONSTANT boolean := current_setting('snowflake.region')::integer < 0;
+  own CONSTANT integer := CASE WHEN leased THEN snowflake.region_of(snowflake.next_id(
+                                 (SELECT min(s) FROM generate_series(0, shards - 1) AS s WHERE snowflake.owns_shard(s))))
+                               ELSE current_setting('snowflake.region')::integer END;
   taken snowflake.backfills;
   chosen integer := wanted_region;
 BEGIN
@@ -58,7 +61,7 @@ BEGIN
    WHERE b.table_oid = id.attrelid AND b.id_column = id.attname AND b.shard = wanted_shard AND b.region = coalesce(wanted_region, b.region);
   IF FOUND THEN
     chosen := taken.region;
-  ELSIF regions > 1 AND chosen IS NULL AND own >= 0 THEN
+  ELSIF regions > 1 AND chosen IS NULL AND NOT leased THEN
     chosen := max(r) FROM generate_series(0, regions - 1) AS r
                WHERE r <> own AND NOT EXISTS (SELECT FROM snowflake.backfills AS b WHERE b.region = r AND b.shard = wanted_shard);
   ELSIF regions = 1 THEN
@@ -73,9 +76,9 @@ BEGIN
   IF chosen IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'a region in which nobody mints is not known',
-      DETAIL = CASE WHEN own < 0 THEN 'Regions are leased here, each of them by some server, sooner or later.'
+      DETAIL = CASE WHEN leased THEN 'Regions are leased here, each of them by some server, sooner or later.'
                     ELSE format('Shard %s has been backfilled in all regions but %s, which is this server''s.', wanted_shard, own) END,
-      HINT = CASE WHEN own < 0 THEN 'Take a region out of the pool (doc/fleet.md, static servers), and pass it: region => N.'
+      HINT = CASE WHEN leased THEN 'Take a region out of the pool (doc/fleet.md, static servers), and pass it: region => N.'
                   ELSE 'Pass another shard.' END;
   END IF;
   IF regions > 1 AND chosen = own THEN
