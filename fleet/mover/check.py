@@ -1,4 +1,6 @@
 """What stands against a move: found before anything is done, each a sentence."""
+import re
+
 import psycopg
 from psycopg import sql
 
@@ -15,6 +17,8 @@ WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers'
 SENDERS = """SELECT pg_catalog.current_setting('wal_level'),
   pg_catalog.current_setting('max_replication_slots')::int, (SELECT count(*) FROM pg_catalog.pg_replication_slots),
   pg_catalog.current_setting('max_wal_senders')::int, (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'walsender')"""
+# A server that was promoted or restored may lack what it had applied and confirmed: the source does not send it again.
+WHEREABOUTS = "SELECT (system_identifier, timeline, database, directory)::text FROM snowflake_fleet.whereabouts()"
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
 
@@ -62,6 +66,8 @@ def of_target(move):
     row = move.target_row()
     if row is not None and row.other_database != move.source_database:
         yield f"The target is waiting for shard {move.shard} from another server, {row.other}: end that move first."
+    if row is not None and target.value(f"SELECT whereabouts IS DISTINCT FROM ({WHEREABOUTS}) FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,)):
+        yield "The target was promoted, restored or copied since the move began, and may lack rows that it had taken: run with --abort, then again."
     if row is None and move.has_subscription():
         yield f"The target has a subscription {move.name}, of no move: drop it."
     if row is None and move.has_schema(target):
@@ -87,6 +93,8 @@ def of_premade(move):
 
 def of_both(move):
     row = move.source_row()
+    if re.fullmatch(r"shard_[0-9]+", move.schema) and move.schema != f"shard_{move.shard}":
+        yield f"Schema {move.schema} is not that of shard {move.shard}."
     if row is not None and row.other_database != move.target_database:
         yield f"Shard {move.shard} is on its way to another server, {row.other}: end that move first, or take it back with --abort."
     layout = [s.value("SELECT (bits, tick_ms, epoch, regions)::text FROM snowflake.layout") for s in (move.source, move.target)]

@@ -4,7 +4,7 @@ import time
 import psycopg
 from psycopg import sql
 
-from .check import check
+from .check import WHEREABOUTS, check
 from .definition import description, differences, dump_of, run_script
 from .errors import Refused, in_bytes, say
 
@@ -51,7 +51,7 @@ def reserve(move):
             if used + 2 <= workers:
                 target.execute(sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (connect = false, slot_name = {}, synchronous_commit = 'off', streaming = off)").format(
                     sql.Identifier(move.name), sql.Literal(move.source_for_target), sql.Identifier(move.name), sql.Literal(move.slot)))
-                target.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database) VALUES (%s, %s, 'target', 'reserved', %s, %s)",
+                target.execute(f"INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, whereabouts) SELECT %s, %s, 'target', 'reserved', %s, %s, ({WHEREABOUTS})",
                                (move.shard, move.schema, move.from_name, move.source_database))
                 return
         if not said:
@@ -195,11 +195,10 @@ def forget_slots(move):
         time.sleep(0.05)
 
 
-def forget_publication(move):
-    with move.source.transaction():
-        move.source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
-        move.source.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
-    move.target.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
+def forget_publication(move, sessions=None):
+    move.source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
+    for session in sessions or [move.source, move.target]:
+        session.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
 
 
 def wait_for_copy(move):

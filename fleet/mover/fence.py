@@ -36,6 +36,13 @@ SELECT DISTINCT coalesce(format('process %%s (%%s, since %%s)', a.pid, usename, 
    AND l.pid IS DISTINCT FROM %s AND a.application_name IS DISTINCT FROM 'snowflake-move-shard'"""
 
 
+# A table that somebody has taken out of the publication stands still on the target, and the marks arrive.
+PUBLISHED = """
+SELECT count(*) FROM snowflake_fleet.tables_of(%s) AS t
+ WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_publication AS p JOIN pg_catalog.pg_publication_rel AS r ON r.prpubid = p.oid
+                    WHERE pubname = %s AND pubinsert AND pubupdate AND pubdelete AND pubtruncate AND NOT pubviaroot AND prrelid = t AND prqual IS NULL AND prattrs IS NULL)"""
+
+
 def rehearse(move):
     """What is done while writers wait is done here before, and taken back: functions are compiled, statements are planned,
     catalogues are read, and what would fail fails."""
@@ -74,7 +81,8 @@ def begin_control(move):
     """What ask_control() need not do while writers wait."""
     if move.control is not None:
         move.control.rollback()
-        move.control.begin()
+        # Writers may be waiting: what does not answer is given up soon.
+        move.control.begin(seconds=10)
         move.control.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
 
 
@@ -114,9 +122,9 @@ def fence(move):
 
 
 def verify(move):
-    """Counts and hashes of every table on both sides, while nobody writes."""
+    """Counts and hashes of every table on both sides, while nobody writes. format() calls no cast, which may be somebody's."""
     for (name,) in move.source.rows("SELECT relname FROM pg_catalog.pg_class AS c JOIN snowflake_fleet.tables_of(%s) AS t ON c.oid = t WHERE relkind = 'r'", (move.schema,)):
-        query = sql.SQL("SELECT count(*), coalesce(sum(pg_catalog.hashtextextended((snowflake_row.*)::text, 0)), 0)::text FROM ONLY {} AS snowflake_row").format(
+        query = sql.SQL("SELECT count(*), coalesce(sum(pg_catalog.hashtextextended(pg_catalog.format('%s', snowflake_row.*), 0)), 0)::text FROM ONLY {} AS snowflake_row").format(
             sql.Identifier(move.schema, name))
         there = [session.row(query, seconds=7200) for session in (move.source, move.target)]
         if there[0] != there[1]:
@@ -132,6 +140,8 @@ def take_over(move):
         for session, side in ((move.source, "source"), (move.target, "target")):
             if session.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = %s", (move.schema, side)):
                 raise Refused(f"schema {move.schema} of the {side} was altered since the move began\n  Run with --abort, then again.")
+        if move.source.value(PUBLISHED, (move.schema, move.name)) > 0:
+            raise Refused(f"publication {move.name} was altered since the move began\n  Run with --abort, then again.")
         if fenced:
             say("the source is fenced already")
             move.stands = stands(move)

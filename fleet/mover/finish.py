@@ -7,6 +7,7 @@ from psycopg import sql
 from .copying import forget_publication, forget_slots, forget_subscription
 from .drop import drop_schema
 from .errors import Refused, say
+from .fence import ask_control, begin_control
 from .session import Session
 
 FREE_NAME = """
@@ -97,11 +98,35 @@ def abort(move):
     say(f"shard {move.shard} is on the source, as before")
 
 
+def abort_on_source(move, error):
+    """The target does not answer: where the map says that it has not taken over, the writers do not wait for it."""
+    move.from_name = move.map_says()
+    if move.from_name == move.to_name:
+        raise error
+    move.open_source()
+    move.hold()
+    begin_control(move)
+    ask_control(move)
+    row = move.source_row()
+    if row is not None and row.other != move.to_name:
+        raise Refused(f"shard {move.shard} is on its way to another server, {row.other}\n  Run with --abort and --to of that server.")
+    if row is not None:
+        if row.state == "fenced":
+            move.source.patiently("lifting the fence", move.options.lock_timeout,
+                                  lambda: move.source.execute("SELECT snowflake_fleet.unfence(%s)", (move.schema,)))
+        forget_slots(move)
+        forget_publication(move, [move.source])
+        move.source.execute("DELETE FROM snowflake_fleet.moving WHERE shard = %s AND side = 'source' AND state <> 'kept'", (move.shard,))
+    move.control.rollback()
+    raise Refused(f"{str(error).strip()}\n  Shard {move.shard} is on the source, as before. Run with --abort again when the target answers: it has not been cleared.")
+
+
 def clear_target(move, row):
     if row.made and move.has_schema(move.target):
         drop_schema(move.target, move.schema)
     elif row.state != "reserved" and move.has_schema(move.target):
         move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(move.tables(move.target))))
+    move.target.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
     move.target.execute("DELETE FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,))
 
 
@@ -112,6 +137,10 @@ def drop_source(move):
     if not kept:
         raise Refused(f"nothing is kept of shard {move.shard} on {move.from_name}")
     for schema in kept:
+        if source.value("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s", (schema,)) == 0:
+            source.execute("DELETE FROM snowflake_fleet.moving WHERE schema = %s AND side = 'source'", (schema,))
+            say(f"schema {schema} has been dropped already")
+            continue
         if source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (schema,)):
             raise Refused(f"schema {schema} is not any more what was moved: drop it by hand, when you know what it has")
         source.patiently(f"dropping {schema}", move.options.lock_timeout, lambda schema=schema: drop_kept(source, schema))

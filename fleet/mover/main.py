@@ -11,7 +11,7 @@ from .copying import copy
 from .definition import description, differences, dump_of, run_script
 from .errors import Misused, Refused, complain, in_bytes, say
 from .fence import take_over
-from .finish import abort, drop_source, finish
+from .finish import abort, abort_on_source, drop_source, finish
 from .places import Move
 from .session import Session
 
@@ -132,7 +132,12 @@ def run(move):
         move.require(move.source)
         move.hold_one(move.source, "source", options.wait)
         return drop_source(move)
-    move.open_target()
+    try:
+        move.open_target()
+    except psycopg.OperationalError as error:
+        if options.abort and move.control is not None:
+            return abort_on_source(move, error)
+        raise
     if move.control is not None:
         where = move.map_says()
         if move.from_name is None:

@@ -57,7 +57,14 @@ class Move:
 
     def open_control(self):
         if self.options.control is not None:
-            self.control = Session("control database", self.options.control)
+            self.connect_control()
+
+    def connect_control(self):
+        """A copy of the map, or a map of before a restore, may say that the source has what the target has taken over."""
+        self.control = Session("control database", self.options.control)
+        if self.control.value("SELECT is_copy FROM snowflake_fleet.map_state"):
+            raise Refused("the database of --control has a copy of the map: name the one that decides")
+        self.control.execute("SELECT snowflake_fleet.check_map_state(s) FROM snowflake_fleet.map_state AS s")
 
     def open_target(self):
         self.to_name, conninfo = self.locate(self.options.target)
@@ -82,11 +89,14 @@ class Move:
         if self.options.source_for_target:
             given = parse(self.options.source_for_target, "--source-for-target")
             self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", "application_name": self.name, **given})
-        self.source_database, self.target_database = (s.value(IDENTITY) for s in (self.source, self.target))
-        if self.source_database == self.target_database and self.source.row(INSTANCE) == self.target.row(INSTANCE):
-            raise Refused("source and target are one database")
+        self.source_database = self.source.value(IDENTITY)
         # Slots are the server's, not the database's.
         self.slot = f"snowflake_move_{self.source_database.split('/')[1]}_{self.shard}"
+        if self.target is None:
+            return
+        self.target_database = self.target.value(IDENTITY)
+        if self.source_database == self.target_database and self.source.row(INSTANCE) == self.target.row(INSTANCE):
+            raise Refused("source and target are one database")
 
     def require(self, session):
         installed = session.value("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname IN ('snowflake', 'snowflake_fleet')")
@@ -122,7 +132,7 @@ class Move:
 
     def reconnect_control(self):
         self.control.close()
-        self.control = Session("control database", self.options.control)
+        self.connect_control()
         self.hold_one(self.control, "control", self.options.wait)
 
     # How far it is

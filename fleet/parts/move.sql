@@ -9,6 +9,7 @@ CREATE TABLE snowflake_fleet.moving (
   state text NOT NULL,
   other text NOT NULL,
   other_database text NOT NULL,
+  whereabouts text,
   made boolean NOT NULL DEFAULT false,
   fingerprint text,
   definition text,
@@ -32,6 +33,8 @@ COMMENT ON COLUMN snowflake_fleet.moving.state IS
 COMMENT ON COLUMN snowflake_fleet.moving.other IS 'The other side: its name in the map, or how to connect to it';
 COMMENT ON COLUMN snowflake_fleet.moving.other_database IS
   'The other side: system identifier and OID of its database, with a slash between them';
+COMMENT ON COLUMN snowflake_fleet.moving.whereabouts IS
+  'Of a target: whereabouts() when the move began; after a failover or a restore it is another, and rows may be missing';
 COMMENT ON COLUMN snowflake_fleet.moving.made IS
   'Of a target: whether the move made the schema; otherwise it was there, empty, and stays when the move is taken back';
 COMMENT ON COLUMN snowflake_fleet.moving.fingerprint IS 'fingerprint() of the schema here: DDL that would change it is refused';

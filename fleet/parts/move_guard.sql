@@ -132,9 +132,9 @@ AS $$
 DECLARE
   now_is CONSTANT text := snowflake_fleet.fingerprint(moving.schema);
 BEGIN
-  -- The fence has taken the sequences out of use.
+  -- The fence has taken the sequences out of use, and is itself no part of the fingerprint.
   RETURN CASE WHEN moving.sequences IS NULL THEN now_is IS DISTINCT FROM moving.fingerprint
-              ELSE split_part(now_is, ' ', 1) IS DISTINCT FROM split_part(moving.fingerprint, ' ', 1) END;
+              ELSE split_part(now_is, ' ', 1) IS DISTINCT FROM split_part(moving.fingerprint, ' ', 1) OR NOT snowflake_fleet.fenced(moving.schema) END;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
@@ -142,23 +142,38 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
 
 -- With the rights of the owner: whoever runs DDL need not read the table. Snapshots of REPEATABLE READ that are
 -- older than the move do not see its row; the move waits for such transactions, and looks again at the fence.
+--
+-- What event triggers do not see (REINDEX CONCURRENTLY, the new name of a role, pg_upgrade) alters a schema as well. The
+-- command that comes next has not done it, and is none of the move's business, which ends at the fence. So it is noted
+-- before a command what is altered already. Who forges the note has the move refused at the fence, and no more.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   this snowflake_fleet.moving;
+  statement CONSTANT text := statement_timestamp()::text;
+  note jsonb := nullif(current_setting('snowflake_fleet.altered', true), '')::jsonb;
+  is_start CONSTANT boolean := tg_event = 'ddl_command_start';
+  -- Each costs some milliseconds. Of those that are kept there may be hundreds, of use to nobody: those that are named.
+  guarded CONSTANT name[] := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m
+                                    WHERE m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0));
 BEGIN
-  IF snowflake_fleet.holds_move() THEN
+  IF cardinality(guarded) = 0 OR snowflake_fleet.holds_move() THEN
     RETURN;
+  END IF;
+  IF is_start AND note ->> 'at' IS DISTINCT FROM statement THEN
+    SELECT jsonb_build_object('at', statement, 'schemas', coalesce(jsonb_agg(m.schema), '[]')) INTO note
+      FROM snowflake_fleet.moving AS m WHERE m.schema = ANY (guarded) AND snowflake_fleet.is_altered(m);
+    PERFORM set_config('snowflake_fleet.altered', note::text, false);   -- CONCURRENTLY commits meanwhile
   END IF;
   -- One statement: the row and the catalogues are seen as of one moment.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
-     WHERE m.fingerprint IS NOT NULL
-       AND CASE WHEN tg_event = 'ddl_command_end' THEN snowflake_fleet.is_altered(m)
+     WHERE m.schema = ANY (guarded) AND m.fingerprint IS NOT NULL
+       AND CASE WHEN NOT is_start THEN snowflake_fleet.is_altered(m) AND NOT coalesce(note ->> 'at' = statement AND note -> 'schemas' ? m.schema::text, false)
                 -- These commit before they end: what they did could not be taken back.
-                ELSE current_query() ~* '\mconcurrently\M' AND strpos(current_query(), m.schema) > 0 END
+                ELSE tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), m.schema) > 0 END
   LOOP
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I is what was left of shard %s when it moved away', this.schema, this.shard)
@@ -182,10 +197,9 @@ BEGIN
   CREATE EVENT TRIGGER snowflake_move_guard ON ddl_command_end EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
   ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS;
   COMMENT ON EVENT TRIGGER snowflake_move_guard IS 'A schema stands still while snowflake-move-shard moves it';
-  CREATE EVENT TRIGGER snowflake_move_guard_start ON ddl_command_start
-    WHEN TAG IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
+  CREATE EVENT TRIGGER snowflake_move_guard_start ON ddl_command_start EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
   ALTER EVENT TRIGGER snowflake_move_guard_start ENABLE ALWAYS;
-  COMMENT ON EVENT TRIGGER snowflake_move_guard_start IS 'The same for what commits while it runs: CONCURRENTLY';
+  COMMENT ON EVENT TRIGGER snowflake_move_guard_start IS 'The same for what commits while it runs: CONCURRENTLY; and notes what is altered before a command';
 END
 $$;
 
