@@ -159,6 +159,7 @@ DECLARE
   narrow regclass[];
   columns text;
   hindering text;
+  not_owned text;
   bytes bigint;
 BEGIN
   PERFORM snowflake.refuse_null('adopt()', relation::text, shard::text, rewrite::text, drop_sequence::text);
@@ -178,6 +179,16 @@ BEGIN
       MESSAGE = format('%s.%I has no unique index of its own', relation, id.attname),
       DETAIL = 'The greatest id is looked up while nobody can write.',
       HINT = format('CREATE UNIQUE INDEX CONCURRENTLY ON %s (%I);', relation, id.attname);
+  END IF;
+  SELECT string_agg(DISTINCT r.referring::text, ', ') INTO not_owned
+    FROM snowflake.referring_columns(relation, id.attnum) AS r JOIN pg_attribute ON attrelid = r.referring AND attnum = r.number
+    JOIN pg_class AS c ON c.oid = r.referring
+   WHERE (r.referring = relation OR atttypid <> 'bigint'::regtype) AND NOT pg_has_role(relowner, 'USAGE');
+  IF not_owned IS NOT NULL OR NOT has_function_privilege('snowflake.observe(bigint)', 'EXECUTE') THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+      MESSAGE = format('role %s may not do what adopt() does', quote_ident(current_user)),
+      DETAIL = coalesce('It does not own ' || not_owned || '.', 'It may not call snowflake.observe().'),
+      HINT = 'Call adopt() as the owner of the database, who owns these tables as well, or as a superuser.';
   END IF;
   -- Whatever would keep the default from minting is said now, by an error of its own.
   PERFORM snowflake.next_id(shard);
