@@ -34,6 +34,30 @@ $$;
 COMMENT ON FUNCTION snowflake.warn_of_place() IS 'Internal: behind the table snowflake.backfills';
 CREATE TRIGGER warn_of_place AFTER INSERT ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.warn_of_place();
 
+-- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes no place back: its ids would be
+-- given again. The owner of the table may.
+CREATE FUNCTION snowflake.keep_place() RETURNS trigger
+  LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    IF (NEW.region, NEW.shard) = (OLD.region, OLD.shard) AND NEW.last_position >= OLD.last_position THEN
+      RETURN NEW;
+    END IF;
+  END IF;
+  IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+      MESSAGE = format('region %s, shard %s stays in snowflake.backfills', OLD.region, OLD.shard),
+      DETAIL = format('Rows of %s have ids of it, up to position %s.', OLD.relation, OLD.last_position),
+      HINT = 'Leave the row as it is.';
+  END IF;
+  RETURN CASE TG_OP WHEN 'UPDATE' THEN NEW ELSE OLD END;
+END
+$$;
+COMMENT ON FUNCTION snowflake.keep_place() IS 'Internal: behind the table snowflake.backfills';
+CREATE TRIGGER keep_place BEFORE UPDATE OR DELETE ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.keep_place();
+ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER keep_place;
+
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
