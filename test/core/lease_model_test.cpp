@@ -35,7 +35,7 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
                                   "dead",
                                   "unproven"};
   for (uint64_t number = 0; number < schedules(); ++number) {
-    World world(number, Rules{});
+    World world(Random(7'000'000 + number), Rules{});
     world.run(kSteps);
     ASSERT_EQ(world.violation(), "") << "schedule " << number;
     ids += world.ids();
@@ -52,46 +52,51 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
 struct Omission {
   const char* name;
   bool Rules::*rule;
+  uint64_t from;  // the schedule that the search begins with: the one that was found last
 };
 
 class LeaseRule : public testing::TestWithParam<Omission> {};
 
-// The other half of the evidence: without the rule, some schedule breaks a promise.
+// The other half of the evidence: without the rule, some schedule breaks a promise. The same ones
+// in every run, for some are rare: where the model changes, the search goes on from there.
 TEST_P(LeaseRule, IsNeeded) {
   Rules rules;
   rules.*GetParam().rule = false;
   const char* text = std::getenv("SNOWFLAKE_LEASE_COUNT");
-  const uint64_t most = text != nullptr ? std::strtoull(text, nullptr, 0) : 100'000;
+  const uint64_t most = text != nullptr ? std::strtoull(text, nullptr, 0) : 1'000'000;
   uint64_t broken = 0;
   uint64_t duplicates = 0;
   uint64_t number = 0;
   std::string first;
   while (number < most && (broken == 0 || text != nullptr)) {
-    World world(number++, rules);
+    World world(Random::fixed(GetParam().from + number++), rules);
     world.run(kSteps);
     if (!world.violation().empty() && broken++ == 0) first = world.violation();
     if (world.violation().starts_with("duplicate")) ++duplicates;
   }
   EXPECT_GT(broken, 0u);
-  std::printf("without %s: %" PRIu64 " of %" PRIu64 " schedules, %" PRIu64
-              " began with a duplicate, first: %s\n",
-              GetParam().name, broken, number, duplicates, first.c_str());
+  std::printf("without %s: %" PRIu64 " of %" PRIu64 " schedules, %" PRIu64 " from %" PRIu64
+              " on, %" PRIu64 " began with a duplicate, first: %s\n",
+              GetParam().name, broken, number, GetParam().from, duplicates, first.c_str());
 }
 
-#define RULE(name)      \
-  Omission {            \
-#name, &Rules::name \
+#define RULE(name, from)      \
+  Omission {                  \
+#name, &Rules::name, from \
   }
-INSTANTIATE_TEST_SUITE_P(
-    Model, LeaseRule,
-    testing::Values(RULE(reopen_at_highest), RULE(reopen_at_mark), RULE(highest_before_limit),
-                    RULE(highest_of_all), RULE(reader_checks), RULE(own_limit), RULE(start_is_new),
-                    RULE(forget_then_read), RULE(forget_at_all), RULE(lost_is_new),
-                    RULE(mark_below_until), RULE(observe_below_until), RULE(commit_first),
-                    RULE(identity_checked), RULE(lease_checked), RULE(grant_acks),
-                    RULE(adopt_while_leased), RULE(adopt_signed_only), RULE(proofs_checked),
-                    RULE(dead_by_reserve), RULE(old_is_stopped)),
-    [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(Model, LeaseRule,
+                         testing::Values(RULE(reopen_at_highest, 0), RULE(reopen_at_mark, 1),
+                                         RULE(highest_before_limit, 82), RULE(highest_of_all, 39),
+                                         RULE(reader_checks, 33894), RULE(own_limit, 701),
+                                         RULE(start_is_new, 2), RULE(forget_then_read, 39),
+                                         RULE(forget_at_all, 14), RULE(lost_is_new, 175),
+                                         RULE(mark_below_until, 0), RULE(observe_below_until, 0),
+                                         RULE(commit_first, 0), RULE(identity_checked, 2171),
+                                         RULE(lease_checked, 0), RULE(grant_acks, 0),
+                                         RULE(adopt_while_leased, 7464),
+                                         RULE(adopt_signed_only, 55715), RULE(proofs_checked, 0),
+                                         RULE(dead_by_reserve, 11609), RULE(old_is_stopped, 2602)),
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace snowflake

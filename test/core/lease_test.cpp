@@ -10,7 +10,7 @@ TEST(LeaseTimes, AGrantIsAsLongAsTheIncarnationIsOld) {
   EXPECT_EQ(grant_length(5 * kHour, kHour, 0), kHour);
   EXPECT_EQ(grant_length(0, 4'000, 0), 4'000);
   EXPECT_EQ(grant_length(kHour, 4'000, 3), 4'000);
-  EXPECT_EQ(grant_length(8 * 24 * kHour, kLongestLeaseMs, 0), kLongestLeaseMs);
+  EXPECT_EQ(grant_length(int64_t{8} * 24 * kHour, kLongestLeaseMs, 0), kLongestLeaseMs);
 }
 
 TEST(LeaseTimes, WhoLeavesRegionsBehindIsGivenLessAtFirst) {

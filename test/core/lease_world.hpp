@@ -140,7 +140,7 @@ struct Told {
 
 class World {
  public:
-  World(uint64_t number, const Rules& rules);
+  World(Random random, const Rules& rules);
 
   // Faults and work in random order; then no more faults, and everybody has to mint.
   void run(int steps);

@@ -9,8 +9,8 @@ constexpr size_t kMostServers = 4;
 constexpr size_t kMostInFlight = 12;
 }  // namespace
 
-World::World(uint64_t number, const Rules& rules)
-    : random_(7'000'000 + number), rules_(rules), layout_(layout_from("30/3+1/1", 1000)) {
+World::World(Random random, const Rules& rules)
+    : random_(random), rules_(rules), layout_(layout_from("30/3+1/1", 1000)) {
   lease_ms_ = static_cast<int64_t>(random_.between(10, 60)) * 1000;
   lead_ms_ = static_cast<int64_t>(random_.below(4)) * 1000;
   reserve_ms_ = static_cast<int64_t>(random_.between(1, random_.percent(30) ? 60 : 8)) * 1000;

@@ -45,6 +45,13 @@ class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}
 
+  // The same in every run.
+  static Random fixed(uint64_t salt) {
+    Random random(0);
+    random.state_ = salt * 0xD1342543DE82EF95;
+    return random;
+  }
+
   uint64_t any() {
     uint64_t z = state_ += 0x9E3779B97F4A7C15;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
