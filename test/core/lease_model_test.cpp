@@ -75,8 +75,8 @@ TEST_P(LeaseRule, IsNeeded) {
     if (world.violation().starts_with("duplicate")) ++duplicates;
   }
   EXPECT_GT(broken, 0u);
-  std::printf("without %s: %" PRIu64 " of %" PRIu64 " schedules, %" PRIu64 " from %" PRIu64
-              " on, %" PRIu64 " began with a duplicate, first: %s\n",
+  std::printf("without %s: %" PRIu64 " of %" PRIu64 " schedules from %" PRIu64 " on, %" PRIu64
+              " began with a duplicate, first: %s\n",
               GetParam().name, broken, number, GetParam().from, duplicates, first.c_str());
 }
 
