@@ -13,7 +13,7 @@ constexpr int kSteps = 500;
 
 uint64_t schedules() {
   const char* text = std::getenv("SNOWFLAKE_LEASE_SCHEDULES");
-  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 0) : kEffort * 10'000;
+  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 0) : kEffort * 5'000;
 }
 
 TEST(LeaseModel, NoScheduleBreaksAPromise) {
