@@ -124,6 +124,10 @@ def make_schema(move):
             if found:
                 raise Refused("the schema that was made on the target is not as the source's (default privileges of the target, perhaps)\n"
                               + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
+        # What the names of the source are here is somebody else's, perhaps.
+        found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
+        if found:
+            raise Refused("the schema on the target is not as the source's\n" + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
         target.execute("UPDATE snowflake_fleet.moving SET state = 'arriving', made = %s, fingerprint = snowflake_fleet.fingerprint(schema), changed = pg_catalog.clock_timestamp() "
                        "WHERE shard = %s AND side = 'target'", (made, move.shard))
 

@@ -53,10 +53,15 @@ def run_script(session, script):
     session.limit = None
 
 
+def start_of(schema):
+    """So much of a name that it is still one with an ending: names have up to 63 bytes."""
+    return schema.encode()[:45].decode(errors="ignore")
+
+
 def made_aside(move, script):
     """What the script makes of the schema on the target, beside the one that is there; then it is taken back."""
     target = move.target
-    aside = f"{move.schema[:40]}_{os.getpid()}_aside"
+    aside = f"{start_of(move.schema)}_{os.getpid()}_aside"
     target.begin()
     try:
         target.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(sql.Identifier(move.schema), sql.Identifier(aside)))

@@ -5,13 +5,14 @@ import psycopg
 from psycopg import sql
 
 from .copying import forget_publication, forget_slots, forget_subscription
+from .definition import start_of
 from .drop import drop_schema
 from .errors import Refused, say
 from .fence import ask_control, begin_control
 from .session import Session
 
 FREE_NAME = """
-SELECT name FROM (SELECT left(%(schema)s, 45) || '_moved' || CASE n WHEN 1 THEN '' ELSE '_' || n END AS name, n FROM generate_series(1, 1000) AS n) AS s
+SELECT name FROM (SELECT %(start)s || '_moved' || CASE n WHEN 1 THEN '' ELSE '_' || n END AS name, n FROM generate_series(1, 1000) AS n) AS s
  WHERE pg_catalog.to_regnamespace(quote_ident(name)) IS NULL ORDER BY n LIMIT 1"""
 KEPT = "SELECT schema FROM snowflake_fleet.moving WHERE shard = %s AND side = 'source' AND state = 'kept' ORDER BY changed"
 
@@ -27,7 +28,7 @@ def keep_source(move):
                       "  The target has taken over; look for rows that were written to the source since.")
     altered = source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (move.schema,))
     with source.transaction():
-        name = source.value(FREE_NAME, {"schema": move.schema})
+        name = source.value(FREE_NAME, {"start": start_of(move.schema)})
         source.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(sql.Identifier(move.schema), sql.Identifier(name)))
         source.execute("UPDATE snowflake_fleet.moving SET state = 'kept', schema = %s, definition = NULL, changed = pg_catalog.clock_timestamp() "
                        "WHERE shard = %s AND side = 'source' AND state <> 'kept'", (name, move.shard))

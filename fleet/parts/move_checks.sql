@@ -102,6 +102,42 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.called(oid, oid) IS
   'Behind snowflake-move-shard: a better name for some objects than pg_describe_object() has, or NULL';
 
+-- Functions of roles that are no superusers, where a server evaluates them by itself, which it does as a superuser while
+-- rows are copied and applied. In any schema: the owner of an extension may add functions and types of his own to it. And on
+-- the target also, where the same name may be somebody else's.
+CREATE FUNCTION snowflake_fleet.called_as_superuser(schema name) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE inside AS MATERIALIZED (
+    SELECT c.classid, c.objid FROM snowflake_fleet.contents_of(schema) AS c
+  ), ordinary AS (
+    SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, p.oid AS function
+      FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = proowner WHERE NOT rolsuper
+    UNION
+    SELECT next.classid, next.objid, o.function FROM ordinary AS o, LATERAL (
+        SELECT d.classid, d.objid FROM pg_depend AS d
+         WHERE d.refclassid = o.classid AND d.refobjid = o.objid
+           AND (o.classid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_opclass'::regclass, 'pg_opfamily'::regclass,
+                              'pg_amop'::regclass, 'pg_amproc'::regclass, 'pg_type'::regclass)
+             OR o.classid = 'pg_class'::regclass AND (SELECT relkind FROM pg_class WHERE oid = o.objid) = 'c')
+        UNION ALL
+        SELECT 'pg_type'::regclass, contypid FROM pg_constraint AS c
+         WHERE o.classid = 'pg_constraint'::regclass AND c.oid = o.objid AND contypid <> 0) AS next
+  )
+  SELECT DISTINCT format('Function %s belongs to role %s, and the target would call it as a superuser for %s: run ALTER FUNCTION ... OWNER TO a superuser.',
+                o.function::regprocedure, (SELECT proowner::regrole FROM pg_proc WHERE oid = o.function),
+                coalesce(snowflake_fleet.called(o.classid, o.objid), pg_describe_object(o.classid, o.objid, 0)))
+    FROM ordinary AS o
+   WHERE (o.classid, o.objid) IN (SELECT x.classid, x.objid FROM inside AS x)
+     AND (o.classid IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
+       OR o.classid = 'pg_class'::regclass AND (SELECT relkind FROM pg_class WHERE oid = o.objid) IN ('i', 'I', 'p', 'r')
+       OR o.classid = 'pg_attrdef'::regclass AND (SELECT attgenerated FROM pg_attrdef AS a JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+                                                   WHERE a.oid = o.objid) <> '')
+$$;
+COMMENT ON FUNCTION snowflake_fleet.called_as_superuser(name) IS
+  'Behind snowflake-move-shard: functions of ordinary roles that applying rows to a schema would call, in sentences';
+
 CREATE FUNCTION snowflake_fleet.immovable(schema name) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -121,19 +157,11 @@ BEGIN
     RETURN NEXT 'Nothing keeps the schema from being changed meanwhile: the event triggers snowflake_move_guard and snowflake_move_guard_start are missing, or not ENABLE ALWAYS.';
   END IF;
   RETURN QUERY
-  WITH RECURSIVE inside AS MATERIALIZED (
+  WITH inside AS MATERIALIZED (
     SELECT c.classid, c.objid, c.refusal FROM snowflake_fleet.contents_of(schema) AS c
   ), extension_member AS (
     SELECT d.classid, d.objid, extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
      WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-  ), ordinary AS (
-    -- Functions of roles that are no superusers, and what calls them where the target evaluates them by itself.
-    SELECT 'pg_proc'::regclass::oid AS classid, p.oid AS objid, p.oid AS function
-      FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = proowner WHERE NOT rolsuper AND p.pronamespace = space
-    UNION
-    SELECT d.classid, d.objid, o.function FROM pg_depend AS d JOIN ordinary AS o ON d.refclassid = o.classid AND d.refobjid = o.objid
-     WHERE o.classid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_opclass'::regclass, 'pg_opfamily'::regclass,
-                         'pg_amop'::regclass, 'pg_amproc'::regclass, 'pg_type'::regclass)
   )
   SELECT refusal FROM inside WHERE refusal IS NOT NULL
   UNION ALL
@@ -180,14 +208,7 @@ BEGIN
   SELECT format('%s belongs to extension %I: run ALTER EXTENSION ... DROP.', pg_describe_object(i.classid, i.objid, 0), e.extname)
     FROM inside AS i JOIN extension_member AS e USING (classid, objid) WHERE i.classid <> 'pg_namespace'::regclass
   UNION ALL
-  SELECT DISTINCT format('Function %s belongs to role %s, and the target would call it as a superuser for %s: run ALTER FUNCTION ... OWNER TO a superuser.',
-                o.function::regprocedure, (SELECT proowner::regrole FROM pg_proc WHERE oid = o.function),
-                coalesce(snowflake_fleet.called(o.classid, o.objid), pg_describe_object(o.classid, o.objid, 0)))
-    FROM ordinary AS o
-   WHERE o.classid IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
-      OR o.classid = 'pg_class'::regclass AND (SELECT relkind FROM pg_class WHERE oid = o.objid) IN ('i', 'I', 'p', 'r')
-      OR o.classid = 'pg_attrdef'::regclass AND (SELECT attgenerated FROM pg_attrdef AS a JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-                                                  WHERE a.oid = o.objid) <> ''
+  SELECT * FROM snowflake_fleet.called_as_superuser(schema)
   UNION ALL
   SELECT DISTINCT format('Table %s has a column of type %s, and this database has large objects: keep them elsewhere.', c.oid::regclass, format_type(atttypid, NULL))
     FROM pg_class AS c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped JOIN pg_type AS t ON t.oid = atttypid
@@ -232,5 +253,5 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.requirements_of(name) IS
   'Behind snowflake-move-shard: roles, tablespaces and extensions that a target has to have';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.contents_of(name), snowflake_fleet.called(oid, oid),
+REVOKE ALL ON FUNCTION snowflake_fleet.contents_of(name), snowflake_fleet.called(oid, oid), snowflake_fleet.called_as_superuser(name),
   snowflake_fleet.immovable(name), snowflake_fleet.requirements_of(name) FROM PUBLIC;

@@ -149,4 +149,34 @@ $result = $mover->finish($move);
 is($result->{status}, 0, 'verified') or diag($result->{output});
 like($result->{output}, qr/verified: the same rows on both sides/, '... without the cast');
 
+# Functions of ordinary roles that are outside of the schema: part of an extension of theirs; or theirs on the target only.
+$_->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'renamed' ]) foreach $north, $south;
+	CREATE SCHEMA ext;
+	CREATE EXTENSION hstore SCHEMA ext;
+	CREATE FUNCTION ext.is_good(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called by %', current_user; END $$;
+	CREATE DOMAIN ext.good AS text CHECK (ext.is_good(VALUE));
+	ALTER EXTENSION hstore ADD FUNCTION ext.is_good(text);
+	ALTER EXTENSION hstore ADD DOMAIN ext.good;
+	SQL
+$north->safe_psql('postgres', 'ALTER TABLE shard_6.users ADD CHECK (ext.is_good(name)) NOT VALID; ALTER TABLE shard_6.photos ADD good ext.good');
+$result = $mover->run('--shard' => 6, '--to' => 'b');
+is($result->{status}, 1, 'functions of an ordinary role in its extension are refused');
+like($result->{output}, qr/Function ext.is_good\(text\) belongs to role renamed, and the target would call it as a superuser for $_/, "... for $_") foreach 'Constraint users_name_check', 'table shard_6.photos';
+$north->safe_psql('postgres', 'ALTER FUNCTION ext.is_good(text) OWNER TO CURRENT_USER');
+$result = $mover->run('--shard' => 6, '--to' => 'b');
+is($result->{status}, 1, 'those of an ordinary role on the target alone are refused');
+like($result->{output}, qr/the schema on the target is not as the source's\n  Function ext.is_good/, '... it says so');
+is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
+is($mover->leftovers, '', '... nothing is left over');
+
+# A name of 62 bytes has an ending as well, whenever it moves.
+my $long = "\xc3\xbc" x 31;
+$north->safe_psql('postgres', qq{CREATE SCHEMA "$long"; CREATE TABLE "$long".t (id int PRIMARY KEY)});
+foreach my $way ([ 'a', 'b' ], [ 'b', 'a' ], [ 'a', 'b' ])
+{
+	my ($from, $to) = map { $fleet->conninfo($_) } @$way;
+	$result = $mover->run_without_map('--shard' => 200, '--schema' => $long, '--from' => $from, '--to' => $to);
+	is($result->{status}, 0, 'a long name moves from ' . join ' to ', @$way) or diag($result->{output});
+}
+
 done_testing();
