@@ -15,6 +15,8 @@ CREATE TABLE snowflake_fleet.grants (
   evicted timestamptz,
   PRIMARY KEY (region, granted)
 );
+-- Each grant asks which regions are static, and a server that starts again and again leaves many rows.
+CREATE INDEX grants_static ON snowflake_fleet.grants (region) WHERE incarnation IS NULL AND given_back IS NULL;
 COMMENT ON TABLE snowflake_fleet.grants IS
   'The record of leases: a row for each time that a server took a region, a server''s start as a rule. Renewals change '
   'the row. Kept until prune_grants()';

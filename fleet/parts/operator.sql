@@ -94,10 +94,11 @@ CREATE VIEW snowflake_fleet.regions AS
          g.static
     FROM snowflake_fleet.region AS r
     CROSS JOIN LATERAL (
-      SELECT pg_catalog.bool_or(x.incarnation IS NULL AND x.given_back IS NULL) IS TRUE AS static,
-             pg_catalog.max(x.client_addr) FILTER (WHERE x.incarnation OPERATOR(pg_catalog.=) r.incarnation
-               AND x.granted OPERATOR(pg_catalog.=) snowflake_fleet.latest_grant(r.region)) AS client_addr
-        FROM snowflake_fleet.grants AS x WHERE x.region OPERATOR(pg_catalog.=) r.region) AS g;
+      SELECT EXISTS (SELECT FROM snowflake_fleet.grants AS x
+                      WHERE x.region OPERATOR(pg_catalog.=) r.region AND x.incarnation IS NULL AND x.given_back IS NULL) AS static,
+             (SELECT x.client_addr FROM snowflake_fleet.grants AS x
+               WHERE x.region OPERATOR(pg_catalog.=) r.region AND x.incarnation OPERATOR(pg_catalog.=) r.incarnation
+                 AND x.granted OPERATOR(pg_catalog.=) snowflake_fleet.latest_grant(r.region)) AS client_addr) AS g;
 COMMENT ON VIEW snowflake_fleet.regions IS
   'Regions: who holds each, until when and since when; when the holder was last heard of, how far its '
   'clock was ahead then; whether the region can be granted to somebody else; which life of the server holds it, as '
