@@ -6,7 +6,7 @@ CREATE FUNCTION snowflake_fleet.way_out() RETURNS text
 AS $$
   SELECT 'Make sure that the old control database is stopped for good. Then run snowflake_fleet.nothing_lost(old_is_stopped => true) '
          'after a switch-over, pg_upgrade or the promotion of a synchronous standby: leases go on. '
-         'Otherwise, and in doubt, snowflake_fleet.recovered(now(), old_is_stopped => true): servers go on with the leases that they '
+         'Otherwise, and in doubt, snowflake_fleet.recovered(''the time from a clock that you trust'', old_is_stopped => true): servers go on with the leases that they '
          'have, and no region is free before the longest that may be lost has ended.'
 $$;
 COMMENT ON FUNCTION snowflake_fleet.way_out() IS
@@ -78,7 +78,7 @@ BEGIN
   IF own.halted THEN
     reason := 'a server knows of grants that are not here: something was lost';
     advice := 'Make sure that every other copy of this database is stopped for good, then run '
-              'snowflake_fleet.recovered(now(), old_is_stopped => true).';
+              'snowflake_fleet.recovered(''the time from a clock that you trust'', old_is_stopped => true).';
     RETURN;
   ELSIF place.moved THEN
     reason := 'it was promoted, restored or copied';
@@ -91,7 +91,9 @@ BEGIN
   END IF;
   granting := true;
   SELECT f.* INTO refused FROM snowflake_fleet.refusal AS f
-   WHERE f.since IS NOT NULL AND f.cause IN ('full', 'clock_ahead') ORDER BY f.since LIMIT 1;
+   WHERE f.since IS NOT NULL AND f.cause IN ('full', 'clock_ahead')
+     AND f.last > clock_timestamp() - interval '1 minute'  -- who is refused asks again in 10 s, or asks no more
+   ORDER BY f.since LIMIT 1;
   IF FOUND THEN
     reason := CASE refused.cause WHEN 'full' THEN format('no region is free for server %s', quote_ident(refused.server))
                                  ELSE format('the clock of server %s is ahead', quote_ident(refused.server)) END;

@@ -23,7 +23,7 @@ constexpr int64_t kLongestPauseMs = 10'000;
 constexpr char kWaysOut[] =
     "If it was switched over, or its standby was synchronous, "
     "snowflake_fleet.nothing_lost(old_is_stopped => true) lets leases go on; else "
-    "snowflake_fleet.recovered(now(), old_is_stopped => true) begins new ones above all that may "
+    "snowflake_fleet.recovered(now, old_is_stopped => true) begins new ones above all that may "
     "run";
 
 struct State {

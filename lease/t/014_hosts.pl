@@ -93,7 +93,7 @@ like($server->log_content, qr/WARNING:  snowflake: the control database refused:
 $other->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('alpha'); UPDATE snowflake_fleet.fleet SET timeline = timeline + 1});
 connect_by($both);
 renewed_since('a host that waits for an operator');
-like($server->log_content, qr/WARNING:  snowflake: the control database at \S+, port \d+ waits for an operator: .*nothing_lost\(old_is_stopped => true\).*recovered\(now\(\), old_is_stopped => true\)/,
+like($server->log_content, qr/WARNING:  snowflake: the control database at \S+, port \d+ waits for an operator: .*nothing_lost\(old_is_stopped => true\).*recovered\(now, old_is_stopped => true\)/,
 	'the log has the host, and both ways out');
 $server->stop;
 
