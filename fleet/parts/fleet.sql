@@ -19,6 +19,7 @@ CREATE TABLE snowflake_fleet.fleet (
   lost_number bigint NOT NULL DEFAULT 0,
   adopt_ms bigint NOT NULL DEFAULT 0,
   ahead_ms bigint NOT NULL DEFAULT 0,
+  fresh_ms bigint NOT NULL DEFAULT 0,
   seal bigint,
   secret bytea NOT NULL DEFAULT pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
     OPERATOR(pg_catalog.||) pg_catalog.uuid_send(pg_catalog.gen_random_uuid()),
@@ -48,6 +49,8 @@ COMMENT ON COLUMN snowflake_fleet.fleet.adopt_ms IS
   'Holders of before the last recovered() go on where their lease ends later, in ms since 1970; 0: none does';
 COMMENT ON COLUMN snowflake_fleet.fleet.ahead_ms IS
   'How far any server has issued ids ahead of its clock at most: snowflake.max_lead and snowflake.reserve, in ms';
+COMMENT ON COLUMN snowflake_fleet.fleet.fresh_ms IS
+  'Regions that are made later begin here, in ms since 1970: above all that may have been granted before the last recovered()';
 COMMENT ON COLUMN snowflake_fleet.fleet.secret IS
   'What answers are signed with. Whoever knows it can stop the fleet; dumps carry it';
 COMMENT ON COLUMN snowflake_fleet.fleet.seal IS
@@ -64,6 +67,32 @@ BEGIN
   END IF;
 END
 $$;
+
+-- Who rolls back has been told a signed number that the table does not have: said later, it would show
+-- that something was lost. A sequence keeps it. setval() and not nextval(), which a crash puts ahead.
+CREATE SEQUENCE snowflake_fleet.said MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake_fleet.said IS
+  'Number of the newest answer, those included whose transactions were rolled back';
+
+CREATE FUNCTION snowflake_fleet.newest_said() RETURNS bigint
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+  AS $$ SELECT greatest(f.newest, s.last_value) FROM snowflake_fleet.fleet AS f, snowflake_fleet.said AS s $$;
+COMMENT ON FUNCTION snowflake_fleet.newest_said() IS 'Internal: the newest number that anybody can have been told';
+
+CREATE FUNCTION snowflake_fleet.next_number() RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  number CONSTANT bigint := snowflake_fleet.newest_said() + 1;
+BEGIN
+  UPDATE snowflake_fleet.fleet SET newest = number;
+  PERFORM setval('snowflake_fleet.said', number);
+  RETURN number;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.next_number() IS 'Internal: the number of an answer, above all that were ever given';
 
 CREATE FUNCTION snowflake_fleet.to_ms(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -199,8 +228,9 @@ COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) I
   'for ever; enroll() does it with the defaults. Returns the fleet''s number';
 
 -- Until the transaction ends, so whoever keeps it open keeps all servers from their leases. An
--- operator may have a reason; a server's role has none to hold it for longer than a moment, and its
--- session is ended by the next that waits. A lock on the table, not on its row: that shows who holds it.
+-- operator may have a reason; any other role has none to be in the way for longer than a moment, and
+-- its sessions are ended by the next that waits. Locks on tables, not on rows: those show who holds
+-- them. All tables that an answer writes: who waited at the second one would seem to keep the first.
 CREATE FUNCTION snowflake_fleet.take_lock() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
@@ -208,13 +238,24 @@ AS $$
 DECLARE
   patience CONSTANT text := current_setting('lock_timeout');
   began CONSTANT timestamptz := clock_timestamp();
-  seen text;
-  holder text;
+  holder record;
+  -- At the last look, at this one; roles also at the look before.
+  kept text[] := '{}';
+  keeps text[];
+  roles_before text[] := '{}';
+  roles_kept text[] := '{}';
+  roles text[];
 BEGIN
+  IF pg_is_in_recovery() THEN
+    RETURN;  -- lock_fleet() has the error
+  END IF;
   LOOP
     BEGIN
       PERFORM set_config('lock_timeout', '1s', true);
       LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;
+      LOCK TABLE snowflake_fleet.server, snowflake_fleet.region, snowflake_fleet.grants, snowflake_fleet.grants_gap,
+        snowflake_fleet.refusal IN ROW EXCLUSIVE MODE;
+      PERFORM s.last_value FROM snowflake_fleet.said AS s;
       PERFORM set_config('lock_timeout', patience, true);
       RETURN;
     EXCEPTION WHEN lock_not_available THEN
@@ -222,32 +263,56 @@ BEGIN
         RAISE;
       END IF;
     END;
-    holder := snowflake_fleet.lock_holder();
-    -- The same transaction as a second ago.
-    IF holder = seen THEN
-      PERFORM snowflake_fleet.end_holder(split_part(holder, ' ', 1)::integer);
-    END IF;
-    seen := holder;
+    keeps := '{}';
+    roles := '{}';
+    FOR holder IN SELECT h.* FROM snowflake_fleet.lock_holders() AS h LOOP
+      keeps := keeps || holder.transaction;
+      roles := roles || holder.role;
+      -- The same transaction as a second ago; or another role for two seconds, its sessions in turns.
+      IF holder.transaction = ANY (kept) OR
+         (holder.role = ANY (roles_kept) AND holder.role = ANY (roles_before) AND holder.role <> session_user::text) THEN
+        PERFORM snowflake_fleet.end_holder(holder.role);
+      END IF;
+    END LOOP;
+    kept := keeps;
+    roles_before := roles_kept;
+    roles_kept := roles;
   END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.take_lock() IS
-  'Internal: takes the one lock on the fleet; ends the session of a server that has held it for more than a second';
+  'Internal: takes the one lock on the fleet; ends the sessions of a role, not an operator''s, that has been in the way for more than a second';
 
-CREATE FUNCTION snowflake_fleet.lock_holder() RETURNS text
-  LANGUAGE sql VOLATILE PARALLEL UNSAFE
+-- Any role may have such a lock: PREPARE takes it before anybody asks for privileges, as some commands
+-- do that wait for it. Not who waits for the synchronous standby: that is a commit, and the standby is
+-- what is missing. Nor who waits here.
+CREATE FUNCTION snowflake_fleet.lock_holders(OUT pid integer, OUT transaction text, OUT role text) RETURNS SETOF record
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT l.pid || ' ' || l.virtualtransaction FROM pg_catalog.pg_locks AS l
-   WHERE l.locktype = 'relation' AND l.relation = 'snowflake_fleet.fleet'::regclass AND l.mode = 'ExclusiveLock' AND l.granted
+BEGIN
+  RETURN QUERY SELECT DISTINCT l.pid, l.pid || ' ' || l.virtualtransaction, a.usename::text
+    FROM pg_catalog.pg_locks AS l
+    JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+    JOIN pg_catalog.pg_roles AS r ON r.oid = a.usesysid
+   WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()
      AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
+     AND CASE WHEN l.relation = 'snowflake_fleet.fleet'::regclass
+              THEN l.mode <> 'AccessShareLock' AND (l.granted OR l.mode <> 'ExclusiveLock')
+              ELSE l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+                   AND l.relation IN ('snowflake_fleet.server'::regclass, 'snowflake_fleet.region'::regclass,
+                     'snowflake_fleet.grants'::regclass, 'snowflake_fleet.grants_gap'::regclass, 'snowflake_fleet.refusal'::regclass,
+                     'snowflake_fleet.said'::regclass) END
+     AND a.wait_event IS DISTINCT FROM 'SyncRep'
+     AND NOT r.rolsuper AND NOT pg_has_role(r.oid, current_user, 'MEMBER');
+END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lock_holder() IS
-  'Internal: process and transaction that hold the lock on the fleet; null: nobody, or a prepared transaction';
+COMMENT ON FUNCTION snowflake_fleet.lock_holders() IS
+  'Internal: sessions whose lock on a table of the fleet, had or waited for, keeps others from deciding: process, transaction, role. '
+  'Without operators (superusers, and members of the owner), who waits for the synchronous standby, and prepared transactions';
 
--- Not who waits for the synchronous standby: that is a commit, and the standby is what is missing. All
--- sessions of the role that are at the lock: the next one in the queue would do the same.
-CREATE FUNCTION snowflake_fleet.end_holder(holder integer) RETURNS void
+-- All sessions of the role that are at the lock: the next one in the queue would do the same.
+CREATE FUNCTION snowflake_fleet.end_holder(holder text) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -255,22 +320,21 @@ DECLARE
   other record;
 BEGIN
   FOR other IN
-    SELECT a.pid, a.usename FROM pg_catalog.pg_stat_activity AS a
-      JOIN pg_catalog.pg_stat_activity AS h ON h.usesysid = a.usesysid
-      JOIN snowflake_fleet.server AS s ON s.name = h.usename
-     WHERE h.pid = holder AND a.pid <> pg_backend_pid() AND h.wait_event IS DISTINCT FROM 'SyncRep'
-       AND a.pid IN (SELECT l.pid FROM pg_catalog.pg_locks AS l
-                      WHERE l.locktype = 'relation' AND l.relation = 'snowflake_fleet.fleet'::regclass)
+    SELECT a.pid FROM pg_catalog.pg_stat_activity AS a
+     WHERE a.usename = holder AND a.pid <> pg_backend_pid() AND a.wait_event IS DISTINCT FROM 'SyncRep'
+       AND (a.pid IN (SELECT h.pid FROM snowflake_fleet.lock_holders() AS h)
+            OR a.pid IN (SELECT l.pid FROM pg_catalog.pg_locks AS l
+                          WHERE l.locktype = 'relation' AND l.relation = 'snowflake_fleet.fleet'::regclass AND l.mode = 'ExclusiveLock'))
   LOOP
-    RAISE LOG 'snowflake_fleet: session % of server % is ended: it has kept the lock on the fleet', other.pid, quote_ident(other.usename);
+    RAISE LOG 'snowflake_fleet: session % of role % is ended: it has kept the lock on the fleet', other.pid, quote_ident(holder);
     PERFORM pg_terminate_backend(other.pid);
   END LOOP;
 EXCEPTION WHEN insufficient_privilege THEN
-  RAISE LOG 'snowflake_fleet: the owner of the fleet may not end session %, which keeps the lock on it: %', holder, SQLERRM;
+  RAISE LOG 'snowflake_fleet: the owner of the fleet may not end session %, which keeps the lock on it: %', other.pid, SQLERRM;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.end_holder(integer) IS
-  'Internal: ends a server''s session that has held the lock on the fleet for too long, and the others of its role that wait for it';
+COMMENT ON FUNCTION snowflake_fleet.end_holder(text) IS
+  'Internal: ends the sessions of a role that has held the lock on the fleet for too long, those that wait for it as well';
 
 -- Every function begins with it: READ COMMITTED, because what was decided while this waits for the
 -- lock has to be seen.

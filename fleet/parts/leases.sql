@@ -59,7 +59,7 @@ CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS v
 AS $$
   UPDATE snowflake_fleet.fleet AS f
      SET term = greatest(snowflake_fleet.term_at(now_ms, salt), greatest(f.term, f.heard_term) + 1),
-         began = f.newest, halted = false
+         newest = snowflake_fleet.newest_said(), began = snowflake_fleet.newest_said(), halted = false
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS
   'Internal: makes the answers of every other copy of this database old to each server that hears of it';
@@ -77,7 +77,7 @@ BEGIN
      SET until_ms = greatest(r.floor_ms, r.until_ms, now_ms + fleet.longest_ms + fleet.skew_ms);
   PERFORM snowflake_fleet.begin_term(now_ms, salt);
   UPDATE snowflake_fleet.fleet AS f
-     SET lasting = f.term, lost_number = f.newest,
+     SET lasting = f.term, lost_number = f.newest, fresh_ms = now_ms + f.longest_ms + f.skew_ms,
          adopt_ms = CASE WHEN silent THEN now_ms + 2 * f.skew_ms ELSE 0 END;
 END
 $$;
@@ -115,7 +115,7 @@ BEGIN
   SELECT f.* INTO STRICT fleet FROM snowflake_fleet.fleet AS f;
   IF request.term <= fleet.term AND
      (request.term = 0 OR request.term < fleet.lasting OR
-      request.newest <= CASE WHEN request.term = fleet.term THEN fleet.newest ELSE fleet.began END) THEN
+      request.newest <= CASE WHEN request.term = fleet.term THEN snowflake_fleet.newest_said() ELSE fleet.began END) THEN
     RETURN true;
   END IF;
   IF NOT request.proven THEN
@@ -186,7 +186,7 @@ BEGIN
          AND NOT snowflake_fleet.is_static(r.region);
     END IF;
     IF held.region IS NULL THEN
-      UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest INTO answer.number;
+      answer.number := snowflake_fleet.next_number();
       answer.status := 'lost';
       RETURN answer;
     END IF;
@@ -196,8 +196,8 @@ BEGIN
     RETURN answer;
   END IF;
 
-  UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1, ahead_ms = greatest(f.ahead_ms, request.ahead_ms)
-  RETURNING f.newest INTO answer.number;
+  UPDATE snowflake_fleet.fleet AS f SET ahead_ms = request.ahead_ms WHERE f.ahead_ms < request.ahead_ms;
+  answer.number := snowflake_fleet.next_number();
   answer.status := 'lost';
 
   IF NOT ended THEN
@@ -290,7 +290,7 @@ DECLARE
   own snowflake_fleet.fleet;
   place record;
   answer snowflake_fleet.answer;
-  arrived bigint := snowflake_fleet.to_ms(clock_timestamp());
+  arrived bigint := snowflake_fleet.to_ms(statement_timestamp());
   now_ms bigint;
 BEGIN
   IF request.incarnation IS NULL OR request.term IS NULL OR request.newest IS NULL OR
@@ -326,7 +326,8 @@ BEGIN
       DETAIL = format('The server belongs to fleet %s, this is %s.', fleet, own.id),
       HINT = 'Correct "snowflake.fleet" of the server.';
   END IF;
-  IF own.seal IS NULL AND request.call = 'acquire' THEN
+  -- A dump of the first day knows no layout, and its fleet has servers by now.
+  IF own.seal IS NULL AND (request.call = 'acquire' OR (request.call = 'renew' AND request.titled)) THEN
     PERFORM snowflake_fleet.adopt_layout(seal);
     own.seal := seal;
   END IF;
@@ -416,13 +417,16 @@ BEGIN
   END IF;
   UPDATE snowflake_fleet.fleet AS f SET seal = adopt_layout.seal;
   -- More than a thousand servers and spares nobody has.
-  INSERT INTO snowflake_fleet.region (region) SELECT generate_series(0, (1 << least(region_bits, 10)) - 1);
+  INSERT INTO snowflake_fleet.region (region, until_ms)
+  SELECT generate_series(0, (1 << least(region_bits, 10)) - 1), f.fresh_ms FROM snowflake_fleet.fleet AS f;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.adopt_layout(bigint) IS
-  'Internal: makes the layout of the first server that of the fleet, with 2^region_bits regions, 1024 at most';
+  'Internal: makes the layout of the first server that of the fleet, with 2^region_bits regions, 1024 at most, which begin '
+  'above all that may have been granted before a recovery';
 
--- For the servers. SECURITY DEFINER, because nobody but these functions writes the tables.
+-- For the servers. SECURITY DEFINER, because nobody but these functions writes the tables. The lock first:
+-- functions that declare rows of the tables wait for these when they are compiled, and end nobody.
 
 CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, term bigint, newest bigint, proof bigint,
                                         nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
@@ -432,6 +436,7 @@ CREATE FUNCTION snowflake_fleet.acquire(fleet bigint, incarnation bigint, term b
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+  PERFORM snowflake_fleet.take_lock();
   RETURN snowflake_fleet.ask(ROW('acquire', NULL, incarnation, term, newest, NULL, nonce, acked, clock_ms, length_ms,
                                  age_ms, ahead_ms, -1, 0, 0, NULL, 0, 0)::snowflake_fleet.request, proof, 0, fleet, seal);
 END
@@ -448,6 +453,7 @@ CREATE FUNCTION snowflake_fleet.renew(fleet bigint, incarnation bigint, term big
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+  PERFORM snowflake_fleet.take_lock();
   RETURN snowflake_fleet.ask(ROW('renew', NULL, incarnation, term, newest, NULL, nonce, acked, clock_ms, length_ms,
                                  age_ms, ahead_ms, region, floor_ms, until_ms, NULL, 0, 0)::snowflake_fleet.request,
                              proof, title, fleet, seal);
@@ -464,6 +470,7 @@ CREATE FUNCTION snowflake_fleet.give_back(fleet bigint, incarnation bigint, term
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+  PERFORM snowflake_fleet.take_lock();
   RETURN snowflake_fleet.ask(ROW('give_back', NULL, incarnation, term, newest, NULL, 0, 0, 0, 0, 0, 0, region, 0, 0, NULL,
                                  grant_number, highest_ms)::snowflake_fleet.request, proof, 0, fleet, seal);
 END

@@ -59,7 +59,8 @@ BEGIN
   -- A copy that does not know what it is may have granted something before a server showed it.
   PERFORM snowflake_fleet.recover_fleet(snowflake_fleet.to_ms(greatest(now, clock_timestamp())), snowflake_fleet.random_number(), moved);
   PERFORM snowflake_fleet.settle_here();
-  SELECT snowflake_fleet.from_ms(min(r.until_ms)) INTO resumes FROM snowflake_fleet.region AS r;
+  SELECT snowflake_fleet.from_ms(coalesce(min(r.until_ms), f.fresh_ms)) INTO resumes
+    FROM snowflake_fleet.fleet AS f LEFT JOIN snowflake_fleet.region AS r ON true GROUP BY f.fresh_ms;
   RAISE LOG 'snowflake_fleet: recovered; ids of new leases begin at %; %', resumes,
     CASE WHEN moved THEN 'servers go on with the leases that they have' ELSE 'leases have ended' END;
   RETURN resumes;

@@ -44,6 +44,7 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	    told := '';
 	    IF w[1] = 'reset' THEN
 	      DELETE FROM snowflake_fleet.region;
+	      PERFORM setval('snowflake_fleet.said', 0);
 	      UPDATE snowflake_fleet.fleet SET term = w[2]::bigint, lasting = w[2]::bigint, newest = w[3]::bigint,
 	             longest_ms = w[4]::bigint, skew_ms = w[5]::bigint, halted = false, heard_term = 0, began = 0,
 	             lost_number = 0, adopt_ms = 0, ahead_ms = 0;
