@@ -179,6 +179,9 @@ BEGIN
                                   + (id >> shift + region_bits) * (ARRAY[1, 10, 100, 1000])[(seal & 3) + 1]);
   SELECT g.* INTO held FROM snowflake_fleet.grants AS g
    WHERE g.region = minted_by.region AND g.ids_from <= made AND made < g.ids_until
+     -- A region's first grant has no beginning. Who minted in it before there was a fleet is not known here.
+     AND (g.incarnation IS NULL OR
+          made >= (SELECT f.founded - make_interval(secs => f.skew_ms / 1000.0) FROM snowflake_fleet.fleet AS f))
    ORDER BY g.granted DESC LIMIT 1;
   SELECT x.* INTO gap FROM snowflake_fleet.grants_gap AS x
    WHERE x.ids_from <= made AND made < x.ids_until ORDER BY x.at DESC LIMIT 1;

@@ -48,7 +48,7 @@ is(minted_by(id_at($renewed->{until_ms} - 1, 0), 'server, note'), 'alpha|', 'and
 is(minted_by($id, 'server'), 'alpha', 'for pg_monitor as well') if sql('CREATE ROLE watch LOGIN; GRANT pg_monitor TO watch; SELECT 1');
 is($control->safe_psql('postgres', "SELECT server FROM snowflake_fleet.minted_by($id)", extra_params => [ '-U', 'watch' ]), 'alpha', 'to whom it is open');
 like(minted_by(-1, 'region, note'), qr/^\|It is no id of the fleet's layout, 41\/5\+8\/10/, 'no id');
-like(minted_by(id_at($epoch + 1000, 3), 'server, note'), qr/^\|It is older than the fleet/, 'older than the fleet');
+like(minted_by(id_at($epoch + 1000, $_), 'server, note'), qr/^\|It is older than the fleet/, "older than the fleet, in region $_") foreach 3, 0;
 is(minted_by('NULL', 'region, note'), '|', 'null');
 
 # Given back: the next holder begins there, and so does its row.
