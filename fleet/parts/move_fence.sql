@@ -131,9 +131,7 @@ DECLARE
   sequences jsonb := (SELECT m.sequences FROM snowflake_fleet.moving AS m WHERE m.schema = unfence.schema AND m.side = 'source');
   this record;
 BEGIN
-  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    EXECUTE format('DROP TRIGGER IF EXISTS snowflake_move ON %s', this.name);
-  END LOOP;
+  -- In this order none of it is refused to an operator who calls this.
   FOR this IN SELECT s.* FROM jsonb_to_recordset(sequences) AS s (name name, increment bigint, min bigint, max bigint, start bigint,
                                                                    last bigint, cache bigint, cycle boolean, called boolean) LOOP
     EXECUTE format('ALTER SEQUENCE %I.%I INCREMENT %s MINVALUE %s MAXVALUE %s START %s RESTART %s CACHE %s %s', schema, this.name,
@@ -142,6 +140,9 @@ BEGIN
   END LOOP;
   UPDATE snowflake_fleet.moving AS m SET state = 'copying', sequences = NULL, changed = clock_timestamp()
    WHERE m.schema = unfence.schema AND m.side = 'source' AND m.state = 'fenced';
+  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
+    EXECUTE format('DROP TRIGGER IF EXISTS snowflake_move ON %s', this.name);
+  END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.unfence(name) IS 'Behind snowflake-move-shard: takes a fence away again';

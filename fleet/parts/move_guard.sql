@@ -134,7 +134,8 @@ DECLARE
 BEGIN
   -- The fence has taken the sequences out of use, and is itself no part of the fingerprint.
   RETURN CASE WHEN moving.sequences IS NULL THEN now_is IS DISTINCT FROM moving.fingerprint
-              ELSE split_part(now_is, ' ', 1) IS DISTINCT FROM split_part(moving.fingerprint, ' ', 1) OR NOT snowflake_fleet.fenced(moving.schema) END;
+              ELSE split_part(now_is, ' ', 1) IS DISTINCT FROM split_part(moving.fingerprint, ' ', 1) END
+      OR moving.state IN ('fenced', 'moved', 'kept') AND NOT snowflake_fleet.fenced(moving.schema);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS

@@ -88,6 +88,7 @@ $north->refuses("INSERT INTO shard_2.users (name) VALUES ('refused')", { sqlstat
 # The fence is part of what stands still, for the tables' owners too.
 $north->refuses($_, { sqlstate => 55006, message => 'schema shard_2 moves' }, "refused: $_")
   foreach 'ALTER TABLE shard_2.users DISABLE TRIGGER snowflake_move', 'ALTER TABLE shard_2.users DISABLE TRIGGER USER', 'DROP TRIGGER snowflake_move ON shard_2.photos';
+is($north->safe_psql('postgres', "BEGIN; SELECT snowflake_fleet.unfence('shard_2'); INSERT INTO shard_2.users (name) VALUES ('on') RETURNING 1; ROLLBACK"), "\n1", 'unfence() lifts it, by hand too');
 $south->stop('immediate');
 $result = $mover->run('--shard' => 2, '--to' => 'b', '--abort');
 is($result->{status}, 1, 'the target does not answer: it is not cleared');
@@ -122,6 +123,9 @@ is($north->safe_psql('postgres', 'SELECT count(*) FROM snowflake_fleet.moving WH
 
 # A table is taken out of the publication, and so its changes no longer arrive; the wrong schema is named.
 $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
+$north->safe_psql('postgres', "UPDATE snowflake_fleet.moving SET state = 'fenced' WHERE shard = 4");
+like($mover->run('--shard' => 4, '--to' => 'b')->{output}, qr/schema shard_4 of the source was altered/, 'a fence that is noted, and is not there');
+$north->safe_psql('postgres', "UPDATE snowflake_fleet.moving SET state = 'copying' WHERE shard = 4");
 $north->safe_psql('postgres', "ALTER PUBLICATION snowflake_move_4 DROP TABLE shard_4.users; INSERT INTO shard_4.users (name) VALUES ('new')");
 $result = $mover->run('--shard' => 4, '--to' => 'b');
 is($result->{status}, 1, 'a publication that was altered');
