@@ -57,6 +57,7 @@ OBJS = \
 	src/pg/refuse/errors_lease.o \
 	src/pg/refuse/errors_outside.o \
 	src/pg/refuse/errors_routing.o \
+	src/pg/refuse/refusal.o \
 	src/pg/refuse/log_messages.o \
 	src/pg/server/sequence_page.o \
 	src/pg/server/session_events.o \

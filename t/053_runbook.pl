@@ -156,7 +156,7 @@ sub messages_of_source
 	$source =~ s/"\n\s*"//g;
 	my @found = map { s/\\"/"/gr } $source =~ /errmsg\("((?:[^"\\]|\\.)*)"/g;
 	my ($refusal) = grep { /^snowflake refuses/ } @found;
-	my @whats = $source =~ /return \{\s*"((?:[^"\\]|\\.)+)"/g;
+	my @whats = slurp_file("$FindBin::RealBin/../src/pg/refuse/cause.cpp") =~ /\{"\w+",\s*"([^"]+)"/g;
 	@found = map { s/%(?:lld|llu|s)(?: ms)?/\x{2026}/gr } grep { !/^snowflake refuses/ } @found;
 	return (@found, map { ": $_" } @whats);
 }

@@ -10,6 +10,7 @@
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/mark/seal_check.hpp"
+#include "pg/refuse/refusal.hpp"
 #include "pg/server/session_events.hpp"
 #include "pg/memory/shared_memory.hpp"
 #include "pg/memory/statistics.hpp"
@@ -50,6 +51,7 @@ void _PG_init(void) {
   snowflake::pg::install_lease();
   snowflake::pg::install_shared_state(snowflake::pg::start_clock_watch);
   snowflake::pg::register_all_session_events();
+  snowflake::pg::install_refusal_counter(snowflake::pg::count_refusal);
   snowflake::pg::install_drop_hook();
   snowflake::pg::install_drop_guard();
   snowflake::pg::install_lock_guard();

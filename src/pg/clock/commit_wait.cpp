@@ -32,8 +32,7 @@ void wait_before_commit() {
   for (;;) {
     const ClockBounds bounds = clock_bounds();
     if (!bounds.synchronized) {
-      count_refusal(Cause::commit_wait);
-      error_clock_unsynchronized(bounds);
+      error_commit_unsynchronized(bounds);
     }
     const int64_t clock_us = wall_clock_us();
     const int64_t needed_us = over_us + bounds.maximum_error_us + max_clock_error_us() - clock_us;
@@ -44,7 +43,6 @@ void wait_before_commit() {
     const int64_t waited_ms =
         since_us == 0 ? 0 : std::max<int64_t>(0, (now_us - since_us) / 1000 - 1);
     if (needed_ms + waited_ms > max_wait_ms) {
-      count_refusal(Cause::commit_wait);
       error_commit_wait(over_us / 1000 - layout.tick_ms, clock_us / 1000, bounds.maximum_error_us,
                         needed_ms, waited_ms);
     }

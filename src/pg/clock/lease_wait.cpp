@@ -36,19 +36,16 @@ const char* what_was_said() {
 
 void wait_for_region(WaitBudget& budget) {
   if (sleep_a_little(budget, true)) return;
-  count_refusal(Cause::lease);
   error_no_region(what_was_said());
 }
 
 void wait_for_begin(const RegionHold& region, WaitBudget& budget) {
   if (sleep_a_little(budget, false)) return;
-  count_refusal(Cause::lease);
   error_region_begins_later(region.region, region.begin_ms, wall_clock_ms());
 }
 
 void wait_for_lease(uint64_t position, WaitBudget& budget) {
   if (sleep_a_little(budget, true)) return;
-  count_refusal(Cause::lease);
   const LeaseView lease = lease_view();
   error_lease_ended(lease, layout.ms_of_tick(layout.tick_of_position(position)), wall_clock_ms(),
                     what_was_said());

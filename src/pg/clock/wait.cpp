@@ -69,10 +69,8 @@ void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lea
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
     // Load alone drives ids no further ahead than one tick past the lead.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
-      count_refusal(Cause::clock_behind);
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }
-    count_refusal(Cause::waited_too_long);
     error_waited_too_long(shard, next_ms, wait.clock_ms, wait.waited_ms);
   }
   if (budget.since_us == 0) word.counters.waits.fetch_add(1, std::memory_order_relaxed);
@@ -85,7 +83,6 @@ void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lea
 void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budget) {
   const Wait wait = wait_until(target_of(position, lead), budget);
   if (wait.too_long()) {
-    count_refusal(Cause::id_ahead);
     error_id_ahead(id, layout.ms_of_tick(layout.tick_of(static_cast<uint64_t>(id))), wait.clock_ms,
                    lead < lead_ticks ? static_cast<int64_t>(lead * layout.tick_ms) : max_lead_ms);
   }
@@ -96,11 +93,9 @@ void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budge
 void wait_for_mark(int64_t mark_ms, WaitBudget& budget) {
   const Wait wait = wait_until(mark_ms - static_cast<int64_t>(lead_ticks * layout.tick_ms), budget);
   if (wait.clock_ms < layout.epoch_ms) {
-    count_refusal(Cause::clock_before_epoch);
     error_clock_before_epoch(wait.clock_ms);
   }
   if (wait.too_long()) {
-    count_refusal(Cause::mark_ahead);
     error_mark_ahead(mark_ms, wait.clock_ms, wait.needed_ms);
   }
   sleep_for_database(wait, budget);

@@ -30,10 +30,9 @@ LastRefusal last_refusal(const DatabaseState* state) {
 }
 
 Datum not_preloaded(FunctionCallInfo fcinfo) {
-  Datum values[13] = {
-      BoolGetDatum(false), CStringGetTextDatum("not preloaded"),
-      CStringGetTextDatum("Add snowflake to \"shared_preload_libraries\" and restart the server."),
-      timestamp_datum(wall_clock_ms())};
+  const RefusalText& text = text_of(Obstacle::not_preloaded);
+  Datum values[13] = {BoolGetDatum(false), CStringGetTextDatum(text.reason),
+                      CStringGetTextDatum(text.hint), timestamp_datum(wall_clock_ms())};
   bool nulls[13] = {};
   std::fill(nulls + 4, nulls + 13, true);
   return row_datum(fcinfo, values, nulls);
@@ -49,8 +48,8 @@ SF_SQL_FUNCTION(health) {
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
   Datum values[13] = {
       BoolGetDatum(condition.minting()),
-      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.reason),
-      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.advice),
+      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.reason()),
+      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.advice()),
       timestamp_datum(condition.clock_ms),
       timestamp_datum(std::clamp<int64_t>(condition.mark_ms, 0, end_ms)),
       timestamp_datum(condition.covered_ms),
@@ -59,7 +58,7 @@ SF_SQL_FUNCTION(health) {
       BoolGetDatum(bounds.synchronized),
       milliseconds_datum(bounds.maximum_error_us),
       timestamp_datum(refusal.at_ms),
-      CStringGetTextDatum(refusal_label(refusal.cause)),
+      CStringGetTextDatum(text_of(refusal.cause).label),
       timestamp_datum(end_ms),
   };
   bool nulls[13] = {};

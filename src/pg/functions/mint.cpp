@@ -36,29 +36,9 @@ struct LastId {
 };
 constinit LastId last{};
 
-[[noreturn, gnu::cold]] void refuse_read_only(const char* function) {
-  count_refusal(Cause::read_only);
-  error_read_only(function);
-}
-
-[[noreturn, gnu::cold]] void refuse_shard_not_owned(int shard) {
-  count_refusal(Cause::not_owned);
-  error_shard_not_owned(shard);
-}
-
-[[noreturn, gnu::cold]] void refuse_before_epoch(int64_t clock_ms) {
-  count_refusal(Cause::clock_before_epoch);
-  error_clock_before_epoch(clock_ms);
-}
-
-[[noreturn, gnu::cold]] void refuse_exhausted() {
-  count_refusal(Cause::exhausted);
-  error_exhausted();
-}
-
 void check_may_write(const char* function) {
   if (XactReadOnly) [[unlikely]]
-    refuse_read_only(function);
+    error_read_only(function);
   if (IsInParallelMode()) [[unlikely]]
     error_parallel(function);
 }
@@ -69,7 +49,7 @@ void check_shard(int shard) {
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     error_shard_range(shard);
   if (!owned_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
-    refuse_shard_not_owned(shard);
+    error_shard_not_owned(shard);
 }
 
 constinit TickClock tick_clock{};
@@ -102,10 +82,10 @@ inline Reading clock_for(int shard) {
 
 uint64_t current_tick(const Reading& clock) {
   if (clock.ms < layout.epoch_ms) [[unlikely]]
-    refuse_before_epoch(clock.ms);
+    error_clock_before_epoch(clock.ms);
   const uint64_t tick = layout.tick_at(clock.ms);
   if (tick > layout.last_minted_tick()) [[unlikely]]
-    refuse_exhausted();
+    error_exhausted();
   if (clock.exact) {
     if (tick < last_tick) [[unlikely]]
       look_at_clock();
@@ -148,7 +128,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
         wait_for_clock(shard, word, claimed.first, lead, budget);
         break;
       default:
-        refuse_exhausted();
+        error_exhausted();
     }
   }
 }

@@ -149,7 +149,7 @@ SF_SQL_FUNCTION(refusals) {
     const bool ours = is_ours(refusals);
     const int64_t last_ms = ours ? refusals.last_ms.load(std::memory_order_relaxed) : 0;
     const int64_t since_ms = ours ? refusals.since_ms.load(std::memory_order_relaxed) : 0;
-    Datum values[4] = {CStringGetTextDatum(refusal_label(static_cast<Cause>(i))),
+    Datum values[4] = {CStringGetTextDatum(text_of(static_cast<Cause>(i)).label),
                        Int64GetDatum(ours ? count_of(refusals.count) : 0), timestamp_datum(last_ms),
                        timestamp_datum(since_ms)};
     bool nulls[4] = {false, false, last_ms == 0, since_ms == 0};

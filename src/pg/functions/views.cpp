@@ -57,7 +57,7 @@ SF_SQL_FUNCTION(clock_status) {
   Datum values[15] = {
       timestamp_datum(condition.clock_ms),
       BoolGetDatum(condition.minting()),
-      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.reason),
+      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.reason()),
       timestamp_datum(std::min(floor_ms, layout.ms_of_tick(layout.last_minted_tick() + 1))),
       timestamp_datum(condition.covered_ms),
       Float8GetDatum(static_cast<double>(condition.lead_ms)),

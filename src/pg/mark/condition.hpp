@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
+#include "core/obstacle.hpp"
 #include "pg/memory/database_state.hpp"
+#include "pg/refuse/refusal.hpp"
 
 namespace snowflake::pg {
 
 struct Condition {
-  const char*
-      reason;  // why a call would be refused or wait, in a few words; null where it would not
-  const char* advice;    // what to do, a sentence; null likewise
+  Obstacle obstacle;     // for which a call would be refused or wait
   DatabaseState* state;  // null where nothing was minted yet
   int64_t clock_ms;
   int64_t lead_ms;     // how far the shard that is furthest ahead of the clock is; 0 where none is
@@ -19,7 +19,10 @@ struct Condition {
   int64_t sealed;      // the seal that CREATE EXTENSION made; 0 likewise
   int64_t covered_ms;  // until when ids are covered by a published limit
 
-  bool minting() const { return reason == nullptr; }
+  bool minting() const { return obstacle == Obstacle::none; }
+  // In a few words, and what to do, a sentence; null where it mints.
+  const char* reason() const { return text_of(obstacle).reason; }
+  const char* advice() const { return text_of(obstacle).hint; }
 };
 
 Condition condition_of_database();

@@ -1,5 +1,6 @@
 #include "pg/mark/fleet_check.hpp"
 
+#include "core/obstacle.hpp"
 #include "pg/refuse/errors_lease.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/server/sequence_page.hpp"
@@ -40,10 +41,25 @@ bool check_fleet(const StateSequences& sequences) {
     XLogFlush(lsn);
   }
   relation_close(relation, mode);
-  if (remembered == 0 || (leased() && remembered == present)) return true;
-  count_refusal(Cause::lease);
-  if (!leased()) error_fleet_left(remembered);
-  error_other_fleet(remembered, present);
+  const Obstacle obstacle = fleet_obstacle(leased(), remembered, present);
+  if (obstacle == Obstacle::fleet_left) error_fleet_left(remembered);
+  if (obstacle == Obstacle::other_fleet) error_other_fleet(remembered, present);
+  return true;
+}
+
+int64_t remembered_fleet(const StateSequences& sequences) {
+  Relation relation = try_relation_open(sequences.fleet, NoLock);
+  if (relation == nullptr) return 0;
+  const int64_t remembered = SequencePage::read(relation);
+  relation_close(relation, NoLock);
+  return remembered;
+}
+
+bool fleet_still_holds(const StateSequences& sequences) {
+  if (!ConditionalLockRelationOid(sequences.fleet, AccessShareLock)) return true;
+  const int64_t remembered = remembered_fleet(sequences);
+  UnlockRelationOid(sequences.fleet, AccessShareLock);
+  return fleet_obstacle(leased(), remembered, lease_fleet()) == Obstacle::none;
 }
 
 }  // namespace snowflake::pg

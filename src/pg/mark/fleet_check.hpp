@@ -11,4 +11,11 @@ namespace snowflake::pg {
 // the sequence does not exist any more. REQUIRES, where regions are leased, that one is held.
 bool check_fleet(const StateSequences& sequences);
 
+// The same question for a caller that must not block or fail: false only where another regime was
+// seen.
+bool fleet_still_holds(const StateSequences& sequences);
+
+// What the sequence says; 0 where it is gone. REQUIRES a lock on it.
+int64_t remembered_fleet(const StateSequences& sequences);
+
 }  // namespace snowflake::pg

@@ -1,5 +1,6 @@
 #include "pg/mark/high_water.hpp"
 
+#include "core/obstacle.hpp"
 #include "core/clock.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/refuse/errors.hpp"
@@ -65,7 +66,6 @@ bool seal_holds_or_refuse(const StateSequences& sequences) {
   Seals seals{};
   const SealFault fault = find_seal_fault(sequences, &seals);
   if (fault > SealFault::gone) {
-    count_refusal(Cause::seal);
     error_of_seal(fault, seals);
   }
   return fault == SealFault::none;
@@ -78,7 +78,7 @@ bool seal_holds_or_refuse(const StateSequences& sequences) {
 Relation open_known_mark() {
   watch_session_events();
   DatabaseState* const state = find_database_state();
-  if (state == nullptr || !seal_checked_lately(*state)) return nullptr;
+  if (state == nullptr || !all_checked_lately(*state)) return nullptr;
   const MarkIdentity known = mark_of(*state);
   if (!OidIsValid(known.relation)) return nullptr;
   Relation mark = open_mark(known.relation);
@@ -191,9 +191,10 @@ void note_minting() {
   look_at_clock_error();
 }
 
-// The mark is another's by now: every session has to look for it anew.
+// The mark is another's by now, or what it goes by has changed: every session looks at all anew.
 void give_up_mark() {
   withdraw_limit(*hold.state);
+  forget_checks(*hold.state);
   forget_hold();
 }
 
@@ -219,7 +220,6 @@ void attach(WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
   if (shared_state == nullptr) error_not_preloaded();
   if (owns_everything() && citus_is_preloaded()) {
-    count_refusal(Cause::not_owned);
     error_node_without_place();
   }
   look_at_clock();
@@ -240,18 +240,16 @@ void attach(WaitBudget& budget) {
 
   DatabaseState* const state = find_or_take_database_state();
   if (state == nullptr) {
-    count_refusal(Cause::too_many_databases);
     error_too_many_databases();
   }
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
   const int64_t stored_ms = page.mark();
   const int64_t shown_ms = page.value();
   const bool unset =
-      stored_ms < layout.epoch_ms && state->highest_mark_ms.load(std::memory_order_relaxed) == 0;
+      is_mark_lost(layout, stored_ms, state->highest_mark_ms.load(std::memory_order_relaxed));
   const bool absorbed = !unset && absorb_stored_mark(*state, stored_ms);
   page.close();
   if (unset) {
-    count_refusal(Cause::mark_lost);
     error_mark_unset(stored_ms);
   }
   if (!absorbed) {
@@ -264,7 +262,7 @@ void attach(WaitBudget& budget) {
   hold.words = words_of(*state);
   hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
   const MarkBinding binding = bind_mark(*state, hold.mark, shown_ms);
-  if (!seal_known) note_seal_checked(*state);
+  if (!seal_known) note_all_checked(*state);
   // After a recovery of the control database that may be long from now, and words raised that far
   // would stay so.
   if (is_ahead_of_clock(binding.region.begin_ms)) {
@@ -291,10 +289,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
     return;
   }
   look_at_clock();
-  if (clock_jumped_ahead()) {
-    count_refusal(Cause::clock_jumped);
-    error_clock_jumped(clock_drift_us() / 1000);
-  }
+  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   // The lease before the mark: what is not leased is not written either.
   if (position >= position_below(layout, lease_until_ms())) {
     wait_for_lease(position, budget);
@@ -307,7 +302,8 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   int64_t ahead_ms = 0;
   if (revalidate(mark)) {
     const StateSequences sequences = current_state_sequences();
-    if (sequences.high_water != hold.mark.relation || !seal_still_holds(sequences)) {
+    if (sequences.high_water != hold.mark.relation || !seal_still_holds(sequences) ||
+        !fleet_still_holds(sequences)) {
       give_up_mark();
     } else if (revalidate(mark)) {
       ahead_ms = extend_and_publish(mark, position);
@@ -333,7 +329,8 @@ void extend_early(uint64_t position) {
   Relation mark = try_relation_open(oid, NoLock);
   if (mark != nullptr) {
     const StateSequences sequences = remembered_state_sequences();
-    if (revalidate(mark) && (!sequences.complete() || seal_still_holds(sequences))) {
+    if (revalidate(mark) &&
+        (!sequences.complete() || (seal_still_holds(sequences) && fleet_still_holds(sequences)))) {
       begin_mark_write(*hold.state);
       const MarkUpdate update = extend_mark(mark, position);
       end_mark_write(update.lowered && flush_mark(update.after_lsn));

@@ -23,7 +23,6 @@ void check_mark(Relation mark) {
   else if (is_created_here(mark) && dropped_in_this_transaction())
     error = error_extension_recreated;
   if (error == nullptr) return;
-  count_refusal(Cause::mark_unsafe);
   error();
 }
 

@@ -55,6 +55,11 @@ int64_t carried_seal(Oid table, int64_t local) {
   return carried;
 }
 
+bool is_of_late(const std::atomic<int64_t>& checked_us) {
+  const int64_t checked = checked_us.load(std::memory_order_relaxed);
+  return checked != 0 && monotonic_us() - checked < kRecheckUs;
+}
+
 bool good(const Seals& seals) {
   const int64_t settings = seal_of(layout);
   return seals.local == settings && seals.dumped == settings;
@@ -63,8 +68,21 @@ bool good(const Seals& seals) {
 }  // namespace
 
 bool seal_checked_lately(const DatabaseState& state) {
-  const int64_t checked = state.seal_checked_us.load(std::memory_order_relaxed);
-  return checked != 0 && monotonic_us() - checked < kRecheckUs;
+  return is_of_late(state.seal_checked_us);
+}
+
+bool all_checked_lately(const DatabaseState& state) {
+  return seal_checked_lately(state) && is_of_late(state.fleet_checked_us);
+}
+
+void note_all_checked(DatabaseState& state) {
+  note_seal_checked(state);
+  state.fleet_checked_us.store(monotonic_us(), std::memory_order_relaxed);
+}
+
+void forget_checks(DatabaseState& state) {
+  state.seal_checked_us.store(0, std::memory_order_relaxed);
+  state.fleet_checked_us.store(0, std::memory_order_relaxed);
 }
 
 void note_seal_checked(DatabaseState& state) {
@@ -87,6 +105,24 @@ SealFault find_seal_fault(const StateSequences& sequences, Seals* seals) {
       check(layout_of(seals->dumped)) != LayoutError::none)
     return SealFault::unset;
   return seals->local != seals->dumped ? SealFault::restored : SealFault::contradicted;
+}
+
+Obstacle obstacle_of(SealFault fault) {
+  switch (fault) {
+    case SealFault::none:
+      return Obstacle::none;
+    case SealFault::gone:
+      return Obstacle::seal_gone;
+    case SealFault::unset:
+      return Obstacle::seal_unset;
+    case SealFault::restored:
+      return Obstacle::seal_restored;
+    case SealFault::contradicted:
+      return Obstacle::seal_contradicted;
+    case SealFault::not_carried:
+      return Obstacle::seal_not_carried;
+  }
+  return Obstacle::none;
 }
 
 void error_of_seal(SealFault fault, const Seals& seals) {

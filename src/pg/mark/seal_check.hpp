@@ -6,6 +6,7 @@
 // arrives, and going on with either layout would hide that.
 #pragma once
 
+#include "core/obstacle.hpp"
 #include "pg/memory/database_state.hpp"
 #include "pg/mark/state_sequences.hpp"
 
@@ -28,6 +29,7 @@ struct Seals {
 
 // What is wrong with the seal, without an error.
 SealFault find_seal_fault(const StateSequences& sequences, Seals* seals);
+Obstacle obstacle_of(SealFault fault);
 [[noreturn]] void error_of_seal(SealFault fault, const Seals& seals);
 
 // Raises the error that fits where the seal is not that of the settings. False where one of the
@@ -41,6 +43,12 @@ bool seal_still_holds(const StateSequences& sequences);
 // Whether somebody found the seal of this database good within the last second, and who says so.
 bool seal_checked_lately(const DatabaseState& state);
 void note_seal_checked(DatabaseState& state);
+
+// The same of the seal and of the fleet (fleet_check.hpp), which are not checked by the same calls.
+bool all_checked_lately(const DatabaseState& state);
+void note_all_checked(DatabaseState& state);
+// One of them was seen to be wrong: the next who asks looks at both.
+void forget_checks(DatabaseState& state);
 
 // The seal was found good in this transaction.
 extern bool seal_is_good;

@@ -24,6 +24,7 @@ void end_generation(DatabaseState& state) {
   state.limit.withdraw();
   state.mark = MarkIdentity{};
   state.seal_checked_us.store(0, std::memory_order_relaxed);
+  state.fleet_checked_us.store(0, std::memory_order_relaxed);
 }
 
 bool database_exists(Oid database) {

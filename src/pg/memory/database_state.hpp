@@ -37,7 +37,8 @@ struct alignas(64) DatabaseState {
   std::atomic<int64_t> highest_mark_ms;  // greatest mark that was written or absorbed
   std::atomic<int64_t> floor_ms;         // greatest mark that was absorbed
   std::atomic<int64_t> seal_checked_us;  // when the seal was last found good (monotonic), or 0
-  std::atomic<int64_t> begin_ms;         // where ids of the region that is held begin here, or 0
+  std::atomic<int64_t> fleet_checked_us;  // likewise that no other fleet's leases cover its ids
+  std::atomic<int64_t> begin_ms;          // where ids of the region that is held begin here, or 0
 };
 
 // The state of the current database. Null where it has none, which for find_or_take means that all

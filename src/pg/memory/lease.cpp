@@ -1,5 +1,6 @@
 #include "pg/memory/lease.hpp"
 
+#include "core/obstacle.hpp"
 #include "core/clock.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"

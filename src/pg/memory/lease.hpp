@@ -19,8 +19,7 @@ bool leased();
 bool lease_worker_runs();
 
 // What a database of this server remembers of its regime before it has minted: the fleet,
-// kUnheardFleet where none has answered yet, 0 where nothing is leased.
-inline constexpr int64_t kUnheardFleet = INT64_MAX;
+// kUnheardFleet (core/obstacle.hpp) where none has answered yet, 0 where nothing is leased.
 int64_t fleet_to_remember();
 
 // How long the incarnation has lived.

@@ -3,6 +3,7 @@
 #include "core/clock.hpp"
 #include "pg/memory/mark_hold.hpp"
 #include "pg/refuse/log_messages.hpp"
+#include "pg/refuse/refusal.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
 
@@ -35,7 +36,7 @@ void end_refusals_of(Statistics& statistics) {
     Refusals& refusals = statistics.refusals[i];
     if (refusals.since_ms.load(std::memory_order_relaxed) == 0 || !is_ours(refusals)) continue;
     const auto cause = static_cast<Cause>(i);
-    if (is_of_database(cause) ||
+    if (text_of(cause).is_of_database ||
         monotonic_us() - refusals.last_us.load(std::memory_order_relaxed) > kQuietUs)
       end_refusal(cause, refusals);
   }
@@ -78,10 +79,10 @@ void reset_statistics(const DatabaseState& state) {
   statistics.since_us.store(boot_us(), std::memory_order_relaxed);
 }
 
-void count_refusal(Cause cause) {
+void count_refusal(Obstacle obstacle) {
   if (shared_state == nullptr) return;
   const DatabaseState* const state = find_database_state();
-  Refusals& refusals = statistics_of(state).refusals[static_cast<int>(cause)];
+  Refusals& refusals = statistics_of(state).refusals[static_cast<int>(text_of(obstacle).cause)];
   if (refusals.database.exchange(MyDatabaseId, std::memory_order_relaxed) != MyDatabaseId)
     begin_anew(refusals);
   const uint64_t before = refusals.count.fetch_add(1, std::memory_order_relaxed);
@@ -94,7 +95,7 @@ void count_refusal(Cause cause) {
   watch_for_claim();
   if (refusals.episode.begin())
     log_refusals_begin(
-        cause, clock_drift_us(),
+        obstacle, clock_drift_us(),
         state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed));
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/obstacle.hpp"
 #include "pg/memory/database_counters.hpp"
 #include "pg/memory/database_state.hpp"
 
@@ -21,9 +22,9 @@ inline bool is_ours(const Refusals& refusals) {
   return refusals.database.load(std::memory_order_relaxed) == MyDatabaseId;
 }
 
-// Before the error is raised: counts the refusal in the current database, and says in the log that
-// refusals of this cause have begun. Takes no place: that is for minting.
-void count_refusal(Cause cause);
+// What refuse() calls before it raises the error: counts the refusal in the current database, and
+// says in the log that refusals of this cause have begun. Takes no place: that is for minting.
+void count_refusal(Obstacle obstacle);
 
 // The database has just been found to mint: refusals of causes that concern all of it are over, and
 // so are those of other causes that have not come for some seconds.

@@ -2,40 +2,31 @@
 
 namespace snowflake::pg {
 
-const char* refusal_label(Cause cause) {
-  constexpr const char* kLabels[kCauses] = {"clock_behind",
-                                            "clock_jumped",
-                                            "clock_before_epoch",
-                                            "waited_too_long",
-                                            "mark_ahead",
-                                            "mark_lost",
-                                            "seal",
-                                            "not_owned",
-                                            "id_ahead",
-                                            "exhausted",
-                                            "lease",
-                                            "read_only",
-                                            "commit_wait",
-                                            "mark_unsafe",
-                                            "too_many_databases"};
-  return kLabels[static_cast<int>(cause)];
-}
+namespace {
 
-bool is_of_database(Cause cause) {
-  switch (cause) {
-    case Cause::clock_jumped:
-    case Cause::clock_before_epoch:
-    case Cause::mark_ahead:
-    case Cause::mark_lost:
-    case Cause::mark_unsafe:
-    case Cause::too_many_databases:
-    case Cause::seal:
-    case Cause::exhausted:
-    case Cause::lease:
-      return true;
-    default:
-      return false;
-  }
+constexpr CauseText kTexts[kCauses] = {
+    {"clock_behind", "the clock is behind the ids of a shard", false},
+    {"clock_jumped", "the clock jumped ahead", true},
+    {"clock_before_epoch", "the clock is before the epoch", true},
+    {"waited_too_long", "a shard is asked for more ids than it has", false},
+    {"mark_ahead", "the clock is behind the high-water mark", true},
+    {"mark_lost", "the high-water mark is lost", true},
+    {"seal", "the layout of this database and the settings disagree", true},
+    {"not_owned", "a shard is asked for that this server does not own", false},
+    {"id_ahead", "an id is to be passed that lies too far ahead of the clock", false},
+    {"exhausted", "the layout is exhausted", true},
+    {"lease", "there is no lease of a region", true},
+    {"read_only", "the transaction or the server is read-only", false},
+    {"commit_wait", "a commit cannot wait for the clock", false},
+    {"mark_unsafe", "the high-water mark would be lost with a crash or a rollback", true},
+    {"too_many_databases", "too many databases use snowflake", true},
+    {"state_missing", "a part of the extension's state is missing", true},
+};
+
+}  // namespace
+
+const CauseText& text_of(Cause cause) {
+  return kTexts[static_cast<int>(cause)];
 }
 
 }  // namespace snowflake::pg

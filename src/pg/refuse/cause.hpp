@@ -1,11 +1,11 @@
-// Why calls are refused.
+// As what refusals are counted.
 #pragma once
 
 #include <cstdint>
 
 namespace snowflake::pg {
 
-// Why a call was refused; refusal_label() has their names. The order is that of the view.
+// Rows of the view refusals, in its order; refusal.hpp says which refusals each of them counts.
 enum class Cause : uint8_t {
   clock_behind,
   clock_jumped,
@@ -22,12 +22,17 @@ enum class Cause : uint8_t {
   commit_wait,
   mark_unsafe,
   too_many_databases,
+  state_missing,
+  none,  // not counted
 };
-inline constexpr int kCauses = 15;
+inline constexpr int kCauses = static_cast<int>(Cause::none);
 
-const char* refusal_label(Cause cause);
+struct CauseText {
+  const char* label;    // in the view
+  const char* what;     // in the log: a clause
+  bool is_of_database;  // then it is over as soon as anything is minted
+};
 
-// Whether the cause is one of the whole database: then it is over as soon as anything is minted.
-bool is_of_database(Cause cause);
+const CauseText& text_of(Cause cause);
 
 }  // namespace snowflake::pg

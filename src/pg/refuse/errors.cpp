@@ -5,6 +5,7 @@
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"
+#include "pg/refuse/refusal.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
@@ -14,11 +15,8 @@ namespace snowflake::pg {
 // State of the server or the database
 
 void error_not_preloaded() {
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("snowflake must be loaded when the server starts"),
-           errdetail("Its shards live in shared memory, which is allocated at server start."),
-           errhint("Add snowflake to \"shared_preload_libraries\" and restart the server.")));
+  refuse(Obstacle::not_preloaded, nullptr,
+         "Its shards live in shared memory, which is allocated at server start.");
 }
 
 void error_no_memory(size_t bytes) {
@@ -42,35 +40,22 @@ void error_other_extension() {
 }
 
 void error_state_missing() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("extension \"snowflake\" in this database has lost a part of its state"),
-                  errdetail("A sequence high_water, seal, seal_local or fleet, or the table "
-                            "dumped_seal, was taken out or renamed."),
-                  errhint("Put it back, with ALTER EXTENSION snowflake ADD or ALTER ... RENAME, or "
-                          "restore the database from a backup. Do not drop the extension: its "
-                          "mark would be lost.")));
+  refuse(
+      Obstacle::state_missing, nullptr,
+      "A sequence high_water, seal, seal_local or fleet, or the table dumped_seal, was taken out "
+      "or renamed.");
 }
 
 void error_too_many_databases() {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("too many databases use snowflake"),
-       errdetail("\"snowflake.max_databases\" is %d, and as many databases hold a place.",
-                 max_databases),
-       errhint("Drop one that is not needed (SELECT * FROM snowflake.databases), or raise "
-               "\"snowflake.max_databases\" and restart the server.")));
+  refuse(Obstacle::too_many_databases, nullptr,
+         psprintf("\"snowflake.max_databases\" is %d, and as many databases hold a place.",
+                  max_databases));
 }
 
 void error_read_only(const char* function) {
-  if (RecoveryInProgress())
-    ereport(ERROR,
-            (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-             errmsg("cannot execute %s during recovery", function),
-             errdetail("This server is a standby."), errhint("Connect to the primary server.")));
-  ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-                  errmsg("cannot execute %s in a read-only transaction", function),
-                  errdetail("It may have to write the durable high-water mark."),
-                  errhint("Use a read-write transaction.")));
+  if (RecoveryInProgress()) refuse(Obstacle::standby, function, "This server is a standby.");
+  refuse(Obstacle::read_only_transaction, function,
+         "It may have to write the durable high-water mark.");
 }
 
 void error_parallel(const char* function) {
@@ -81,68 +66,44 @@ void error_parallel(const char* function) {
 }
 
 void error_not_permanent() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("the high-water mark would not survive a crash"),
-                  errdetail("Sequence snowflake.high_water is not a permanent relation."),
-                  errhint("Run ALTER SEQUENCE snowflake.high_water SET LOGGED.")));
+  refuse(Obstacle::mark_not_permanent, nullptr,
+         "Sequence snowflake.high_water is not a permanent relation.");
 }
 
 void error_mark_uncommitted() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("the high-water mark has been altered in this transaction"),
-                  errdetail("Ids minted now would lose their protection if it rolled back."),
-                  errhint("Commit the transaction first.")));
+  refuse(Obstacle::mark_uncommitted, nullptr,
+         "Ids minted now would lose their protection if it rolled back.");
 }
 
 void error_extension_recreated() {
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("extension \"snowflake\" has been dropped and created again in this transaction"),
-           errdetail("Ids minted now would lose their protection if it rolled back."),
-           errhint("Commit the transaction first.")));
+  refuse(Obstacle::extension_recreated, nullptr,
+         "Ids minted now would lose their protection if it rolled back.");
 }
 
 void error_mark_unset(int64_t stored) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-       errmsg("the high-water mark of this database is lost"),
-       errdetail("Sequence snowflake.high_water says %lld, which lies before the epoch (%lld).",
-                 static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)),
-       errhint("Set it, with SELECT snowflake.set_mark(...), to a time that is later than every "
-               "id of this database.")));
+  refuse(Obstacle::mark_lost, nullptr,
+         psprintf("Sequence snowflake.high_water says %lld, which lies before the epoch (%lld).",
+                  static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)));
 }
 
 void error_seal_unset() {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-       errmsg("the layout of this database is not sealed"),
-       errdetail("Sequence snowflake.seal or snowflake.seal_local holds no layout."),
-       errhint("Restore the database again; if it holds no ids, drop and create the extension.")));
+  refuse(Obstacle::seal_unset, nullptr,
+         "Sequence snowflake.seal or snowflake.seal_local holds no layout.");
 }
 
 void error_seal_restored(int64_t local, int64_t dumped) {
   const char* from = layout_text(layout_of(dumped));
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("this database was restored under another layout than its ids have"),
-           errdetail("The server had layout %s; the dump's ids have layout %s. Generated columns, "
-                     "indexes and partitions may be wrong.",
-                     layout_text(layout_of(local)), from),
-           errhint("Set the dump's layout, tick and epoch in postgresql.conf, restart, and restore "
-                   "into a new database.")));
+  refuse(Obstacle::seal_restored, nullptr,
+         psprintf("The server had layout %s; the dump's ids have layout %s. Generated columns, "
+                  "indexes and partitions may be wrong.",
+                  layout_text(layout_of(local)), from));
 }
 
 void error_seal_contradicted(int64_t sealed) {
   const char* ids = layout_text(layout_of(sealed));
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("the settings contradict the layout that this database is sealed with"),
-           errdetail("The server has layout %s; this database has layout %s.", layout_text(layout),
-                     ids),
-           errhint("Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the "
-                   "database's layout and restart the server.")));
+  refuse(
+      Obstacle::seal_contradicted, nullptr,
+      psprintf("The server has layout %s; this database has layout %s.", layout_text(layout), ids));
 }
 
 void error_not_a_seal(int64_t presented) {
@@ -153,11 +114,7 @@ void error_not_a_seal(int64_t presented) {
 }
 
 void error_seal_not_carried() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("the next dump of this database would not carry its layout"),
-                  errdetail("Table snowflake.dumped_seal has no row."),
-                  errhint("INSERT INTO snowflake.dumped_seal SELECT last_value FROM "
-                          "snowflake.seal_local.")));
+  refuse(Obstacle::seal_not_carried, nullptr, "Table snowflake.dumped_seal has no row.");
 }
 
 void error_seal_row_stays() {
@@ -221,69 +178,48 @@ void warn_may_meet_others(const char* sign) {
 
 void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* next = kept_time_text(next_ms);
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-       errmsg("the clock is behind the ids of shard %u", shard),
-       errdetail("The next id is of %s, the clock says %s: with \"snowflake.max_lead\" %d ms the "
-                 "call would wait %s, more than \"snowflake.max_wait\" (%d ms).",
-                 next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms),
-       errhint("Check the time synchronization; minting resumes by itself when the clock has "
-               "caught up.")));
+  refuse(Obstacle::clock_behind, psprintf("%u", shard),
+         psprintf("The next id is of %s, the clock says %s: with \"snowflake.max_lead\" %d ms the "
+                  "call would wait %s, more than \"snowflake.max_wait\" (%d ms).",
+                  next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms));
 }
 
 void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t waited_ms) {
   const char* next = kept_time_text(next_ms);
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("no id of shard %u could be had in time", shard),
-                  errdetail("Waited %s, and \"snowflake.max_wait\" is %d ms. The shard's ids are "
-                            "taken up to %s, the "
-                            "clock says %s, and a shard has %llu ids per tick of %u ms.",
-                            span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
-                            static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms),
-                  errhint("Spread the load over more shards, or raise \"snowflake.max_wait\".")));
+  refuse(Obstacle::waited_too_long, psprintf("%u", shard),
+         psprintf("Waited %s, and \"snowflake.max_wait\" is %d ms. The shard's ids are taken up to "
+                  "%s, the clock says %s, and a shard has %llu ids per tick of %u ms.",
+                  span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
+                  static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms));
 }
 
 void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* mark = kept_time_text(mark_ms);
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-       errmsg("the clock is behind the high-water mark of this database"),
-       errdetail("Ids may have been issued up to %s, the clock says %s: with "
-                 "\"snowflake.max_lead\" %d ms the call would wait %s, more than "
-                 "\"snowflake.max_wait\" (%d ms).",
-                 mark, kept_time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms),
-       errhint("Check the time synchronization; if it is the mark that is wrong, set it with "
-               "SELECT snowflake.set_mark(...) to a time after every id.")));
+  refuse(Obstacle::mark_ahead, nullptr,
+         psprintf("Ids may have been issued up to %s, the clock says %s: with "
+                  "\"snowflake.max_lead\" %d ms the call would wait %s, more than "
+                  "\"snowflake.max_wait\" (%d ms).",
+                  mark, kept_time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms));
 }
 
 void error_clock_jumped(int64_t jump_ms) {
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("the clock jumped ahead by %s", span_text(jump_ms)),
-           errdetail("The clock has moved %lld ms further than the time since boot; "
-                     "\"snowflake.max_forward_jump\" is %d s.",
-                     static_cast<long long>(jump_ms), max_forward_jump_s),
-           errhint("Correct the clock, or confirm it with SELECT snowflake.accept_clock().")));
+  refuse(Obstacle::clock_jumped, span_text(jump_ms),
+         psprintf("The clock has moved %lld ms further than the time since boot; "
+                  "\"snowflake.max_forward_jump\" is %d s.",
+                  static_cast<long long>(jump_ms), max_forward_jump_s));
 }
 
 void error_clock_before_epoch(int64_t clock_ms) {
   const char* clock = kept_time_text(clock_ms);
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the clock is before the epoch"),
-       errdetail("The clock says %s, \"snowflake.epoch\" is %s.", clock,
-                 time_text(layout.epoch_ms)),
-       errhint("Correct the clock; an epoch in the future is set right before the first id.")));
+  refuse(
+      Obstacle::clock_before_epoch, nullptr,
+      psprintf("The clock says %s, \"snowflake.epoch\" is %s.", clock, time_text(layout.epoch_ms)));
 }
 
 void error_exhausted() {
-  ereport(ERROR,
-          (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED), errmsg("the layout is exhausted"),
-           errdetail("Layout %s ended at %s.", layout_text(layout),
-                     time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))),
-           errhint("Move the database to a layout with more time bits or a later epoch.")));
+  refuse(Obstacle::layout_exhausted, nullptr,
+         psprintf("Layout %s ended at %s.", layout_text(layout),
+                  time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
 }
 
 }  // namespace snowflake::pg

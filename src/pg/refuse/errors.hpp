@@ -22,7 +22,7 @@ void warn_layout_ended();
 [[noreturn]] void error_other_extension();
 [[noreturn]] void error_state_missing();
 [[noreturn]] void error_too_many_databases();
-[[noreturn]] void error_read_only(const char* function);
+[[noreturn, gnu::cold]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
 [[noreturn]] void error_not_permanent();
 [[noreturn]] void error_mark_uncommitted();
@@ -44,7 +44,7 @@ void warn_may_meet_others(const char* sign);
 [[noreturn]] void error_shard_null();
 [[noreturn]] void error_shard_unset();
 [[noreturn]] void error_shard_range(int shard);
-[[noreturn]] void error_shard_not_owned(int shard);
+[[noreturn, gnu::cold]] void error_shard_not_owned(int shard);
 [[noreturn]] void error_region_range(int region);
 [[noreturn]] void error_count(int count);
 [[noreturn]] void error_count_null();
@@ -63,7 +63,7 @@ void notice_nothing_observed();
                                         int64_t waited_ms);
 [[noreturn]] void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms);
 [[noreturn]] void error_clock_jumped(int64_t jump_ms);
-[[noreturn]] void error_clock_before_epoch(int64_t clock_ms);
-[[noreturn]] void error_exhausted();
+[[noreturn, gnu::cold]] void error_clock_before_epoch(int64_t clock_ms);
+[[noreturn, gnu::cold]] void error_exhausted();
 
 }  // namespace snowflake::pg

@@ -4,6 +4,7 @@
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"
+#include "pg/refuse/refusal.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
@@ -85,10 +86,8 @@ void error_shard_range(int shard) {
 }
 
 void error_shard_not_owned(int shard) {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("shard %d is not owned by this server", shard),
-                  errdetail("\"snowflake.owned_shards\" is %s.", owned_shards_text),
-                  errhint("Insert on the server that owns the shard.")));
+  refuse(Obstacle::shard_not_owned, psprintf("%d", shard),
+         psprintf("\"snowflake.owned_shards\" is %s.", owned_shards_text));
 }
 
 void error_region_range(int region) {
@@ -154,28 +153,24 @@ void error_timestamp(int64_t timestamp) {
 
 void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms) {
   constexpr int64_t kDayMs = 86400000;
+  const char* subject = psprintf("%lld", static_cast<long long>(id));
   const char* id_time = kept_time_text(id_ms);
   const int64_t ahead_ms = id_ms - clock_ms;
   // No clock is a day off by itself: the id counts from elsewhere.
   if (ahead_ms > kDayMs)
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("id %lld is too far ahead of the clock", static_cast<long long>(id)),
-         errdetail("Read with layout %s, the id is of %s; the clock says %s. An id minted just "
-                   "now would read so if its epoch were %s.",
-                   layout_text(layout), id_time, kept_time_text(clock_ms),
-                   date_text(layout.epoch_ms - ahead_ms)),
-         errhint("Was it minted with another epoch or layout? Seal those of the ids that exist: "
-                 "see \"Moving from something else\" in the documentation.")));
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("id %lld is too far ahead of the clock", static_cast<long long>(id)),
-           errdetail("The id is of %s, the clock says %s, and \"snowflake.max_lead\" is %d ms%s.",
-                     id_time, kept_time_text(clock_ms), max_lead_ms,
-                     lead_ms < max_lead_ms ? ", of which a batch may use half" : ""),
-           errhint("Correct the clock, or try again in %s.",
-                   span_text(std::max<int64_t>(1, ahead_ms - lead_ms)))));
+    refuse(Obstacle::id_ahead, subject,
+           psprintf("Read with layout %s, the id is of %s; the clock says %s. An id minted just "
+                    "now would read so if its epoch were %s.",
+                    layout_text(layout), id_time, kept_time_text(clock_ms),
+                    date_text(layout.epoch_ms - ahead_ms)),
+           "Was it minted with another epoch or layout? Seal those of the ids that exist: see "
+           "\"Moving from something else\" in the documentation.");
+  refuse(Obstacle::id_ahead, subject,
+         psprintf("The id is of %s, the clock says %s, and \"snowflake.max_lead\" is %d ms%s.",
+                  id_time, kept_time_text(clock_ms), max_lead_ms,
+                  lead_ms < max_lead_ms ? ", of which a batch may use half" : ""),
+         psprintf("Correct the clock, or try again in %s.",
+                  span_text(std::max<int64_t>(1, ahead_ms - lead_ms))));
 }
 
 void notice_nothing_observed() {

@@ -1,6 +1,6 @@
 #include "pg/refuse/errors_routing.hpp"
 
-#include "pg/server/settings.hpp"
+#include "pg/refuse/refusal.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -29,16 +29,9 @@ void error_tables_partitioned(const char* tables, int more) {
 }
 
 void error_node_without_place() {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-       errmsg("this node of Citus would mint the same ids as others"),
-       errdetail("It mints in region 0 and owns all shards, as every node does by default, and "
-                 "Citus evaluates defaults on any node."),
-       layout.regions() > 1 ? errhint("Set \"snowflake.region\" to a number from 1 on, another on "
-                                      "each node, and restart.")
-                            : errhint("Set \"snowflake.owned_shards\" to shards of its own on each "
-                                      "node, and restart.")));
+  refuse(Obstacle::node_without_place, nullptr,
+         "It mints in region 0 and owns all shards, as every node does by default, and Citus "
+         "evaluates defaults on any node.");
 }
 
 void error_not_an_insert_trigger() {

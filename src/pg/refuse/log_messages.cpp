@@ -1,6 +1,7 @@
 #include "pg/refuse/log_messages.hpp"
 
 #include "core/clock.hpp"
+#include "pg/refuse/refusal.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
@@ -21,72 +22,15 @@ const char* database_name() {
   return name == nullptr ? "?" : name;
 }
 
-struct RefusalText {
-  const char* what;
-  const char* hint;
-};
-
-RefusalText text_of(Cause cause) {
-  switch (cause) {
-    case Cause::clock_behind:
-      return {"the clock is behind the ids of a shard",
-              "Check the time synchronization; minting resumes by itself when the clock has caught "
-              "up."};
-    case Cause::clock_jumped:
-      return {"the clock jumped ahead",
-              "Correct the clock, or confirm it with SELECT snowflake.accept_clock()."};
-    case Cause::clock_before_epoch:
-      return {"the clock is before the epoch", "Correct the clock."};
-    case Cause::waited_too_long:
-      return {"a shard is asked for more ids than it has",
-              "Spread the load over more shards, or raise \"snowflake.max_wait\"."};
-    case Cause::mark_ahead:
-      return {"the clock is behind the high-water mark",
-              "Check the time synchronization; if it is the mark that is wrong, see the runbook in "
-              "doc/monitoring.md."};
-    case Cause::mark_lost:
-      return {
-          "the high-water mark is lost",
-          "Set it, with SELECT snowflake.set_mark(...), to a time that is later than every id of "
-          "this database."};
-    case Cause::seal:
-      return {"the layout of this database and the settings disagree",
-              "SELECT reason, advice FROM snowflake.health says more."};
-    case Cause::not_owned:
-      return {"a shard is asked for that this server does not own",
-              "Connect where the shard is owned, or correct \"snowflake.owned_shards\"."};
-    case Cause::id_ahead:
-      return {"an id is to be passed that lies too far ahead of the clock",
-              "Compare the clocks of the servers."};
-    case Cause::exhausted:
-      return {"the layout is exhausted",
-              "Move the database to a layout with more time bits or a later epoch."};
-    case Cause::lease:
-      return {"there is no lease of a region",
-              "The view snowflake.lease says what the control database last said."};
-    case Cause::read_only:
-      return {"the transaction or the server is read-only", "Connect to the primary server."};
-    case Cause::mark_unsafe:
-      return {"the high-water mark would be lost with a crash or a rollback",
-              "See in the error's hint what to do with sequence snowflake.high_water."};
-    case Cause::too_many_databases:
-      return {"too many databases use snowflake",
-              "SELECT * FROM snowflake.databases says which; drop one, or raise "
-              "\"snowflake.max_databases\"."};
-    case Cause::commit_wait:
-      return {"a commit cannot wait for the clock", "Check the time synchronization."};
-  }
-  return {"", ""};
-}
-
 }  // namespace
 
-void log_refusals_begin(Cause cause, int64_t drift_us, int64_t mark_ms) {
-  const RefusalText text = text_of(cause);
+void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms) {
+  const RefusalText& text = text_of(obstacle);
   const int64_t clock_ms = wall_clock_ms();
   const char* mark = mark_ms == 0 ? "not known yet" : kept_time_text(mark_ms);
   ereport(LOG_SERVER_ONLY,
-          (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(), text.what),
+          (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(),
+                  text_of(text.cause).what),
            errdetail("The clock says %s and has moved by %lld ms against the time since boot; the "
                      "high-water mark is %s.",
                      time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
@@ -142,8 +86,7 @@ void log_jumped_ahead(int64_t drift_ms) {
                      "\"snowflake.max_forward_jump\" is %d s. No mark is written, and soon "
                      "nothing is minted, until it is corrected or confirmed.",
                      static_cast<long long>(drift_ms), max_forward_jump_s),
-           errhint("Correct the clock, or confirm it with SELECT snowflake.accept_clock()."),
-           hide_caller()));
+           errhint("%s", text_of(Obstacle::clock_jumped).hint), hide_caller()));
 }
 
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
@@ -182,9 +125,7 @@ void log_unsynchronized(const ClockBounds& bounds) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake mints under a clock that is not synchronized"),
            errdetail_internal("%s", clock_error_text(bounds)),
-           errhint("Check the time synchronization, or say in \"snowflake.clock_error\" how wrong "
-                   "the clock may be."),
-           hide_caller()));
+           errhint("%s", text_of(Obstacle::clock_unsynchronized).hint), hide_caller()));
 }
 
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms) {
@@ -212,8 +153,7 @@ void log_end_is_near() {
           (errmsg("the ids of layout %s run out in %s", layout_bits_text(layout),
                   span_text(end_ms - wall_clock_ms())),
            errdetail("The layout ends at %s; nothing is minted from then on.", time_text(end_ms)),
-           errhint("Move the database to a layout with more time bits or a later epoch."),
-           hide_caller()));
+           errhint("%s", text_of(Obstacle::layout_exhausted).hint), hide_caller()));
 }
 
 }  // namespace snowflake::pg

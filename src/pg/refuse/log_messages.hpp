@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/obstacle.hpp"
 #include "core/clock_bounds.hpp"
 #include "pg/refuse/cause.hpp"
 
@@ -11,7 +12,7 @@ namespace snowflake::pg {
 
 // Refusals
 // `drift_us`: what the clock has moved against the time since boot; `mark_ms`: 0, not known yet.
-void log_refusals_begin(Cause cause, int64_t drift_us, int64_t mark_ms);
+void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms);
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
 
 // The clock

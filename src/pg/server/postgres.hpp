@@ -15,6 +15,7 @@
 #include "core/layout.hpp"
 #include "core/lease_memory.hpp"
 #include "core/limit.hpp"
+#include "core/obstacle.hpp"
 #include "core/seal.hpp"
 #include "core/shard.hpp"
 #include "core/shard_set.hpp"

@@ -1,0 +1,158 @@
+// Why nothing is minted: the one judgement, for calls and for `health`. Facts in, the first
+// obstacle out; who gathers facts waits for nothing here, and nothing is read.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <cstdint>
+
+#include "core/layout.hpp"
+#include "core/lease.hpp"
+
+namespace snowflake {
+
+enum class Obstacle : uint8_t {
+  none,
+
+  // Of the whole database or server, in the order in which they are named where several apply.
+  not_preloaded,
+  standby,
+  node_without_place,    // of Citus
+  read_only_by_default,  // for all, by a setting
+  flush_stalled,         // the disk of the WAL does not answer
+  clock_before_epoch,
+  layout_exhausted,
+  clock_jumped,
+  lease_worker_gone,
+  no_region,
+  region_begins_later,
+  lease_ended,
+  state_missing,  // a sequence of the extension
+  state_locked,   // it is being altered or dropped
+  seal_gone,      // a sequence was dropped between finding and reading it
+  seal_unset,
+  seal_restored,
+  seal_not_carried,
+  seal_contradicted,
+  fleet_left,   // minted under leases, and nothing is leased
+  other_fleet,  // minted under another fleet's
+  mark_not_permanent,
+  mark_lost,
+  mark_ahead,  // of the clock
+  too_many_databases,
+  clock_behind,  // the ids of a shard
+
+  // Of a single call.
+  read_only_transaction,
+  shard_not_owned,
+  waited_too_long,
+  id_ahead,
+  beyond_lease,
+  mark_uncommitted,
+  extension_recreated,
+  clock_unsynchronized,
+  commit_wait,
+};
+inline constexpr int kObstacles = static_cast<int>(Obstacle::commit_wait) + 1;
+
+// Of the fleet that a database remembers, where no control database has answered yet.
+inline constexpr int64_t kUnheardFleet = INT64_MAX;
+
+// Leases of another fleet, or none, say nothing about the ids that a database has. `remembered`:
+// the fleet it minted under, 0 for none; `present`: the one that leases now, 0 while that is not
+// known.
+constexpr Obstacle fleet_obstacle(bool leased, int64_t remembered, int64_t present) {
+  if (remembered == 0) return Obstacle::none;
+  if (!leased) return Obstacle::fleet_left;
+  if (remembered == kUnheardFleet || present == 0 || remembered == present) return Obstacle::none;
+  return Obstacle::other_fleet;
+}
+
+// A mark that is before every id says nothing, unless this server has heard of a later one.
+constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
+  return stored_ms < layout.epoch_ms && highest_ms == 0;
+}
+
+constexpr Obstacle time_obstacle(const Layout& layout, int64_t clock_ms) {
+  if (clock_ms < layout.epoch_ms) return Obstacle::clock_before_epoch;
+  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) return Obstacle::layout_exhausted;
+  return Obstacle::none;
+}
+
+// All that the judgement goes by. Times are milliseconds since 1970.
+struct Facts {
+  bool recovery;
+  bool node_without_place;
+  bool read_only_by_default;
+  bool flush_stalled;
+
+  int64_t clock_ms;
+  bool clock_jumped;
+
+  bool leased;  // the region is
+  bool lease_worker_runs;
+  int32_t region;  // kNoRegion: none at present
+  int64_t lease_until_ms;
+  bool region_begins_later;
+
+  bool state_complete;
+  bool state_locked;  // then nothing is known of what follows, up to the mark
+  Obstacle seal;      // or none
+  int64_t fleet_remembered;
+  int64_t fleet_present;
+  bool mark_permanent;
+  bool mark_known;          // false: its page is locked, and mark_ms is the highest known
+  int64_t mark_ms;          // as it is stored
+  int64_t highest_mark_ms;  // that this server has heard of; 0: of none
+  bool mark_ahead;          // of the clock, by more than ids may be
+
+  bool has_place;   // or may take one
+  int64_t lead_ms;  // of the ids before the clock
+  int64_t max_lead_ms;
+};
+
+constexpr Obstacle lease_obstacle(const Facts& facts) {
+  if (!facts.leased || facts.recovery) return Obstacle::none;
+  const bool over = facts.lease_until_ms <= facts.clock_ms;
+  // Elsewhere the worker has until the end of the lease to come back.
+  if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
+    return Obstacle::lease_worker_gone;
+  if (facts.region == kNoRegion) return Obstacle::no_region;
+  if (facts.region_begins_later) return Obstacle::region_begins_later;
+  return over ? Obstacle::lease_ended : Obstacle::none;
+}
+
+constexpr Obstacle state_obstacle(const Layout& layout, const Facts& facts) {
+  if (!facts.state_complete) return Obstacle::state_missing;
+  if (facts.state_locked) return Obstacle::state_locked;
+  if (facts.seal != Obstacle::none) return facts.seal;
+  const Obstacle fleet = fleet_obstacle(facts.leased, facts.fleet_remembered, facts.fleet_present);
+  if (fleet != Obstacle::none) return fleet;
+  if (!facts.mark_permanent) return Obstacle::mark_not_permanent;
+  if (facts.mark_known && is_mark_lost(layout, facts.mark_ms, facts.highest_mark_ms))
+    return Obstacle::mark_lost;
+  if (facts.mark_ahead && facts.mark_ms > facts.highest_mark_ms) return Obstacle::mark_ahead;
+  return Obstacle::none;
+}
+
+// The first that applies. Server before database, database before its ids.
+constexpr Obstacle obstacle(const Layout& layout, const Facts& facts) {
+  if (facts.recovery) return Obstacle::standby;
+  if (facts.node_without_place) return Obstacle::node_without_place;
+  if (facts.read_only_by_default) return Obstacle::read_only_by_default;
+  if (facts.flush_stalled) return Obstacle::flush_stalled;
+  if (const Obstacle time = time_obstacle(layout, facts.clock_ms); time != Obstacle::none)
+    return time;
+  if (facts.clock_jumped) return Obstacle::clock_jumped;
+  if (const Obstacle lease = lease_obstacle(facts); lease != Obstacle::none) return lease;
+  if (const Obstacle state = state_obstacle(layout, facts); state != Obstacle::none) return state;
+  if (!facts.has_place) return Obstacle::too_many_databases;
+  // Load alone drives ids no further ahead than one tick past the lead.
+  if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
+    return Obstacle::clock_behind;
+  return Obstacle::none;
+}
+
+}  // namespace snowflake

@@ -1,0 +1,162 @@
+# Calls and health say the same: in each state that can be made here, next_id() is refused exactly where health says
+# that the database does not mint; the error's SQLSTATE and message belong to the reason, its hint is the advice, and
+# the refusal is counted under its cause. A session that has minted before and a new one meet the same.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+	snowflake.reserve = 200ms
+	snowflake.max_wait = 0
+	snowflake.max_databases = 1
+	snowflake.clock_error = 5
+	CONF
+my $ledger = Snowflake::Ledger->new;
+$node->mint($ledger);
+
+# reason => SQLSTATE, message, cause
+my %table = (
+	'read-only by default' => [ '25006', 'cannot execute next_id\(\) in a read-only transaction', 'read_only' ],
+	'clock before the epoch' => [ '55000', 'the clock is before the epoch', 'clock_before_epoch' ],
+	'layout exhausted' => [ '2200H', 'the layout is exhausted', 'exhausted' ],
+	'clock jumped ahead' => [ '55000', 'the clock jumped ahead by ', 'clock_jumped' ],
+	'clock behind the ids' => [ '55000', 'the clock is behind the ids of shard 1', 'clock_behind' ],
+	'a sequence of the extension is missing' => [ '55000', 'extension "snowflake" in this database has lost a part of its state', 'state_missing' ],
+	'the seal is lost' => [ '55000', 'the layout of this database is not sealed', 'seal' ],
+	'restored under another layout' => [ '55000', 'this database was restored under another layout', 'seal' ],
+	'the next dump would not carry the seal' => [ '55000', 'the next dump of this database would not carry its layout', 'seal' ],
+	'the settings contradict the seal' => [ '55000', 'the settings contradict the layout', 'seal' ],
+	'minted under leases, and nothing is leased' => [ '55000', 'the ids of this database were minted under leases, and this server leases nothing', 'lease' ],
+	'high-water mark not permanent' => [ '55000', 'the high-water mark would not survive a crash', 'mark_unsafe' ],
+	'high-water mark lost' => [ '55000', 'the high-water mark of this database is lost', 'mark_lost' ],
+	'high-water mark ahead of the clock' => [ '55000', 'the clock is behind the high-water mark', 'mark_ahead' ],
+	'too many databases' => [ '53400', 'too many databases use snowflake', 'too_many_databases' ]);
+my %seen;
+
+my $call = 'SELECT snowflake.next_id(1)';
+
+sub count_of
+{
+	my ($cause, $database) = @_;
+	return $node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = '$cause'");
+}
+
+# Until a call is refused, or none is: what was published before covers a reserve.
+sub poll_call
+{
+	my ($ask, $refused) = @_;
+	my $said = '';
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		$said = $ask->();
+		last if $refused == ($said =~ /ERROR/);
+		select undef, undef, undef, 0.1;
+	}
+	return $said;
+}
+
+# The state is made, and undone: %step has the reason, and how the two go, as SQL or code.
+sub holds
+{
+	my (%step) = @_;
+	my ($reason, $database) = ($step{reason}, $step{database} // 'postgres');
+	my ($sqlstate, $message, $cause) = @{ $table{$reason} };
+	$seen{$reason} = 1;
+	my $do = sub { ref $_[0] ? $_[0]->() : $node->safe_psql($database, "SET default_transaction_read_only = off; $_[0]") };
+	my $old = $step{old} // 1 ? $node->session($database) : undef;
+	if (defined $old)
+	{
+		$ledger->record('old', $old->query_safe($call));
+		$old->query('\set VERBOSITY verbose');
+	}
+	$do->($step{make});
+
+	my $said = poll_call(sub { $node->error_of($call, $database) }, 1);
+	like($said, qr/ERROR:  $sqlstate: $message/, "$reason: a new session is refused");
+	my ($minting, $why, $advice) = split /\|/, $node->safe_psql($database, 'SELECT minting, reason, advice FROM snowflake.health()');
+	is("$minting|$why", "f|$reason", 'health says so');
+	my ($hint) = $said =~ /\nHINT:  (.*)/;
+	is($hint, $advice, "the error's hint is health's advice") unless $step{of_call};
+	my $before = count_of($cause, $database);
+	$node->error_of($call, $database);
+	is(count_of($cause, $database) - $before, 1, "counted as $cause");
+	if (defined $old)
+	{
+		my $refusal = '';
+		poll_call(sub {
+			my ($out) = $old->query($call);
+			$refusal = $old->{stderr};
+			$old->{stderr} = '';
+			return $refusal;
+		}, 1);
+		like($refusal, qr/ERROR:  $sqlstate: $message/, 'the session that minted is refused as well');
+	}
+
+	$do->($step{undo});
+	unlike(poll_call(sub { $node->error_of($call, $database) =~ /returned/ ? '' : 'ERROR' }, 0), qr/ERROR/, 'undone, it mints') unless $step{last};
+	is($node->safe_psql($database, 'SELECT minting, reason FROM snowflake.health()'), 't|', 'and health says so') unless $step{last};
+	$old->quit if defined $old;
+	return;
+}
+
+is($node->safe_psql('postgres', 'SELECT minting, reason, advice FROM snowflake.health()'), 't||', 'all is well');
+
+holds(reason => 'minted under leases, and nothing is leased',
+	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
+holds(reason => 'the seal is lost',
+	make => q{SELECT setval('snowflake.seal', 17)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
+my $twitter = '(1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2)';
+holds(reason => 'restored under another layout',
+	make => qq{SELECT setval('snowflake.seal', $twitter)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
+holds(reason => 'the next dump would not carry the seal', old => 0,
+	make => 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL',
+	undo => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local');
+holds(reason => 'a sequence of the extension is missing',
+	make => 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.fleet', undo => 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.fleet');
+holds(reason => 'high-water mark not permanent',
+	make => 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED', undo => 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
+my $mark;
+holds(reason => 'high-water mark ahead of the clock',
+	make => sub { $mark = $node->mark; $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark + 3600000)") },
+	undo => sub { $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark)") });
+holds(reason => 'read-only by default', old => 0, of_call => 1,
+	make => sub { $node->safe_psql('postgres', 'ALTER DATABASE postgres SET default_transaction_read_only = on') },
+	undo => 'ALTER DATABASE postgres RESET default_transaction_read_only');
+$node->create_database('second');
+holds(reason => 'too many databases', database => 'second', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
+
+# The clock.
+my $clock = $node->clock;
+my $back = sub { $clock->set(0) };
+holds(reason => 'clock behind the ids', make => sub { $clock->set(-3600) }, undo => $back);
+holds(reason => 'clock jumped ahead', make => sub { $clock->set(3 * 3600) }, undo => $back);
+holds(reason => 'clock before the epoch', make => sub { $clock->set(1_704_067_200 - time) }, undo => $back);
+holds(reason => 'layout exhausted', make => sub { $clock->set(2_840_140_800 - time) }, undo => $back);
+
+# What takes a restart.
+$node->restart;
+$node->safe_psql('postgres', <<~'SQL');
+	BEGIN;
+	ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
+	DROP SEQUENCE snowflake.high_water;
+	CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
+	ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
+	COMMIT;
+	SQL
+holds(reason => 'high-water mark lost', old => 0, make => 'SELECT 1',
+	undo => sub { $node->safe_psql('postgres', q{SELECT snowflake.set_mark(now() + interval '1 s')}) });
+$node->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\n");
+$node->restart;
+holds(reason => 'the settings contradict the seal', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
+
+is_deeply([ sort keys %seen ], [ sort keys %table ], 'every reason of the table was met');
+$ledger->check(1, 'nothing comes twice');
+
+done_testing();

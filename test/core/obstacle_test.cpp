@@ -1,0 +1,144 @@
+// The judgement: the first obstacle in one order, and none where nothing is wrong.
+#include "core/obstacle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "support.hpp"
+
+namespace snowflake {
+namespace {
+
+constexpr int64_t kNow = 1'800'000'000'000;
+
+Facts healthy() {
+  Facts facts{};
+  facts.clock_ms = kNow;
+  facts.leased = true;
+  facts.lease_worker_runs = true;
+  facts.region = 3;
+  facts.lease_until_ms = kNow + 1000;
+  facts.state_complete = true;
+  facts.fleet_remembered = facts.fleet_present = 7;
+  facts.mark_permanent = true;
+  facts.mark_known = true;
+  facts.mark_ms = facts.highest_mark_ms = kNow + 1000;
+  facts.has_place = true;
+  facts.max_lead_ms = 1000;
+  return facts;
+}
+
+// What is wrong, in the order of the judgement. Each is the first where all that follow are wrong
+// as well, and is named alone.
+struct Fault {
+  Obstacle obstacle;
+  void (*make)(Facts&);
+};
+
+const std::vector<Fault> kFaults = {
+    {Obstacle::standby, [](Facts& f) { f.recovery = true; }},
+    {Obstacle::node_without_place, [](Facts& f) { f.node_without_place = true; }},
+    {Obstacle::read_only_by_default, [](Facts& f) { f.read_only_by_default = true; }},
+    {Obstacle::flush_stalled, [](Facts& f) { f.flush_stalled = true; }},
+    {Obstacle::clock_before_epoch, [](Facts& f) { f.clock_ms = 0; }},
+    {Obstacle::layout_exhausted, [](Facts& f) { f.clock_ms = kNow * 10; }},
+    {Obstacle::clock_jumped, [](Facts& f) { f.clock_jumped = true; }},
+    {Obstacle::lease_worker_gone,
+     [](Facts& f) {
+       f.lease_worker_runs = false;
+       f.region = kNoRegion;
+     }},
+    {Obstacle::no_region, [](Facts& f) { f.region = kNoRegion; }},
+    {Obstacle::region_begins_later, [](Facts& f) { f.region_begins_later = true; }},
+    {Obstacle::lease_ended, [](Facts& f) { f.lease_until_ms = kNow; }},
+    {Obstacle::state_missing, [](Facts& f) { f.state_complete = false; }},
+    {Obstacle::state_locked, [](Facts& f) { f.state_locked = true; }},
+    {Obstacle::seal_restored, [](Facts& f) { f.seal = Obstacle::seal_restored; }},
+    {Obstacle::other_fleet, [](Facts& f) { f.fleet_remembered = 8; }},
+    {Obstacle::mark_not_permanent, [](Facts& f) { f.mark_permanent = false; }},
+    {Obstacle::mark_lost, [](Facts& f) { f.mark_ms = f.highest_mark_ms = 0; }},
+    {Obstacle::mark_ahead,
+     [](Facts& f) {
+       f.mark_ms = kNow + 3'600'000;
+       f.mark_ahead = true;
+     }},
+    {Obstacle::too_many_databases, [](Facts& f) { f.has_place = false; }},
+    {Obstacle::clock_behind, [](Facts& f) { f.lead_ms = f.max_lead_ms + 1000; }},
+};
+
+TEST(Obstacle, NoneWhereNothingIsWrong) {
+  EXPECT_EQ(obstacle(layout_from("fleet"), healthy()), Obstacle::none);
+}
+
+TEST(Obstacle, EachIsNamed) {
+  for (const Fault& fault : kFaults) {
+    Facts facts = healthy();
+    fault.make(facts);
+    EXPECT_EQ(obstacle(layout_from("fleet"), facts), fault.obstacle);
+  }
+}
+
+// Of every two the first in the list; the two of one fact cannot both be.
+TEST(Obstacle, TheFirstOfTwoIsNamed) {
+  for (size_t first = 0; first < kFaults.size(); ++first)
+    for (size_t second = first + 1; second < kFaults.size(); ++second) {
+      Facts facts = healthy();
+      kFaults[second].make(facts);
+      kFaults[first].make(facts);
+      // A clock at the end of the layout is past every lease and mark; one before the epoch is not.
+      EXPECT_EQ(obstacle(layout_from("fleet"), facts), kFaults[first].obstacle)
+          << first << " and " << second;
+    }
+}
+
+TEST(Obstacle, LeaseIsNotLookedAtInRecoveryOrWithoutOne) {
+  Facts facts = healthy();
+  facts.leased = false;
+  facts.region = kNoRegion;
+  facts.fleet_remembered = 0;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
+  facts.fleet_remembered = 7;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::fleet_left);
+}
+
+TEST(Obstacle, WorkerIsMissedOnlyWhenItsLeaseIsOver) {
+  Facts facts = healthy();
+  facts.lease_worker_runs = false;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
+  facts.lease_until_ms = kNow;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::lease_worker_gone);
+}
+
+TEST(Obstacle, FleetThatWasNotHeardIsNoOther) {
+  EXPECT_EQ(fleet_obstacle(true, 7, 0), Obstacle::none);
+  EXPECT_EQ(fleet_obstacle(true, kUnheardFleet, 7), Obstacle::none);
+  EXPECT_EQ(fleet_obstacle(true, 8, 7), Obstacle::other_fleet);
+  EXPECT_EQ(fleet_obstacle(false, kUnheardFleet, 0), Obstacle::fleet_left);
+  EXPECT_EQ(fleet_obstacle(false, 0, 0), Obstacle::none);
+}
+
+// What this server has heard of covers a mark that was lowered, and one that it wrote ahead itself.
+TEST(Obstacle, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
+  Facts facts = healthy();
+  facts.mark_ms = 0;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
+  facts.mark_known = false;
+  facts.highest_mark_ms = 0;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
+  facts = healthy();
+  facts.mark_ahead = true;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
+}
+
+TEST(Obstacle, LoadAloneDrivesNothingBehind) {
+  Facts facts = healthy();
+  const Layout layout = layout_from("fleet");
+  facts.lead_ms = facts.max_lead_ms + layout.tick_ms;
+  EXPECT_EQ(obstacle(layout, facts), Obstacle::none);
+  ++facts.lead_ms;
+  EXPECT_EQ(obstacle(layout, facts), Obstacle::clock_behind);
+}
+
+}  // namespace
+}  // namespace snowflake
