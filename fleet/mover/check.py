@@ -171,4 +171,5 @@ def check(move, first):
         if not sentences and move.options.check:
             say(f"{in_bytes(size)} to copy" + ("" if free is None else f", {in_bytes(free)} of disk left on the target"))
     if sentences:
+        sentences.sort()
         raise Refused(f"shard {move.shard} cannot be moved\n" + "\n".join(f"  {sentence}" for sentence in sentences))

@@ -80,14 +80,15 @@ bool turn() {
 
 // An error, or a cancel, ends what was being done and not the worker.
 void recover() {
-  HOLD_INTERRUPTS();
+  // The macros count a volatile up and down, which C++20 deprecates.
+  InterruptHoldoffCount = InterruptHoldoffCount + 1;
   EmitErrorReport();
   LWLockReleaseAll();
   pgstat_report_wait_end();
   hang_up();
   stop_resolving();
   FlushErrorState();
-  RESUME_INTERRUPTS();
+  InterruptHoldoffCount = InterruptHoldoffCount - 1;
   schedule.asked_us = monotonic_us();
   show("the lease worker met an error, see the server's log");
   try_again_later();
