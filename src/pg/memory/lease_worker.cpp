@@ -6,6 +6,7 @@
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/memory/shared_state.hpp"
 #include "pg/refuse/errors_lease.hpp"
+#include "pg/refuse/log_messages.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -22,6 +23,16 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest) {
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
+// What is granted is granted to a clock that agrees with the control database's to within max_skew:
+// a jump that both have made is confirmed by that, as by accept_clock(). A wrong one is answered
+// with no grant.
+void confirm_clock() {
+  const int64_t drift_us = clock_drift_us();
+  if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
+  postmaster_memory->clock_base_us.store(clock_offset_us(), std::memory_order_relaxed);
+  log_clock_accepted(drift_us / 1000);
+}
+
 // What the port offers.
 
 void begin(int64_t incarnation, const LeaseAnswer& newest) {
@@ -36,10 +47,12 @@ void take(const LeaseAnswer& answer, int64_t fleet) {
   postmaster_memory->lease_fleet.store(fleet, std::memory_order_relaxed);
   memory().take(answer);
   LWLockRelease(shared_state->lock);
+  confirm_clock();
 }
 
 void extend(const LeaseAnswer& answer) {
   memory().extend(answer);
+  confirm_clock();
 }
 
 void note(const LeaseAnswer& answer) {
