@@ -110,11 +110,15 @@ void check_answers() {
     // Two steps within one call hide what the clock was in between.
     const auto in_call = std::upper_bound(steps.begin(), steps.end(), r.received) -
                          std::lower_bound(steps.begin(), steps.end(), r.sent);
-    // A server uses a reading of its clock for 50 us (core/tick_clock.hpp), so one from before a step
-    // may still be in use; and the driver notes a step a moment before or after it makes it.
+    // A server uses a reading of its clock for 50 us (core/tick_clock.hpp), so one from before a
+    // step may still be in use; and the driver notes a step a moment after it makes it.
     constexpr int64_t kMomentNs = 10'000'000;
-    const bool just_stepped = std::lower_bound(steps.begin(), steps.end(), r.sent) !=
-                              std::lower_bound(steps.begin(), steps.end(), r.sent - kMomentNs);
+    const auto noted = [](int64_t from, int64_t to) {
+      return std::lower_bound(steps.begin(), steps.end(), to) !=
+             std::lower_bound(steps.begin(), steps.end(), from);
+    };
+    const bool just_stepped =
+        noted(r.sent - kMomentNs, r.sent) || noted(r.received + 1, r.received + kMomentNs);
     const bool clocked = r.clock_low != 0 && in_call <= 1 && !just_stepped;
     const int64_t low = format.tick_at(r.clock_low);
     const int64_t high = format.tick_at(r.clock_high) + format.lead / format.tick;
