@@ -14,7 +14,8 @@ on() {
 
 start_fleet() {
   local server
-  build_and_install "$work/source/fleet"
+  build_and_install "$work/source/extensions/lease"
+  build_and_install "$work/source/extensions/routing"
   for server in "${fleet_servers[@]}"; do
     unprivileged "$bin/initdb" -D "$work/run/$server" -A trust -U bench --no-sync --locale=C.UTF-8 -E UTF8 >"$work/run/initdb.log"
     unprivileged tee -a "$work/run/$server/postgresql.conf" >/dev/null <<END

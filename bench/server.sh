@@ -8,7 +8,7 @@ prepare() {
   stage_sources "$work/source"
   make_flags=(with_llvm=no)  # JIT is off
   build_and_install "$work/source"
-  build_and_install "$work/source/alias"
+  build_and_install "$work/source/extensions/alias"
   build_and_install "$work/source/bench/extension"
   unprivileged make -s -C "$work/source/bench/core" BUILD="$work/source/bench/build" >/dev/null
   bin=$("$pg_config" --bindir)

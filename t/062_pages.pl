@@ -21,11 +21,11 @@ my $root = dirname($FindBin::RealBin);
 # Pages whose examples another test reads from them.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
-	'doc/fleet.md' => ['lease/t/010_fleet_page.pl'],
+	'doc/fleet.md' => ['extensions/lease/t/010_fleet_page.pl'],
 	'doc/monitoring.md' => ['t/053_runbook.pl'],
 	'doc/moving.md' => [ 't/060_moving.pl', 't/061_moving_uuid.pl' ],
-	'doc/outside.md' => ['alias/t/002_page.pl'],
-	'doc/routing.md' => ['fleet/t/042_routing_page.pl']);
+	'doc/outside.md' => ['extensions/alias/t/002_page.pl'],
+	'doc/routing.md' => ['extensions/routing/t/042_routing_page.pl']);
 
 # Blocks that are not run, by how they begin.
 my %not_run = (
@@ -247,7 +247,7 @@ sub rows_of
 }
 sub set_of { return { map { $_ => 1 } grep { length } split /\n/, $node->safe_psql('postgres', $_[0]) }; }
 
-# What belongs to snowflake_alias is compared by alias/t/002_page.pl.
+# What belongs to snowflake_alias is compared by extensions/alias/t/002_page.pl.
 my %functions = map { $_ => 1 } map { $_->[1] =~ /of the extension `snowflake_alias`/ ? () : $_->[0] =~ /`(\w+)\(/g } rows_of('Functions');
 differ('functions', \%functions, set_of(<<~'SQL'));
 	SELECT DISTINCT proname FROM pg_proc AS p

@@ -2,8 +2,7 @@
 # What leases cost: two servers in turn, one with a region of its own, one that leases it. A call, net of the query; the first
 # id after a restart, a crash and a failover, from the command on; calls while the control database is away.
 begin_results lease
-build_and_install "$work/source/fleet"
-build_and_install "$work/source/lease"
+build_and_install "$work/source/extensions/lease"
 lease_servers=(static leased)
 lease_port() { case $1 in control) echo 5551 ;; static) echo 5552 ;; leased) echo 5553 ;; standby) echo 5554 ;; esac; }
 

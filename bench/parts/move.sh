@@ -15,7 +15,7 @@ on a -c 'CREATE SCHEMA shard_5; CREATE TABLE shard_5.users (id bigint PRIMARY KE
 on control -o /dev/null -c "SELECT snowflake_fleet.assign('[5,5]', 'a')"
 rm -f "$work/files/stop"
 for writer in 1 2 3; do
-  unprivileged env PATH="$bin:$PATH" perl "$work/source/fleet/t/lib/writer.pl" "$(where control)" 5 "$writer" \
+  unprivileged env PATH="$bin:$PATH" perl "$work/source/extensions/routing/t/lib/writer.pl" "$(where control)" 5 "$writer" \
     "$work/files/journal_$writer" "$work/files/stop" &
 done
 sleep 2

@@ -3,8 +3,7 @@
 # Sourced by scripts/demo; nothing stays behind.
 
 step "Building the control database's extension and the worker that leases"
-build_and_install "$demo/source/fleet"
-build_and_install "$demo/source/lease"
+build_and_install "$demo/source/extensions/lease"
 bin=$("$pg_config" --bindir)
 export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
 [ "$(id -u)" != 0 ] || export PGUSER=postgres

@@ -3,7 +3,8 @@
 # and a shard that moves while it is written to. Sourced by scripts/demo; nothing stays behind.
 
 names=(hub north west south)   # hub has the map, and routes
-build_and_install "$demo/source/fleet"
+build_and_install "$demo/source/extensions/lease"
+build_and_install "$demo/source/extensions/routing"
 bin=$("$pg_config" --bindir)
 export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
 [ "$(id -u)" != 0 ] || export PGUSER=postgres

@@ -1,5 +1,5 @@
 // The key file of the aliases, line by line.
-#include "../../alias/src/key_file.hpp"
+#include "../../extensions/alias/src/key_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The Feistel network of the aliases, with round functions made up for the test; and base62 of more
-// than 64 bits. That the whole is FF1 is shown where there is AES: alias/sql/alias.sql.
+// than 64 bits. That the whole is FF1 is shown where there is AES: extensions/alias/sql/alias.sql.
 #include "core/permutation.hpp"
 
 #include <gtest/gtest.h>

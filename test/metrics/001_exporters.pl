@@ -4,7 +4,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
-use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../fleet/t/lib";
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../extensions/lease/t/lib";
 use JSON::PP;
 use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_control_sql_exporter scrape with_names_of_rules eventually monitoring_file
   fetch);

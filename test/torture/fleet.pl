@@ -6,7 +6,7 @@ use warnings;
 use FindBin;
 use Getopt::Long;
 use Test::More;
-use lib $FindBin::RealBin, "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../fleet/t/lib";
+use lib $FindBin::RealBin, "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../extensions/lease/t/lib";
 use PostgreSQL::Test::Utils;
 use Schedule;
 use Verdict;

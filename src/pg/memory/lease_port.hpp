@@ -1,4 +1,4 @@
-// What the generator's library offers to the one that leases regions (lease/), by a rendezvous
+// What the generator's library offers to the one that leases regions (extensions/lease), by a rendezvous
 // variable: the one needs nothing but libc, the other libpq, and is loaded only where
 // "snowflake.fleet" is set.
 //

@@ -1,0 +1,320 @@
+# The keys of aliases: where they are read, when, by whom, and that nothing else ever shows them.
+
+use strict;
+use warnings FATAL => 'all';
+
+use Digest::SHA qw(hmac_sha256 sha256_hex);
+use FindBin;
+use lib "$FindBin::RealBin/../../../t/lib";
+use POSIX ();
+use PostgreSQL::Test::Utils qw(slurp_file);
+use Snowflake::Node;
+use Test::More;
+
+my %key = map { $_ => sha256_hex($_) } qw(one two three four);
+
+my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
+	log_statement = all
+	log_min_messages = debug5
+	log_min_error_statement = debug5
+	log_error_verbosity = verbose
+	log_parser_stats = off
+	debug_print_plan = on
+	CONF
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'snowflake, pg_stat_statements'");
+$node->append_conf('postgresql.conf', 'pg_stat_statements.track_utility = on');
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE; CREATE EXTENSION pg_stat_statements');
+my $path = $node->data_dir . '/snowflake_alias.keys';
+
+sub write_keys
+{
+	my ($lines, $mode, $file) = @_;
+	$file //= $path;
+	unlink "$file.new";
+	umask 0077;
+	open my $handle, '>', "$file.new" or die "$file.new: $!";
+	print $handle $lines;
+	close $handle;
+	chmod $mode // 0600, "$file.new" or die $!;
+	rename "$file.new", $file or die $!;
+	return;
+}
+
+sub refused
+{
+	my ($expected, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$node->refuses("SELECT snowflake.$_", $expected, "$name: $_")
+	  foreach "alias(1, 'photos')", "from_token('0000000000000000000000', 'photos')", 'alias_keys()';
+	return;
+}
+
+# A session that reads its keys, and waits until it has heard of a reload.
+sub reload
+{
+	my ($session) = @_;
+	my $before = $session->query_safe('SELECT pg_conf_load_time()');
+	$node->reload;
+	for (1 .. 600)
+	{
+		return if $session->query_safe('SELECT pg_conf_load_time()') ne $before;
+		select undef, undef, undef, 0.1;
+	}
+	die 'the session has not heard of the reload';
+}
+
+# A file that is not as it must be. Clients are not told where it is; the log is.
+my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => '"snowflake_alias.key_file" names it', hint => 'readable for the server');
+my $since = -s $node->logfile;
+refused(\%missing, 'no file');
+unlike($node->error_of("SELECT snowflake.alias(1, 'photos')"), qr/snowflake_alias\.keys/, 'the client is not told its path');
+like(substr($node->log_content, $since), qr/DETAIL:  Its path is "snowflake_alias\.keys"/, 'the log is');
+
+foreach my $mode (0604, 0640, 0644, 0660, 0602, 0610)
+{
+	write_keys("photos 0 $key{one}\n", $mode);
+	refused({ sqlstate => 'F0000', message => 'the key file may be read or written by others', detail => '0600', hint => 'make new keys' },
+		sprintf 'mode %04o', $mode);
+}
+foreach my $mode (0600, 0400, 0700)
+{
+	write_keys("photos 0 $key{one}\n", $mode);
+	is(length $node->safe_psql('postgres', "SELECT snowflake.alias(1, 'photos')"), 11, sprintf 'mode %04o will do', $mode);
+}
+write_keys("photos 0 $key{one}\n", 0000);
+refused({ sqlstate => '42501', message => 'could not open the key file: Permission denied', hint => 'readable' }, 'mode 0000');
+unlink $path;
+mkdir $path, 0700;
+refused({ sqlstate => 'F0000', message => 'the key file is not a regular file', hint => 'regular file' }, 'a directory');
+rmdir $path;
+POSIX::mkfifo($path, 0600) or die $!;
+refused({ sqlstate => 'F0000', message => 'the key file is not a regular file' }, 'a pipe, which nobody waits for');
+unlink $path;
+write_keys('#' x 65537);
+refused({ sqlstate => 'F0000', message => 'the key file is too large', detail => '65536', hint => 'Remove' }, 'too large');
+write_keys('#' x 65536);
+$node->refuses("SELECT snowflake.alias(1, 'photos')", { sqlstate => '42704', message => 'there is no key "photos"' }, 'as large as it may be');
+
+# Lines that are not as they must be, by number and reason.
+my %wrong = (
+	"photos 0" => [ 1, 'A line holds a name, a version and a key' ],
+	"# comment\n\nphotos 0 $key{one} x" => [ 3, 'A line holds a name, a version and a key' ],
+	"photos 0 $key{one}\nphö 1 $key{two}" => [ 2, 'A name has 1 to 63 characters' ],
+	"photos 5 $key{one}" => [ 1, 'A version is a digit, 0 to 4' ],
+	"photos 1 $key{one}0" => [ 1, '64 hexadecimal digits' ],
+	"photos 1 $key{one}\nphotos 1 $key{two}" => [ 2, 'The name has this version already' ],
+	"photos 1 $key{one}\nposts 1 " . uc $key{one} => [ 2, 'The same key stands in an earlier line' ]);
+foreach my $lines (sort keys %wrong)
+{
+	my ($number, $reason) = @{ $wrong{$lines} };
+	write_keys($lines);
+	refused({ sqlstate => 'F0000', message => "line $number of the key file is wrong", detail => $reason, hint => 'Correct the line' }, $reason);
+}
+
+# Rotation. A session keeps what it has read until a reload; a new one reads what is there.
+write_keys("photos 0 $key{one}\n");
+my $session = $node->session;
+my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
+my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
+# ... the new version first only reads, so that no server writes what another cannot read
+write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
+reload($session);
+is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'the topmost line writes, wherever another is');
+is($session->query_safe('SELECT string_agg(format(\'%s %s %s\', name, version, writes), \', \') FROM snowflake.alias_keys()'),
+	'photos 0 t, photos 1 f', 'and alias_keys() says so');
+write_keys("photos 1 $key{two}\nphotos 0 $key{one}\n");
+is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'before the reload a session goes on as it was');
+isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $old_alias, 'a new one does not');
+reload($session);
+my ($new_alias, $new_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
+isnt($new_alias, $old_alias, 'the new version writes');
+isnt($new_token, $old_token, 'tokens, too');
+is($session->query_safe($reads), '77|77', 'the old one is read');
+is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'as the new one');
+# ... and is taken away
+write_keys("photos 1 $key{two}\n");
+reload($session);
+$node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
+	{ sqlstate => '22023', message => 'the alias was not made with key "photos"', detail => 'It names version 0', hint => 'old version' }, 'an alias of a version that is gone');
+$node->refuses("SELECT snowflake.from_token('$old_token', 'photos')",
+	{ sqlstate => '22023', message => 'the token was not made with key "photos"', hint => 'token' }, 'a token of it');
+$session->query($reads);
+like($session->{stderr}, qr/the alias was not made with key "photos"/, 'in the old session, too');
+$session->{stderr} = '';
+is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos')"), '77', 'the other one is read as before');
+# ... a version's number may be used again: what then comes out is another id, so retire first
+write_keys("photos 0 $key{three}\nphotos 1 $key{two}\n");
+isnt($node->safe_psql('postgres', "SELECT snowflake.from_alias('$old_alias', 'photos')"), '77', 'a number that is used again reads something else');
+$node->refuses("SELECT snowflake.from_token('$old_token', 'photos')", { sqlstate => '22023', message => 'the token was not made' }, 'which a token notices');
+
+# A reload with a bad file: an error of every session, until it is mended; nothing else is lost.
+write_keys("photos 1 $key{two}\nnonsense\n");
+reload($session);
+for (1 .. 3)
+{
+	$session->query("SELECT snowflake.alias(77, 'photos')");
+	like($session->{stderr}, qr/line 2 of the key file is wrong/, 'a bad file is an error, also in a session that had keys');
+	$session->{stderr} = '';
+}
+is($session->query_safe('SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'the generator does not mind');
+write_keys("photos 1 $key{two}\n");
+is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'mended, it is read at once');
+$session->quit;
+
+# What a core of a session would hold: never a key of the file, only what was derived from it, and nothing of a key
+# that is gone. Read by the session itself, in pieces.
+sub memory_of
+{
+	my ($session) = @_;
+	no warnings 'portable';    # addresses have more than 32 bits
+	my $file = $node->basedir . '/memory';
+	foreach (1 .. 5)
+	{
+		my @pieces;
+		foreach (split /\n/, $session->query_safe(q{SELECT pg_read_file('/proc/self/maps')}))
+		{
+			my ($from, $to) = /^([0-9a-f]+)-([0-9a-f]+) rw-p/ or next;
+			my ($at, $end) = (hex $from, hex $to);
+			for (; $at < $end; $at += 1 << 20) { push @pieces, "($at, " . ($end - $at < 1 << 20 ? $end - $at : 1 << 20) . ')'; }
+		}
+		$session->query("COPY (SELECT encode(pg_read_binary_file('/proc/self/mem', at, size), 'hex') FROM (VALUES " . join(', ', @pieces) . ") p (at, size)) TO '$file'");
+		my $error = $session->{stderr};
+		$session->{stderr} = '';
+		return pack 'H*', slurp_file($file) =~ tr/\n//dr if $error eq '';
+		note($error);    # a piece that was given back meanwhile
+	}
+	die 'the memory cannot be read';
+}
+sub held
+{
+	my ($memory, $name) = @_;
+	my $raw = pack 'H*', $key{$name};
+	my @secrets = ($raw, $key{$name}, map { hmac_sha256("snowflake_alias $_\1", $raw) } qw(compact token));
+	return join ' ', map { index($memory, $_) >= 0 ? 1 : 0 } @secrets;
+}
+write_keys("photos 1 $key{two}\nother 0 $key{three}\n");
+{
+	my $core = $node->session;
+	$core->set_query_timer_restart;
+	$core->query_safe("SELECT snowflake.alias(1, 'photos')");
+	my $memory = memory_of($core);
+	cmp_ok(length $memory, '>', 1_000_000, 'the memory of a session');
+	is(held($memory, 'two'), '0 0 1 1', 'of a key that is used it holds what was derived, and not the key');
+	is(held($memory, 'three'), '0 0 1 1', 'of another one, likewise');
+	undef $memory;
+	write_keys("photos 1 $key{two}\n");
+	reload($core);
+	$core->query_safe("SELECT snowflake.token(1, 'photos')");
+	$memory = memory_of($core);
+	is(held($memory, 'three'), '0 0 0 0', 'of a key that was taken away, nothing after a reload');
+	is(held($memory, 'two'), '0 0 1 1', 'of the one that stays, the same');
+	$core->quit;
+}
+
+# Many keys, and one session through many reloads.
+write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key{four}, 0, 56), $_ } 1 .. 800);
+is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', '800 keys');
+write_keys("photos 1 $key{two}\n");
+
+# A statement goes by one state of the key file, also where its plan is parallel: the file is edited, not reloaded.
+# Workers, which would read it anew, are not asked; and refuse where a function of one's own hides that.
+my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
+	ANALYZE many;
+	CREATE FUNCTION hidden(id bigint) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER
+	  RETURN snowflake.alias(id, 'photos');
+	SQL
+my $parallel = $node->session;
+$parallel->query_safe("SET $_") foreach 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'parallel_leader_participation = off';
+write_keys("photos 0 $key{one}\n");
+my $count = q{SELECT count(*), count(*) FILTER (WHERE snowflake.alias(id, 'photos') COLLATE "C" < 'AzL8n0Y58m8'), count(*) FILTER (WHERE md5(id::text) > '') FROM many};
+reload($parallel);
+is($parallel->query_safe($count), '20000|20000|20000', 'all aliases are of version 0');
+write_keys("photos 1 $key{two}\nphotos 0 $key{one}\n");
+is($parallel->query_safe($count), '20000|20000|20000', 'of version 0 in a statement that may be parallel, too');
+is($parallel->query_safe(q{SELECT count(*) FROM many a JOIN many b ON snowflake.alias(a.id, 'photos') = snowflake.alias(b.id, 'photos')}), '20000',
+	'and a join by aliases finds all');
+reload($parallel);
+is($parallel->query_safe($count), '20000|0|20000', 'after a reload of version 1');
+$parallel->quit;
+like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and tokens cannot be made or read by a parallel worker.*DETAIL: .*HINT:  Label the function/s,
+	'a worker refuses');
+is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the leader does it');
+write_keys("photos 1 $key{two}\n");
+
+# ALTER SYSTEM takes the setting from a session that has loaded the library; without, PostgreSQL knows it from 17 on.
+my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'";
+$node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM without the library')
+  if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;
+
+# Who may steer it: only the configuration files.
+$node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO somebody');
+write_keys("photos 1 $key{three}\n", 0600, $node->basedir . '/planted');
+my $planted = $node->basedir . '/planted';
+foreach my $first ('SELECT 1', "SELECT snowflake.alias(1, 'photos')")
+{
+	my ($code, $out, $err) = $node->psql('postgres',
+		"$first; SET snowflake_alias.key_file = '$planted'; SELECT snowflake.alias(77, 'photos')", on_error_stop => 0, extra_params => [ '-U', 'somebody' ]);
+	like($out, qr/^\Q$new_alias\E$/m, "a user's own setting is not heard, after $first");
+	like($err, qr/parameter "snowflake_alias.key_file" cannot be changed/, 'and he is told');
+}
+$node->refuses("LOAD 'snowflake_alias'; SET snowflake_alias.key_file = '$planted'", { sqlstate => '55P02', message => 'cannot be changed now' }, 'not even a superuser sets it for a session');
+$node->reconfigure('snowflake_alias.key_file' => "'$planted'");
+isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the configuration names another file, by its whole path');
+$node->reconfigure('snowflake_alias.key_file' => "''");
+refused({ sqlstate => '55000', message => '"snowflake_alias.key_file" is empty', detail => 'need keys', hint => 'Set "snowflake_alias.key_file"' }, 'no file named');
+$node->reconfigure('snowflake_alias.key_file' => "'snowflake_alias.keys'");
+my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_alias';\n$alter;");
+is($altered, 0, 'ALTER SYSTEM after LOAD') or diag($alter_error);
+is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'is written');
+
+# Who sees the path: everybody as long as the session has not loaded the library, then whoever may read all settings.
+my $show = 'SHOW snowflake_alias.key_file';
+my $plain = sub { return $node->psql('postgres', $_[0], on_error_stop => 1, extra_params => [ '-U', 'somebody' ]); };
+is(($plain->($show))[1], 'snowflake_alias.keys', 'a plain role sees it before the library is loaded');
+like(($plain->("SELECT snowflake.alias(1, 'photos'); $show"))[2], qr/must be superuser or have privileges of pg_read_all_settings|permission denied to examine|must be .*pg_read_all_settings/, 'not afterwards');
+$node->append_conf('postgresql.conf', "session_preload_libraries = 'snowflake_alias'");
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT current_setting('session_preload_libraries') = 'snowflake_alias'});
+like(($plain->($show))[2], qr/pg_read_all_settings|permission denied to examine/, 'and never where the library is preloaded');
+$node->append_conf('postgresql.conf', "session_preload_libraries = ''");
+$node->reload;
+
+$node->refuses('SET snowflake_alias.other = 1; LOAD \'snowflake_alias\'; SET snowflake_alias.another = 1',
+	{ sqlstate => '42602', message => 'invalid configuration parameter name "snowflake_alias.another"' }, 'no other setting');
+
+# A standby reads the same; a dump brings the functions, not the keys.
+$node->backup('base');
+my $standby = Snowflake::Node->create_from_backup('standby', $node, 'base', has_streaming => 1);
+$standby->start;
+is($standby->safe_psql('postgres', "SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'a standby reads them');
+$standby->stop;
+my $dump = $node->basedir . '/dump.sql';
+$node->command_ok([ 'pg_dump', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
+like(slurp_file($dump), qr/CREATE EXTENSION IF NOT EXISTS snowflake WITH.*CREATE EXTENSION IF NOT EXISTS snowflake_alias WITH.*GRANT ALL ON FUNCTION snowflake\.alias\(id bigint, key_name text\) TO somebody/s,
+	'with the extensions in order, and the grant');
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+$node->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('restored') ], 'restores');
+is($node->safe_psql('restored', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'where the same keys are in force');
+
+# It needs neither the generator's library nor a restart.
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_stat_statements'");
+$node->restart;
+is($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the generator is not preloaded');
+
+# And after all this nobody has seen a key.
+my $log = $node->log_content;
+my $statements = $node->safe_psql('postgres', 'SELECT string_agg(query, $$ $$) FROM pg_stat_statements');
+like($statements, qr/snowflake\.alias\(\$1, \$2\)/, 'pg_stat_statements has the calls');
+like($log, qr/statement: SELECT snowflake\.alias\(77, 'photos'\)/, 'the log has the calls');
+foreach my $name (sort keys %key)
+{
+	my $begins = substr $key{$name}, 0, 12;
+	unlike($log, qr/$begins/i, "the log has no key ($name)");
+	unlike($statements, qr/$begins/i, 'nor has pg_stat_statements');
+	unlike(slurp_file($dump), qr/$begins/i, 'nor the dump');
+}
+
+done_testing();

@@ -1,0 +1,134 @@
+# A server that leases its region: start, renew, restart, crash, eviction, and what it says where it cannot.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{
+	SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s');
+	SELECT snowflake_fleet.enroll('alpha')});
+my $conninfo = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
+my $settings = "snowflake.fleet = '$conninfo'\nsnowflake.region = -1\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\n";
+my $ledger = Snowflake::Ledger->new;
+
+my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "restart_after_crash = on\nsnowflake.max_wait = 20s\n$settings");
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+sub mint
+{
+	my ($node, $count) = @_;
+	my @ids = $node->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, ' . ($count // 400) . ') g');
+	$ledger->record($ledger->anonymous, @ids);
+	return @ids;
+}
+sub region_of { return $_[0]->safe_psql('postgres', "SELECT snowflake.region_of($_[1])"); }
+
+# The first ids, and what the view and the control database say.
+my @ids = mint($server);
+is(scalar(@ids), 400, 'it mints');
+is(region_of($server, $ids[0]), '0', 'in the region that it was granted');
+is($server->safe_psql('postgres', q{SELECT region, until - clock_timestamp() BETWEEN '1 s' AND '11 s', published_until <= until,
+	  last_contact BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp(), abs(clocks_apart_ms) < 1000,
+	  incarnation > 0, last_message ~ 'region 0', last_renewal <= last_contact, missed_renewals = 0 FROM snowflake.lease}), '0|t|t|t|t|t|t|t|t', 'the view snowflake.lease');
+is($control->safe_psql('postgres', q{SELECT region, holder, free FROM snowflake_fleet.regions WHERE holder IS NOT NULL}),
+	'0|alpha|f', 'the control database says the same');
+is($server->safe_psql('postgres', 'SELECT last_value FROM snowflake.fleet'),
+	$control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet'), 'the database remembers the fleet');
+
+# Renewed: beyond the first lease, without a pause.
+my $until = $server->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
+$server->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.lease") or die 'not renewed';
+mint($server);
+pass('the lease is renewed ahead of time');
+
+# A crash goes on where it was, without asking.
+my $pid = $server->safe_psql('postgres', 'SELECT pg_backend_pid()');
+my $holder = $server->session;
+my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
+$control->stop;
+$server->kill_backend($holder->query_safe('SELECT pg_backend_pid()'));
+@ids = mint($server);
+is(region_of($server, $ids[0]), '0', 'a crash restart goes on in its region, while the control database is down');
+is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $incarnation, 'as the same incarnation');
+like($server->log_content, qr/WARNING:  snowflake: could not connect to the control database/, 'the log says what is wrong');
+eval { $holder->quit };
+
+# Its lease ends: sessions wait, then are told who and until when; and go on as soon as there is time.
+$server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
+$server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
+	sqlstate => '55000', message => 'the lease of region 0 has ended',
+	detail => 'It covers ids before .*, the next id is of .*, the clock says .*could not connect',
+	hint => 'Check the control database' }, 'minting is refused when the lease has ended');
+$server->refuses('SELECT snowflake.observe(snowflake.make_id(clock_timestamp(), 5, 0))', {
+	sqlstate => '55000', message => 'the id is beyond the lease', detail => 'It asks for ids after .*, region 0 is leased until',
+	hint => 'Observe it again' }, 'observe() beyond the lease is refused');
+my $waiting = $server->start_writer('SELECT snowflake.next_id(5)');
+$control->start;
+my $end = $server->finish_writer($waiting);
+is($end->{errors}, '', 'who waits goes on when the control database is back');
+$ledger->record($waiting->{name}, @{ $end->{ids} });
+$ledger->check(1_000, 'so far');
+
+# A restart gives the region back; the next life has one at once, and no id again.
+$server->restart;
+like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'a stop gives the region back');
+$ledger->new_life;
+@ids = mint($server);
+my $second = region_of($server, $ids[0]);
+is($control->safe_psql('postgres', 'SELECT count(*) FROM snowflake_fleet.regions WHERE holder IS NOT NULL'), '1', 'one region is held');
+# After a power loss the old one is still leased: another is taken at once.
+$server->stop('immediate');
+$server->start;
+$ledger->new_life;
+@ids = mint($server);
+isnt(region_of($server, $ids[0]), $second, 'after a power loss, another region at once');
+
+# Evicted: the incarnation ends, and a new one has another region.
+my $held = $server->safe_psql('postgres', 'SELECT region FROM snowflake.lease');
+my $session = $server->session;
+$session->query_safe('SELECT snowflake.next_id(1)');
+$control->safe_psql('postgres', "SELECT snowflake_fleet.evict($held)");
+$server->poll_query_until('postgres', "SELECT region <> $held FROM snowflake.lease") or die 'not evicted';
+my ($id) = split /\n/, $session->query_safe('SELECT snowflake.next_id(1)');
+isnt(region_of($server, $id), $held, 'an evicted server goes on in another region, in sessions that were there');
+like($server->log_content, qr/WARNING:  snowflake: lost region $held: The lease was ended/, 'and the log says so');
+$session->quit;
+
+$ledger->check(1_800, 'a restart, a power loss, an eviction');
+
+# A copy beside its original: regions of their own.
+$server->safe_psql('postgres', 'CHECKPOINT');
+$server->backup('copy');
+my $copy = Snowflake::Node->create_from_backup('copy', $server, 'copy');
+$copy->start;
+my @original = mint($server, 3000);
+my @copied = mint($copy, 3000);
+isnt(region_of($server, $original[-1]), region_of($copy, $copied[-1]), 'a clone mints in another region');
+my %seen;
+is(scalar(grep { $seen{$_}++ } @original, @copied), 0, 'no id twice');
+
+# A copy that starts without the setting refuses to mint.
+$copy->stop;
+my $conf = $copy->data_dir . '/postgresql.conf';
+append_to_file($conf, "snowflake.fleet = ''\nsnowflake.region = 0\n");
+$copy->start;
+$copy->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000',
+	message => 'were minted under leases, and this server leases nothing',
+	detail => 'Sequence snowflake.fleet says fleet \d+', hint => 'Set "snowflake.fleet"' }, 'the regime is remembered');
+is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and nothing is leased', 'health says why');
+is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'nothing in the view');
+$copy->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
+is(scalar(mint($copy, 3)), 3, 'until an operator has said that it left the fleet');
+
+done_testing();

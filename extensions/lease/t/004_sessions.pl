@@ -1,0 +1,99 @@
+# Sessions that come while others mint, and control hosts that do not answer.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use IO::Socket::INET;
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::Node;
+use Test::More;
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.create_fleet(), snowflake_fleet.enroll('alpha')});
+my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
+
+# What is published runs ahead of the clock by snowflake.reserve: no reason for a new session to wait.
+my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.fleet = '$fleet'\nsnowflake.reserve = 15s\n");
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my @ids = $server->ids('SELECT snowflake.next_id(1)');
+push @ids, $server->ids('SET snowflake.max_wait = 0; SELECT snowflake.next_id(1)') foreach 1 .. 5;
+is(scalar(@ids), 6, 'new sessions mint without a wait');
+is_deeply([ sort { $a <=> $b } @ids ], \@ids, 'upwards');
+is($server->safe_psql('postgres', "SELECT max(created_at) < clock_timestamp() + interval '1 s' FROM snowflake.decode($ids[-1])"),
+	't', 'and their ids are not ahead of the clock');
+is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'nor does the probe say so');
+
+# A control host that accepts and never answers, as one that was stopped or cut off: the next is asked.
+$server->stop;
+my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
+$server->append_conf('postgresql.conf', sprintf q{snowflake.fleet = 'host=127.0.0.1,%s port=%s,%s dbname=postgres user=alpha target_session_attrs=read-write'} . "\n",
+	$control->host, $mute->sockport, $control->port);
+$server->start;
+ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'a host that does not answer is passed over')
+  or diag $server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease');
+is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_id(1)})), 1, 'and it mints');    # from the mark on
+
+# A fleet that grants less than the server asks for: renewed in time all the same.
+$server->stop;
+$control->safe_psql('postgres', 'CREATE DATABASE short');
+$control->install('short');
+$control->safe_psql('short', q{SELECT snowflake_fleet.create_fleet(lease => '2 s', max_lead => '0', max_skew => '500 ms'), snowflake_fleet.enroll('alpha')});
+$server->append_conf('postgresql.conf', sprintf "snowflake.fleet = 'host=%s port=%s dbname=short user=alpha'\n", $control->host, $control->port);
+$server->start;
+$server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
+$server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
+my $gaps = $server->safe_psql('postgres', <<'SQL');
+DO $$
+DECLARE gaps int := 0;
+BEGIN
+  FOR i IN 1 .. 80 LOOP
+    PERFORM pg_sleep(0.1);
+    PERFORM FROM snowflake.lease WHERE until <= clock_timestamp();
+    IF FOUND THEN gaps := gaps + 1; END IF;
+  END LOOP;
+  RAISE EXCEPTION USING MESSAGE = 'gaps: ' || gaps;
+EXCEPTION WHEN raise_exception THEN
+  PERFORM set_config('test.gaps', gaps::text, false);
+END
+$$;
+SELECT current_setting('test.gaps');
+SQL
+is($gaps, '0', 'a fleet whose lease is shorter than the server\'s: the region is held without a gap');
+
+# The region is lost while a session waits for a lease that covers the id it is to pass: greater all the same.
+$server->reconfigure('snowflake.max_lead' => "'30s'");
+foreach my $region (0, 1)
+{
+	$control->safe_psql('short', "SELECT snowflake_fleet.evict($region)");
+	$server->poll_query_until('postgres', "SELECT region > $region FROM snowflake.lease") or die 'not evicted';
+}
+$control->safe_psql('short', 'UPDATE snowflake_fleet.region SET until_ms = 8000000000000 WHERE region > 2');
+$control->poll_query_until('short', 'SELECT free FROM snowflake_fleet.regions WHERE region = 0') or die 'not free';
+my $after = $server->safe_psql('postgres', q{SELECT snowflake.make_id(clock_timestamp() + interval '12 s', 5, 0, 1)});
+my @waiting = map { $server->start_writer("SET snowflake.max_wait = '30s'; SELECT $_") } "snowflake.next_id(5, $after)", "unnest(snowflake.next_ids(6, 2, $after))";
+$server->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Extension'})
+  or die 'nobody waits';
+$control->safe_psql('short', 'SELECT snowflake_fleet.evict(2)');
+$server->poll_query_until('postgres', 'SELECT region < 2 FROM snowflake.lease') or die 'not evicted';
+foreach my $writer (@waiting)
+{
+	my $end = $server->finish_writer($writer);
+	is($end->{errors}, '', 'ids after another, in a region that is lost meanwhile');
+	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'are greater') or diag "@{ $end->{ids} } after $after";
+}
+
+# A server whose clock is refused asks again and again, while sessions wait: the log does not fill up.
+$server->clock->set(3);
+my $since = -s $server->logfile;
+$server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');
+my @lines = slurp_file($server->logfile, $since) =~ /WARNING:  snowflake: (?:refused|the control database refused)/g;
+cmp_ok(scalar(@lines), '==', 1, 'a refusal that goes on is one line, not one for each attempt');
+$server->clock->set(0);
+
+done_testing();

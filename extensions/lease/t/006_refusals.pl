@@ -1,0 +1,79 @@
+# A server that may not mint: what calls and health say without a region, with one whose ids begin later,
+# at the end of the lease, and in a database that another fleet has the leases of.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::Node;
+use Test::More;
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+my %fleet = map {
+	$control->safe_psql("postgres", "CREATE DATABASE $_");
+	$control->install($_);
+	$control->safe_psql($_, q{SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s')});
+	$_ => sprintf q{host=''%s'' port=%s dbname=%s user=alpha}, $control->host, $control->port, $_
+} 'ours', 'theirs';
+$control->safe_psql('ours', q{SELECT snowflake_fleet.enroll('alpha')});
+$control->safe_psql('theirs', q{SELECT snowflake_fleet.enroll('alpha')});
+
+my $server = Snowflake::Node->create('server',
+	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.fleet = '$fleet{ours}'\n");
+
+# Refused at once, with what health says beside it.
+sub refused
+{
+	my ($reason, $error, $name, $database) = @_;
+	$database //= 'postgres';
+	$server->refuses(q{SET snowflake.max_wait = '1s'; SELECT snowflake.next_id(1)}, { sqlstate => '55000', %{$error} }, $name, $database);
+	my ($minting, $why) = split /\|/, $server->safe_psql($database, 'SELECT minting, reason FROM snowflake.health');
+	is("$minting|$why", "f|$reason", 'and health says so');
+	return;
+}
+my $refusals = q{SELECT refusals FROM snowflake.refusals WHERE cause = 'lease'};
+
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'it mints');
+is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'and health says so');
+
+# The control database is away until the lease is over.
+$control->stop;
+$server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'the lease goes on';
+refused('the lease has ended',
+	{ message => 'the lease of region \d+ has ended', detail => 'could not connect', hint => '.' }, 'the lease is over');
+cmp_ok($server->safe_psql('postgres', $refusals), '>', 0, 'and the refusal is counted');
+$server->restart;
+refused('no region is leased', { message => 'this server has no region to mint in', detail => 'could not connect', hint => 'Check' },
+	'started without the control database');
+
+# Back, and it goes on by itself.
+$control->start;
+like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the control database is back');
+
+# With the clock back, ids of a database that is new begin where those of the region already are.
+$server->ids('SELECT snowflake.next_id(1)');
+$server->clock->set(-3);
+$server->create_database('other');
+refused('the ids of the leased region begin later',
+	{ message => 'the ids of the leased region begin later', detail => 'Region \d+ may be minted in from .* on, the clock says', hint => '.' },
+	'with the clock behind the region', 'other');
+$server->clock->set(0);
+like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'when the time has come, it mints');
+
+# Leases of another fleet say nothing about this database's ids.
+$server->append_conf('postgresql.conf', "snowflake.fleet = '$fleet{theirs}'\n");
+$server->restart;
+$server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
+$server->refuses('SELECT snowflake.next_id(1)',
+	{ sqlstate => '55000', message => 'this database belongs to another fleet', detail => 'says fleet \d+, .* is that of fleet \d+', hint => 'Correct "snowflake.fleet"' },
+	'another fleet');
+$server->stop;
+$control->stop;
+
+done_testing();

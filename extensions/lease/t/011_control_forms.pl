@@ -1,0 +1,85 @@
+# The control database without an extension, made by an ordinary role; servers that ask at once; a clock that is wrong at
+# start; a synchronous standby of the control database that is away.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::Node;
+use Test::More;
+
+my $control = Snowflake::Control->create('control', allows_streaming => 1);
+$control->start;
+$control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
+command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
+	'psql -f, as an ordinary role');
+$control->safe_psql('plain', q{
+	SELECT snowflake_fleet.create_fleet(lease => '60 s', max_lead => '1 s', max_skew => '5 s');
+	SELECT snowflake_fleet.enroll(s) FROM unnest(ARRAY['alpha', 'beta', 'gamma']) AS s}, extra_params => [ '-U', 'operator' ]);
+$control->stop;
+
+# All three wait for a region, and ask as often as they may; then the control database is there.
+my %server = map {
+	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $control->host, $control->port, $_));
+		snowflake.region = -1
+		snowflake.lease = 60s
+		snowflake.max_skew = 5s
+		snowflake.max_wait = 60s
+		snowflake.fleet = 'host=''%s'' port=%s dbname=plain user=%s'
+		CONF
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+	$_ => $node
+} 'alpha', 'beta', 'gamma';
+my %writer = map { $_ => $server{$_}->start_writer('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g') } keys %server;
+$server{$_}->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect%' FROM snowflake.lease}) or die 'nothing said' foreach keys %server;
+$control->start;
+my @ids;
+foreach my $name (sort keys %server)
+{
+	my $end = $server{$name}->finish_writer($writer{$name});
+	is($end->{errors} . scalar(@{ $end->{ids} }), '1000', "$name gets its ids");
+	push @ids, @{ $end->{ids} };
+}
+my %seen;
+is(scalar(grep { $seen{$_}++ } @ids), 0, 'asked at once: no id twice');
+is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM snowflake.lease') } keys %server), '0 1 2', 'three regions');
+is($control->safe_psql('plain', q{SELECT string_agg(holder, ' ' ORDER BY holder) FROM snowflake_fleet.regions WHERE holder IS NOT NULL}),
+	'alpha beta gamma', 'as the control database has it');
+
+# A clock that is wrong when the server starts is found out.
+my $gamma = $server{gamma};
+foreach my $case ([ 60, 'the control database refused to lease: The server\'s clock is \d+ ms ahead' ],
+	[ -60, 'refused to lease: this server\'s clock is \d+ ms behind' ])
+{
+	my ($off, $why) = @$case;
+	$gamma->stop;
+	$gamma->clock->set($off);
+	$gamma->start;
+	$gamma->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'not refused';
+	$gamma->refuses(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)},
+		{ sqlstate => '55000', message => 'this server has no region to mint in', detail => $why }, "a clock that is wrong by $off s");
+}
+$gamma->clock->set(0);
+push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
+is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'corrected, it mints, and no id twice');
+
+# What is granted is on the standby first: while it is away, nothing is.
+my $alpha = $server{alpha};
+$control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$control->reload;
+$alpha->poll_query_until('postgres', q{SELECT last_message ~ 'did not answer in time|lock timeout' FROM snowflake.lease}) or die 'it is answered';
+my $until = $alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
+like($alpha->log_content, qr/WARNING:  snowflake: the control database (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the standby is away: no answer, and the log says so');
+is($alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease'), $until, 'and no more time');
+$control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$control->reload;
+ok($alpha->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.lease"), 'it is back: the lease goes on');
+like($alpha->log_content, qr/LOG:  snowflake: (?:renewed the lease of|leased) region \d.*\z/s, 'and the log says so');
+push @ids, $alpha->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
+is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'no id twice');
+
+done_testing();

@@ -1,0 +1,48 @@
+# A control database that refuses for a while, and then grants: the region stays the server's.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Control;
+use Snowflake::Node;
+use Test::More;
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{
+	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1.5 s');
+	SELECT snowflake_fleet.enroll('alpha')});
+my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1500ms\n"
+	  . sprintf q{snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my ($first) = $server->ids('SELECT snowflake.next_id(1)');
+my $held = $server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease');
+
+sub said_until { return $server->poll_query_until('postgres', "SELECT last_message ~ '$_[0]' FROM snowflake.lease"); }
+sub goes_on
+{
+	my ($after) = @_;
+	ok(said_until('^renewed'), "$after: renewed");
+	is($server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease'), $held, "$after: the same region and incarnation");
+}
+
+# As after a promotion: every server is told so before the operator says that nothing was lost.
+$control->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1');
+ok(said_until('waits for'), 'the control database waits for an operator');
+$control->safe_psql('postgres', 'SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)');
+goes_on('nothing_lost(old_is_stopped => true)');
+
+# A clock that is ahead for a moment.
+$server->clock->set(4);
+ok(said_until('ahead'), 'the clock is ahead');
+$server->clock->set(0);
+goes_on('the clock is right again');
+
+my $lost = () = $server->log_content =~ /lost region/g;
+is($lost, 0, 'no region was lost');
+
+done_testing();

@@ -1,0 +1,111 @@
+# Several hosts: a server leaves one that is no good, whatever is wrong with it and wherever the list stands, and
+# mints on.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use IO::Socket::INET;
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Snowflake::Resolver;
+use Test::More;
+
+my $control = Snowflake::Control->create('control', conf => "listen_addresses = '127.0.0.1'\n");
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{
+	SELECT snowflake_fleet.create_fleet(lease => '12 s', max_lead => '1 s', max_skew => '3 s');
+	SELECT snowflake_fleet.enroll('alpha')});
+
+# It accepts connections, by the kernel, and says nothing.
+my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $control->port, Proto => 'tcp')
+  or die "127.0.0.2: $!";
+
+my $ledger = Snowflake::Ledger->new;
+my $server = Snowflake::Node->create('server',
+	conf => "snowflake.region = -1\nsnowflake.lease = 12s\nsnowflake.max_skew = 3s\nsnowflake.max_wait = 60s\n");
+my $resolver = Snowflake::Resolver->new($server);
+my $service_file = $server->basedir . '/services';
+append_to_file($service_file, "[fleet]\nhost=127.0.0.2,127.0.0.1\nport=" . $control->port . "\n");
+$server->preload(undef, PGSERVICEFILE => $service_file);
+
+sub connect_by
+{
+	my ($conninfo) = @_;
+	$server->append_conf('postgresql.conf', "snowflake.fleet = '$conninfo dbname=postgres user=alpha'\n");
+	$server->restart;
+	$ledger->new_life;
+	return;
+}
+sub mint { return $ledger->record('psql', $server->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 500) g')); }
+sub renewed_since
+{
+	my ($event) = @_;
+	my $now = $server->safe_psql('postgres', 'SELECT clock_timestamp()');
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($server->poll_query_until('postgres', "SELECT last_renewal > '$now' AND region IS NOT NULL FROM snowflake.lease"), $event)
+	  or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
+	mint();
+	return;
+}
+
+# A host that is silent before one that answers: in the list, in a service file, as the first address of a name.
+$server->append_conf('postgresql.conf', "snowflake.fleet = 'host=127.0.0.2,127.0.0.1 port=" . $control->port . " dbname=postgres user=alpha'\n");
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+renewed_since('a list of hosts, the first one silent');
+like($server->log_content, qr/WARNING:  snowflake: the control database did not answer in time: gave up on 127.0.0.2, port \d+/,
+	'the log names the host');
+connect_by('service=fleet');
+renewed_since('the same list in a service file');
+$resolver->set('fleet.example' => [ 0, '127.0.0.2', '127.0.0.1' ]);
+connect_by('host=fleet.example port=' . $control->port);
+renewed_since('a name with two addresses, the first one silent');
+like($server->log_content, qr/gave up on fleet.example \(127.0.0.2\), port \d+/, 'the log names the address');
+
+# Failed over by DNS: the next exchange asks for the addresses anew.
+$resolver->set('fleet.example' => [ 0, '127.0.0.2' ]);
+$server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake.lease') or die 'it answers';
+$resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
+renewed_since('a name that has another address now');
+
+# Hosts that answer, and do not grant; asked first, as by an init system that has started the old machine again.
+my $other = Snowflake::Control->create('other');
+$other->start;
+$other->install;
+$other->safe_psql('postgres', q{
+	SELECT snowflake_fleet.create_fleet(lease => '12 s', max_lead => '1 s', max_skew => '3 s');
+	SELECT snowflake_fleet.enroll('alpha')});
+my $both = sprintf q{host=''%s,127.0.0.1'' port=%s,%s}, $other->host, $other->port, $control->port;
+my $holder = $other->session;
+$holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
+connect_by($both);
+renewed_since('a host whose lock somebody holds');
+$holder->quit;
+$other->safe_psql('postgres', q{SELECT snowflake_fleet.retire('alpha')});
+connect_by($both);
+renewed_since('a host that refuses');
+like($server->log_content, qr/WARNING:  snowflake: the control database refused: .*42501/, 'the log says what was refused');
+$other->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('alpha'); UPDATE snowflake_fleet.fleet SET timeline = timeline + 1});
+connect_by($both);
+renewed_since('a host that waits for an operator');
+like($server->log_content, qr/WARNING:  snowflake: the control database at \S+, port \d+ waits for an operator: .*nothing_lost\(old_is_stopped => true\).*recovered\(now, old_is_stopped => true\)/,
+	'the log has the host, and both ways out');
+$server->stop;
+
+# connect_timeout: less than what is usual for a lease of an hour.
+my $patient = Snowflake::Node->create('patient', conf => "snowflake.region = -1\nsnowflake.max_wait = 60s\nsnowflake.fleet = 'host=127.0.0.2 port="
+	  . $control->port . " connect_timeout=1 user=alpha'\n");
+$patient->start;
+$patient->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $before = time;
+$patient->poll_query_until('postgres', 'SELECT missed_renewals >= 4 FROM snowflake.lease') or die 'no attempts';
+cmp_ok(time - $before, '<', 30, 'connect_timeout is honoured: 4 attempts in less time than they take without');
+$patient->stop;
+
+$ledger->check(3_000, 'over all hosts');
+done_testing();

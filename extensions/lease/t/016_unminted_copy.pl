@@ -1,0 +1,44 @@
+# A copy that is started outside of the fleet: refused also where no id had been minted.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Control;
+use Snowflake::Node;
+use Test::More;
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', "SELECT snowflake_fleet.enroll('alpha')");
+my $fleet = sprintf q{snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port;
+my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.region = -1\n$fleet\n");
+
+# One database is made before the control database can be heard, one after it.
+$control->stop;
+$server->start;
+$server->create_database('early');
+is($server->safe_psql('early', 'SELECT last_value FROM snowflake.fleet'), '9223372036854775807', 'leased, by a fleet that is not heard of yet');
+$control->start;
+$server->poll_query_until('early', 'SELECT fleet IS NOT NULL FROM snowflake.lease') or die 'no fleet';
+my $number = $control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet');
+$server->create_database('later');
+is($server->safe_psql('later', 'SELECT last_value FROM snowflake.fleet'), $number, 'CREATE EXTENSION writes the fleet');
+
+$server->backup('base');
+my $copy = Snowflake::Node->new('copy');
+$copy->init_from_backup($server, 'base');
+$copy->append_conf('postgresql.conf', "snowflake.fleet = ''\nsnowflake.region = 0\n");
+$copy->start;
+foreach my $database ('early', 'later')
+{
+	$copy->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'minted under leases', detail => 'Sequence snowflake.fleet' },
+		"$database: the copy refuses", $database);
+	is($copy->safe_psql($database, 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and nothing is leased', "$database: health says so");
+	is(scalar($server->ids('SELECT snowflake.next_id(1)', $database)), 1, "$database: its original mints");
+	is($server->safe_psql($database, 'SELECT last_value FROM snowflake.fleet'), $number, "$database: and remembers its fleet");
+}
+
+done_testing();

@@ -1,0 +1,99 @@
+# The SQL functions decide what the C++ functions decide: the same random requests through both.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Control;
+use Test::More;
+
+my $steps = $ENV{SNOWFLAKE_LEASE_STEPS} // 12_000;
+my $seed = $ENV{SNOWFLAKE_TEST_SEED} // int rand 2**31;
+note "SNOWFLAKE_TEST_SEED=$seed";
+
+my $trace = "$FindBin::RealBin/../test/trace";
+my @lines = `$trace $seed $steps`;
+is($?, 0, 'the C++ side decides');
+is(scalar(grep { !/^reset/ } @lines), $steps, 'every request');
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', <<~'SQL');
+	SELECT snowflake_fleet.create_fleet();
+	INSERT INTO snowflake_fleet.server (name) VALUES ('0'), ('1'), ('2');
+	CREATE TABLE trace (step serial, line text);
+	SQL
+open my $copy, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $control->connstr('postgres'), '-c',
+  q{COPY trace (line) FROM STDIN (DELIMITER E'\x01')} or die "psql: $!";
+print $copy map { s/\t/|/gr } @lines;
+ok(close $copy, 'the trace is loaded');
+
+my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
+	DO $$
+	DECLARE
+	  t record;
+	  w text[];
+	  answer snowflake_fleet.answer;
+	  told text;
+	  state text;
+	BEGIN
+	  FOR t IN SELECT * FROM trace ORDER BY step LOOP
+	    w := string_to_array(t.line, '|');
+	    told := '';
+	    IF w[1] = 'reset' THEN
+	      DELETE FROM snowflake_fleet.region;
+	      PERFORM setval('snowflake_fleet.said', 0);
+	      UPDATE snowflake_fleet.fleet SET term = w[2]::bigint, lasting = w[2]::bigint, newest = w[3]::bigint,
+	             longest_ms = w[4]::bigint, skew_ms = w[5]::bigint, halted = false, heard_term = 0, began = 0,
+	             lost_number = 0, adopt_ms = 0, ahead_ms = 0;
+	      INSERT INTO snowflake_fleet.region (region) SELECT generate_series(0, w[6]::int - 1);
+	      CONTINUE;
+	    ELSIF w[1] = 'recovered' THEN
+	      PERFORM snowflake_fleet.recover_fleet(w[2]::bigint, w[3]::bigint, w[4]::int::boolean);
+	    ELSIF w[1] = 'nothing_lost' THEN
+	      PERFORM snowflake_fleet.begin_term(w[2]::bigint, w[3]::bigint);
+	    ELSIF w[1] = 'dead' THEN
+	      PERFORM snowflake_fleet.end_dead(w[2]::int, w[3]::bigint);
+	    ELSIF w[1] = 'evict' THEN
+	      PERFORM snowflake_fleet.evict_region(w[2]::int);
+	    ELSE
+	      answer := snowflake_fleet.decide(ROW(w[2], w[3], w[4]::bigint, w[5]::bigint, w[6]::bigint, w[7]::int::boolean,
+	        w[8]::bigint, w[9]::bigint, w[10]::bigint, w[11]::bigint, w[12]::bigint, w[13]::bigint, w[14]::int, w[15]::bigint,
+	        w[16]::bigint, w[17]::int::boolean, w[18]::bigint, w[19]::bigint)::snowflake_fleet.request, w[20]::bigint);
+	      told := format('%s,%s,%s,%s,%s,%s,%s,%s', answer.status, answer.term, answer.number, answer.region,
+	        answer.grant_number, answer.floor_ms, answer.until_ms, answer.clock_ms);
+	    END IF;
+	    SELECT format('%s,%s,%s,%s,%s,%s,%s,%s,%s', halted::int, term, newest, heard_term, began, lasting, lost_number,
+	           adopt_ms, ahead_ms) INTO state FROM snowflake_fleet.fleet;
+	    SELECT state || string_agg(format(';%s,%s,%s,%s,%s,%s,%s', floor_ms, until_ms, incarnation, grant_number,
+	             nonce, coalesce(server, '-1'), given_back::int), '' ORDER BY region)
+	      INTO state FROM snowflake_fleet.region;
+	    IF (w[1] = 'ask' AND told <> w[21]) OR state <> w[cardinality(w)] THEN
+	      RAISE EXCEPTION E'step %: %\nC++: % %\nSQL: % %', t.step, t.line, w[21], w[cardinality(w)], told, state;
+	    END IF;
+	  END LOOP;
+	END
+	$$;
+	SQL
+is($err, '', 'SQL decides the same, and leaves the same');
+
+# A trace that never meets a case says nothing of it.
+my %seen;
+$seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|unproven),/ ? $1 : () } @lines;
+cmp_ok($seen{$_} // 0, '>', 20, "$_: " . ($seen{$_} // 0) . ' times')
+  foreach qw(granted given_back lost full halted clock_ahead unproven);
+
+# After recovered(), who holds a lease goes on: a granted renewal of a term that is over.
+my ($lasting, $adopted) = (0, 0);
+foreach (@lines)
+{
+	my @words = split /\t/;
+	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[4] != 0 && $words[4] < $lasting && $words[20] =~ /^granted/;
+	$lasting = (split /,/, $words[-1])[5] if $words[0] ne 'reset';
+	$lasting = $words[1] if $words[0] eq 'reset';
+}
+cmp_ok($adopted, '>', 20, "renewed after a recovery: $adopted times");
+
+done_testing();

@@ -1,0 +1,140 @@
+# The map of shards: what changes it, what its version promises, and its copies.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Fleet;
+use Snowflake::Node;
+use Test::More;
+
+my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 7 ], b => [ 8 .. 15 ] });
+my ($control, $a, $b) = map { $fleet->node($_) } 'control', 'a', 'b';
+
+sub map_of { return $_[0]->safe_psql('postgres', 'SELECT shard, server, conninfo, version FROM snowflake_fleet.map ORDER BY shard'); }
+
+is($control->safe_psql('postgres', 'SELECT server, count(*) FROM snowflake_fleet.map GROUP BY 1 ORDER BY 1'),
+	"a|8\nb|8", 'the map has what was assigned');
+is(map_of($a), map_of($control), 'the copies are as the original');
+is($a->safe_psql('postgres', 'SELECT snowflake_fleet.server_of(snowflake.next_id(3)), snowflake_fleet.server_of(snowflake.next_id(9))'),
+	'a|b', 'an id leads to its server, whoever minted it');
+$a->refuses("SELECT snowflake_fleet.server_of(snowflake.make_id('2026-01-01', 16, 0))",
+	{ sqlstate => 55000, message => 'shard 16 is not in the map', detail => 'version \d+', hint => 'assign' },
+	'a shard that is not in the map');
+$a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
+
+# The version rises with each change, and with nothing else.
+my $version = $fleet->control('SELECT snowflake_fleet.map_version()');
+my $channel = $control->session;
+$channel->query_safe('LISTEN snowflake_map');
+foreach (
+	[ 'set_server' => "SELECT snowflake_fleet.set_server('c', 'host=c')" ],
+	[ 'set_server again' => "SELECT snowflake_fleet.set_server('c', 'host=c port=5433')" ],
+	[ 'assign' => "SELECT snowflake_fleet.assign('[16,18)', 'c')" ],
+	[ 'move' => "SELECT snowflake_fleet.move(16, 'c', 'b')" ],
+	[ 'change_map' => 'SELECT snowflake_fleet.change_map()' ])
+{
+	my ($name, $sql) = @$_;
+	my $next = $fleet->control($sql);
+	cmp_ok($next, '>', $version, "$name: a new version");
+	is($fleet->control('SELECT snowflake_fleet.map_version()'), $next, "$name: returns it");
+	$version = $next;
+}
+like($channel->query_safe('SELECT 1'), qr/snowflake_map" with payload "$version"/, 'who listens is told');
+$channel->quit;
+is($control->safe_psql('postgres', 'SELECT snowflake_fleet.export_map() = snowflake_fleet.export_map()'), 't', 'reading changes nothing');
+
+my %refused = (
+	'assign what is elsewhere' => [ "SELECT snowflake_fleet.assign('[0,2)', 'b')",
+		{ sqlstate => 55006, message => 'shard 0 has its rows on server a', detail => 'not be found', hint => 'snowflake-move-shard' } ],
+	'assign to nobody' => [ "SELECT snowflake_fleet.assign('[20,21)', 'nobody')",
+		{ sqlstate => 42704, message => 'no server nobody', hint => 'set_server' } ],
+	'assign null' => [ 'SELECT snowflake_fleet.assign(NULL, \'a\')', { sqlstate => 22023, message => 'out of range' } ],
+	'assign without end' => [ "SELECT snowflake_fleet.assign('[5,)', 'a')", { sqlstate => 22023, message => 'out of range' } ],
+	'assign nothing' => [ "SELECT snowflake_fleet.assign('empty', 'a')", { sqlstate => 22023, message => 'out of range' } ],
+	'assign below 0' => [ "SELECT snowflake_fleet.assign('[-1,1)', 'a')", { sqlstate => 22023, message => 'out of range' } ],
+	'move from elsewhere' => [ "SELECT snowflake_fleet.move(0, 'b', 'c')",
+		{ sqlstate => 55000, message => 'shard 0 is not on server b', detail => 'on server a', hint => 'map' } ],
+	'move what is not there' => [ "SELECT snowflake_fleet.move(99, 'b', 'c')",
+		{ sqlstate => 55000, message => 'shard 99 is not on server b', detail => 'not in the map', hint => 'map' } ],
+	'an option that is not known' => [ "SELECT snowflake_fleet.set_server('d', 'host=d oauth_client_secret=x')",
+		{ sqlstate => 22023, message => 'not known', detail => 'called "oauth_client_secret"', hint => 'Leave it out' } ],
+	'a URI' => [ "SELECT snowflake_fleet.set_server('d', 'postgresql://d/app')",
+		{ sqlstate => 22023, message => 'cannot be read', detail => 'begins with character 1\.', hint => 'host=.*no URI' } ],
+	'no name' => [ "SELECT snowflake_fleet.set_server('', 'host=d')", { sqlstate => 22023, message => '1 to 50 bytes' } ],
+	'null' => [ "SELECT snowflake_fleet.set_server('d', NULL)", { sqlstate => 22004, message => 'not be null' } ],
+	'drop a server with shards' => [ "SELECT snowflake_fleet.drop_server('a')",
+		{ sqlstate => '2BP01', message => 'server a still has shards', detail => '8 are there', hint => 'Move' } ],
+	'drop a server that is not there' => [ "SELECT snowflake_fleet.drop_server('z')", { sqlstate => 42704, message => 'no server z' } ]);
+# A secret is refused in every form, and no error text repeats part of it.
+foreach my $conninfo (map { s/'/''/gr } "host=d password='hunter2'", 'password = hunter2 host=d', 'host=d sslpassword=hunter2', "host=d sslpassword='hunter2", "host=d pass'hunter2",
+	'postgresql://u:hunter2@d/app', 'postgres://u:hunter2@d', 'postgresql:///app?password=hunter2', 'hunter2', 'host=d scram_client_key=hunter2')
+{
+	my $error = $control->error_of("SELECT snowflake_fleet.set_server('d', '$conninfo')");
+	like($error, qr/ERROR:  22023: (?:a connection string of the map has|connection string cannot be read)/, "a secret is refused: $conninfo");
+	unlike($error =~ s/^(?:LINE 1|STATEMENT):.*//mgr, qr/hunt/, '... and not repeated');
+}
+$refused{"copied: $_"} = [ "SELECT snowflake_fleet.import_map('$_')", { sqlstate => 22023, message => 'has no password' } ]
+  foreach '{"version": 1, "history": [], "shards": {}, "servers": {"d": "host=d password=x"}}';
+my $before = map_of($control);
+$control->refuses(@{ $refused{$_} }, $_) foreach sort keys %refused;
+is(map_of($control), $before, 'what was refused changed nothing');
+
+# Copies
+my $old = $fleet->control('SELECT snowflake_fleet.export_map()');
+$fleet->control("SELECT snowflake_fleet.move(17, 'c', 'a'); SELECT snowflake_fleet.drop_server('c')");
+$fleet->push_map('a');
+is(map_of($a), map_of($control), 'a newer map replaces a copy');
+is($a->safe_psql('postgres', 'SELECT snowflake_fleet.import_map(' . Snowflake::Fleet::quote($old) . ')'), 'f', 'an older one does not');
+is(map_of($a), map_of($control), '... and changes nothing');
+$a->refuses($_, { sqlstate => 55000, message => 'has a copy of the map', detail => 'version', hint => 'control database' }, "not in a copy: $_")
+  foreach "SELECT snowflake_fleet.assign('[30,31)', 'a')", "SELECT snowflake_fleet.move(0, 'a', 'b')", 'SELECT snowflake_fleet.change_map()',
+  "SELECT snowflake_fleet.set_server('e', '')", "SELECT snowflake_fleet.drop_server('b')";
+$control->refuses("SELECT snowflake_fleet.import_map('$old')",
+	{ sqlstate => 55000, message => 'a map of its own', hint => 'routing' }, 'the control database takes no copy');
+$a->refuses("SELECT snowflake_fleet.import_map('$_')", { sqlstate => 22023, message => 'no map' }, "no map: $_")
+  foreach '{}', '[]', 'null', '{"version": 1, "history": [], "servers": {}, "shards": 3}', '{"version": 1, "servers": {}, "shards": {}}';
+$b->safe_psql('postgres', 'CREATE EXTENSION dblink');
+my $conninfo = Snowflake::Fleet::quote($fleet->conninfo('control'));
+is($b->safe_psql('postgres', "SELECT snowflake_fleet.pull_map($conninfo), snowflake_fleet.pull_map($conninfo)"), 't|f', 'a copy is pulled, once');
+is(map_of($b), map_of($control), '... as it is');
+$a->refuses("SELECT snowflake_fleet.pull_map($conninfo)", { sqlstate => 55000, message => 'dblink', hint => 'CREATE EXTENSION' }, 'pulled without dblink');
+
+# Two changes at a time
+my @writers = map { $control->start_writer("SELECT snowflake_fleet.assign('[$_,$_]', 'a') FROM generate_series(1, 20);\n") } 100 .. 103;
+my %seen;
+$seen{$_}++ foreach map { @{ $control->finish_writer($_)->{ids} } } @writers;
+is(scalar(grep { $_ > 1 } values %seen), 0, 'changes at a time have versions of their own');
+
+# Connection strings
+is($control->safe_psql('postgres', <<~'SQL'), "a|b\nc d|e f'\\g\nh|\ni|jk", 'connection strings are read as libpq reads them');
+	SELECT * FROM snowflake_fleet.options_of('a=b') UNION ALL
+	SELECT 'c d', value FROM snowflake_fleet.options_of(E'  c = \'e f\\\'\\\\g\' ') UNION ALL
+	SELECT * FROM snowflake_fleet.options_of(E'h=\'\' i = j\\k')
+	SQL
+
+# A control database without the generator
+$control->safe_psql('postgres', 'CREATE DATABASE plain');
+$control->safe_psql('plain', "CREATE EXTENSION snowflake_fleet; SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT snowflake_fleet.assign('[0,4)', 'a')");
+$control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55000, message => 'extension "snowflake" is not installed', hint => 'server_of_shard' },
+	'without the generator no id can be read', 'plain');
+is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', '... but the map');
+
+# Everybody may read, nobody else may write.
+$a->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+my $id = $a->safe_psql('postgres', 'SELECT snowflake.next_id(9)');
+is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id), snowflake_fleet.map_version() > 0, count(*) > 0 FROM snowflake_fleet.map"),
+	'b|t|t', 'anybody routes');
+$a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "not for everybody: $_")
+  foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
+
+# Commands that lock before they ask would stop the routers behind a long transaction.
+my $reader = $a->session;
+$reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
+$a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",
+	{ sqlstate => 42501, message => "must be owner of table $_" }, "refused before it locks: $_")
+  foreach 'map_shard', 'map_state';
+$reader->quit;
+
+done_testing();

@@ -1,0 +1,193 @@
+# Moves that are killed at every step and run again, aborted, met by a failover; and what stands at the fence.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Fleet;
+use Snowflake::Mover;
+use Snowflake::Node;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 7 ], b => [ 8 .. 15 ] });
+my $mover = Snowflake::Mover->new($fleet);
+my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
+$north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old_' || n FROM generate_series(1, 3000) n") foreach 1 .. 5;
+
+# A session that holds up the program at a certain place.
+my @sessions;
+sub hold
+{
+	my ($node, $sql) = @_;
+	push @sessions, $node->session;
+	$sessions[-1]->query_safe('BEGIN');
+	$sessions[-1]->query_safe($sql);
+	return $sessions[-1];
+}
+sub release { $_->quit foreach splice @sessions; return; }
+sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
+
+# Where it can be killed: what holds it up there, and what shows that it has come so far. A change of the map
+# is held up at its commit, for the program rehearses it before the fence and takes that back.
+my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
+my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
+$fleet->control(<<~'SQL');
+	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard
+	  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
+	SQL
+my @places = (
+	[ 'before the schema is made', sub { hold($south, 'CREATE SCHEMA shard_1') }, qr/made on the target/ ],
+	[ 'as soon as the schema is made', undef, qr/made on the target/ ],
+	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the source makes a slot/ ],
+	[ 'while it copies', sub { hold($south, 'LOCK TABLE shard_1.photos IN SHARE MODE') if $_[0] }, qr/copying/ ],
+	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers were not done/, 'copied' ],
+	[ 'between fence and map', sub { hold($fleet->node('control'), $commit_lock) }, undef ],
+	[ 'before the copies of the map', sub { hold($south, $map_lock) }, qr/taken over/ ],
+	[ 'before the subscription is dropped', sub { hold($south, 'LOCK TABLE pg_subscription IN ACCESS SHARE MODE') }, qr/map is pushed/ ],
+	[ 'as soon as the source is renamed', undef, qr/is kept as/ ]);
+my %rows = %{ rows_of($north, 1) };
+my @writers = map { $mover->start_writer(1, $_) } 1 .. 2;
+my ($from, $to) = ('a', 'b');
+foreach my $place (@places)
+{
+	my ($name, $hold, $said, $until) = @$place;
+	($north, $south) = map { $fleet->node($_) } $from, $to;
+	# A slot waits for all transactions that have begun to write.
+	$mover->run('--shard' => 1, '--to' => $to, '--until' => $until) if $until;
+	$hold->() if $hold;
+	my $move = $mover->start('--shard' => 1, '--to' => $to);
+	if ($said) { $mover->wait_for($move, $said); }
+	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
+	sleep 0.3 if $hold;
+	$mover->kill_it($move);
+	release();
+	my $again = $mover->run('--shard' => 1, '--to' => $to);
+	is($again->{status}, 0, "killed $name, and run again") or diag($again->{output});
+	is($mover->leftovers, '', '... nothing is left over');
+	($from, $to) = ($to, $from);
+}
+# At any moment
+foreach (1 .. 8)
+{
+	my $move = $mover->start('--shard' => 1, '--to' => $to);
+	sleep rand 3;
+	$mover->kill_it($move);
+	my $again = $mover->run('--shard' => 1, '--to' => $to);
+	is($again->{status}, 0, 'killed at some moment, and run again') or diag($again->{output});
+	($from, $to) = ($to, $from);
+}
+$mover->stop_writers;
+my @results = map { $mover->result_of($_) } @writers;
+is(join('', map { $_->{errors} } @results), '', 'all the while the writers met no error that a retry did not cure');
+%rows = (%rows, %{ $_->{rows} }) foreach @results;
+my %minted;
+$minted{$_}++ foreach map { my $minted = $_->{minted}; map { ($_) x $minted->{$_} } keys %$minted } @results;
+is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'no id twice over both servers');
+is($mover->differences($fleet->node($from), 1, \%rows), '', 'no row lost, none twice, each as it was last');
+is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users WHERE snowflake.shard_of(id) <> 1'), '0', 'each in the schema that its id names');
+is($mover->leftovers, '', 'nothing is left over');
+
+# At the fence: a change that had begun is waited for, also when it is prepared meanwhile.
+($north, $south) = map { $fleet->node($_) } 'a', 'b';
+$mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
+my $session = hold($north, "UPDATE shard_2.users SET name = 'begun before' WHERE name = 'old_7'");
+my $move = $mover->start('--shard' => 2, '--to' => 'b');
+$mover->wait_for($move, qr/writers were not done/);
+$north->safe_psql('postgres', "BEGIN; UPDATE shard_2.users SET name = 'prepared' WHERE name = 'old_8'; PREPARE TRANSACTION 'p'");
+$session->query_safe('COMMIT');
+release();
+sleep 1;
+is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_2')"), 'f', 'a prepared transaction is waited for');
+$north->safe_psql('postgres', "COMMIT PREPARED 'p'");
+is($mover->finish($move)->{status}, 0, 'then it goes on');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'what had begun has come along');
+
+# Behind the fence nobody writes, whoever he is.
+hold($fleet->node('control'), $commit_lock);
+$move = $mover->start('--shard' => 3, '--to' => 'b');
+$north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
+my %fence = (sqlstate => 40001, message => 'shard 3 moves to another server', detail => 'takes no more changes', hint => 'retry');
+$north->refuses($_->[1], \%fence, "refused by the fence: $_->[0]") foreach
+  [ 'INSERT', "INSERT INTO shard_3.users (name) VALUES ('late')" ],
+  [ 'UPDATE of nothing', "UPDATE shard_3.users SET name = '' WHERE false" ],
+  [ 'DELETE', 'DELETE FROM shard_3.photos' ],
+  [ 'TRUNCATE', 'TRUNCATE shard_3.users CASCADE' ],
+  [ 'COPY', "COPY shard_3.users (name) FROM PROGRAM 'echo late'" ],
+  [ 'MERGE', "MERGE INTO shard_3.users u USING (SELECT 1) x ON false WHEN NOT MATCHED THEN INSERT (name) VALUES ('late')" ],
+  [ 'a superuser without triggers', "SET session_replication_role = replica; INSERT INTO shard_3.users (name) VALUES ('late')" ];
+is($north->safe_psql('postgres', 'SELECT count(*) FROM shard_3.users'), '3000', 'readers go on');
+release();
+is($mover->finish($move)->{status}, 0, 'the move goes on');
+is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'late') FROM shard_3.users"), '3000|0', 'with what was there');
+
+# Taken back, from wherever it is before the map changes.
+my $stopped = $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
+like($stopped->{output}, qr/target is level/, 'stopped before the fence');
+is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken back');
+is($mover->leftovers, '', 'nothing is left over');
+is($south->safe_psql('postgres', "SELECT to_regnamespace('shard_4') IS NULL"), 't', 'nor on the target');
+hold($fleet->node('control'), $commit_lock);
+$move = $mover->start('--shard' => 4, '--to' => 'b');
+$north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_4')") or die;
+$mover->kill_it($move);
+$fleet->control("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'snowflake-move-shard'");
+release();
+$north->stop('immediate');
+$north->start;
+is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_4')"), 't', 'the fence outlasts a crash of the source');
+is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken back from behind the fence');
+is($mover->leftovers, '', 'nothing is left over');
+is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'the source takes writes again');
+is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, 'not after the map has changed');
+# The program is gone, and a statement of its that changes the map is still under way: nobody decides
+# before that is known.
+$mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
+hold($fleet->node('control'), $commit_lock);
+$move = $mover->start('--shard' => 7, '--to' => 'b');
+$north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_7')") or die;
+sleep 0.3;
+$mover->kill_it($move);
+my $abort = $mover->start('--shard' => 7, '--from' => 'a', '--to' => 'b', '--abort');
+sleep 1;
+release();
+like($mover->finish($abort)->{output}, qr/on the target already/, 'the map had changed, so it is not taken back');
+is($mover->run('--shard' => 7, '--to' => 'b')->{status}, 0, 'but finished');
+
+# A failover of the source takes the slot along: the copy starts over, with what was written since.
+$mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
+$south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_4 DISABLE');
+$north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'");
+$north->safe_psql('postgres', "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'; UPDATE shard_4.users SET name = 'since' WHERE name = 'old_9'");
+my $over = $mover->run('--shard' => 4, '--to' => 'b');
+is($over->{status}, 0, 'the slot was lost') or diag($over->{output});
+like($over->{output}, qr/copy starts over/, 'it says so');
+is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'since') FROM shard_4.users"), '3001|1', 'nothing is missing');
+
+# Two at a time
+hold($fleet->node('control'), $commit_lock);
+$move = $mover->start('--shard' => 5, '--to' => 'b');
+$north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_5')") or die;
+like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/being moved by another/, 'a second one for the same shard is refused');
+release();
+is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
+
+# A target that is behind does not take over, also where it falls behind at the fence: the writers go on.
+$mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
+$session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
+$move = $mover->start('--shard' => 6, '--to' => 'b', '--level-timeout' => 1000);
+$mover->wait_for($move, qr/writers were not done/);
+my $behind = hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
+$session->query_safe('COMMIT');
+$mover->wait_for($move, qr/not level within 1000 ms: the writers go on|taken over/);
+is($fleet->control('SELECT snowflake_fleet.server_of_shard(6)'), 'a', 'a target that is behind does not take over');
+is($north->safe_psql('postgres', "SET lock_timeout = '100s'; INSERT INTO shard_6.users (name) VALUES ('meanwhile') RETURNING name"), 'meanwhile', 'the source takes writes');
+$mover->wait_for($move, qr/catching up/);
+$behind->query_safe('COMMIT');
+release();
+is($mover->finish($move)->{status}, 0, 'when it is level, it does');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name IN ('begun before', 'meanwhile')"), '2', 'with what was behind');
+
+done_testing();

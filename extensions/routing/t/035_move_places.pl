@@ -1,0 +1,98 @@
+# Who is where: one database that is several things, two databases of a server, several moves at once, several targets.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Fleet;
+use Snowflake::Mover;
+use Snowflake::Node;
+use Test::More;
+
+my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 9 ], b => [10], c => [11] });
+my $mover = Snowflake::Mover->new($fleet);
+my ($north, $south, $east, $control) = map { $fleet->node($_) } 'a', 'b', 'c', 'control';
+$north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 5000) n") foreach 0 .. 9;
+
+# The smallest fleet: the control database is one of the two.
+my $all_in_one = $fleet->conninfo('control');
+$fleet->control("SELECT snowflake_fleet.set_server('own', " . Snowflake::Fleet::quote($all_in_one) . ')');
+is($mover->run('--shard' => 0, '--to' => 'own')->{status}, 0, 'the control database is the target');
+is($control->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|own', '... it has the rows');
+is($mover->run('--shard' => 0, '--to' => 'b')->{status}, 0, 'the control database is the source');
+is($south->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|b', '... and the target has them, and the map');
+is($control->safe_psql('postgres', "SELECT to_regnamespace('shard_0') IS NULL"), 't', '... and the control database has them no more');
+
+# Two databases of one server: as source and target of one move, and as sources of the same shard number.
+$north->safe_psql('postgres', 'CREATE DATABASE second');
+$north->safe_psql('second', "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_fleet; CREATE SCHEMA shard_1; CREATE TABLE shard_1.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(1), name text); INSERT INTO shard_1.users (name) SELECT 'second' FROM generate_series(1, 300)");
+my $second = $fleet->conninfo('a') =~ s/dbname=postgres/dbname=second/r;
+$south->safe_psql('postgres', 'CREATE DATABASE second');
+$south->safe_psql('second', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_fleet');
+my $second_south = $fleet->conninfo('b') =~ s/dbname=postgres/dbname=second/r;
+is($mover->run('--shard' => 1, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'a shard of one database stands, copied');
+my $other = $mover->run_without_map('--shard' => 1, '--from' => $second, '--to' => $second_south);
+is($other->{status}, 0, 'the same shard number of another database of that server moves') or diag($other->{output});
+is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'and the first goes on');
+is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users') . ' ' . $south->safe_psql('second', 'SELECT count(*) FROM shard_1.users'), '5000 300', 'each has its rows');
+$south->safe_psql('second', "CREATE SCHEMA shard_9; CREATE TABLE shard_9.users (id bigint PRIMARY KEY, name text); INSERT INTO shard_9.users SELECT n, 'x' FROM generate_series(1, 100) n");
+is($mover->run_without_map('--shard' => 9, '--from' => $second_south, '--to' => $fleet->conninfo('c'))->{status}, 0, 'from database to server');
+my $within = $mover->run_without_map('--shard' => 9, '--from' => $fleet->conninfo('c'), '--to' => $fleet->conninfo('c') =~ s/dbname=postgres/dbname=second/r);
+like($within->{output}, qr/database "second" does not exist/, 'a database that is not there is an error');
+$east->safe_psql('postgres', 'CREATE DATABASE second');
+$east->safe_psql('second', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_fleet');
+$within = $mover->run_without_map('--shard' => 9, '--from' => $fleet->conninfo('c'), '--to' => $fleet->conninfo('c') =~ s/dbname=postgres/dbname=second/r);
+like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'within one server, one region would mint the same ids: refused');
+
+# PGHOST and its like
+{
+	local %ENV = (%ENV, PGHOST => $north->host, PGPORT => $north->port, PGDATABASE => 'second');
+	$north->safe_psql('second', 'CREATE SCHEMA shard_8; CREATE TABLE shard_8.users (id bigint PRIMARY KEY)');
+	is($mover->run_without_map('--shard' => 8, '--from' => 'application_name=x', '--to' => $second_south)->{status}, 0, 'defaults of the environment count for the source, also where the target connects to it');
+}
+
+# Another target while one is open: refused, and the first is not disturbed.
+is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'a move is open');
+my $elsewhere = $mover->run('--shard' => 2, '--to' => 'c', '--check');
+is($elsewhere->{status}, 1, 'to another target: refused by the check');
+like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, or take it back with --abort\./, '... in a sentence');
+is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, '... and by the move');
+is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, '... whose target cannot abort it');
+is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first goes on');
+
+# Any role can take an advisory lock, of whatever number.
+my $locker = $control->session;
+$locker->query_safe("SELECT pg_advisory_lock(hashtext('snowflake-move-shard'), 3)");
+is($mover->run('--shard' => 3, '--to' => 'b', '--wait' => 1)->{status}, 0, 'an advisory lock is nobody\'s business');
+$locker->quit;
+
+# Five at once, with as many workers as there are by default.
+$south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 4; ALTER SYSTEM SET max_sync_workers_per_subscription = 2');
+$south->restart;
+my @moves = map { $mover->start('--shard' => $_, '--to' => 'b') } 4 .. 8;
+my @ends = map { $mover->finish($_) } @moves;
+is(join(' ', map { $_->{status} } @ends), '0 0 0 0 0', 'five moves to one server at once') or diag(map { $_->{output} } @ends);
+like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subscriptions, and 3 are taken \(snowflake_move_/, '... some wait, and say for whom');
+is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), '... each with its rows');
+is($mover->leftovers, '', 'nothing is left over');
+
+# What CREATE SUBSCRIPTION would find too late
+foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has max_logical_replication_workers = 1, and a move takes 2' ],
+	[ $north, 'max_replication_slots', 1, 'The source has 1 replication slots left of 1, and it takes 2' ],
+	[ $north, 'max_wal_senders', 1, 'The source has 1 WAL senders left of 1, and it takes 2' ],
+	[ $south, 'max_replication_slots', 1, 'The target has 1 replication origins left of 1, and it takes 2' ])
+{
+	my ($node, $setting, $value, $sentence) = @$case;
+	$node->safe_psql('postgres', "ALTER SYSTEM SET $setting = $value");
+	$node->restart;
+	my $check = $mover->run('--shard' => 9, '--to' => 'b', '--check');
+	is($check->{status}, 1, "refused: $setting");
+	like($check->{output}, qr/\Q$sentence\E/, '... in a sentence');
+	$node->safe_psql('postgres', "ALTER SYSTEM RESET $setting");
+	$node->restart;
+}
+like($mover->run('--shard' => 9, '--to' => 'b', '--check', '--source-for-target' => 'host=/nowhere dbname=x')->{output}, qr/The target's server cannot connect to the source/, 'refused: a target that cannot connect to the source');
+like($mover->run('--shard' => 9, '--to' => 'b', '--check')->{output}, qr/to copy, .* of disk left on the target(?s:.*)can be moved/, 'without them it can be moved');
+
+done_testing();

@@ -1,0 +1,174 @@
+# Servers that crash, go silent or hold on: the program goes on or ends with a sentence, and no fence is forgotten.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Utils;
+use Snowflake::Fleet;
+use Snowflake::Mover;
+use Snowflake::Node;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 9 ], b => [10] }, conf => "idle_session_timeout = 1s\nidle_in_transaction_session_timeout = 1s\nstatement_timeout = 20s\n");
+my $mover = Snowflake::Mover->new($fleet);
+my ($north, $south, $control) = map { $fleet->node($_) } 'a', 'b', 'control';
+$north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 2000) n") foreach 0 .. 9;
+$_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->restart foreach $north, $south;
+
+# A session that is not ended by those settings.
+sub hold
+{
+	my ($node, $sql) = @_;
+	my $session = $node->session;
+	$session->query_safe('SET idle_session_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0');
+	$session->query_safe('BEGIN');
+	$session->query_safe($sql);
+	return $session;
+}
+sub ends_within
+{
+	my ($move, $seconds, $name) = @_;
+	my $began = time;
+	my $finished = $mover->finish($move);
+	cmp_ok(time - $began, '<', $seconds, "$name: the program has ended");
+	unlike($finished->{output}, qr/Traceback/, '... in words');
+	return $finished;
+}
+sub takes_writes { return $_[0]->safe_psql('postgres', "INSERT INTO shard_$_[1].users (name) VALUES ('on') RETURNING 1"); }
+
+# Settings that end idle sessions do not end the program's: the slot waits for longer than they allow.
+my $writer = hold($north, "UPDATE shard_0.users SET name = name WHERE name = 'old 1'");
+my $move = $mover->start('--shard' => 0, '--to' => 'b');
+$mover->wait_for($move, qr/waiting for transactions that have written, \d+ s: process \d+ \(\w+ of database postgres/);
+$writer->quit;
+is(ends_within($move, 100, 'idle_session_timeout')->{status}, 0, '... it has moved');
+
+# Each server crashes at the fence, while a writer is waited for.
+foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control database', $control, 3 ])
+{
+	my ($name, $node, $shard) = @$case;
+	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
+	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
+	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => 3);
+	$mover->wait_for($move, qr/writers were not done/);
+	$node->stop('immediate');
+	if ($node != $north) { $writer->query_safe('COMMIT'); }
+	$writer->quit;
+	my $finished = ends_within($move, 60, "the $name crashes");
+	is($finished->{status}, 1, '... it has failed');
+	like($finished->{output}, qr/^snowflake-move-shard: $name: |$name does not answer|snowflake-move-shard: .*(connection|server closed)/m, '... and says why');
+	$node->start;
+	is(takes_writes($north, $shard), '1', '... the source takes writes');
+	my $again = $mover->run('--shard' => $shard, '--to' => 'b');
+	is($again->{status}, 0, '... run again, it moves') or diag($again->{output});
+}
+
+# The control database goes away between the fence and the map, for good: the fence is lifted, for the map cannot have changed.
+$fleet->control(<<~'SQL');
+	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+	CREATE TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard FOR EACH STATEMENT EXECUTE FUNCTION held_up();
+	ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up;
+	SQL
+sub fenced { my ($shard) = @_; return $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_$shard')"); }
+my $again;
+foreach my $back ('', 'soon')
+{
+	my $shard = $back ? 5 : 4;
+	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
+	# After the rehearsal, so that it is the change itself that is held up.
+	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
+	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
+	$mover->wait_for($move, qr/writers were not done/);
+	$fleet->control('ALTER TABLE snowflake_fleet.map_shard ENABLE TRIGGER held_up');
+	my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
+	$writer->query_safe('COMMIT');
+	$writer->quit;
+	fenced($shard) or die;
+	$control->stop('immediate');
+	eval { $holder->quit };
+	if ($back)
+	{
+		$control->start;
+		$fleet->control('ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up');
+	}
+	my $finished = ends_within($move, 60, 'the control database crashes behind the fence' . ($back ? ', and is back' : ''));
+	if ($back)
+	{
+		is($finished->{status}, 0, '... it connects anew, and goes on') or diag($finished->{output});
+		next;
+	}
+	like($finished->{output}, qr/control database does not answer, and the fence is lifted/, '... the fence is lifted');
+	is(takes_writes($north, $shard), '1', '... the source takes writes');
+	$control->start;
+	$fleet->control('ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up');
+	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, '... run again, it moves');
+}
+
+# In the middle of the commit: whether the map has changed is not known, and it is said what stands and what to type.
+$fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
+my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
+$move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);
+fenced(6) or die;
+$fleet->control('SELECT 1');
+sleep 1;
+$control->stop('immediate');
+eval { $holder->quit };
+my $doubt = ends_within($move, 60, 'the control database crashes in the commit');
+like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes to schema shard_6: run this again to go on, or with --abort/, '... it says what stands');
+$control->start;
+$fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard');
+is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
+is(takes_writes($north, 6), '1', '... the source takes writes');
+is($mover->leftovers, '', 'nothing is left over');
+
+# A server of the map that accepts and says nothing; and one that is stopped.
+my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
+$fleet->control("SELECT snowflake_fleet.set_server('mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
+$move = $mover->start('--shard' => 7, '--to' => 'b');
+my $mute_end = ends_within($move, 90, 'a server that says nothing');
+is($mute_end->{status}, 0, '... the shard has moved');
+like($mute_end->{output}, qr/server mute did not take the map(?s:.*)pushed to 2 of 3 servers/, '... and it is said who did not hear of it');
+$fleet->control("SELECT snowflake_fleet.drop_server('mute')");
+
+# One budget for all tables: with many of them a writer waits no longer.
+$north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);
+$mover->run('--shard' => 8, '--to' => 'b', '--until' => 'copied');
+# The last tables are locked by writers who go on for some time each: a lock_timeout for each table would add up.
+my @writers = map { hold($north, "LOCK TABLE shard_8.t$_ IN ROW EXCLUSIVE MODE") } 5, 9;
+$move = $mover->start('--shard' => 8, '--to' => 'b', '--lock-timeout' => 400);
+my $longest = 0;
+$mover->wait_for($move, qr/attempt 1;/);
+for (1 .. 12)
+{
+	my $began = time;
+	$north->safe_psql('postgres', "INSERT INTO shard_8.photos (user_id) SELECT id FROM shard_8.users LIMIT 1");
+	$longest = time - $began if time - $began > $longest;
+	sleep 0.1;
+}
+$_->quit foreach @writers;
+is(ends_within($move, 100, 'many tables')->{status}, 0, '... it has moved');
+note "a writer waited $longest s at most";
+
+# nextval() at the fence and after it.
+$north->safe_psql('postgres', "CREATE SEQUENCE shard_9.jobs CACHE 10; SELECT nextval('shard_9.jobs')");
+$fleet->control('CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
+my $stock = hold($north, "SELECT nextval('shard_9.jobs')");
+$stock->query_safe('COMMIT');
+$holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
+$move = $mover->start('--shard' => 9, '--to' => 'b');
+fenced(9) or die;
+$north->refuses("SELECT nextval('shard_9.jobs')", { sqlstate => '2200H', message => 'reached maximum value' }, 'nextval() is refused at the fence');
+my $taken = $stock->query("SELECT nextval('shard_9.jobs')");
+is($taken // '', '', '... also to a session that has numbers in stock');
+$holder->quit;
+is($mover->finish($move)->{status}, 0, 'it moves');
+cmp_ok($south->safe_psql('postgres', "SELECT nextval('shard_9.jobs')"), '>', 20, 'the target goes on above what was in stock');
+$stock->quit;
+is($mover->run('--shard' => 9, '--to' => 'a')->{status}, 0, 'and back');
+
+done_testing();

@@ -1,0 +1,84 @@
+# A shard moves between servers that lease their regions, from one that has a synchronous standby, while it is written to.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../lease/t/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Control;
+use Snowflake::Mover;
+use Snowflake::Node;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+# What Snowflake::Mover asks of a fleet.
+package Leased {
+	sub node { return $_[0]{ $_[1] }; }
+	sub nodes { return @{ $_[0] }{ 'a', 'b' }; }
+	sub conninfo { my ($self, $name) = @_; my $node = $self->{$name}; return 'host=' . $node->host . ' port=' . $node->port . ' dbname=postgres'; }
+	sub control { return $_[0]{control}->safe_psql('postgres', $_[1]); }
+}
+
+my $fleet = bless {}, 'Leased';
+my $control = $fleet->{control} = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$fleet->control("SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s'); SELECT snowflake_fleet.enroll('alpha'); SELECT snowflake_fleet.enroll('beta')");
+foreach my $pair ([ 'a', 'alpha' ], [ 'b', 'beta' ])
+{
+	my ($name, $role) = @$pair;
+	my $conninfo = sprintf q{host=''%s'' port=%s dbname=postgres user=%s}, $control->host, $control->port, $role;
+	my $node = $fleet->{$name} = Snowflake::Node->create($name, allows_streaming => 'logical',
+		conf => "wal_retrieve_retry_interval = 100ms\nsnowflake.max_wait = 20s\nsnowflake.fleet = '$conninfo'\nsnowflake.region = -1\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\n");
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_fleet');
+	$fleet->control("SELECT snowflake_fleet.set_server('$name', " . q{'} . $fleet->conninfo($name) . q{')});
+}
+my ($north, $south) = $fleet->nodes;
+$north->backup('base');
+my $standby = Snowflake::Node->create_from_backup('standby', $north, 'base', has_streaming => 1, conf => "primary_conninfo = '" . $north->connstr . " application_name=standby'\n");
+$standby->start;
+$north->reconfigure(synchronous_standby_names => "'standby'");
+
+$north->safe_psql('postgres', "CREATE SCHEMA shard_5; CREATE TABLE shard_5.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), name text NOT NULL); INSERT INTO shard_5.users (name) SELECT 'old_' || n FROM generate_series(1, 3000) n");
+$fleet->control("SELECT snowflake_fleet.assign('[5,5]', 'a')");
+my %rows = map { split /\|/ } split /\n/, $north->safe_psql('postgres', 'SELECT id, name FROM shard_5.users');
+my $mover = Snowflake::Mover->new($fleet);
+my @writers = map { $mover->start_writer(5, $_) } 1 .. 2;
+sleep 1;
+foreach my $to ('b', 'a', 'b')
+{
+	my $run = $mover->run('--shard' => 5, '--to' => $to);
+	is($run->{status}, 0, "moved to $to") or diag($run->{output});
+}
+sleep 1;
+$mover->stop_writers;
+my @results = map { $mover->result_of($_) } @writers;
+is(join('', map { $_->{errors} } @results), '', 'the writers met no error that a retry did not cure');
+%rows = (%rows, %{ $_->{rows} }) foreach @results;
+my %minted;
+$minted{$_}++ foreach map { my $minted = $_->{minted}; map { ($_) x $minted->{$_} } keys %$minted } @results;
+is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'no id twice');
+is($mover->differences($south, 5, \%rows), '', 'no row lost, none twice, each as it was last');
+is($south->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM shard_5.users'), '2', 'minted in two leased regions');
+is($mover->leftovers, '', 'nothing is left over');
+$north->wait_for_catchup('standby');
+is($standby->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL, snowflake_fleet.fenced('shard_5_moved')"), 't|t', 'the standby has the fence and what was kept');
+
+# The standby takes over as the source of another move: the slot is gone, so the copy starts over.
+$mover->run('--shard' => 5, '--to' => 'a', '--until' => 'copied')->{status} == 0 or die;
+is($mover->run('--shard' => 5, '--to' => 'a')->{status}, 0, 'and back');
+$mover->run('--shard' => 5, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
+$north->wait_for_catchup('standby');
+$north->stop('immediate');
+$standby->promote;
+$standby->reconfigure(synchronous_standby_names => "''");
+$fleet->{a} = $standby;
+$fleet->control("SELECT snowflake_fleet.set_server('a', '" . $fleet->conninfo('a') . "')");
+$standby->safe_psql('postgres', "UPDATE shard_5.users SET name = 'since' WHERE name = 'old_9'");
+my $over = $mover->run('--shard' => 5, '--to' => 'b');
+like($over->{output}, qr/cannot mint|copy starts over/, 'the slot did not come along') or diag($over->{output});
+is($over->{status}, 0, 'a move from the promoted standby') or diag($over->{output});
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_5.users WHERE name = 'since'"), '1', '... with what was written there');
+
+done_testing();

@@ -1,0 +1,109 @@
+# doc/routing.md: what it tells to type is typed, in its order, by psql as it stands there but for the names of machines.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Node;
+use Test::More;
+
+my $page = slurp_file("$FindBin::RealBin/../../../doc/routing.md");
+my %blocks;
+foreach my $section (split /^(?=##* )/m, $page)
+{
+	my ($title) = $section =~ /^##* (.*)/ or next;
+	push @{ $blocks{$title} }, $1 while $section =~ /^```(?:sh|sql)\n(.*?)^```$/gms;
+}
+sub next_block { return shift @{ $blocks{ $_[0] } } // BAIL_OUT("the page has no more commands under \"$_[0]\""); }
+sub section_ends { is_deeply(delete $blocks{ $_[0] }, [], "all commands of \"$_[0]\" were typed"); return; }
+
+my %node;
+my $region = 0;
+foreach my $name ('north', 'south', 'control', 'router')
+{
+	my $node = $node{$name} = Snowflake::Node->create($name, allows_streaming => 'logical', conf => "snowflake.region = ${\++$region}\n");
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE DATABASE ' . ($name eq 'control' ? 'fleet' : 'app'));
+}
+my %where = map { ("host=$_->[0]" => 'host=' . $node{ $_->[1] }->host . ' port=' . $node{ $_->[1] }->port) }
+  [ db1 => 'north' ], [ db2 => 'south' ], [ router => 'router' ], [ control => 'control' ];
+
+# What psql answers, which stops at the first error.
+sub type_in
+{
+	my ($name, $commands, %replaced) = @_;
+	my $node = $node{$name};
+	%replaced = (%where, %replaced);
+	$commands =~ s/\Q$_\E\b/$replaced{$_}/g foreach sort keys %replaced;
+	my ($out, $err) = ('', '');
+	my $well = IPC::Run::run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($name eq 'control' ? 'fleet' : 'app'), '-f', '-' ],
+		'<', \$commands, '>', \$out, '2>', \$err);
+	ok($well, "$name: " . ($commands =~ /^(?!--)(.*)/m)[0]) or diag($err);
+	return $out;
+}
+sub shell
+{
+	my ($commands) = @_;
+	$commands =~ s/\Q$_\E\b/$where{$_}/g foreach sort keys %where;
+	my ($out, $err) = ('', '');
+	local $ENV{PATH} = "$FindBin::RealBin/../bin:$ENV{PATH}";
+	ok(IPC::Run::run([ 'bash', '-euc', $commands ], '>', \$out, '2>', \$err), 'runs: ' . ($commands =~ /\A(.*)/)[0]) or diag($err);
+	return $out;
+}
+
+# One server
+my $title = 'Partitions by shard';
+like(type_in('north', next_block($title)), qr/^\d+\|messages_1$/m, 'the row is in the partition of its shard');
+section_ends($title);
+$title = 'A schema for each shard';
+like(type_in('north', next_block($title)), qr/^\d+\|shard_5$/m, 'the row is in the schema of its shard');
+section_ends($title);
+$title = 'A shard column, and a trigger';
+is(type_in('north', next_block($title)), "well\n5\n", 'found by its id; and an id beside another');
+section_ends($title);
+
+# Several
+$title = 'Over several servers';
+my $data = next_block($title);
+type_in('north', $data);
+$data =~ s/'\[0,8\)'/'[8,16)'/ or BAIL_OUT('no shards');
+type_in('south', $data);
+like(type_in('control', next_block($title)), qr/^(?:\d+\|(?:north|south)\|\N+\n){16}\z/m, 'the map');
+type_in('router', next_block($title));
+like(shell(next_block($title)), qr/^north: taken\nrouter: taken\nsouth: taken\n.*3 of 3 servers have it$/m, 'the map is pushed');
+section_ends($title);
+
+$title = 'The control database was restored, or promoted';
+$node{control}->safe_psql('fleet', 'UPDATE snowflake_fleet.map_state SET timeline = timeline + 1');
+$node{control}->refuses("SELECT snowflake_fleet.assign('[16,17)', 'north')", { sqlstate => 55000, message => 'may be older than its copies' }, 'as the page says', 'fleet');
+like(shell(next_block($title)), qr/^the control database has version \d+\n.*3 of 3 servers have it$/ms, 'recovered');
+section_ends($title);
+
+$title = 'PL/Proxy';
+my $function = next_block($title);
+type_in($_, $function) foreach 'north', 'south';
+is(type_in('router', next_block($title)), "\n", 'a function is called where the row would be');
+my $ann = $node{north}->safe_psql('app', 'SELECT id FROM shard_5.users');
+is($node{router}->safe_psql('app', "SELECT user_name($ann)"), 'Ann', '... and finds it');
+section_ends($title);
+
+$title = 'postgres_fdw';
+is(type_in('router', next_block($title)), "users_shard_12\n", 'a row goes to the partition of its shard');
+is($node{south}->safe_psql('app', 'SELECT name FROM shard_12.users'), 'Bob', '... on its server');
+type_in('router', next_block($title));
+is($node{router}->safe_psql('app', q{SELECT count(*) FROM pg_user_mappings WHERE usename = 'app'}), '16', 'a mapping for each foreign server');
+section_ends($title);
+
+# A shard moves, and both routers follow.
+$title = 'Moving a shard';
+like(shell(next_block($title)), qr/^(?=.*shard 5 is on the target)(?=.*pushed to 3 of 3 servers)/ms, 'a shard moves');
+is($node{south}->safe_psql('app', 'SELECT name FROM shard_5.users'), 'Ann', '... with its rows');
+is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHERE id = $ann"), 'Ann|Ann', '... and PL/Proxy and postgres_fdw lead there');
+
+# Left to others: scripts/citus, and the tests of moves.
+delete @blocks{ grep { /Citus|Moving|move/i } keys %blocks };
+is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
+
+done_testing();
