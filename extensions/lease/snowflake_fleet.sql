@@ -15,15 +15,6 @@ BEGIN;
 \ir parts/refusals.sql
 \ir parts/operator.sql
 \ir parts/health.sql
-\ir ../routing/parts/map.sql
-\ir ../routing/parts/map_copies.sql
-\ir ../routing/parts/plproxy.sql
-\ir ../routing/parts/postgres_fdw.sql
-\ir ../routing/parts/move.sql
-\ir ../routing/parts/move_guard.sql
-\ir ../routing/parts/move_fence.sql
-\ir ../routing/parts/move_checks.sql
-\ir ../routing/parts/move_compare.sql
 \ir parts/privileges.sql
 \ir parts/sizing.sql
 COMMIT;

@@ -26,8 +26,6 @@ END
 $$;
 
 GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC, pg_monitor;
-GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
-  snowflake_fleet.map_shard TO PUBLIC;
 GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap,
   snowflake_fleet.health TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),

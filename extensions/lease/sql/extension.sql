@@ -57,7 +57,7 @@ SELECT longest_ms, skew_ms, halted, seal, timeline,
 -- What ALTER DEFAULT PRIVILEGES gives is taken back
 CREATE TEMPORARY VIEW privileges AS
   SELECT o.name, a.grantee, a.privilege_type, a.is_grantable
-    FROM (SELECT relname::text AS name, coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 'S' ELSE 'r' END::"char", relowner)) AS acl
+    FROM (SELECT relname::text AS name, coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)) AS acl
             FROM pg_class WHERE relnamespace = to_regnamespace('snowflake_fleet') AND relkind IN ('r', 'v', 'S')
           UNION ALL SELECT p.oid::regprocedure::text, coalesce(proacl, acldefault('f', proowner))
             FROM pg_proc AS p WHERE pronamespace = to_regnamespace('snowflake_fleet')

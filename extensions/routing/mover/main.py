@@ -23,7 +23,7 @@ and pushed to all its servers. On the source the schema is renamed and stays, fe
 Run it again after a crash, its own or a server's, with the same arguments: it goes on from there.
 """
 AFTER = """Connects as superuser, with PGHOST and its like as defaults; passwords belong into a passfile or a service, and are
-refused in connection strings. Needs extensions snowflake and snowflake_fleet in both databases, and pg_dump.
+refused in connection strings. Needs extensions snowflake and snowflake_routing in both databases, and pg_dump.
 Exit status: 0 done, 1 failed, 2 not as called."""
 
 

@@ -99,9 +99,9 @@ class Move:
             raise Refused("source and target are one database")
 
     def require(self, session):
-        installed = session.value("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname IN ('snowflake', 'snowflake_fleet')")
+        installed = session.value("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname IN ('snowflake', 'snowflake_routing')")
         if installed != 2:
-            raise Refused(f"{session.label}: extensions snowflake and snowflake_fleet have to be installed")
+            raise Refused(f"{session.label}: extensions snowflake and snowflake_routing have to be installed")
         if session.value("SHOW is_superuser") != "on":
             raise Refused(f"{session.label}: the role is no superuser")
         if session.value("SELECT pg_catalog.pg_is_in_recovery()"):

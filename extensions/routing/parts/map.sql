@@ -44,7 +44,7 @@ COMMENT ON TABLE snowflake_fleet.map_shard IS
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension
-              WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN
+              WHERE extname OPERATOR(pg_catalog.=) 'snowflake_routing') THEN
     -- The one row of the state is made anew by CREATE EXTENSION: a dump replaces it.
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_server', '');
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_shard', '');

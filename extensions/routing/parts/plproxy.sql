@@ -45,7 +45,7 @@ DECLARE
     '  IF cluster_name IS DISTINCT FROM %1$L THEN\n'
     '    RAISE EXCEPTION USING ERRCODE = ''undefined_object'',\n'
     '      MESSAGE = format(''there is no cluster %%s'', quote_ident(cluster_name)),\n'
-    '      DETAIL = ''The cluster that the map of snowflake_fleet makes is called "'' || %1$L || ''".'',\n'
+    '      DETAIL = ''The cluster that the map of snowflake_routing makes is called "'' || %1$L || ''".'',\n'
     '      HINT = ''Name that one in CLUSTER.'';\n'
     '  END IF;\n'
     '  %2$s\n'

@@ -5,6 +5,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use PostgreSQL::Test::Utils;
 use Snowflake::Fleet;
 use Snowflake::Node;
 use Test::More;
@@ -116,10 +117,24 @@ is($control->safe_psql('postgres', <<~'SQL'), "a|b\nc d|e f'\\g\nh|\ni|jk", 'con
 
 # A control database without the generator
 $control->safe_psql('postgres', 'CREATE DATABASE plain');
-$control->safe_psql('plain', "CREATE EXTENSION snowflake_fleet; SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT snowflake_fleet.assign('[0,4)', 'a')");
+$control->safe_psql('plain', "CREATE EXTENSION snowflake_routing CASCADE; SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT snowflake_fleet.assign('[0,4)', 'a')");
 $control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55000, message => 'extension "snowflake" is not installed', hint => 'server_of_shard' },
 	'without the generator no id can be read', 'plain');
 is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', '... but the map');
+
+# psql -f makes what the extensions make; as an ordinary role, all but the event triggers of moves.
+$control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE scripted OWNER operator');
+command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('scripted'), '-f', "$FindBin::RealBin/../../lease/snowflake_fleet.sql",
+		'-f', "$FindBin::RealBin/../snowflake_routing.sql" ], 'psql -f, as an ordinary role');
+my $objects = <<~'SQL';
+	SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
+	 WHERE refobjid = 'snowflake_fleet'::regnamespace AND classid <> 'pg_type'::regclass ORDER BY 1;
+	SELECT p.proname, md5(prosrc), prosecdef, proconfig FROM pg_proc AS p
+	 WHERE pronamespace = 'snowflake_fleet'::regnamespace ORDER BY 1, 2
+	SQL
+is($control->safe_psql('scripted', $objects), $control->safe_psql('plain', $objects), 'the same objects');
+is($control->safe_psql('scripted', "SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT name FROM snowflake_fleet.map_server", extra_params => [ '-U', 'operator' ]) =~ s/^\d+\n//r,
+	'a', 'and a map');
 
 # Everybody may read, nobody else may write.
 $a->safe_psql('postgres', 'CREATE ROLE app LOGIN');

@@ -116,8 +116,8 @@ my $other = Snowflake::Node->create('other', conf => "snowflake.layout = 'instag
 $other->start;
 $other->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my @to_other = ('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => 'host=' . $other->host . ' port=' . $other->port . ' dbname=postgres');
-like($mover->run_without_map(@to_other)->{output}, qr/target: extensions snowflake and snowflake_fleet have to be installed/, 'refused: a target without extensions');
-$other->safe_psql('postgres', 'CREATE EXTENSION snowflake_fleet');
+like($mover->run_without_map(@to_other)->{output}, qr/target: extensions snowflake and snowflake_routing have to be installed/, 'refused: a target without extensions');
+$other->safe_psql('postgres', 'CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map(@to_other)->{output}, qr/The layouts differ: the source has .*fleet|41.*, the target .*\./, 'refused: another layout');
 $other->stop;
 $north->safe_psql('postgres', 'CREATE ROLE mover LOGIN');

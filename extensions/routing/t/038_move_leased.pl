@@ -31,7 +31,7 @@ foreach my $pair ([ 'a', 'alpha' ], [ 'b', 'beta' ])
 	my $node = $fleet->{$name} = Snowflake::Node->create($name, allows_streaming => 'logical',
 		conf => "wal_retrieve_retry_interval = 100ms\nsnowflake.max_wait = 20s\nsnowflake.fleet = '$conninfo'\nsnowflake.region = -1\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\n");
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_fleet');
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
 	$fleet->control("SELECT snowflake_fleet.set_server('$name', " . q{'} . $fleet->conninfo($name) . q{')});
 }
 my ($north, $south) = $fleet->nodes;

@@ -26,10 +26,11 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Whoever mints reads the one's relations, whoever routes the other's.
+// Sessions read the first one's relations to mint, servers the second one's to lease, routers the third one's.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
-         (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0);
+         (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||
+          strcmp(extension, "snowflake_routing") == 0);
 }
 
 void refuse_if_state(RangeVar* name) {
