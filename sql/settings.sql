@@ -43,50 +43,30 @@ SET snowflake.max_databases = 1;
 SET snowflake.defualt_shard = 5;
 \echo SQLSTATE :SQLSTATE
 
+-- What cannot be read: each kind of error once. The rest are unit tests (shard_set_test, layout_parse_test, epoch_test)
 -- The list of owned shards
 ALTER SYSTEM SET snowflake.owned_shards = '5-2';
 \echo SQLSTATE :SQLSTATE
-ALTER SYSTEM SET snowflake.owned_shards = '1,,2';
 ALTER SYSTEM SET snowflake.owned_shards = 'x';
 ALTER SYSTEM SET snowflake.owned_shards = '';
-ALTER SYSTEM SET snowflake.owned_shards = '-1';
-ALTER SYSTEM SET snowflake.owned_shards = '1-';
-ALTER SYSTEM SET snowflake.owned_shards = '1-2-3';
-ALTER SYSTEM SET snowflake.owned_shards = '1,';
-ALTER SYSTEM SET snowflake.owned_shards = '1,1';
 ALTER SYSTEM SET snowflake.owned_shards = '0-10,5';
-ALTER SYSTEM SET snowflake.owned_shards = '7,3';
-ALTER SYSTEM SET snowflake.owned_shards = 'ALL';
-ALTER SYSTEM SET snowflake.owned_shards = '1;2';
 ALTER SYSTEM SET snowflake.owned_shards = '99999999999999999999';
 \echo SQLSTATE :SQLSTATE
 
 -- The layout
 ALTER SYSTEM SET snowflake.layout = '41/13/11';
 \echo SQLSTATE :SQLSTATE
-ALTER SYSTEM SET snowflake.layout = '0/0/0';
 ALTER SYSTEM SET snowflake.layout = '41/13';
-ALTER SYSTEM SET snowflake.layout = '41/13/10/1';
 ALTER SYSTEM SET snowflake.layout = '41/25/0';
 ALTER SYSTEM SET snowflake.layout = '20/0/23';
 ALTER SYSTEM SET snowflake.layout = '54/0/0';
-ALTER SYSTEM SET snowflake.layout = '41/+13/10';
-ALTER SYSTEM SET snowflake.layout = '41/3+10+2/10';
-ALTER SYSTEM SET snowflake.layout = '-41/13/10';
-ALTER SYSTEM SET snowflake.layout = '41/13/10 ';
-ALTER SYSTEM SET snowflake.layout = '99999999999999999999/13/10';
-ALTER SYSTEM SET snowflake.layout = 'Instagram';
-ALTER SYSTEM SET snowflake.layout = '41/13+12/0';
-ALTER SYSTEM SET snowflake.layout = '';
 \echo SQLSTATE :SQLSTATE
 
 -- The tick
 ALTER SYSTEM SET snowflake.tick = 5;
 \echo SQLSTATE :SQLSTATE
 -- ... is not rounded
-ALTER SYSTEM SET snowflake.tick = '100us';
 ALTER SYSTEM SET snowflake.tick = '1499us';
-ALTER SYSTEM SET snowflake.tick = 0.4;
 ALTER SYSTEM SET snowflake.tick = 1.5;
 -- (PostgreSQL's own message for a number out of range differs between versions)
 \set VERBOSITY sqlstate
@@ -99,20 +79,7 @@ ALTER SYSTEM SET snowflake.epoch = '2040-01-01';
 \echo SQLSTATE :SQLSTATE
 ALTER SYSTEM SET snowflake.epoch = '1969-12-31 23:59:59';
 ALTER SYSTEM SET snowflake.epoch = 'x';
-ALTER SYSTEM SET snowflake.epoch = '';
-ALTER SYSTEM SET snowflake.epoch = '2025-02-30';
-ALTER SYSTEM SET snowflake.epoch = '12:00';
-ALTER SYSTEM SET snowflake.epoch = '2025-01-01 00:00:00.0001';
-ALTER SYSTEM SET snowflake.epoch = 'infinity';
-ALTER SYSTEM SET snowflake.epoch = '01.02.2025';
-ALTER SYSTEM SET snowflake.epoch = '1/2/2025';
-ALTER SYSTEM SET snowflake.epoch = '2020-02-29 12:00 Europe/Berlin';
 ALTER SYSTEM SET snowflake.epoch = 'now';
-ALTER SYSTEM SET snowflake.epoch = 'today';
-ALTER SYSTEM SET snowflake.epoch = 'yesterday 12:00';
-ALTER SYSTEM SET snowflake.epoch = '12:00 tomorrow';
-ALTER SYSTEM SET snowflake.epoch = '9999999999999';
-ALTER SYSTEM SET snowflake.epoch = '1735689600';
 \echo SQLSTATE :SQLSTATE
 
 -- The region, and the default shard: of the layout
