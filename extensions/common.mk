@@ -1,4 +1,4 @@
-# What the Makefiles below extensions/ share: each sets its names and includes this, which includes PGXS.
+# Shared by the Makefiles below extensions/: each sets its names and includes this, which includes PGXS.
 # make && sudo make install && make installcheck, after the same at the top; PG_CONFIG=/path/to/pg_config picks the server.
 srcdir ?= .
 top = $(srcdir)/../..

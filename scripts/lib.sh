@@ -109,7 +109,7 @@ apt_install() {
     -o DPkg::Lock::Timeout=300 "$@"
 }
 
-# What it takes to build: the compiler that PGXS will call, and make.
+# Installs what a build takes: the compiler that PGXS will call, and make.
 install_build_tools() {
   choose_postgres
   install_missing g++ make

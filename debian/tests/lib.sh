@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# What the tests of the installed package share. Sourced by them; root, and a cluster of their own.
+# Shared by the tests of the installed package, which source it; root, and a cluster of their own.
 set -euo pipefail
 
 fail() { echo "not ok: $*" >&2; exit 1; }

@@ -48,7 +48,7 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# What is going on stands there while it does; counted: what it has added.
+# The line says what is going on; then, counted, what it has added.
 begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again

@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 my ($bin, $directory) = @ARGV;
 my $INTERVAL = 0.2;
 
-# What is done to the clock, and when, in seconds. The burst is not the clock's doing.
+# Steps of the clock, and when, in seconds. The burst is not the clock's doing.
 my @EVENTS = (
 	{ at => 4, what => 'burst', seconds => 3 },
 	{ at => 10, what => 'step', by => -0.6 },
@@ -157,7 +157,7 @@ sub finish
 	return;
 }
 
-# What the server itself had to say.
+# The server's own log.
 sub log_lines
 {
 	open my $log, '<', "$directory/server.log" or die "server.log: $!";

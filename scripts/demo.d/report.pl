@@ -20,7 +20,7 @@ my @events = @{ $recording->{events} };
 my $number = 0;
 $_->{number} = ++$number foreach @events;
 
-# What a phase did, from its first sample to that of the next one.
+# A phase, from its first sample to that of the next one.
 my @phases = map { phase($_) } 0 .. @events;
 
 print page();

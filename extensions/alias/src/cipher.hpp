@@ -1,4 +1,4 @@
-// What is done with a key, all of it by OpenSSL's libcrypto.
+// The uses of a key, all of them by OpenSSL's libcrypto.
 //
 // A key of the file is never used as it is. Each purpose has a key of its own, by HKDF-Expand (RFC
 // 5869) with HMAC-SHA-256: "snowflake_alias compact", "snowflake_alias token", "snowflake_alias

@@ -162,7 +162,7 @@ write_keys("photos 1 $key{two}\n");
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'mended, it is read at once');
 $session->quit;
 
-# What a core of a session would hold: never a key of the file, only what was derived from it, and nothing of a key
+# In the core of a session: never a key of the file, only what was derived from it, and nothing of a key
 # that is gone. Read by the session itself, in pieces.
 sub memory_of
 {

@@ -1,4 +1,4 @@
-# What doc/outside.md says: its statements in their order, its vectors against the server, its readers against both, and
+# doc/outside.md: its statements in their order, its vectors against the server, its readers against both, and
 # its functions and setting, which doc/reference.md has too, against the catalogue.
 
 use strict;
@@ -143,7 +143,7 @@ foreach my $number (1 .. 1500)
 # ... with check symbols that are right
 push @texts, map { [ '32c', $_ ] } $node->ids('SELECT snowflake.to_base32(trunc(random()::numeric * 9223372036854775808)::bigint, true) FROM generate_series(1, 300)');
 
-# What the server makes of them.
+# The server's answers.
 my $hex = sub { my $bytes = $_[0]; utf8::encode($bytes); return unpack 'H*', $bytes };
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION reads(form text, encoded text) RETURNS text LANGUAGE plpgsql AS $$

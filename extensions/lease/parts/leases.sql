@@ -280,7 +280,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
   'Internal: answers a request as of a time in ms since 1970; the three functions below check who asks';
 
--- What the three functions have in common: who asks, where, and whether an answer could last.
+-- Common to the three functions: who asks, where, and whether an answer could last.
 CREATE FUNCTION snowflake_fleet.ask(request snowflake_fleet.request, proof bigint, title bigint, fleet bigint, seal bigint)
   RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

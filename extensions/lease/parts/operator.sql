@@ -44,7 +44,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS 'Internal: evicts a holder, and logs it';
 
--- Where no server can have minted. The number of a layout is in ids for ever, so no other fleet may be changed.
+-- Only where no server can have minted. The number of a layout is in ids for ever, so no other fleet may be changed.
 CREATE FUNCTION snowflake_fleet.forget_layout() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- What an operator has to say after this database was promoted, restored or copied, and of holders that are dead.
+-- The operator's calls after this database was promoted, restored or copied; and for holders that are dead.
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(said boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

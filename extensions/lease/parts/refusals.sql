@@ -1,4 +1,4 @@
--- What a server was told, in this database's log; and why servers are refused, for the views.
+-- Refusals: told in this database's log, with the reason, which the views have as well.
 --
 -- An error undoes what its transaction wrote, so it is in the log alone, where PostgreSQL puts it.
 

@@ -124,7 +124,7 @@ int64_t started_ms() {
          int64_t{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY * 1000;
 }
 
-// What a result may be, beside an error.
+// A result is one of these, or an error.
 enum class Expected { who, answer };
 
 bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {

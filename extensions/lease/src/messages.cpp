@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kSameKindApartUs = 60'000'000;
 
-// What the log has had of late. Hosts that are wrong in different ways take turns, so there is room
-// for several.
+// The latest messages in the log. Hosts that are wrong in different ways take turns, so there is
+// room for several.
 struct Told {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];

@@ -1,4 +1,4 @@
-// What the worker says: to the view snowflake.lease, and to the server's log where it is news
+// Messages of the worker: to the view snowflake.lease, and to the server's log where it is news
 // there.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace snowflake::lease {
 
-// What the generator's library offers; null before start.
+// The generator's library, as it offers itself; null before start.
 extern const pg::LeasePort* port;
 
 // The view's row, but for what the generator's library knows itself. show() and what follows it
@@ -26,7 +26,8 @@ void say(int level, const char* text);
 // what is there, else once a minute. The kind is the text without its numbers.
 void complain(const char* text);
 
-// What the control database says beside an answer that counts: into the log, each kind once.
+// The control database has said something beside an answer that counts: into the log, each kind
+// once.
 void remark(const char* text);
 
 }  // namespace snowflake::lease

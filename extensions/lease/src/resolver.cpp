@@ -16,7 +16,7 @@ namespace snowflake::lease {
 
 namespace {
 
-// What the child writes: less than PIPE_BUF, so all at once.
+// Written by the child: less than PIPE_BUF, so all at once.
 struct Found {
   int error;
   Addresses addresses;

@@ -1,4 +1,4 @@
-// What the worker asks, and what it does with the answers. Everything that it decides is
+// The questions of the worker, and what follows from the answers. Everything that it decides is
 // core/lease_memory.hpp's.
 
 #include "worker.hpp"

@@ -8,7 +8,7 @@ namespace snowflake::lease {
 
 // start.cpp
 
-// What the generator's library offers, as `port` of messages.hpp.
+// Looks up what the generator's library offers, the `port` of messages.hpp.
 void find_port();
 
 BackgroundWorker describe_worker();

@@ -1,4 +1,4 @@
-# What may go wrong between a server and its control database, and within the server: no id twice.
+# Faults between a server and its control database, and within the server: no id twice.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,4 +1,4 @@
-# What a control database says beside its answers: warnings that mean nothing to a lease, and one that does. And what of
+# Remarks of a control database beside its answers: warnings that mean nothing to a lease, and one that does. And what of
 # all that gets into the log.
 
 use strict;

@@ -1,4 +1,4 @@
-# What the operator of a control database sees: whether it grants, and if not, why, what to do and since when; in the log
+# The operator of a control database sees whether it grants, and if not, why, what to do and since when; in the log
 # every refusal, and none of them too often. And what can be put right: the layout of a fleet that nobody has minted in.
 
 use strict;

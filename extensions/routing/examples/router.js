@@ -8,7 +8,7 @@
 const { readFileSync } = require('fs');
 const { Pool } = require('pg');
 
-// What a transaction meets while its shard moves: the fence, then tables that are gone.
+// Errors of a transaction whose shard moves: the fence, then tables that are gone.
 const moved = new Set(['40001', '42P01', '3F000']);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -11,9 +11,9 @@ import time
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-# What a transaction meets while its shard moves: the fence, then tables that are gone.
+# Errors of a transaction whose shard moves: the fence, then tables that are gone.
 MOVED = ("40001", "42P01", "3F000")
-# Where the connection string says nothing else: nothing waits for ever.
+# Unless the connection string says otherwise: nothing waits for ever.
 LIMITS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",
           "options": "-c statement_timeout=30s"}
 

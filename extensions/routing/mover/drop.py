@@ -4,7 +4,7 @@ from psycopg import sql
 
 from .errors import Refused
 
-# What is dropped by itself; the rest are parts of these. Tables and views refer to each other within their kind, and go in
+# Dropped by themselves; the rest are parts of these. Tables and views refer to each other within their kind, and go in
 # one statement each.
 TOGETHER = """
 SELECT relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace

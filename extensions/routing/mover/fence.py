@@ -15,7 +15,7 @@ from .session import lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
 MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
-# What the source had comes after what the target has applied: the commit makes both durable, on a synchronous standby as well.
+# The source's sequences and ids, set after the target has applied the rows: the commit makes both durable, on a synchronous standby as well.
 SETTLE = """
 WITH sequence AS (
   SELECT pg_catalog.setval(pg_catalog.format('%%I.%%I', %(schema)s::text, name), last, called)
@@ -26,7 +26,7 @@ WITH sequence AS (
 UPDATE snowflake_fleet.moving SET state = 'level', changed = pg_catalog.clock_timestamp()
  WHERE shard = %(shard)s AND side = 'target' AND (SELECT count(*) FROM sequence) + (SELECT count(*) FROM observed) >= 0"""
 GREATEST = "SELECT max(id) FROM snowflake_fleet.greatest_ids(%s, %s)"
-# Whoever keeps the writers from ending: those that hold locks of writers on the schema's tables.
+# The sessions that the fence waits for: they hold locks of writers on the schema's tables.
 WRITERS = """
 SELECT DISTINCT coalesce(format('process %%s (%%s, since %%s)', a.pid, usename, date_trunc('second', xact_start)), 'a prepared transaction')
   FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid

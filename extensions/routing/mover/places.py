@@ -12,7 +12,7 @@ IDENTITY = """SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system
   (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
 # Also of a copy of the server that was promoted, which has the same numbers.
 INSTANCE = "SELECT pg_catalog.pg_postmaster_start_time(), pg_catalog.current_setting('data_directory')"
-# What the server of the target is to use of this program's connection to the source.
+# Of this program's connection to the source, the server of the target is to use these.
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
 ROW = """SELECT shard, schema, side, state, other, other_database, made, fingerprint, definition, sequences
   FROM snowflake_fleet.moving WHERE shard = %s AND side = %s AND state <> 'kept'"""

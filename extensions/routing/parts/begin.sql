@@ -1,4 +1,4 @@
--- What the schema has before this script, for privileges.sql to leave alone: it is the leases', with what they granted.
+-- Notes the objects that the schema has before this script: privileges.sql leaves them alone, for they are the leases'.
 
 DO $$
 BEGIN

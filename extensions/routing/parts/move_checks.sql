@@ -1,6 +1,6 @@
--- What snowflake-move-shard can move: a list. What is not on it is refused, each in a sentence, before anything is done.
+-- The list of what snowflake-move-shard can move. All else is refused, each in a sentence, before anything is done.
 
--- What lies in a schema, and whether its kind is known.
+-- The contents of a schema, and whether their kinds are known.
 CREATE FUNCTION snowflake_fleet.contents_of(schema name)
   RETURNS TABLE (classid oid, objid oid, refusal text)
   LANGUAGE sql STABLE STRICT

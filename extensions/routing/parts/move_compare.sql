@@ -1,4 +1,4 @@
--- What a schema is, by names: to be compared with another server's.
+-- A schema, described by names: to be compared with another server's.
 
 CREATE FUNCTION snowflake_fleet.description_of(schema name)
   RETURNS TABLE (printed boolean, line text)

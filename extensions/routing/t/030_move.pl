@@ -50,7 +50,7 @@ foreach my $name ('a', 'b', 'c', 'control')
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or note stays');
 is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'run again, there is nothing to do');
 
-# What the move carries: keys, sequences, privileges; ids go on above those that moved.
+# The move carries keys, sequences, privileges; ids go on above those that moved.
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'keys');
 $north->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id, caption) SELECT id, 1 FROM shard_6.users LIMIT 30; GRANT SELECT ON shard_6.photos TO PUBLIC');
 my $last = $north->safe_psql('postgres', 'SELECT max(number), max(id) FROM shard_6.photos');
@@ -99,7 +99,7 @@ $south->safe_psql('postgres', 'TRUNCATE shard_1.users CASCADE; ALTER TABLE shard
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/schema shard_1 that is not as that of the source/, 'refused: other tables on the target');
 $south->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP more');
 like($mover->run('--shard' => 1, '--to' => 'b', '--check')->{output}, qr/can be moved/, 'checked: an empty schema that is the same is taken') ;
-# What the servers' settings say: both are changed and restarted, for each of them.
+# The servers' settings: both are changed and restarted, for each of them.
 $north->append_conf('postgresql.conf', 'wal_level = replica');
 $north->restart;
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The source has wal_level = replica, and it takes logical\./, 'refused: wal_level');

@@ -29,7 +29,7 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Where it can be killed: what holds it up there, and what shows that it has come so far. A change of the map
+# Places to kill it: what holds it up there, and what shows that it has come so far. A change of the map
 # is held up at its commit, for the program rehearses it before the fence and takes that back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';

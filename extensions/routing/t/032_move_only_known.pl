@@ -15,7 +15,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE EXTENSION citext SCHEMA public; GRANT CREATE ON DATABASE postgres TO tenant') foreach $north, $south;
 
-# What stands against a move, the sentence that says so, and how it is taken away again.
+# Obstacles to a move: the sentence that names one, and how it is taken away again.
 my $f = "CREATE FUNCTION shard_1.f() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'";
 my $mood = "CREATE TYPE shard_1.mood AS ENUM ('well')";
 my @refused = (

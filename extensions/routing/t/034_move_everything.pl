@@ -129,7 +129,7 @@ is($mover->leftovers, '', '... and nothing is begun');
 is($mover->run('--shard' => 3, '--to' => 'b', '--not-ids' => 'tweets.id')->{status}, 0, 'named, it moves');
 is($south->safe_psql('postgres', 'SELECT snowflake.time_of(snowflake.next_id(3)) < now() + interval \'1 min\' FROM shard_3.tweets'), 't', '... and the target mints as before');
 
-# What is open, and a difference that only hashes show.
+# --list, and a difference that only hashes show.
 $north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('x')");
 $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
 like($mover->run('--list')->{output}, qr/server a: shard 4, schema shard_4, from here to b: copying .*its slot holds .* of WAL, no program runs\n(?s:.*)server b: shard 4, schema shard_4, here from a: arriving/, '--list');

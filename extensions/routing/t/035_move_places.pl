@@ -77,7 +77,7 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), '... each with its rows');
 is($mover->leftovers, '', 'nothing is left over');
 
-# What CREATE SUBSCRIPTION would find too late
+# CREATE SUBSCRIPTION would find it too late
 foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has max_logical_replication_workers = 1, and a move takes 2' ],
 	[ $north, 'max_replication_slots', 1, 'The source has 1 replication slots left of 1, and it takes 2' ],
 	[ $north, 'max_wal_senders', 1, 'The source has 1 WAL senders left of 1, and it takes 2' ],

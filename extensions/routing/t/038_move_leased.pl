@@ -11,7 +11,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# What Snowflake::Mover asks of a fleet.
+# Snowflake::Mover asks these of a fleet.
 package Leased {
 	sub node { return $_[0]{ $_[1] }; }
 	sub nodes { return @{ $_[0] }{ 'a', 'b' }; }

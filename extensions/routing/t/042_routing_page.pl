@@ -30,7 +30,7 @@ foreach my $name ('north', 'south', 'control', 'router')
 my %where = map { ("host=$_->[0]" => 'host=' . $node{ $_->[1] }->host . ' port=' . $node{ $_->[1] }->port) }
   [ db1 => 'north' ], [ db2 => 'south' ], [ router => 'router' ], [ control => 'control' ];
 
-# What psql answers, which stops at the first error.
+# The answer of psql, which stops at the first error.
 sub type_in
 {
 	my ($name, $commands, %replaced) = @_;

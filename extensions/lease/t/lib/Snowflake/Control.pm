@@ -34,7 +34,7 @@ sub install_script
 	return;
 }
 
-# What a server is told, as a hash; or the error, as {error}. %request: call, server, incarnation, and
+# The answer to a server, as a hash; or the error, as {error}. %request: call, server, incarnation, and
 # what differs from the first request of a new incarnation.
 sub ask
 {
@@ -47,7 +47,7 @@ sub ask
 	return \%answer;
 }
 
-# What a server sends of the newest answer that it has had, for ask(): known($answer).
+# The newest answer, as a server that has had it says it to ask(): known($answer).
 sub known
 {
 	my ($self, $answer) = @_;

@@ -69,7 +69,7 @@ sub kill_it
 	return;
 }
 
-# What a move leaves behind on any server, but for the schema that it keeps on purpose.
+# Left behind by a move on any server, but for the schema that it keeps on purpose.
 sub leftovers
 {
 	my ($self) = @_;
