@@ -22,6 +22,7 @@ my $root = dirname($FindBin::RealBin);
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
 	'doc/fleet.md' => ['extensions/lease/t/010_fleet_page.pl'],
+	'doc/http.md' => ['test/clients/python/http.py'],
 	'doc/monitoring.md' => ['t/053_runbook.pl'],
 	'doc/moving.md' => [ 't/060_moving.pl', 't/061_moving_uuid.pl' ],
 	'doc/outside.md' => ['extensions/alias/t/002_page.pl'],

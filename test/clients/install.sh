@@ -3,7 +3,7 @@
 
 # Run without being named: what installs in about a minute. One that cannot be had is a failure.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
-  jdbc dbd-pg pdo pgbouncer pg_partman jq)
+  jdbc dbd-pg pdo pgbouncer pg_partman jq http)
 # Run when they are named. One that cannot be had is said so, and counts as nothing.
 clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord lib-pq pgx)
 
@@ -30,6 +30,7 @@ install_client() {
     pgbouncer) install_missing pgbouncer libdbd-pg-perl ;;
     pg_partman) install_missing "postgresql-$(pg_major)-partman" libdbd-pg-perl ;;
     jq) install_missing jq ;;
+    http) install_missing python3-psycopg python3-psycopg-pool ;;
     *) die "no packages are known for the client $client" ;;
   esac
 }

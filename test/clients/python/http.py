@@ -1,0 +1,151 @@
+"""examples/ids_over_http.py, and what doc/http.md shows of it."""
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psycopg
+from tap import done, equal, ok
+
+root = Path(__file__).resolve().parents[3]
+program = root / "examples" / "ids_over_http.py"
+started = []
+
+
+def start(conninfo, shard=5):
+    process = subprocess.Popen(["/usr/bin/python3", program, str(shard), "0", conninfo], stdout=subprocess.PIPE, text=True)
+    started.append(process)
+    return int(process.stdout.readline().rsplit(":", 1)[1])
+
+
+def ask(path, method="GET", headers=(), port=None, **more):
+    connection = http.client.HTTPConnection("127.0.0.1", port or example, timeout=60)
+    connection.request(method, path, headers=dict(headers), **more)
+    response = connection.getresponse()
+    content = json.loads(response.read())
+    connection.close()
+    return response.status, content, response.headers
+
+
+def refused(path, status, words, what, **more):
+    found, content, _ = ask(path, **more)
+    ok(found == status and re.search(words, json.dumps(content)), f"{what}: {status}", (found, content))
+
+
+admin = psycopg.connect("", autocommit=True)
+try:
+    example = start("user=application")
+
+    # What the page shows, but for the ids that are minted.
+    page = (root / "doc" / "http.md").read_text()
+    shown = re.findall(r"^\$ curl -s (-X \w+ )?'http://127\.0\.0\.1:8080(.*)'\n(.*)\n", page, re.M)
+    equal(len(shown), 6, "commands of the page")
+    for method, path, answer in shown:
+        found = ask(path, method[3:].strip() or "GET")[1]
+        told = json.loads(answer)
+        if "decode" in path or "error" in told or "minting" in told:
+            equal(found, told, f"as the page shows: {path}")
+        else:
+            equal(re.sub(r'"\d{18}"', "ID", json.dumps(found)), re.sub(r'"\d{18}"', "ID", answer), f"as the page shows: {path}")
+
+    # Minting: strings, never cached, of the shard that was asked for.
+    status, content, headers = ask("/id")
+    decoded = admin.execute("SELECT shard FROM snowflake.decode(%s)", [int(content["id"])]).fetchone()
+    ok(status == 200 and decoded == (5,), "an id of the program's shard", (status, content, decoded))
+    equal(headers["Cache-Control"], "no-store", "no cache may keep it")
+    content = ask("/id?shard=7", "POST")[1]
+    equal(ask(f"/decode?id={content['id']}")[1]["shard"], 7, "an id of the shard that was named")
+
+    ids, failed = [], []
+
+    def client():
+        for _ in range(20):
+            status, content, _ = ask("/ids?count=500&shard=6")
+            (ids if status == 200 else failed).extend(content.get("ids", [content]))
+    clients = [threading.Thread(target=client) for _ in range(16)]
+    for thread in clients:
+        thread.start()
+    for thread in clients:
+        thread.join()
+    equal(failed, [], "16 clients at a time: all are answered")
+    equal((len(ids), len(set(ids))), (160000, 160000), "... and no id comes twice")
+    ok(all(isinstance(id, str) for id in ids), "... all of them strings")
+    equal(len(ask("/ids?count=1000")[1]["ids"]), 1000, "as many as one request may have")
+
+    # What is wrong is said, by the program or by the database.
+    refused("/ids?count=1001", 400, "at most 1000", "more than one request may have")
+    refused("/ids?count=1000000", 400, "at most 1000", "as many as next_ids() has")
+    refused("/ids?count=0", 400, "hint", "none")
+    refused("/ids", 400, "count", "no count")
+    refused("/ids?count=", 400, "whole number", "an empty count")
+    refused("/ids?count=1&count=2", 400, "each once", "a count twice")
+    refused("/id?shards=5", 400, "shard, each once", "another parameter")
+    refused("/id?shard=-1", 400, "whole number", "a negative shard")
+    refused("/id?shard=256", 400, "out of range.*hint", "a shard that the layout does not have")
+    refused("/id?shard=99999999999", 400, "out of range", "a shard that is no integer")
+    refused("/id?shard=5%00", 400, "whole number", "a zero byte")
+    refused("/id?shard=%D9%A5", 400, "whole number", "a digit that is not ASCII")
+    refused("/id?shard=5)::text;DROP--", 400, "whole number", "SQL")
+    refused("/decode?id=abc", 400, "whole number", "no number")
+    refused("/decode?id=9223372036854775808", 400, "out of range", "a number that is no bigint")
+    refused("/decode?id=" + "1" * 60000, 400, "whole number", "a long one")
+    refused("/?" + "&".join(["a=1"] * 20), 404, "/id", "another path")
+    refused("/id?" + "&".join(["a=1"] * 20), 400, "fields", "twenty parameters")
+    refused("/decode?id=1", 405, "takes GET", "decoding by POST", method="POST")
+    refused("/id", 413, "no body", "a body", method="POST", body="{}")
+
+    # The database does not mint: its mark is a day ahead of the clock.
+    admin.execute("SELECT snowflake.set_mark(now() + interval '1 day')")
+    until = time.monotonic() + 60
+    while ask("/id")[0] == 200 and time.monotonic() < until:  # what was published before goes on, for "snowflake.reserve"
+        time.sleep(0.1)
+    for path in ("/id", "/ids?count=2"):
+        status, content, headers = ask(path)
+        ok(status == 503 and headers["Retry-After"] and content["hint"], f"{path} where it does not mint: 503", (status, content))
+    status, content, _ = ask("/health")
+    ok(status == 503 and content["minting"] is False and content["advice"], "/health says so: 503", (status, content))
+    equal(ask("/decode?id=499712025023222784")[0], 200, "decoding goes on")
+    admin.execute("SELECT snowflake.set_mark(now())")
+    equal(ask("/id")[0], 200, "it mints again")
+
+    # Connections that are gone are noticed by nobody.
+    gone = admin.execute("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'application'").fetchone()
+    ok(gone[0] > 0, "its connections are ended")
+    equal([ask("/id")[0] for _ in range(10)], [200] * 10, "... and nobody is told")
+    admin.execute("ALTER ROLE application NOLOGIN")
+    admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'application'")
+    refused("/id", 503, "cannot be asked", "it may not log in any more")
+    admin.execute("ALTER ROLE application LOGIN")
+
+    # Nobody is there, and that is all that is told.
+    nowhere = start("host=127.0.0.1 port=1 user=application password=hunter2")
+    status, content, _ = ask("/id", port=nowhere)
+    ok(status == 503 and set(content) == {"error"} and "127" not in content["error"], "no database: 503", (status, content))
+
+    # Clients that say nothing take all places, and no more, for as long as they may.
+    silent = [socket.create_connection(("127.0.0.1", example)) for _ in range(100)]
+
+    def threads():
+        return len(os.listdir(f"/proc/{started[0].pid}/task"))
+    until = time.monotonic() + 60
+    while threads() < 64 and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(1)  # for more of them than there should be
+    ok(64 <= threads() < 90, "64 clients at a time, and the threads of the pool", threads())
+    for connection in silent[64:]:
+        connection.close()
+    equal(ask("/id")[0], 200, "silent clients are sent away")
+    for connection in silent:
+        connection.close()
+finally:
+    for process in started:
+        process.kill()
+        process.wait()
+
+done()
