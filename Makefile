@@ -129,3 +129,8 @@ dist:
 	TZ=UTC git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION)/ \
 		-o $(abspath $(dist_dir))/$(EXTENSION)-$(EXTVERSION).zip HEAD
 .PHONY: dist
+
+# The headers of the core, for programs without PostgreSQL; prefix and DESTDIR as usual. See doc/core.md.
+install-core uninstall-core: %-core:
+	$(MAKE) -C $(srcdir)/src/core $*
+.PHONY: install-core uninstall-core
