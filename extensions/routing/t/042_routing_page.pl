@@ -106,4 +106,14 @@ is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHER
 delete @blocks{ grep { /Citus|Moving|move/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
 
+# A function of the extension is on the page for its users, or says itself that it is not for them.
+my %comment = map { split /\|/, $_, 2 } split /\n/, $node{control}->safe_psql('fleet', <<~'SQL');
+	SELECT proname, left(obj_description(p.oid, 'pg_proc'), 20)
+	  FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+	 WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_routing')
+	SQL
+cmp_ok(scalar keys %comment, '>', 40, 'functions');
+is(join(', ', grep { $comment{$_} !~ /^(?:Internal: |Behind )/ && $page !~ /\b$_\(|`$_`/ } sort keys %comment), '',
+	'what is not on the page says that it is internal');
+
 done_testing();
