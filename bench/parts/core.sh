@@ -1,9 +1,10 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # The core alone, by Google Benchmark. CPU time per operation, and operations per second of all threads.
 begin_results core
+unprivileged make -s -C "$work/source/bench/core" BUILD="$work/source/bench/build" >/dev/null
 unprivileged "$work/source/bench/build/core_bench" --benchmark_format=csv \
-  --benchmark_enable_random_interleaving=true --benchmark_repetitions="$(by_form 9 3)" \
-  --benchmark_min_time="$(by_form 0.3 0.05)" 2>/dev/null |
+  --benchmark_enable_random_interleaving=true --benchmark_repetitions="$(by_form 4 2)" \
+  --benchmark_min_time="$(by_form 0.15 0.02)" 2>/dev/null |
   awk -F, '{ gsub(/"/, "") }
   $1 == "name" { for (i = 1; i <= NF; i++) column[$i] = i }
   $1 ~ /^[a-z_]+(\/|$)/ && $1 != "name" && $1 !~ /_(mean|median|stddev|cv)$/ {
