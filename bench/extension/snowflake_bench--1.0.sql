@@ -27,10 +27,31 @@ CREATE FUNCTION bench.bytes(id bigint) RETURNS uuid
 COMMENT ON FUNCTION bench.bytes(bigint) IS
   'A call and 16 bytes of memory: the least that a function which returns a UUID does';
 
+-- Rivals
+
 CREATE FUNCTION bench.uuidv7() RETURNS uuid
   AS 'MODULE_PATHNAME', 'bench_uuidv7' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.uuidv7() IS
-  'UUID version 7 (RFC 9562: 48 bits of milliseconds, the rest random) for servers without their own';
+COMMENT ON FUNCTION bench.uuidv7() IS 'UUID version 7 (RFC 9562), ascending within the session, for servers without their own';
+
+CREATE FUNCTION bench.ulid() RETURNS uuid
+  AS 'MODULE_PATHNAME', 'bench_ulid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.ulid() IS 'ULID, monotonic within the session, in its 16 bytes';
+
+CREATE FUNCTION bench.ulid_text() RETURNS text
+  AS 'MODULE_PATHNAME', 'bench_ulid_text' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.ulid_text() IS 'ULID, monotonic within the session, as its 26 characters';
+
+CREATE FUNCTION bench.ksuid() RETURNS bytea
+  AS 'MODULE_PATHNAME', 'bench_ksuid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.ksuid() IS 'KSUID, in its 20 bytes';
+
+CREATE FUNCTION bench.ksuid_text() RETURNS text
+  AS 'MODULE_PATHNAME', 'bench_ksuid_text' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.ksuid_text() IS 'KSUID, as its 27 characters';
+
+CREATE FUNCTION bench.nanoid() RETURNS text
+  AS 'MODULE_PATHNAME', 'bench_nanoid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bench.nanoid() IS 'NanoID, 21 characters';
 
 -- Stop-watches. They call a function of one argument (an integer, or a sequence's oid) in a C loop,
 -- with the arguments in turn, so that no executor, protocol or client is in between.
@@ -56,3 +77,9 @@ CREATE FUNCTION bench.latency(called regprocedure, arguments bigint[], seconds f
   AS 'MODULE_PATHNAME', 'bench_latency' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.latency(regprocedure, bigint[], float8) IS
   'Histogram of the time that each call took, in steps of at most 1/32';
+
+CREATE FUNCTION bench.endure(called regprocedure, shards integer[], seconds float8,
+                             OUT ids bigint, OUT misplaced bigint, OUT descending bigint, OUT twice bigint)
+  AS 'MODULE_PATHNAME', 'bench_endure' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION bench.endure(regprocedure, integer[], float8) IS
+  'Mints of the shards in turn, the first of which other sessions mint as well, and counts ids, those of another shard, those not above the session''s last one, and those that another session had';

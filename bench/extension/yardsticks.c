@@ -6,6 +6,7 @@
 
 #include <time.h>
 
+#include "endure.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -32,6 +33,7 @@ static shmem_startup_hook_type previous_startup_hook = NULL;
 static void request_words(void) {
   if (previous_request_hook) previous_request_hook();
   RequestAddinShmemSpace(sizeof(Word) * SLOTS);
+  RequestAddinShmemSpace(endure_size());
 }
 
 static void start_words(void) {
@@ -42,6 +44,7 @@ static void start_words(void) {
   words = ShmemInitStruct("snowflake_bench", sizeof(Word) * SLOTS, &found);
   if (!found)
     for (int i = 0; i < SLOTS; ++i) pg_atomic_init_u64(&words[i].last, 0);
+  start_endure();
   LWLockRelease(AddinShmemInitLock);
 }
 
@@ -99,18 +102,5 @@ Datum bench_bytes(PG_FUNCTION_ARGS) {
 
   memcpy(uuid->data, &id, sizeof(id));
   memcpy(uuid->data + 8, &id, sizeof(id));
-  PG_RETURN_UUID_P(uuid);
-}
-
-PG_FUNCTION_INFO_V1(bench_uuidv7);
-Datum bench_uuidv7(PG_FUNCTION_ARGS) {
-  pg_uuid_t* uuid = palloc(sizeof(*uuid));
-  int64 ms = clock_ms();
-
-  if (!pg_strong_random(uuid->data + 6, UUID_LEN - 6))
-    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
-  for (int i = 0; i < 6; ++i) uuid->data[i] = (unsigned char)(ms >> (8 * (5 - i)));
-  uuid->data[6] = (uuid->data[6] & 0x0f) | 0x70;
-  uuid->data[8] = (uuid->data[8] & 0x3f) | 0x80;
   PG_RETURN_UUID_P(uuid);
 }

@@ -6,13 +6,19 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('C: clock', 'ns', 'bench.clock(5)', :rows),
   ('C: clock and swap', 'ns', 'bench.id(5)', :rows),
   ('next_id', 'ns', 'snowflake.next_id(SHARD)', :rows),
+  ('next_id, 8 shards in turn', 'ns', 'snowflake.next_id(NTH % 8)', :rows),
   ('next_id, default_shard', 'ns', 'snowflake.next_id()', :rows),
   ('nextval cache 1', 'ns', 'nextval(''one'')', :rows),
   ('nextval cache 100', 'ns', 'nextval(''hundred'')', :rows),
   ('Instagram, one expression', 'ns', 'instagram_tight()', :rows / 10),
   ('Instagram, as pasted', 'ns', 'instagram()', :rows / 10),
   ('UUID v4', 'ns', 'gen_random_uuid()', :rows / 10),
-  ('UUID v7', 'ns', bench.uuid7_name(), :rows / 10),
+  ('UUID v7', 'ns', bench.uuid7_name(), :rows / 2),
+  ('ULID', 'ns', 'bench.ulid()', :rows / 2),
+  ('ULID, text', 'ns', 'bench.ulid_text()', :rows / 2),
+  ('KSUID', 'ns', 'bench.ksuid()', :rows / 2),
+  ('KSUID, text', 'ns', 'bench.ksuid_text()', :rows / 2),
+  ('NanoID', 'ns', 'bench.nanoid()', :rows / 2),
   ('C: shift and mask', 'ns', 'bench.field(i)', :rows),
   ('shard_of', 'ns', 'snowflake.shard_of(i)', :rows),
   ('sequence_of', 'ns', 'snowflake.sequence_of(i)', :rows),
@@ -34,4 +40,3 @@ BEGIN
   ASSERT (SELECT coalesce(sum(borrowed_ticks), 0) = 0 FROM snowflake.shard_stats), 'not in step with the clock';
 END
 $$;
-DELETE FROM bench.sample WHERE run = 0;

@@ -56,6 +56,7 @@ BEGIN
       (subject, 'rows/s', run, n / seconds),
       (subject, 'CPU ns a row', run, cpu::float8 / n),
       (subject, 'WAL bytes a row', run, (pg_current_wal_insert_lsn() - lsn)::float8 / n),
+      (subject, 'table bytes a row', run, pg_relation_size('target')::float8 / n),
       (subject, 'index bytes a row', run, pg_relation_size('target_pkey')::float8 / n),
       (subject, 'leaf density %', run, (SELECT avg_leaf_density FROM pgstatindex('target_pkey')));
   END IF;
@@ -64,15 +65,15 @@ BEGIN
 END
 $$;
 
--- All of them, beginning with another one in every run.
-CREATE PROCEDURE bench.load_all(n integer, run integer, files text) LANGUAGE plpgsql AS $$
+-- A run of INSERT or COPY of the keys that are named, beginning with another one in every run.
+CREATE PROCEDURE bench.load_run(how text, names text[], n integer, run integer, files text) LANGUAGE plpgsql AS $$
 DECLARE
   key_name text;
 BEGIN
-  FOR key_name IN SELECT name FROM bench.key ORDER BY (place + 4 * run) % 9 LOOP
-    CALL bench.load('INSERT', key_name, '', n, run, files);
-    CALL bench.load('COPY', key_name, '', n, run, files);
-    IF key_name = 'next_id' THEN
+  FOR key_name IN SELECT name FROM bench.key WHERE name = ANY (names)
+                   ORDER BY (place + 4 * run) % (SELECT count(*) FROM bench.key) LOOP
+    CALL bench.load(how, key_name, '', n, run, files);
+    IF how = 'COPY' AND key_name = 'next_id' THEN
       CALL bench.load('staged', key_name, '', n, run, files);
       CALL bench.load('fetched', key_name, '', n, run, files);
     END IF;

@@ -32,4 +32,3 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('from_token', 'ns', 'snowflake.from_token(token, ''bench'')', :rows);
 
 CALL bench.measure_calls(current_setting('bench.runs')::int, '(SELECT * FROM forms LIMIT %s)');
-DELETE FROM bench.sample WHERE run = 0;

@@ -64,7 +64,12 @@ INSERT INTO bench.key VALUES
   (6, 'Instagram, one expression', 'bigint', 'instagram_tight()'),
   (7, 'Instagram, as pasted', 'bigint', 'instagram()'),
   (8, 'UUID v4', 'uuid', 'gen_random_uuid()'),
-  (9, 'UUID v7', 'uuid', bench.uuid7_name());
+  (9, 'UUID v7', 'uuid', bench.uuid7_name()),
+  (10, 'ULID', 'uuid', 'bench.ulid()'),
+  (11, 'ULID, text', 'text COLLATE "C"', 'bench.ulid_text()'),
+  (12, 'KSUID', 'bytea', 'bench.ksuid()'),
+  (13, 'KSUID, text', 'text COLLATE "C"', 'bench.ksuid_text()'),
+  (14, 'NanoID', 'text COLLATE "C"', 'bench.nanoid()');
 
 -- Samples, and where they come from.
 
@@ -89,30 +94,44 @@ BEGIN
 END
 $$;
 
--- What is measured by measure_calls() and the like; SHARD as above.
+-- What is measured by measure_calls() and the like; SHARD as above, NTH is 1 to 10, the number of the column.
 CREATE TABLE bench.subject (place serial, name text, metric text, expression text, rows integer);
 
--- Costs of calls: ten calls a row, less ten columns that cost nothing; all subjects in turn, in each run.
--- Run 0 warms up. `source` gives the columns, with %s for the number of rows.
-CREATE PROCEDURE bench.measure_calls(runs integer, source text DEFAULT
+-- Costs of calls: ten calls a row, all subjects in turn. `source` gives the columns, with %s for the number of rows.
+CREATE PROCEDURE bench.measure_round(run integer, source text DEFAULT
     '(SELECT i, now() AS t, tstzrange(now(), now() + ''1 day'') AS r FROM generate_series(1::bigint, %s) AS i OFFSET 0)')
 LANGUAGE plpgsql AS $$
 DECLARE
   s record;
   columns text;
 BEGIN
-  FOR run IN 0 .. runs LOOP
-    FOR s IN SELECT * FROM bench.subject ORDER BY place LOOP
-      SELECT string_agg(e, ', ') INTO columns
-        FROM (SELECT bench.with_shard(s.expression) AS e OFFSET 0) x, generate_series(1, 10);
-      INSERT INTO bench.sample
-      SELECT s.name, s.metric, run, bench.cost(
-               'SELECT ' || columns || ' FROM ' || format(source, s.rows) || ' AS row') / (s.rows * 10);
-    END LOOP;
+  FOR s IN SELECT * FROM bench.subject ORDER BY place LOOP
+    SELECT string_agg(replace(e, 'NTH', n::text), ', ') INTO columns
+      FROM (SELECT bench.with_shard(s.expression) AS e OFFSET 0) x, generate_series(1, 10) AS n;
+    INSERT INTO bench.sample
+    SELECT s.name, s.metric, run, bench.cost(
+             'SELECT ' || columns || ' FROM ' || format(source, s.rows) || ' AS row') / (s.rows * 10);
   END LOOP;
-  UPDATE bench.sample SET value = value - (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY value)
-                                             FROM bench.sample WHERE subject = '(a column)')
-   WHERE subject <> '(a column)';
+END
+$$;
+
+-- Takes off what ten columns cost that cost nothing, and the run 0, which warmed up.
+CREATE PROCEDURE bench.net_calls() LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM bench.sample WHERE run = 0;
+  UPDATE bench.sample AS s SET value = value - (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY c.value)
+                                                  FROM bench.sample AS c
+                                                 WHERE c.subject = '(a column)' AND c.metric = s.metric)
+   WHERE subject <> '(a column)' AND metric IN (SELECT metric FROM bench.sample WHERE subject = '(a column)');
   DELETE FROM bench.sample WHERE subject = '(a column)';
+END
+$$;
+
+CREATE PROCEDURE bench.measure_calls(runs integer, source text DEFAULT NULL) LANGUAGE plpgsql AS $$
+BEGIN
+  FOR run IN 0 .. runs LOOP
+    IF source IS NULL THEN CALL bench.measure_round(run); ELSE CALL bench.measure_round(run, source); END IF;
+  END LOOP;
+  CALL bench.net_calls();
 END
 $$;
