@@ -1,31 +1,32 @@
 # shellcheck shell=bash
 # A private server for measuring, and what the parts share. Sourced by bench/run.
 
-# prepare: a private copy of PostgreSQL with the extension, as it is released, and the yardsticks in it;
-# the core's benchmark.
+# prepare [EXTENSION...]: a private copy of PostgreSQL with the extension, as it is released, the yardsticks,
+# and the extensions whose directories are named.
+# shellcheck disable=SC2120
 prepare() {
+  local extension
   private_postgres "$work/pg"
-  stage_sources "$work/source"
+  [ -e "$work/source" ] || stage_sources "$work/source"
   make_flags=(with_llvm=no)  # JIT is off
   build_and_install "$work/source"
-  build_and_install "$work/source/extensions/alias"
-  build_and_install "$work/source/bench/extension"
-  unprivileged make -s -C "$work/source/bench/core" BUILD="$work/source/bench/build" >/dev/null
+  for extension in bench/extension "$@"; do build_and_install "$work/source/$extension"; done
   bin=$("$pg_config" --bindir)
-  mkdir "$work/run" "$work/files"
-  [ "$(id -u)" != 0 ] || chown postgres: "$work/run" "$work/files"
+  place=$work/run
+  mkdir "$place" "$work/files"
+  [ "$(id -u)" != 0 ] || chown postgres: "$place" "$work/files"
 }
 
 # start_server [SETTING...]: a fresh cluster, for words of shards that one part drove ahead of the clock
 # would be in the way of the next.
 start_server() {
   stop_server
-  rm -rf "$work/run/data"
-  unprivileged "$bin/initdb" -D "$work/run/data" -A trust -U bench --no-sync --locale=C.UTF-8 -E UTF8 \
-    >"$work/run/initdb.log"
-  unprivileged tee -a "$work/run/data/postgresql.conf" >/dev/null <<END
+  rm -rf "$place/data"
+  unprivileged "$bin/initdb" -D "$place/data" -A trust -U bench --no-sync --locale=C.UTF-8 -E UTF8 \
+    >"$place/initdb.log"
+  unprivileged tee -a "$place/data/postgresql.conf" >/dev/null <<END
 listen_addresses = ''
-unix_socket_directories = '$work/run'
+unix_socket_directories = '$place'
 shared_preload_libraries = 'snowflake, snowflake_bench'
 shared_buffers = 1GB
 min_wal_size = 2GB
@@ -36,19 +37,19 @@ jit = off
 synchronous_commit = off
 $(printf '%s\n' "$@")
 END
-  unprivileged "$bin/pg_ctl" -s -D "$work/run/data" -l "$work/run/log" -w start
-  sql -f "$work/source/bench/sql/setup.sql"
+  unprivileged "$bin/pg_ctl" -s -D "$place/data" -l "$place/log" -w start
+  PGOPTIONS='-c client_min_messages=warning' sql -f "$work/source/bench/sql/setup.sql"
 }
 
 stop_server() {
-  [ -e "${work:-}/run/data/postmaster.pid" ] || return 0
-  unprivileged "$bin/pg_ctl" -s -D "$work/run/data" -m immediate -w stop || true
+  [ -e "${place:-}/data/postmaster.pid" ] || return 0
+  unprivileged "$bin/pg_ctl" -s -D "$place/data" -m immediate -w stop || true
 }
 
 # sql ARGUMENT...: psql as the superuser of the private server. PGOPTIONS sets what the parts read.
 sql() {
   unprivileged env PGOPTIONS="${PGOPTIONS:-}" "$bin/psql" -XqAt -F $'\t' -v ON_ERROR_STOP=1 \
-    -h "$work/run" -U bench -d postgres "$@"
+    -h "$place" -U bench -d postgres "$@"
 }
 
 # begin_results PART, then sample SUBJECT METRIC RUN VALUE for what the shell measures; samples in the
@@ -68,7 +69,7 @@ take_samples() {
 # tps ARGUMENT...: what pgbench reports, without the time that connecting took; "duplicate" where a client
 # was stopped by a duplicate key.
 tps() {
-  if unprivileged "$bin/pgbench" -h "$work/run" -U bench -n -M prepared "$@" postgres \
+  if unprivileged "$bin/pgbench" -h "$place" -U bench -n -M prepared "$@" postgres \
     >"$work/pgbench.out" 2>"$work/pgbench.err"; then
     sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$work/pgbench.out"
   elif grep -q 'duplicate key' "$work/pgbench.err"; then
@@ -87,13 +88,21 @@ busy_cpus() {
     END { printf "%.2f", cpus * (1 - (idle - idle0) / (all - all0)) }'
 }
 
-# note_when PART BUSY: parts can be measured apart, so each has its own date, form, and what else was going on.
+# note_when PART BUSY SECONDS: parts can be measured apart, so each has its own commit, date, form, what else was going on,
+# and how long it took.
 note_when() {
   local when=$out/results/when.tsv
   touch "$when"
-  { grep -v "^$1	" "$when" || true; printf '%s\t%s\t%s\t%s\n' "$1" "$(by_form full quick)" \
-    "$(date -u '+%Y-%m-%d %H:%M UTC')" "$2"; } >"$when.new"
+  { grep -v "^$1	" "$when" || true; printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$(by_form full quick)" \
+    "$(commit_of "$source_dir")" "$(date -u '+%Y-%m-%d %H:%M UTC')" "$2" "$3"; } >"$when.new"
   mv "$when.new" "$when"
+}
+
+# commit_of DIRECTORY: its commit, and whether the files are the commit's.
+commit_of() {
+  local changed
+  changed=$(git -C "$1" status --porcelain --untracked-files=no -- . ':!bench/RESULTS.md' ':!bench/charts' ':!README.md' 2>/dev/null) || { echo unknown; return; }
+  echo "$(git -C "$1" log -1 --format=%h)${changed:+ and changes}"
 }
 
 describe_machine() {
@@ -107,7 +116,6 @@ describe_machine() {
     echo "compiler	$(g++ --version | head -1)"
     echo "flags	$(unprivileged make -C "$work/source" -nB PG_CONFIG="$pg_config" src/pg/functions/mint.o |
       grep -oE ' -(O[^ ]*|std=[^ ]*|m[^ ]*|f(stack|no-omit|lto|no-plt)[^ ]*)' | sort -u | tr -d '\n')"
-    echo "extension	$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$source_dir/snowflake.control")$(
-      git -C "$source_dir" log -1 --format=', commit %h' 2>/dev/null || true)"
+    echo "extension	$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$source_dir/snowflake.control"), commit $(commit_of "$source_dir")"
   } >"$out/results/machine.tsv"
 }

@@ -27,9 +27,9 @@ by() {
 $statement
 END
   sample "$what" 'statements/s' "$run" "$(unprivileged "$bin/pgbench" -h "$work/run" -p $((5540 + $(region_of "$server"))) -U bench -n -c 1 \
-    -M prepared -T "$(by_form 4 1)" -f "$work/files/engines.sql" postgres 2>/dev/null | sed -n 's/^tps = \([0-9.]*\).*/\1/p')"
+    -M prepared -T "$(by_form 2 1)" -f "$work/files/engines.sql" postgres 2>/dev/null | sed -n 's/^tps = \([0-9.]*\).*/\1/p')"
 }
-for run in $(seq "$(by_form 7 3)"); do
+for run in $(seq "$(by_form 4 2)"); do
   by 'direct, SELECT' a 'SELECT name FROM shard_3.users WHERE id = :id;'
   by 'direct, function' a 'SELECT user_name(:id);'
   by 'PL/Proxy, function' control 'SELECT user_name(:id);'

@@ -2,7 +2,7 @@
 # The first call of a fresh session: the call itself, and the whole first statement as a client sees it.
 begin_results first
 start_server
-for run in $(seq "$(by_form 100 20)"); do
+for run in $(seq "$(by_form 80 10)"); do
   while IFS=$'\t' read -r name function argument call; do
     sample "$name" 'call, us' "$run" "$(sql -c "SELECT bench.once('$function', ($argument)::bigint) / 1000.0")"
     sample "$name" 'statement, us' "$run" \

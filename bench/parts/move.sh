@@ -20,7 +20,7 @@ for writer in 1 2 3; do
 done
 sleep 2
 source=a target=b
-for run in $(seq "$(by_form 15 3)"); do
+for run in $(seq "$(by_form 9 3)"); do
   before=$(cat "$work"/files/journal_* | grep -c '^insert' || true) began=$EPOCHREALTIME
   said=$(unprivileged env PATH="$bin:$PATH" "$bin/snowflake-move-shard" --shard 5 --control "$(where control)" --to "$target") ||
     { stop_move; die "the shard did not move: $said"; }

@@ -1,15 +1,16 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# One row by its id through 64 partitions by shard, beside a plain table and beside partitions that the id
-# does not prune.
+# One row by its id through partitions by shard, 16 to 256, beside a plain table, PostgreSQL's own hash, and
+# partitions that the id does not prune.
 begin_results route
 start_server "max_locks_per_transaction = 1024"
-rows=$(by_form 1000000 200000)
-PGOPTIONS="-c bench.runs=$(by_form 15 5)" sql -v rows="$rows" -f "$work/source/bench/sql/route.sql"
+rows=$(by_form 500000 100000)
+PGOPTIONS="-c bench.runs=$(by_form 10 3)" sql -v rows="$rows" -f "$work/source/bench/sql/route.sql"
 
 # As an application does it: a statement a transaction, prepared. The script reads the backend's CPU clock at
 # its 500th statement and at its last one.
-statements=$(by_form 20000 3000)
-for table in plain by_shard; do
+statements=$(by_form 6000 1500)
+tables='plain by_shard_16 by_shard_64 by_shard_256 by_hash_64'
+for table in $tables; do
   unprivileged tee "$work/files/route_$table.sql" >/dev/null <<END
 \\set n :n + 1
 \\if :n = 500 OR :n = $statements + 500
@@ -20,9 +21,9 @@ INSERT INTO cpu VALUES ('$table', current_setting('plan_cache_mode'), :run, :n, 
 SELECT v FROM $table WHERE id = :id;
 END
 done
-for run in $(seq "$(by_form 7 3)"); do
+for run in $(seq "$(by_form 5 2)"); do
   for mode in force_custom_plan force_generic_plan; do
-    for table in plain by_shard; do
+    for table in $tables; do
       PGOPTIONS="-c plan_cache_mode=$mode" tps -c 1 -t $((statements + 500)) -D n=0 -D run="$run" \
         -f "$work/files/route_$table.sql" >/dev/null
     done
@@ -31,4 +32,5 @@ done
 sql -c "INSERT INTO bench.sample
         SELECT what, 'CPU ns by pgbench, ' || mode, run, (max(ns) - min(ns)) / (max(statements) - min(statements))
           FROM cpu GROUP BY what, mode, run"
+sample rows rows 1 "$rows"
 take_samples

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# What grows with the number of shards, of databases, and with the table. Pacing must not bind, as in "call".
+# What grows with the number of shards and of databases. Pacing must not bind, as in "call".
 begin_results scale
-start_server 'snowflake.max_lead = 60s'
+start_server 'snowflake.max_lead = 60s' 'snowflake.layout = instagram'  # 8,192 shards
 
 # rate FUNCTION ARGUMENTS: CPU ns a call in one session.
 rate() {
@@ -9,7 +9,7 @@ rate() {
 }
 
 sql -c "DO \$\$ BEGIN FOR i IN 1 .. 4096 LOOP EXECUTE 'CREATE SEQUENCE many_' || i; END LOOP; END \$\$"
-for run in $(seq "$(by_form 7 3)"); do
+for run in $(seq "$(by_form 5 3)"); do
   for n in 1 16 256 4096; do
     sample "next_id" "CPU ns a call, $n in turn" "$run" \
       "$(rate 'snowflake.next_id(int)' "ARRAY(SELECT (i + 100 * $run) % 8192 FROM generate_series(1, $n) AS i)::bigint[]")"
@@ -20,7 +20,7 @@ done
 
 # A session in the first database, while others have minted too.
 sql -c 'CREATE DATABASE many_0'
-sql -d many_0 -c 'CREATE EXTENSION snowflake'
+PGOPTIONS='-c client_min_messages=warning' sql -d many_0 -c 'CREATE EXTENSION snowflake'
 known=0
 for n in 1 8 32; do
   [ "$n" = 1 ] || sql -v first=$((known + 1)) -v last=$((n - 1)) -f "$work/source/bench/sql/databases.sql"
@@ -28,7 +28,7 @@ for n in 1 8 32; do
   for database in $(seq 0 "$known"); do
     sql -d "many_$database" -c 'SELECT snowflake.next_id(8100)' >/dev/null
   done
-  for run in $(seq "$(by_form 7 3)"); do
+  for run in $(seq "$(by_form 5 3)"); do
     sample "next_id" "CPU ns a call, $n databases" "$run" \
       "$(rate 'snowflake.next_id(int)' "ARRAY[7000 + $n * 10 + $run]")"
   done
@@ -36,9 +36,5 @@ done
 
 sample "shared memory" "bytes" 1 \
   "$(sql -c "SELECT allocated_size FROM pg_shmem_allocations WHERE name = 'snowflake'")"
+sample "shared memory" "databases" 1 "$(sql -c 'SHOW snowflake.max_databases')"
 sample "shared memory" "shards" 1 "$(sql -c 'SELECT shards FROM snowflake.layout')"
-
-sql -f "$work/source/bench/sql/grow.sql"
-sql -c "CALL bench.grow($(by_form 20 4), $(by_form 250000 25000))"
-sample "grow" "rows a chunk" 1 "$(by_form 250000 25000)"
-take_samples

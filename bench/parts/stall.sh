@@ -5,15 +5,15 @@ begin_results stall
 printf 'subject\trun\tup_to_ns\tcalls\n' >"$out/results/stall_histogram.tsv"
 start_server
 latency() {
-  sql -c "SELECT '$1', $run, up_to_ns, calls FROM bench.latency('$2', $3, $(by_form 10 1)) ORDER BY up_to_ns" \
+  sql -c "SELECT '$1', $run, up_to_ns, calls FROM bench.latency('$2', $3, $(by_form 5 1)) ORDER BY up_to_ns" \
     >>"$out/results/stall_histogram.tsv"
 }
 for run in $(seq 3); do
   sql -c 'SELECT snowflake.next_id(0)' >/dev/null
-  before=$(sql -c 'SELECT "limit" FROM snowflake.clock_status')
+  before=$(sql -c 'SELECT covered_until FROM snowflake.clock_status')
   latency next_id 'snowflake.next_id(int)' 'ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[]'
   sample next_id 'seconds that the mark moved' "$run" \
-    "$(sql -c "SELECT extract(epoch FROM \"limit\" - '$before') FROM snowflake.clock_status")"
+    "$(sql -c "SELECT extract(epoch FROM covered_until - '$before') FROM snowflake.clock_status")"
   latency 'nextval cache 1' 'nextval(regclass)' "ARRAY['one'::regclass::oid]::bigint[]"
   latency 'C: clock' 'bench.clock(int)' 'ARRAY[1]::bigint[]'
 done
@@ -25,8 +25,8 @@ for run in $(seq "$(by_form 3 1)"); do
     DO \$\$
     DECLARE ids bigint := 0; begun timestamptz := clock_timestamp(); seconds float8 := 0;
     BEGIN
-      WHILE seconds < $(by_form 5 2) LOOP
-        FOR shard IN 1001 .. 1010 LOOP
+      WHILE seconds < $(by_form 4 2) LOOP
+        FOR shard IN 101 .. 110 LOOP
           PERFORM snowflake.next_ids(shard, 50000);
         END LOOP;
         ids := ids + 500000;

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Within a Debian root, for bench/parts/pg18.sh: its own uuidv7() beside next_id() and nextval(). PG_CONFIG is
+# its server, WORK the directory above the sources, where results/ goes; ROWS are a load's, CALLS the rows of ten calls,
+# RUNS and LOADS how often.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/lib.sh"
+. "$source_dir/bench/server.sh"
+work=${WORK:?}
+out=$work
+choose_postgres
+[ "$(id -u)" != 0 ] || chown -R postgres: "$work/source"
+trap stop_server EXIT
+# shellcheck disable=SC2119
+prepare
+"$pg_config" --version | sed 's/^PostgreSQL //' >"$work/version"
+mkdir "$out/results"
+begin_results pg18
+
+start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s'
+sql -c "INSERT INTO bench.subject (name, metric, expression, rows) VALUES
+    ('(a column)', 'ns', 'i', $CALLS), ('next_id', 'ns', 'snowflake.next_id(SHARD)', $CALLS), ('nextval cache 1', 'ns', 'nextval(''one'')', $CALLS),
+    ('uuidv7()', 'ns', 'uuidv7()', $CALLS / 5), ('UUID v7', 'ns', 'bench.uuidv7()', $CALLS / 5), ('UUID v4', 'ns', 'gen_random_uuid()', $CALLS / 5)" \
+  -c "CALL bench.measure_calls($RUNS)"
+take_samples
+
+start_server 'snowflake.max_lead = 60s'
+sql -f "$work/source/bench/sql/load.sql" -c "INSERT INTO bench.key VALUES (20, 'uuidv7()', 'uuid', 'uuidv7()')"
+for _ in 1 2; do sql -c "CALL bench.load('INSERT', 'supplied', '', $ROWS, 0, '')"; done
+sql -c 'TRUNCATE bench.sample'
+for run in $(seq "$LOADS"); do
+  sql -c "CALL bench.load_run('INSERT', ARRAY['supplied', 'next_id', 'nextval cache 1', 'uuidv7()'], $ROWS, $run, '')"
+done
+take_samples
