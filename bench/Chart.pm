@@ -5,7 +5,7 @@ use warnings;
 
 our $directory;
 my %colour = (ours => 0x2f7d5b, floor => 0x8a8f98, other => 0xc0793a);
-my @palette = ('#c0793a', '#5b6fb5', '#b5495b', '#7b5aa6');
+my %palette = (ours => ['#2f7d5b', '#86bfa3'], floor => ['#8a8f98', '#c4c8ce'], other => ['#c0793a', '#5b6fb5', '#b5495b', '#7b5aa6', '#a69a3a']);
 
 sub gnuplot {
   my ($name, $height, $commands) = @_;
@@ -74,11 +74,13 @@ sub thinned {
 sub lines {
   my ($name, $title, $x, $y, $settings, @lines) = @_;
   return unless @lines;
-  my ($data, $others, @plots) = ('', 0);
+  my ($data, %seen, @plots) = ('');
   for my $i (0 .. $#lines) {
     my ($label, @points) = @{ $lines[$i] };
     $data .= "\$line$i << EOD\n" . join('', map {"$_->[0] $_->[1]\n"} @points) . "EOD\n";
-    my $colour = $label =~ /^next_id/ ? '#2f7d5b' : $label =~ /^C:/ ? '#8a8f98' : $palette[$others++ % @palette];
+    my $kind = $label =~ /^next_id/ ? 'ours' : $label =~ /^(C:|no generator)/ ? 'floor' : 'other';
+    my $colours = $palette{$kind};
+    my $colour = $colours->[$seen{$kind}++ % @$colours];
     push @plots, "\$line$i using 1:2 with linespoints pt 7 ps 0.4 lw 2 lc rgb \"$colour\" title "
       . quoted($label);
   }

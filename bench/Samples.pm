@@ -9,7 +9,7 @@ sub read_all {
   my ($class, $directory) = @_;
   my %values;
   for my $file (glob "$directory/*.tsv") {
-    my ($part) = $file =~ m{([a-z]+)\.tsv$} or next;
+    my ($part) = $file =~ m{([a-z0-9]+)\.tsv$} or next;
     open my $in, '<', $file or die "$file: $!\n";
     my $header = <$in> // '';
     next if $header ne "subject\tmetric\trun\tvalue\n";

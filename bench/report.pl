@@ -1,14 +1,15 @@
 #!/usr/bin/perl
-# perl -I bench report.pl OUT: from OUT/results to OUT/RESULTS.md and OUT/charts. The words are in report.md beside
-# this file; here are the numbers and tables that take the place of its {{names}}. A paragraph with a name that was not
-# measured is left out, and so is a section of which nothing was; a value that is missing shows as such.
+# perl -I bench report.pl OUT [README]: from OUT/results to OUT/RESULTS.md and OUT/charts, and to what is between two marks in
+# README. The words are in RESULTS.md.in and performance.md.in; here are the numbers and tables that take the
+# place of their {{names}}. A paragraph with a name that was not measured is left out, and so is a section of which
+# nothing was; a value that is missing shows as such.
 use strict;
 use warnings;
 use FindBin;
 use Samples;
 use Chart;
 
-my ($out) = @ARGV;
+my ($out, $readme) = @ARGV;
 my $samples = Samples->read_all("$out/results");
 $Chart::directory = "$out/charts";
 my %text;
@@ -16,6 +17,7 @@ my %text;
 sub number {
   my ($value) = @_;
   return '–' unless defined $value;
+  return '0' if $value == 0;
   my $text = sprintf(abs($value) >= 100 ? '%.0f' : abs($value) >= 10 ? '%.1f' : '%.2f', $value);
   1 while $text =~ s/^(-?\d+)(\d{3})/$1,$2/;
   return $text;
@@ -34,6 +36,15 @@ sub table {
   return '' unless @rows;
   return join "\n", '| ' . join(' | ', @$head) . ' |', '|' . join('|', '---', ('---:') x (@$head - 1)) . '|',
     map { '| ' . join(' | ', @$_) . ' |' } @rows;
+}
+
+# sum_of PART, SUBJECT, METRIC...: of single values; empty where one is missing.
+sub sum_of {
+  my ($part, $subject, @metrics) = @_;
+  my @values = map { $samples->median($part, $subject, $_) // return } @metrics;
+  my $sum = 0;
+  $sum += $_ for @values;
+  return ($sum) x 3;
 }
 
 sub kind {
@@ -55,13 +66,37 @@ sub lines_of {
   return map { chomp; [split /\t/, $_, -1] } <$in>;
 }
 
+# The lines of a file of results that is no table.
+sub lines_of_file {
+  my ($name) = @_;
+  open my $in, '<', "$out/results/$name" or return;
+  return map { chomp; $_ } <$in>;
+}
+
+sub subjects_of_pair { return grep { my %runs = $samples->runs('against', "new: $_", 'ns'); %runs } @_ }
+
+# To the next hundred.
+sub hundreds { my ($value) = @_; return defined $value ? whole(100 * sprintf '%.0f', $value / 100) : '' }
+
+# A paragraph in lines of at most 120.
+sub wrapped {
+  my ($text) = @_;
+  my @lines = ('');
+  for my $word (split / /, $text) {
+    push @lines, '' if length($lines[-1]) + length($word) >= 120;
+    $lines[-1] .= ($lines[-1] eq '' ? '' : ' ') . $word;
+  }
+  return join "\n", @lines;
+}
+
 # ---- where and when
 
 $text{machine} = table(['', 'measured on'], map { [ucfirst $_->[0], $_->[1] // ''] } lines_of('machine'));
 my @when = lines_of('when');
-$text{when} = table(['part', 'form', 'date', 'CPUs busy'], @when);
+$text{when} = table(['part', 'form', 'commit', 'date', 'CPUs busy', 's'], @when);
 $text{quick} = join ', ', map {"`$_->[0]`"} grep { $_->[1] eq 'quick' } @when;
-$text{busy} = join ', ', map {"`$_->[0]`"} grep { $_->[3] > 0.2 } @when;
+$text{busy} = join ', ', map {"`$_->[0]`"} grep { $_->[4] > 0.2 } @when;
+my %machine = map { @$_ } lines_of('machine');
 
 # ---- ratios first
 
@@ -77,14 +112,18 @@ sub aim {
 
 my @call = ('call', ['next_id', 'ns']);
 aim('`next_id` / C function: clock and swap', '<=', 1.2, $samples->ratio(@call, ['C: clock and swap', 'ns']));
-aim('`nextval` cache 1 / `next_id`', '>=', 4, $samples->ratio('call', ['nextval cache 1', 'ns'], ['next_id', 'ns']));
-aim('`nextval` cache 100 / `next_id`', '>=', 1.8,
+aim('`nextval` cache 1 / `next_id`', '>=', 6, $samples->ratio('call', ['nextval cache 1', 'ns'], ['next_id', 'ns']));
+aim('`nextval` cache 100 / `next_id`', '>=', 2.2,
   $samples->ratio('call', ['nextval cache 100', 'ns'], ['next_id', 'ns']));
+aim('shard changes with every call: `nextval` cache 1 / `next_id`', '>=', 5,
+  $samples->ratio('call', ['nextval cache 1', 'ns'], ['next_id, 8 shards in turn', 'ns']));
+aim('the same in a C loop over 256 shards, one sequence', '>=', 5,
+  $samples->ratio('scale', ['nextval cache 1', 'CPU ns a call, 1 in turn'], ['next_id', 'CPU ns a call, 256 in turn']));
 aim('in a burst: `next_id` / C function: clock and swap', '<=', 1.2,
   $samples->ratio('call', ['next_id', 'ns, ahead'], ['C: clock and swap', 'ns, ahead']));
 aim("in a burst: `nextval` cache $$_[0] / `next_id`", '>=', $$_[1],
   $samples->ratio('call', ["nextval cache $$_[0]", 'ns, ahead'], ['next_id', 'ns, ahead']))
-  for [1, 4], [100, 1.8];
+  for [1, 6], [100, 2.2];
 aim('`next_ids(1000)`, ns an id', '<=', 1.5, $samples->of('call', 'next_ids(1000)', 'ns an id'));
 aim('`next_ids(1000000)`, ns an id', '<=', 1.5, $samples->of('call', 'next_ids(1000000)', 'ns an id'));
 aim('ids a second into one session over ten shards, millions', '>=', 10,
@@ -110,9 +149,21 @@ aim("16 clients, $_: ids / `nextval` cache 1", '>=', 2.5,
   for 'one shard', 'own shards';
 aim('fence of a shard of 200,000 rows that moves under load, ms', '<=', 50, $samples->of('move', 'move', 'ms, fence'));
 aim('a row by its id, written into the statement, 64 partitions `by_shard` / plain table, CPU', '<=', 1.15,
-  $samples->ratio('route', ['by_shard', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
-aim('a row by its id, 64 partitions `by_shard` / plain table, CPU by pgbench, custom plans', '<=', 1.15,
-  $samples->ratio('route', ['by_shard', 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan']));
+  $samples->ratio('route', ['by_shard_64', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
+my ($by_shard, $by_hash) = map { [$samples->ratio('route', [$_, 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan'])] }
+  'by_shard_64', 'by_hash_64';
+aim("a row by its id as `\$1`, 64 partitions `by_shard` / plain table, CPU by pgbench, custom plans (PostgreSQL's own hash: @{[spread(@$by_hash)]})",
+  '<=', 1.15, @$by_shard);
+aim("the same in a loop, `by_shard` / PostgreSQL's own hash", '<=', 1.05,
+  $samples->ratio('route', map { [$_, 'CPU ns, force_custom_plan'] } 'by_shard_64', 'by_hash_64'));
+aim('longest transaction of a writer during `adopt()` of a million rows, ms', '<=', 50,
+  $samples->of('moving', 'bigserial: adopt()', 'ms, longest transaction of a writer'));
+aim('longest transaction of a writer during the swap of the keys, ms', '<=', 50,
+  $samples->of('moving', 'uuid: swap of the keys', 'ms, longest transaction of a writer'));
+my ($minted, $counted) = map { $samples->median('endure', 'all', $_) } 'ids', 'counted by the server';
+aim('ids that the server has counted less those that sessions have, part `endure`', '<=', 0, (abs($counted - $minted)) x 3) if defined $counted;
+aim('ids that came twice, part `endure`', '<=', 0,
+  sum_of('endure', 'all', 'not above the last one', 'of another shard', 'that the other session had'));
 aim('a call with a leased region / with one of its own, CPU', '<=', 1.05,
   $samples->ratio('lease', ['leased', 'CPU ns a call'], ['static', 'CPU ns a call']));
 for my $what ('call', 'statement') {
@@ -120,20 +171,24 @@ for my $what ('call', 'statement') {
   my ($theirs) = $samples->of('first', 'nextval cache 1', "$what, us");
   aim("first $what of a session: `next_id` / `nextval`", '<=', 1, ($ours / $theirs) x 3) if defined $ours && $theirs;
 }
-my @core_id = $samples->of('core', 'id_own/threads:1', 'CPU ns an item');
-my $core_clock = $samples->median('core', 'clock_read', 'CPU ns an item');
-aim('core: an id less a clock read, ns', '<=', 10, map { $_ - $core_clock } @core_id) if @core_id && defined $core_clock;
+aim('core: millions of ids a second, one thread', '>=', 41,
+  map { $_ / 1e6 } $samples->of('core', 'id_own/threads:1', 'items/s'));
+my @kernel_id = $samples->of('core', 'kernel_id_own/threads:1', 'CPU ns an item');
+my $kernel_clock = $samples->median('core', 'clock_read_kernel', 'CPU ns an item');
+aim("core: an id by the kernel's clock less a reading of it, ns", '<=', 10, map { $_ - $kernel_clock } @kernel_id)
+  if @kernel_id && defined $kernel_clock;
 aim('core: ns an id in a batch of 1,000', '<=', 0.5, $samples->of('core', 'batch_own/1000', 'CPU ns an item'));
 aim('core: two threads on own words / one thread', '>=', 1.9,
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
-my $bytes = $samples->median('scale', 'shared memory', 'bytes');
-aim('shared memory for 8,192 shards, MiB', '<=', 1, ($bytes / 1048576) x 3) if defined $bytes;
+my ($bytes, $databases) = map { $samples->median('scale', 'shared memory', $_) } 'bytes', 'databases';
+aim('shared memory for 8,192 shards, a database, MiB', '<=', 1, ($bytes / $databases / 1048576) x 3) if $databases;
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
 # ---- calls
 
+my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID');
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
-  'nextval cache 100', 'nextval cache 1', 'Instagram, one expression', 'UUID v4', 'UUID v7', 'Instagram, as pasted');
+  'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'Instagram, as pasted');
 Chart::bars('call', 'One call from SQL, net of the query (log scale)', 'CPU ns a call', 1,
   grep { defined $_->[2] }
     map { ($_ eq 'next_id' ? ['next_id, in a burst', 'ours', $samples->of('call', $_, 'ns, ahead')] : (),
@@ -168,49 +223,63 @@ $text{ten_shards} = spread(@ten_shards) if @ten_shards;
 # ---- the core
 
 $text{core} = table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all threads'],
-  map { my $name = $_; my $floor = $name =~ s/^id_/bare_id_/r;
+  map { my $name = $_; my $floor = $name =~ s/^(kernel_)?id_/bare_id_/r;
     ["`$name`", spread($samples->of('core', $name, 'CPU ns an item')),
-     $name =~ /^id_/ ? spread($samples->ratio('core', [$name, 'CPU ns an item'], [$floor, 'CPU ns an item'])) : '',
+     $floor ne $name ? spread($samples->ratio('core', [$name, 'CPU ns an item'], [$floor, 'CPU ns an item'])) : '',
      spread($samples->of('core', $name, 'items/s'))] }
-    subjects('core', 'items/s', 'clock_read', 'swap_own/threads:1', 'swap_own/threads:2', 'swap_shared/threads:2',
-      'bare_id_own/threads:1', 'bare_id_own/threads:2', 'bare_id_shared/threads:2', 'id_own/threads:1', 'id_own/threads:2',
-      'id_shared/threads:2', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2',
-      'batch_shared/1000/threads:2', 'decode'));
+    subjects('core', 'items/s', 'clock_read_kernel', 'clock_read', 'swap_own/threads:1', 'bare_id_own/threads:1', 'kernel_id_own/threads:1',
+      'id_own/threads:1', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode'));
+
+# millions PART, METRIC, COUNTS, [NAME, SUBJECT]...: a table and a chart of what many do together. In METRIC and SUBJECT, N is
+# the number of them.
+sub millions {
+  my ($part, $metric, $chart, $title, $axis, @names) = @_;
+  my @counts = grep { my $n = $_; grep { $samples->of($part, $_->[1] =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r) } @names } map { 2**$_ } 0 .. 6;
+  return '' unless @counts;
+  my (@rows, @lines);
+  for (@names) {
+    my ($name, $subject) = @$_;
+    my @values = map { my $n = $_; [map { $_ / 1e6 } $samples->of($part, $subject =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r)] } @counts;
+    next unless grep {@$_} @values;
+    push @rows, [$name, map { spread(@$_) } @values];
+    push @lines, [$name, map { @{ $values[$_] } ? [$counts[$_], $values[$_][0]] : () } 0 .. $#counts] unless @{ $values[0] } == 0 && @counts > 1;
+  }
+  Chart::lines($chart, $title, $axis, 'millions a second', "set logscale x 2\nset yrange [0:*]", @lines) if $chart && @counts > 1;
+  return table(['', @counts], @rows);
+}
+$text{threads} = millions('core', 'items/s', 'threads', 'The core alone: ids of all threads', 'threads',
+  ['next_id, own words', 'id_own/threads:N'], ['next_id, one word', 'id_shared/threads:N'],
+  ['C: bare, own words', 'bare_id_own/threads:N'], ['C: bare, one word', 'bare_id_shared/threads:N']);
 
 # ---- inserts
 
-my @keys = ('supplied', 'next_id', 'nextval cache 100', 'nextval cache 1', 'identity', 'Instagram, one expression',
-  'Instagram, as pasted', 'UUID v7', 'UUID v4');
+my @keys = ('supplied', 'next_id', 'nextval cache 100', 'nextval cache 1', 'identity', @random, 'UUID v4', 'Instagram, one expression',
+  'Instagram, as pasted');
 sub name_of { my ($subject) = @_; return $subject =~ s/^staged: (.*)/$1, by staging/r =~ s/^fetched: next_id/next_ids first/r =~ s/^\w+: //r }
 
-# loads CHART, TITLE, FLOOR, SUBJECT...: the chart and the table.
-sub loads {
-  my ($chart, $title, $floor, @subjects) = @_;
-  @subjects = subjects('insert', 'rows/s', @subjects);
-  Chart::bars($chart, $title, 'CPU ns a row', 0,
-    map { [name_of($_), kind(name_of($_)), $samples->of('insert', $_, 'CPU ns a row')] } @subjects);
-  return table(['', 'rows/s', 'time, of supplied', 'CPU ns a row', 'WAL bytes a row', 'index bytes a row', 'leaf density'],
+sub load_table {
+  my ($part, $floor, @subjects) = @_;
+  return table(['', 'rows/s', 'time, of supplied', 'CPU ns a row', 'WAL bytes a row', 'table bytes a row', 'index bytes a row', 'leaf density'],
     map { my $subject = $_;
-      [name_of($subject), spread($samples->of('insert', $subject, 'rows/s')),
-       spread($samples->ratio('insert', [$floor, 'rows/s'], [$subject, 'rows/s'])),
-       number($samples->median('insert', $subject, 'CPU ns a row')),
-       map({ my $value = $samples->median('insert', $subject, $_); defined $value ? sprintf('%.1f', $value) : '–' }
-         'WAL bytes a row', 'index bytes a row', 'leaf density %')] } @subjects);
+      [name_of($subject), spread($samples->of($part, $subject, 'rows/s')),
+       spread($samples->ratio($part, [$floor, 'rows/s'], [$subject, 'rows/s'])),
+       number($samples->median($part, $subject, 'CPU ns a row')),
+       map({ my $value = $samples->median($part, $subject, $_); defined $value ? sprintf('%.1f', $value) : '–' }
+         'WAL bytes a row', 'table bytes a row', 'index bytes a row', 'leaf density %')] } subjects($part, 'rows/s', @subjects));
 }
 if ($samples->has('insert')) {
   my $rows = $text{load_rows} = number($samples->median('insert', 'rows', 'rows'));
-  $text{insert} = loads('insert', "INSERT ... SELECT of $rows rows", 'INSERT: supplied', (map {"INSERT: $_"} @keys),
-    'INSERT: next_id, default max_lead');
-  $text{copy} = loads('copy', "COPY of $rows rows", 'COPY: supplied', (map {"COPY: $_"} @keys), 'staged: next_id',
-    'fetched: next_id');
+  my @inserted = map {"INSERT: $_"} @keys;
+  Chart::bars('insert', "INSERT ... SELECT of $rows rows", 'CPU ns a row', 0,
+    map { [name_of($_), kind(name_of($_)), $samples->of('insert', $_, 'CPU ns a row')] } subjects('insert', 'CPU ns a row', @inserted));
+  $text{insert} = load_table('insert', 'INSERT: supplied', @inserted, 'INSERT: next_id, default max_lead');
+  $text{copy} = load_table('insert', 'COPY: supplied', (map {"COPY: $_"} @keys), 'staged: next_id', 'fetched: next_id');
   $text{duplicates} = join '; ', subjects('insert', 'duplicate key', map { ("INSERT: $_", "COPY: $_") } @keys);
 }
-my @rates = map {"rows/s, $_ clients"} 1, 2, 16;
-$text{single} = table(['', '1 client', '2 clients', '16 clients'],
-  map { my $key = $_;
-    [$key, map { my %duplicate = $samples->runs('single', $key, s/rows.s/duplicate key/r);
-                 %duplicate ? 'duplicate key' : spread($samples->of('single', $key, $_)) } @rates] }
-    subjects('single', $rates[0], @keys));
+my @clients = grep { $samples->of('single', 'next_id', "rows/s, $_ clients") } map { 2**$_ } 0 .. 6;
+$text{single} = table(['', @clients],
+  map { my $key = $_; [$key, map { spread($samples->of('single', $key, "rows/s, $_ clients")) } @clients] }
+    subjects('single', 'rows/s, 16 clients', @keys));
 
 # ---- reads
 
@@ -229,9 +298,11 @@ if ($samples->has('read')) {
 
 # ---- routing
 
-my @tables = ('plain', 'by_shard', 'by_hash', 'by_list');
-my %table = (plain => 'a plain table', by_shard => '64 partitions, `by_shard`', by_hash => "64 partitions, PostgreSQL's hash",
-  by_list => '64 partitions by `shard_of(id) % 64`: not pruned');
+my @tables = ('plain', (map {"by_shard_$_"} 16, 64, 256), 'by_hash_64', 'by_list_64');
+my %table = (plain => 'a plain table', (map { ("by_shard_$_" => "$_ partitions, `by_shard`") } 16, 64, 256),
+  by_hash_64 => "64 partitions, PostgreSQL's own hash", by_list_64 => '64 partitions by `shard_of(id) % 64`: not pruned');
+my $route_rows = $samples->median('route', 'rows', 'rows');
+$text{route_rows} = whole($route_rows) if $route_rows;
 for my $way (['', 'loop'], [' by pgbench', 'pgbench']) {
   my @metrics = map {"CPU ns$way->[0], force_${_}_plan"} 'custom', 'generic';
   $text{"route_$way->[1]"} = table(['', 'custom plans', 'of the plain table', 'generic plan', 'of the plain table'],
@@ -271,16 +342,11 @@ $text{sessions} = table(['', '1 session', '2 sessions', 'ratio', 'CPU ns a call,
      spread($samples->of('crowd', $alone, 'CPU ns a call, 1 sessions')), spread($samples->of('crowd', $subject, 'CPU ns a call, 2 sessions'))] }
     subjects('crowd', 'calls/s, 2 sessions', 'C: clock and swap, one word', 'C: clock and swap, own words', 'next_id, one shard',
       'next_id, own shards', 'nextval cache 100', 'nextval cache 1'));
-my @crowd = subjects('crowd', 'ids/s, 16 clients', 'no generator', 'C: clock and swap, one word', 'next_id, one shard',
-  'next_id, own shards', 'nextval cache 100', 'nextval cache 1', 'UUID v4', 'UUID v7', 'Instagram, one expression');
-Chart::bars('crowd', '16 clients, 1,000 ids a statement', 'millions of ids a second', 0,
-  map { [$_, kind($_), map { $_ / 1e6 } $samples->of('crowd', $_, 'ids/s, 16 clients')] } @crowd);
 my $crowd_waits = $samples->median('crowd', 'next_id', 'waits');
-$text{crowd_waits} = number($crowd_waits) if $crowd_waits;
-my @clients = grep { my $n = $_; subjects('crowd', "ids/s, $n clients", @crowd) } 1, 2, 16;
-$text{clients} = table(['', (map {"$_ client" . ($_ > 1 ? 's' : '')} @clients), 'of `nextval` cache 1 at 16'],
-  map { my $subject = $_; [$subject, map({ spread($samples->of('crowd', $subject, "ids/s, $_ clients")) } @clients),
-    spread($samples->ratio('crowd', [$subject, 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']))] } @crowd);
+$text{crowd_waits} = whole($crowd_waits) if $crowd_waits;
+$text{clients} = millions('crowd', 'ids/s, N clients', 'clients', 'Clients of pgbench, 1,000 ids a statement', 'clients',
+  map { [$_, $_] } 'no generator', 'next_id, one shard', 'next_id, own shards', 'nextval cache 100', 'nextval cache 1', 'UUID v7', 'UUID v4',
+  'Instagram, one expression');
 
 # ---- scale
 
@@ -292,15 +358,8 @@ if ($samples->has('scale')) {
   $text{databases} = table(['databases that mint', 1, 8, 32],
     ['`next_id`, ns a call', map { spread($samples->of('scale', 'next_id', "CPU ns a call, $_ databases")) } 1, 8, 32]);
   $text{shards} = number($samples->median('scale', 'shared memory', 'shards'));
-  $text{shared_memory} = number($bytes);
-  my $chunk = $samples->median('scale', 'grow', 'rows a chunk');
-  my @lines;
-  for my $key ('next_id', 'UUID v4', 'UUID v7', 'nextval cache 1') {
-    my %runs = $samples->runs('scale', "grow: $key", 'CPU ns a row');
-    push @lines, [$key, map { [$_ * $chunk / 1e6, $runs{$_}] } sort { $a <=> $b } keys %runs] if %runs;
-  }
-  Chart::lines('grow', 'Inserting into a table that grows', 'millions of rows in the table', 'CPU ns a row',
-    'set yrange [0:*]', @lines);
+  $text{shared_memory} = whole($bytes);
+  $text{max_databases} = $databases;
 }
 
 # ---- stalls
@@ -337,24 +396,153 @@ $text{first} = table(['', 'call, CPU µs', 'statement, µs'],
   map { my $subject = $_; [$subject, map { spread($samples->of('first', $subject, $_)) } 'call, us', 'statement, us'] }
     subjects('first', 'call, us', 'next_id', 'nextval cache 1'));
 
-# ---- the page
+# ---- moving in
 
-open my $words, '<', "$FindBin::Bin/report.md" or die "$FindBin::Bin/report.md: $!\n";
-my @sections = split /^(?=## )/m, do { local $/; <$words> };
+my @steps = ('nothing', 'adopt()', 'backfill()', 'rows that refer to them', 'indexes', 'validation', 'other changes of tables', 'swap of the keys');
+my $moving_rows = $samples->median('moving', 'uuid', 'rows');
+if ($moving_rows) {
+  $text{moving_rows} = whole($moving_rows);
+  $text{moving_children} = whole($samples->median('moving', 'uuid', 'rows that refer'));
+  $text{moving} = table(['', 'times', 's', 'ms, longest transaction of a client'],
+    map { my $step = $_; map {
+      my $subject = "$_: $step";
+      my %runs = $samples->runs('moving', $subject, 's');
+      my @longest = $samples->of('moving', $subject, 'ms, longest transaction of a writer');
+      %runs ? [$step eq 'nothing' ? "nothing, before $_" : $step =~ /\(\)/ ? "`$step`" : $step, scalar keys %runs,
+        spread($samples->of('moving', $subject, 's')), spread(@longest)] : ()
+    } $step eq 'adopt()' ? 'bigserial' : $step eq 'nothing' ? ('bigserial', 'uuid') : 'uuid' } @steps);
+  $text{backfill_rate} = whole($moving_rows / $samples->median('moving', 'uuid: backfill()', 's'));
+}
+
+# ---- PostgreSQL 18
+
+my ($version, $note) = map { my ($line) = lines_of_file($_); $line } 'pg18.version', 'pg18.note';
+$text{pg18_note} = $note if defined $note;
+if ($samples->has('pg18') && !defined $note) {
+  $text{pg18_version} = $version;
+  $text{pg18_calls} = table(['', 'ns a call', 'of `next_id`'],
+    map { my $subject = $_; [$subject eq 'UUID v7' ? 'UUID v7, C function of the benchmark' : $subject, spread($samples->of('pg18', $subject, 'ns')),
+      spread($samples->ratio('pg18', [$subject, 'ns'], ['next_id', 'ns']))] }
+      subjects('pg18', 'ns', 'next_id', 'nextval cache 1', 'uuidv7()', 'UUID v7', 'UUID v4'));
+  $text{pg18_rows} = $text{load_rows} // '2,000,000';
+  $text{pg18_loads} = load_table('pg18', 'INSERT: supplied', map {"INSERT: $_"} 'supplied', 'next_id', 'nextval cache 1', 'uuidv7()');
+}
+
+# ---- against another commit
+
+if ($samples->has('against')) {
+  @text{'against_old', 'against_new'} = lines_of_file('against.commits');
+  $text{against} = table(['', 'ns a call, before', 'ns a call, after', 'after, of before'],
+    map { my $subject = $_; ["`$subject`" =~ s/`(C: .*|.*,.*|nextval.*)`/$1/r, map({ spread($samples->of('against', "$_: $subject", 'ns')) } 'old', 'new'),
+      spread($samples->ratio('against', ["new: $subject", 'ns'], ["old: $subject", 'ns']))] }
+      subjects_of_pair('C: clock and swap', 'nextval cache 1', 'next_id', 'next_id, 8 shards in turn', 'next_id, in a burst', 'next_ids(1000)', 'shard_of',
+        'created_within'));
+}
+
+# ---- endurance
+
+if ($samples->has('endure')) {
+  my @all = ('endure', 'all');
+  $text{endure_s} = whole($samples->median(@all, 's'));
+  my %rates = $samples->runs(@all, 'ids/s');
+  my @slices = sort { $a <=> $b } keys %rates;
+  my $third = int(@slices / 3) || 1;
+  my ($early) = Samples::summary(@rates{ @slices[0 .. $third - 1] });
+  my ($late) = Samples::summary(@rates{ @slices[-$third .. -1] });
+  $text{endure} = table(['', ''],
+    ['ids', whole($samples->median(@all, 'ids'))], ['counted by the server itself', whole($samples->median(@all, 'counted by the server'))],
+    map({ ["ids $_", whole($samples->median(@all, $_))] } 'of another shard', 'not above the last one', 'that the other session had'),
+    ['calls that waited for the clock', whole($samples->median(@all, 'calls that waited'))],
+    ['ids a second', spread($samples->of(@all, 'ids/s'))], ['the last third of the time / the first', number($late / $early)]);
+  my $mib = sub { my ($subject, $metric) = @_; spread(map { $_ / 1024 } $samples->of('endure', $subject, $metric)) };
+  $text{endure_memory} = table(['MiB', 'start', 'end'],
+    ['the server, all processes', map { $mib->('server', "KiB, $_") } 'start', 'end'],
+    map { my ($name, $metric) = @$_; [$name, map { $mib->('session', "$metric, $_") } 'start', 'end'] }
+      ['a session, its share', 'KiB'], ['a session, its own', 'KiB of its own'], ['a session, all that it has touched', 'KiB resident']);
+  my $shared = $samples->median('endure', 'snowflake', 'bytes');
+  $text{endure_memory} .= "\n\nShared memory of the extension, of a fixed size: @{[whole($shared)]} bytes." if $shared;
+}
+
+# ---- for the README
+
+if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has('insert')) {
+  $text{processor} = $machine{processor};
+  ($text{version}) = $machine{extension} =~ /^([^,]+)/;
+  ($text{postgres}) = $machine{PostgreSQL} =~ /^(\S+)/;
+  my %commit = map { $_->[2] => 1 } grep { $_->[0] =~ /^(call|insert|crowd|single|first)$/ } @when;
+  $text{commit} = join ' and ', sort keys %commit;
+  my @said = (['C: clock and swap', 'a C function that reads the clock and swaps a word: the floor'], ['next_id', '`snowflake.next_id(shard)`'],
+    ['next_id, 8 shards in turn', '`snowflake.next_id(shard)`, another shard each time'], ['nextval cache 100', '`nextval()`, cache 100'],
+    ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['ULID, text', 'ULID in C, text'], ['KSUID', 'KSUID in C, 20 bytes'],
+    ['NanoID', 'NanoID in C, text'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
+    ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
+  $text{readme_calls} = table(['', 'ns a call', 'of `next_id`', 'INSERT, rows a second', 'table and index, bytes a row'],
+    map { my ($subject, $name) = @$_; my $load = "INSERT: $subject";
+      my @bytes = grep {defined} map { $samples->median('insert', $load, "$_ bytes a row") } 'table', 'index';
+      [$name, number($samples->median('call', $subject, 'ns')), number(($samples->ratio('call', [$subject, 'ns'], ['next_id', 'ns']))[0]),
+       ($subject =~ /turn/ ? '' : hundreds($samples->median('insert', $load, 'rows/s'))), @bytes == 2 ? sprintf('%.0f', $bytes[0] + $bytes[1]) : ''] }
+      grep { $samples->of('call', $_->[0], 'ns') } @said);
+  my ($burst) = $samples->ratio('call', ['nextval cache 1', 'ns, ahead'], ['next_id', 'ns, ahead']);
+  my ($load) = $samples->ratio('insert', ['INSERT: supplied', 'rows/s'], ['INSERT: next_id', 'rows/s']);
+  my ($wal) = $samples->ratio('insert', ['INSERT: next_id', 'WAL bytes a row'], ['INSERT: supplied', 'WAL bytes a row']);
+  my ($crowd) = $samples->ratio('crowd', ['next_id, one shard', 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']);
+  my ($first, $their_first) = map { $samples->median('first', $_, 'statement, us') } 'next_id', 'nextval cache 1';
+  my @said_of = (
+    "`snowflake.next_ids(shard, 1000)`: @{[number($samples->median('call', 'next_ids(1000)', 'ns an id'))]} ns an id.",
+    "In a burst, ahead of the clock, `next_id` takes @{[number($samples->median('call', 'next_id', 'ns, ahead'))]} ns, `nextval()` with cache 1 @{[number($burst)]} times that.",
+    "INSERT ... SELECT of @{[$text{load_rows}]} rows takes @{[number($load)]} of the time, and writes @{[number($wal)]} of the WAL, that it does with ids which the query brings along.");
+  push @said_of, "Sixteen clients on one shard get @{[number($crowd)]} times the ids that they get of one sequence." if $crowd;
+  push @said_of, "The first statement of a session takes @{[number($first / $their_first)]} of the time that it takes with `nextval()`." if $first && $their_first;
+  $text{readme_loads} = join ' ', @said_of;
+}
+
+# ---- the pages
+
+# filled PARAGRAPH: with what was measured, and whether anything was; empty where something was not.
+sub filled {
+  my ($paragraph) = @_;
+  return if $paragraph =~ m{\]\((charts/[^)]+)\)} && !-e "$out/$1";
+  my @names = $paragraph =~ /\{\{(\w+)\}\}/g;
+  return if grep { ($text{$_} // '') eq '' } @names;
+  $paragraph =~ s/\{\{(\w+)\}\}/$text{$1}/g;
+  return ($paragraph =~ s/\s+$//r, scalar @names);
+}
+sub slurp { my ($file) = @_; open my $in, '<', $file or die "$file: $!\n"; local $/; return <$in> }
+sub spew {
+  my ($file, $content) = @_;
+  open my $page, '>', "$file.new" or die "$file.new: $!\n";
+  print $page $content;
+  close $page or die "$file.new: $!\n";
+  rename "$file.new", $file or die "$file: $!\n";
+}
+
 my @page;
-for my $section (@sections) {
+for my $section (split /^(?=## )/m, slurp("$FindBin::Bin/RESULTS.md.in")) {
   my $measured = 0;
   my @paragraphs;
   for my $paragraph (split /\n{2,}/, $section) {
-    next if $paragraph =~ m{\]\((charts/[^)]+)\)} && !-e "$out/$1";
-    my @names = $paragraph =~ /\{\{(\w+)\}\}/g;
-    next if grep { ($text{$_} // '') eq '' } @names;
-    $measured ||= @names;
-    $paragraph =~ s/\{\{(\w+)\}\}/$text{$1}/g;
-    push @paragraphs, $paragraph =~ s/\s+$//r;
+    my ($said, $names) = filled($paragraph) or next;
+    $measured ||= $names;
+    push @paragraphs, $said;
   }
   push @page, @paragraphs if $measured;
 }
-open my $md, '>', "$out/RESULTS.md" or die "$out/RESULTS.md: $!\n";
-print $md join("\n\n", @page), "\n";
-close $md or die "$out/RESULTS.md: $!\n";
+spew("$out/RESULTS.md", join("\n\n", @page) . "\n");
+
+# Charts of what was measured before, and is not any more, go.
+my $written = join "\n", @page;
+for my $chart (glob "$out/charts/*.svg") {
+  my ($name) = $chart =~ m{([^/]+)$};
+  unlink $chart if $written !~ m{\(charts/\Q$name\E\)};
+}
+
+if (defined $readme) {
+  my @said = map { my ($said) = filled($_); !defined $said ? () : $said =~ /^\|/ ? $said : wrapped($said =~ s/\n/ /gr) } split /\n{2,}/, slurp("$FindBin::Bin/performance.md.in");
+  if (@said < 3) { warn "$readme: left as it is, for the parts call and insert were not measured\n" }
+  else {
+    my $content = slurp($readme);
+    $content =~ s/(<!-- bench\/run writes this\b[^\n]*-->\n).*?(<!-- until here -->)/"$1\n" . join("\n\n", @said) . "\n\n$2"/se
+      or die "$readme has no place for the results\n";
+    spew($readme, $content);
+  }
+}
