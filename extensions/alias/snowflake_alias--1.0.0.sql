@@ -13,11 +13,71 @@ CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
 COMMENT ON FUNCTION snowflake.alias(bigint, text) IS
   'An id, permuted under a key, in 11 characters 0-9A-Za-z; refuses negative numbers';
 
+CREATE FUNCTION snowflake.alias(id bigint, key_name text, prefix text) RETURNS text
+  AS 'MODULE_PATHNAME', 'snowflake_alias'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.alias(bigint, text, text) IS
+  'The same behind a prefix such as user_: 1 to 32 characters 0-9A-Za-z_-, the last one _ or -';
+
 CREATE FUNCTION snowflake.from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text) IS
   'The id of an alias, under the version of the key that made it; not a proof that alias() made it';
+
+CREATE FUNCTION snowflake.from_alias(encoded text, key_name text, prefix text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_from_alias'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.from_alias(text, text, text) IS
+  'The same of one behind a prefix; another prefix is an error';
+
+CREATE FUNCTION snowflake.try_from_alias(encoded text, key_name text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_try_from_alias'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.try_from_alias(text, text) IS
+  'from_alias(), but NULL for a text that it refuses; a wrong key name or key file is an error';
+
+CREATE FUNCTION snowflake.try_from_alias(encoded text, key_name text, prefix text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_try_from_alias'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.try_from_alias(text, text, text) IS
+  'from_alias() with a prefix, but NULL for a text that it refuses';
+
+CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer DEFAULT 20) RETURNS text
+  AS 'MODULE_PATHNAME', 'snowflake_digits'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.digits(bigint, text, integer) IS
+  'A number of one digit less than length at most, permuted under a key among those, in length (7 to 20) digits: the first is the version';
+
+CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer, prefix text) RETURNS text
+  AS 'MODULE_PATHNAME', 'snowflake_digits'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.digits(bigint, text, integer, text) IS
+  'The same behind a prefix such as order-';
+
+CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer DEFAULT 20) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_from_digits'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.from_digits(text, text, integer) IS
+  'The number of exactly so many digits, under the version of the key that made them; not a proof that digits() made them';
+
+CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_from_digits'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.from_digits(text, text, integer, text) IS
+  'The same of digits behind a prefix; another prefix is an error';
+
+CREATE FUNCTION snowflake.try_from_digits(encoded text, key_name text, length integer DEFAULT 20) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_try_from_digits'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.try_from_digits(text, text, integer) IS
+  'from_digits(), but NULL for a text that it refuses; a wrong length, key name or key file is an error';
+
+CREATE FUNCTION snowflake.try_from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_try_from_digits'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.try_from_digits(text, text, integer, text) IS
+  'from_digits() with a prefix, but NULL for a text that it refuses';
 
 CREATE FUNCTION snowflake.token(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_token'
@@ -25,11 +85,35 @@ CREATE FUNCTION snowflake.token(id bigint, key_name text) RETURNS text
 COMMENT ON FUNCTION snowflake.token(bigint, text) IS
   'An id and 64 bits of redundancy, enciphered under a key, in 22 characters 0-9A-Za-z';
 
+CREATE FUNCTION snowflake.token(id bigint, key_name text, prefix text) RETURNS text
+  AS 'MODULE_PATHNAME', 'snowflake_token'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.token(bigint, text, text) IS
+  'The same behind a prefix such as user_';
+
 CREATE FUNCTION snowflake.from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_token(text, text) IS
   'The id of a token, under any version of the key; a token that token() did not make is an error';
+
+CREATE FUNCTION snowflake.from_token(encoded text, key_name text, prefix text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_from_token'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.from_token(text, text, text) IS
+  'The same of one behind a prefix; another prefix is an error';
+
+CREATE FUNCTION snowflake.try_from_token(encoded text, key_name text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_try_from_token'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.try_from_token(text, text) IS
+  'from_token(), but NULL for a text that it refuses; a wrong key name or key file is an error';
+
+CREATE FUNCTION snowflake.try_from_token(encoded text, key_name text, prefix text) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_try_from_token'
+  LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.try_from_token(text, text, text) IS
+  'from_token() with a prefix, but NULL for a text that it refuses';
 
 CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT writes boolean,
                                      OUT check_value text)
@@ -40,5 +124,14 @@ COMMENT ON FUNCTION snowflake.alias_keys() IS
   'The keys that this session has read, and a value by which to compare them with another server''s';
 
 -- Whoever may call these can turn any alias into its id: that is the secret.
-REVOKE ALL ON FUNCTION snowflake.alias(bigint, text), snowflake.from_alias(text, text),
-  snowflake.token(bigint, text), snowflake.from_token(text, text), snowflake.alias_keys() FROM PUBLIC;
+REVOKE ALL ON FUNCTION
+  snowflake.alias(bigint, text), snowflake.alias(bigint, text, text),
+  snowflake.from_alias(text, text), snowflake.from_alias(text, text, text),
+  snowflake.try_from_alias(text, text), snowflake.try_from_alias(text, text, text),
+  snowflake.digits(bigint, text, integer), snowflake.digits(bigint, text, integer, text),
+  snowflake.from_digits(text, text, integer), snowflake.from_digits(text, text, integer, text),
+  snowflake.try_from_digits(text, text, integer), snowflake.try_from_digits(text, text, integer, text),
+  snowflake.token(bigint, text), snowflake.token(bigint, text, text),
+  snowflake.from_token(text, text), snowflake.from_token(text, text, text),
+  snowflake.try_from_token(text, text), snowflake.try_from_token(text, text, text),
+  snowflake.alias_keys() FROM PUBLIC;

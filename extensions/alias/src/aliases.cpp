@@ -1,13 +1,9 @@
-// The SQL functions.
-//
-// An alias is version * 2^63 + the permuted id, in base62: 5 * 2^63 numbers of the 62^11 that
-// eleven characters have. So the version that made an alias is known before any key is tried. A
-// token is a block of 128 bits, in base62; which version made it is found by trying, for only that
-// one opens it.
+// The SQL functions. Each form has a writer, a reader that refuses, and one that returns NULL for
+// what the other refuses of a text; with a prefix, all of them put it in front, or ask for it
+// there.
 
-#include "core/base62_wide.hpp"
 #include "errors.hpp"
-#include "key_ring.hpp"
+#include "forms.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -18,21 +14,16 @@ namespace {
 using pg::new_text;
 using pg::text_view;
 
-constexpr size_t kTokenLength = 22;
-constexpr Uint128 kGreatestAlias = (Uint128{kVersions} << 63) - 1;
-constexpr Uint128 kGreatestToken = ~Uint128{0};
-
-static_assert([] {
-  Uint128 reach = 1;
-  for (size_t i = 0; i < kBase62Length; ++i) reach *= 62;
-  return reach > kGreatestAlias && reach < kGreatestAlias + (Uint128{1} << 63);
-}());
-
-constexpr Form kAliasForm = {
+constexpr Form kAlias = {
     "an alias", "It is written in 11 characters 0-9, A-Z and a-z, 00000000000 to swhhx2kPhsd.",
     "snowflake.alias(id, key_name)"};
-constexpr Form kTokenForm = {"a token", "It is written in 22 characters 0-9, A-Z and a-z.",
-                             "snowflake.token(id, key_name)"};
+constexpr Form kToken = {"a token", "It is written in 22 characters 0-9, A-Z and a-z.",
+                         "snowflake.token(id, key_name)"};
+
+Form digits_form(unsigned length) {
+  return {"digits", psprintf("They are %u digits 0-9, the first of them 0 to 4.", length),
+          "snowflake.digits(id, key_name, length)"};
+}
 
 uint64_t checked_id(int64_t id) {
   if (id < 0) error_negative_id(id);
@@ -45,10 +36,73 @@ Key& writing_key(std::string_view name) {
   return *key;
 }
 
-Uint128 read(std::string_view encoded, size_t length, Uint128 greatest, const Form& form) {
-  const auto parsed = read_base62_wide(encoded, length, greatest);
-  if (parsed.error != NumeralError::none) error_written(form, parsed.error, parsed.at, encoded);
-  return parsed.value;
+unsigned checked_length(int32_t length) {
+  if (length < int32_t{kMinDigits} || length > int32_t{kMaxDigits})
+    error_digits_length(length, kMinDigits, kMaxDigits);
+  return static_cast<unsigned>(length);
+}
+
+// The prefix that is passed as this argument, where the function was called with it. It ends in
+// what no form has, so that every text has one place where it can end.
+constexpr size_t kMaxPrefix = 32;
+
+std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {
+  if (PG_NARGS() <= argument) return {};
+  const auto prefix = text_view(PG_GETARG_TEXT_PP(argument));
+  bool good = !prefix.empty() && prefix.size() <= kMaxPrefix &&
+              (prefix.back() == '_' || prefix.back() == '-');
+  for (const char c : prefix)
+    good &=
+        c == '_' || c == '-' ||
+        snowflake::detail::kBase62.digits[static_cast<uint8_t>(c)] != snowflake::detail::kNoSymbol;
+  if (!good) error_prefix(prefix, kMaxPrefix);
+  return prefix;
+}
+
+text* new_prefixed(std::string_view prefix, size_t length, char** behind) {
+  text* const result = new_text(prefix.size() + length);
+  memcpy(VARDATA(result), prefix.data(), prefix.size());
+  *behind = VARDATA(result) + prefix.size();
+  return result;
+}
+
+[[noreturn]] void refuse(const Outcome& outcome, const Form& form, std::string_view encoded,
+                         std::string_view name) {
+  switch (outcome.reason) {
+    case Reason::no_version:
+      error_no_such_version(outcome.version, name);
+    case Reason::forged:
+      error_not_authentic(name);
+    default:
+      error_written(form, outcome.error, outcome.at, encoded);
+  }
+}
+
+// What a text without its prefix comes to, for both kinds of readers. `read` takes it to an
+// outcome.
+template <class Read>
+Datum read_id(FunctionCallInfo fcinfo, int prefix_at, bool or_null, const Form& form, Read&& read) {
+  const auto name = text_view(PG_GETARG_TEXT_PP(1));
+  const auto prefix = prefix_of(fcinfo, prefix_at);
+  writing_key(name);  // the key's name is wrong, not the text
+  auto encoded = text_view(PG_GETARG_TEXT_PP(0));
+  if (!encoded.starts_with(prefix)) {
+    if (or_null) PG_RETURN_NULL();
+    error_other_prefix(form, encoded, prefix);
+  }
+  encoded.remove_prefix(prefix.size());
+  const Outcome outcome = read(encoded, name);
+  if (outcome.reason == Reason::none) PG_RETURN_INT64(static_cast<int64_t>(outcome.id));
+  if (or_null) PG_RETURN_NULL();
+  refuse(outcome, form, encoded, name);
+}
+
+Datum digits_read(FunctionCallInfo fcinfo, bool or_null) {
+  const unsigned length = checked_length(PG_GETARG_INT32(2));
+  return read_id(fcinfo, 3, or_null, digits_form(length),
+                 [&](std::string_view encoded, std::string_view name) {
+                   return read_digits(encoded, name, length);
+                 });
 }
 
 }  // namespace
@@ -56,60 +110,54 @@ Uint128 read(std::string_view encoded, size_t length, Uint128 greatest, const Fo
 SF_SQL_FUNCTION(alias) {
   const uint64_t id = checked_id(PG_GETARG_INT64(0));
   Key& key = writing_key(text_view(PG_GETARG_TEXT_PP(1)));
-  uint64_t permuted = 0;
-  if (!cipher_of(key).permute_id(id, &permuted)) error_cipher();
-  text* const result = new_text(kBase62Length);
-  write_base62_wide((Uint128{key.version} << 63) + permuted, VARDATA(result), kBase62Length);
+  char* out;
+  text* const result = new_prefixed(prefix_of(fcinfo, 2), kAliasLength, &out);
+  write_alias(key, id, out);
   PG_RETURN_TEXT_P(result);
 }
 
 SF_SQL_FUNCTION(from_alias) {
-  const auto name = text_view(PG_GETARG_TEXT_PP(1));
-  Key& writing = writing_key(name);
-  const Uint128 value =
-      read(text_view(PG_GETARG_TEXT_PP(0)), kBase62Length, kGreatestAlias, kAliasForm);
-  const auto version = static_cast<unsigned>(value >> 63);
-  Key* const key = writing.version == version ? &writing : current_keys().version_of(name, version);
-  if (key == nullptr) error_no_such_version(version, name);
-  uint64_t id = 0;
-  if (!cipher_of(*key).unpermute_id(static_cast<uint64_t>(value) & kGreatestId, &id))
-    error_cipher();
-  PG_RETURN_INT64(static_cast<int64_t>(id));
+  return read_id(fcinfo, 2, false, kAlias, read_alias);
+}
+
+SF_SQL_FUNCTION(try_from_alias) {
+  return read_id(fcinfo, 2, true, kAlias, read_alias);
+}
+
+SF_SQL_FUNCTION(digits) {
+  const uint64_t id = checked_id(PG_GETARG_INT64(0));
+  const unsigned length = checked_length(PG_GETARG_INT32(2));
+  if (id >= power_of_ten(length - 1)) error_digits_id(id, length);
+  Key& key = writing_key(text_view(PG_GETARG_TEXT_PP(1)));
+  char* out;
+  text* const result = new_prefixed(prefix_of(fcinfo, 3), length, &out);
+  write_digits(key, id, length, out);
+  PG_RETURN_TEXT_P(result);
+}
+
+SF_SQL_FUNCTION(from_digits) {
+  return digits_read(fcinfo, false);
+}
+
+SF_SQL_FUNCTION(try_from_digits) {
+  return digits_read(fcinfo, true);
 }
 
 SF_SQL_FUNCTION(token) {
   const uint64_t id = checked_id(PG_GETARG_INT64(0));
   Key& key = writing_key(text_view(PG_GETARG_TEXT_PP(1)));
-  uint8_t block[16];
-  if (!cipher_of(key).encipher(id, block)) error_cipher();
-  Uint128 value = 0;
-  for (const uint8_t byte : block) value = value << 8 | byte;
-  text* const result = new_text(kTokenLength);
-  write_base62_wide(value, VARDATA(result), kTokenLength);
+  char* out;
+  text* const result = new_prefixed(prefix_of(fcinfo, 2), kTokenLength, &out);
+  write_token(key, id, out);
   PG_RETURN_TEXT_P(result);
 }
 
 SF_SQL_FUNCTION(from_token) {
-  const auto name = text_view(PG_GETARG_TEXT_PP(1));
-  writing_key(name);  // the key's name is wrong, not the token
-  Uint128 value = read(text_view(PG_GETARG_TEXT_PP(0)), kTokenLength, kGreatestToken, kTokenForm);
-  uint8_t block[16];
-  for (size_t i = sizeof(block); i-- > 0; value >>= 8) block[i] = static_cast<uint8_t>(value);
+  return read_id(fcinfo, 2, false, kToken, read_token);
+}
 
-  const KeyRing& keys = current_keys();
-  for (int i = 0; i < keys.count; ++i) {
-    if (!keys.keys[i].is_called(name)) continue;
-    uint64_t id = 0;
-    switch (cipher_of(keys.keys[i]).decipher(block, &id)) {
-      case Cipher::Opened::authentic:
-        PG_RETURN_INT64(static_cast<int64_t>(id));
-      case Cipher::Opened::forged:
-        break;
-      case Cipher::Opened::failed:
-        error_cipher();
-    }
-  }
-  error_not_authentic(name);
+SF_SQL_FUNCTION(try_from_token) {
+  return read_id(fcinfo, 2, true, kToken, read_token);
 }
 
 SF_SQL_FUNCTION(alias_keys) {

@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include "core/decimal_permutation.hpp"
 #include "core/permutation.hpp"
 
 namespace snowflake::alias {
@@ -68,6 +69,44 @@ struct RoundFunction {
   }
 };
 
+// The same for radix 10 and so many digits. The half is written in as many bytes as the longer one
+// may need, and as many bytes of the result count as the standard makes of that: 8 or 12.
+class DecimalRoundFunction {
+ public:
+  DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)
+      : cipher_(cipher), failed_(failed), bytes_(bytes_of(digits - digits / 2)) {
+    const uint8_t parameters[kBlock] = {1, 2,  1,  0,
+                                        0, 10, 10, static_cast<uint8_t>(digits / 2),
+                                        0, 0,  0,  static_cast<uint8_t>(digits),
+                                        0, 0,  0,  0};
+    if (!apply(cipher.compact, parameters, start_)) *failed_ = true;
+  }
+
+  Uint128 operator()(unsigned round, uint64_t half) const {
+    uint8_t block[kBlock] = {};
+    block[kBlock - 1 - bytes_] = static_cast<uint8_t>(round);
+    store_big_endian(half, block + kBlock - bytes_, bytes_);
+    for (size_t i = 0; i < kBlock; ++i) block[i] ^= start_[i];
+    if (!apply(cipher_.compact, block, block)) *failed_ = true;
+    Uint128 value = 0;
+    const size_t counted = 4 * ((bytes_ + 3) / 4) + 4;
+    for (size_t i = 0; i < counted; ++i) value = value << 8 | block[i];
+    return value;
+  }
+
+ private:
+  static size_t bytes_of(unsigned digits) {
+    size_t bytes = 0;
+    for (uint64_t greatest = power_of_ten(digits) - 1; greatest > 0; greatest >>= 8) ++bytes;
+    return bytes;
+  }
+
+  const Cipher& cipher_;
+  bool* failed_;
+  size_t bytes_;  // b of the standard
+  uint8_t start_[kBlock] = {};
+};
+
 }  // namespace
 
 bool KeyDerivation::start() {
@@ -126,6 +165,18 @@ bool Cipher::permute_id(uint64_t id, uint64_t* permuted) const {
 bool Cipher::unpermute_id(uint64_t permuted, uint64_t* id) const {
   bool failed = false;
   *id = unpermute(permuted, RoundFunction{*this, &failed});
+  return !failed;
+}
+
+bool Cipher::permute_digits(uint64_t value, unsigned digits, uint64_t* permuted) const {
+  bool failed = false;
+  *permuted = permute_decimal(value, digits, DecimalRoundFunction(*this, digits, &failed));
+  return !failed;
+}
+
+bool Cipher::unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const {
+  bool failed = false;
+  *value = unpermute_decimal(permuted, digits, DecimalRoundFunction(*this, digits, &failed));
   return !failed;
 }
 

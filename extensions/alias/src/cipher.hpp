@@ -43,6 +43,11 @@ struct Cipher {
   bool permute_id(uint64_t id, uint64_t* permuted) const;
   bool unpermute_id(uint64_t permuted, uint64_t* id) const;
 
+  // FF1 over so many decimal digits, see core/decimal_permutation.hpp, under the same key: its
+  // block P tells the radix and the digits apart.
+  bool permute_digits(uint64_t value, unsigned digits, uint64_t* permuted) const;
+  bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
+
   // Encode-then-encipher (Bellare and Rogaway 2000): one block of AES over the id and 64 bits of 0.
   // A forger who guesses finds such a block once in 2^64 attempts.
   bool encipher(uint64_t id, uint8_t (&block)[16]) const;

@@ -93,6 +93,39 @@ void error_negative_id(int64_t id) {
                   errhint("Pass an id, which is never negative.")));
 }
 
+void error_digits_length(int32_t length, unsigned least, unsigned most) {
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+           errmsg("length %d is out of range for digits", length),
+           errdetail("They are %u to %u, of which the first is the key's version.", least, most),
+           errhint("Pass %u, which has room for every id.", most)));
+}
+
+void error_digits_id(uint64_t id, unsigned length) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+       errmsg("%llu is too great for %u digits", static_cast<unsigned long long>(id), length),
+       errdetail("One is the key's version; the number has more than the %u others.", length - 1),
+       errhint("Pass a greater length, the same for all numbers: 20 has room for every id.")));
+}
+
+void error_prefix(std::string_view prefix, size_t longest) {
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("\"%s\" is no prefix", shown(prefix)),
+           errdetail("A prefix has 1 to %zu characters 0-9, A-Z, a-z, \"_\" and \"-\", the last "
+                     "one \"_\" or \"-\".",
+                     longest),
+           errhint("Pass a prefix such as \"user_\".")));
+}
+
+void error_other_prefix(const Form& form, std::string_view text, std::string_view prefix) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                  errmsg("\"%s\" does not begin with \"%s\"", shown(text), shown(prefix)),
+                  errdetail("A prefix says what %s is of, and is a part of it.", form.name),
+                  errhint("Pass what %s made with this prefix.", form.maker)));
+}
+
 void error_written(const Form& form, NumeralError error, size_t at, std::string_view text) {
   switch (error) {
     case NumeralError::symbol:

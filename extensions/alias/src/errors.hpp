@@ -28,6 +28,11 @@ struct Form {
 // Arguments
 [[noreturn]] void error_no_such_key(std::string_view name);
 [[noreturn]] void error_negative_id(int64_t id);
+[[noreturn]] void error_digits_length(int32_t length, unsigned least, unsigned most);
+[[noreturn]] void error_digits_id(uint64_t id, unsigned length);
+[[noreturn]] void error_prefix(std::string_view prefix, size_t longest);
+[[noreturn]] void error_other_prefix(const Form& form, std::string_view text,
+                                     std::string_view prefix);
 [[noreturn]] void error_written(const Form& form, NumeralError error, size_t at,
                                 std::string_view text);
 [[noreturn]] void error_no_such_version(unsigned version, std::string_view name);

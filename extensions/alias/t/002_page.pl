@@ -39,8 +39,8 @@ foreach my $block (@blocks)
 		my $name = 'typed: ' . ($statement =~ /^(.*)/)[0];
 		if ($statement =~ /\$1/)
 		{
-			my ($form, $more) = $statement =~ /snowflake\.from_(\w+)\(\$1(.*?)\)/;
-			my $argument = defined $form ? $node->safe_psql('page', 'SELECT snowflake.' . ($form eq 'alias' ? $form : "to_$form") . "(id$more) FROM photos")
+			my ($form, $more) = $statement =~ /snowflake\.(?:try_)?from_(\w+)\(\$1(.*?)\)/;
+			my $argument = defined $form ? $node->safe_psql('page', 'SELECT snowflake.' . ($form =~ /^(?:alias|digits)$/ ? $form : "to_$form") . "(id$more) FROM photos")
 			  : '[{"id":"0augYQesYgz","caption":"second"}]';
 			my $prepare = "SET enable_seqscan = off; SET enable_bitmapscan = off; PREPARE typed AS $statement";
 			like($node->safe_psql('page', "$prepare EXPLAIN EXECUTE typed('$argument')"), qr/Index Cond: \(id = /, "$name: by the primary key") if $comment =~ /primary key/;
@@ -80,14 +80,15 @@ my %forms = (
 	'base62' => [ 7, 'to_base62(id), to_base32(id), right(snowflake.to_base32(id, true), 1)',
 		'from_base62(a) = id AND snowflake.from_base32(b) = id AND snowflake.from_base32(b || c, true) = id' ],
 	'UUID' => [ 5, 'to_uuid(id), to_ulid(id)', 'from_uuid(a::uuid) = id AND snowflake.from_ulid(b) = id' ],
-	'alias' => [ 6, "alias(id, 'photos'), token(id, 'photos')", "from_alias(a, 'photos') = id AND snowflake.from_token(b, 'photos') = id" ]);
+	'alias' => [ 6, "alias(id, 'photos'), digits(id, 'photos'), token(id, 'photos')",
+		"from_alias(a, 'photos') = id AND snowflake.from_digits(b, 'photos') = id AND snowflake.from_token(c, 'photos') = id" ]);
 my @vectors;
 foreach my $head (sort keys %forms)
 {
 	my ($count, $write, $read) = @{ $forms{$head} };
 	my @rows = rows($head);
 	is(scalar @rows, $count, "vectors of $head");
-	$write =~ s/(?<![\w.(])(?=(?:to_|alias|token))/snowflake./g;
+	$write =~ s/(?<![\w.(])(?=(?:to_|alias|digits|token))/snowflake./g;
 	foreach (@rows)
 	{
 		my ($id, @expected) = @$_;
@@ -100,15 +101,15 @@ foreach my $head (sort keys %forms)
 
 # The page's first table shows one id in every form.
 my ($shown) = $page =~ /^\| form \| (\d+) becomes/m;
-my %shown = $page =~ /^\| (base62|base32|UUID|ULID|alias|token) \| `([^`]+)`/mg;
-is(join('|', @shown{qw(base62 base32 UUID ULID alias token)}),
-	$node->safe_psql('postgres', "SELECT snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_uuid(id), snowflake.to_ulid(id), snowflake.alias(id, 'photos'), snowflake.token(id, 'photos') FROM (VALUES ($shown\::bigint)) v (id)"),
+my %shown = $page =~ /^\| (base62|base32|UUID|ULID|alias|digits|token) \| `([^`]+)`/mg;
+is(join('|', @shown{qw(base62 base32 UUID ULID alias digits token)}),
+	$node->safe_psql('postgres', "SELECT snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_uuid(id), snowflake.to_ulid(id), snowflake.alias(id, 'photos'), snowflake.digits(id, 'photos'), snowflake.token(id, 'photos') FROM (VALUES ($shown\::bigint)) v (id)"),
 	'the forms that the page begins with');
 
 # What the extension has is on the page and in the reference, and nothing else is.
 my $reference = slurp_file("$FindBin::RealBin/../../../doc/reference.md");
 my $functions = $node->safe_psql('postgres', <<~'SQL');
-	SELECT string_agg(proname, ' ' ORDER BY proname)
+	SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname)
 	  FROM pg_depend AS d JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND extname = 'snowflake_alias'
 	  JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 	SQL
