@@ -142,4 +142,16 @@ $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '55000', message => 'the clock is before the epoch', detail => '"snowflake.epoch" is 2039-01-01', hint => 'Correct the clock' },
 	'CREATE EXTENSION is refused before the epoch', 'early');
 
+# Of no use any more: 20 bits of 1 ms ticks are a quarter of an hour.
+configure("snowflake.layout = '20/5+8/10'\nsnowflake.epoch = '2026-01-01'");
+$node->restart;
+like($node->log_content, qr/WARNING:  the layout is exhausted/, 'a layout that has run out warns at the start');
+$node->safe_psql('postgres', 'CREATE DATABASE late');
+$node->refuses('CREATE EXTENSION snowflake',
+	{ sqlstate => '2200H', message => 'the layout is exhausted',
+		detail => 'Layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* ended at 2026-01-01 00:17:28.576\+00, the clock says ',
+		hint => 'set a "snowflake.layout" or "snowflake.epoch" that ends later and restart' },
+	'CREATE EXTENSION is refused under a layout that has run out', 'late');
+is($node->safe_psql('late', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'and leaves nothing behind');
+
 done_testing();

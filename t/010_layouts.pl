@@ -57,6 +57,7 @@ sub decodes
 
 my %layouts = (
 	twitter => { settings => "snowflake.layout = 'twitter'\nsnowflake.region = 31", region => 31, bits => [ 41, 5, 5, 12 ], tick => 1 },
+	wide => { settings => "snowflake.layout = 'wide'\nsnowflake.region = 30", region => 30, bits => [ 41, 5, 13, 5 ], tick => 1 },
 	js53 => { settings => "snowflake.layout = 'js53'", region => 0, bits => [ 38, 0, 7, 8 ], tick => 10 },
 	instagram => { settings => "snowflake.layout = 'instagram'", region => 0, bits => [ 41, 0, 13, 10 ], tick => 1 },
 	regions => { settings => "snowflake.layout = '41/3+10/10'\nsnowflake.region = 5", region => 5, bits => [ 41, 3, 10, 10 ], tick => 1 },

@@ -46,6 +46,8 @@ foreach my $call (@calls)
 	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, "not preloaded, in one session with the others: $call");
 	$session->{stderr} = '';
 }
+is($session->query_safe("SELECT bits, regions, shards, ids_per_second FROM snowflake.preview_layout('wide')"), '41/5+13/5|32|8192|32000',
+	'not preloaded: a layout is previewed');
 is($session->query_safe('SELECT minting, reason, advice, mark FROM snowflake.health'),
 	'f|not preloaded|Add snowflake to "shared_preload_libraries" and restart the server.|', 'not preloaded: health says so');
 $session->query_safe("LOAD 'snowflake'");

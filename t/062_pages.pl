@@ -145,6 +145,16 @@ $node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT INSERT ON photos TO so
 say_block('doc/questions.md');
 like($node->error_of("SET ROLE somebody; INSERT INTO photos DEFAULT VALUES"), qr/42501/, 'questions: nobody else mints any more');
 
+# layout: each worked layout has what its comment says.
+my $worked = 0;
+while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
+{
+	@said = say_block('doc/layout.md');
+	is($_->{answer}, $_->{comment}, "layout: $_->{comment}") foreach grep { $_->{comment} ne '' } @said;
+	$worked += grep { $_->{comment} ne '' } @said;
+}
+is($worked, 6, 'layout: layouts that are shown');
+
 # Nothing is left over.
 foreach my $page (sort keys %page)
 {
@@ -298,7 +308,7 @@ foreach my $page (grep { $_ ne 'doc/reference.md' } sort keys %page)
 
 # README: the presets. Each is the layout of a database of its own.
 my @presets = $page{'README.md'} =~ /^(\| `\w+` \| \d+\/.*)/mg;
-is(scalar @presets, 4, 'README: presets');
+is(scalar @presets, 5, 'README: presets');
 foreach my $preset (@presets)
 {
 	my ($name, @row) = map { s/^\s+|\s+$|`//gr } (split /\|/, $preset)[ 1 .. 6 ];

@@ -132,6 +132,7 @@ enum class LayoutError : uint8_t {
   tick,
   preset_tick,
   epoch,
+  epoch_syntax,
   end_of_time,
 };
 
@@ -141,7 +142,7 @@ constexpr const char* describe(LayoutError error) noexcept {
     case LayoutError::none:
       return "";
     case LayoutError::syntax:
-      return "A layout is \"fleet\", \"instagram\", \"twitter\", \"js53\" or bits as "
+      return "A layout is \"fleet\", \"wide\", \"instagram\", \"twitter\", \"js53\" or bits as "
              "time/region+shard/sequence, or time/shard/sequence without regions.";
     case LayoutError::time_bits:
       return "The time takes 20 to 53 bits.";
@@ -157,6 +158,10 @@ constexpr const char* describe(LayoutError error) noexcept {
       return "The preset has a tick of its own.";
     case LayoutError::epoch:
       return "An epoch lies between 1970-01-01 and 2039-09-07, in whole milliseconds.";
+    case LayoutError::epoch_syntax:
+      return "An epoch is an ISO date in whole milliseconds, such as \"2025-01-01\" or "
+             "\"2025-01-01 12:00:00.000+00\", in UTC where it names no offset, or 13 digits: "
+             "milliseconds since 1970.";
     case LayoutError::end_of_time:
       return "The time field reaches beyond the year 294276.";
   }
@@ -209,10 +214,8 @@ struct Preset {
 };
 
 inline constexpr Preset kPresets[] = {
-    {"fleet", 41, 5, 8, 10, 1},
-    {"instagram", 41, 0, 13, 10, 1},
-    {"twitter", 41, 5, 5, 12, 1},
-    {"js53", 38, 0, 7, 8, 10},
+    {"fleet", 41, 5, 8, 10, 1},   {"wide", 41, 5, 13, 5, 1}, {"instagram", 41, 0, 13, 10, 1},
+    {"twitter", 41, 5, 5, 12, 1}, {"js53", 38, 0, 7, 8, 10},
 };
 
 }  // namespace detail
@@ -257,6 +260,8 @@ static_assert(parse_layout("instagram", 0, kDefaultEpoch).layout ==
               parse_layout("41/13/10", 0, kDefaultEpoch).layout);
 static_assert(parse_layout("fleet", 0, kDefaultEpoch).layout ==
               parse_layout("41/5+8/10", 0, kDefaultEpoch).layout);
+static_assert(parse_layout("wide", 0, kDefaultEpoch).layout ==
+              parse_layout("41/5+13/5", 0, kDefaultEpoch).layout);
 static_assert(parse_layout("js53", 0, kDefaultEpoch).layout.id_bits() == 53);
 static_assert(parse_layout("41/13/11", 0, kDefaultEpoch).error == LayoutError::total_bits);
 

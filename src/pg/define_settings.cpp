@@ -42,11 +42,7 @@ bool check_tick(double* value, void**, GucSource) {
 
 bool check_epoch(char** value, void**, GucSource) {
   const auto parsed = parse_epoch(*value);
-  if (!parsed.valid)
-    return refuse(
-        "An epoch is an ISO date in whole milliseconds, such as \"2025-01-01\" or "
-        "\"2025-01-01 12:00:00.000+00\", in UTC where it names no offset, or 13 digits: "
-        "milliseconds since 1970.");
+  if (!parsed.valid) return refuse(describe(LayoutError::epoch_syntax));
   return (parsed.ms >= 0 && parsed.ms < kEpochEnd) || refuse(describe(LayoutError::epoch));
 }
 
@@ -220,8 +216,8 @@ void define_settings() {
   citus_preloaded = preloads("citus");
   define_string("snowflake.layout",
                 "Sets the bits of an id: a preset or time/region+shard/sequence.",
-                "Presets are fleet (41/5+8/10), instagram (41/13/10), twitter (41/5+5/12) and js53 "
-                "(38/7/8, tick 10 ms).",
+                "Presets are fleet (41/5+8/10), wide (41/5+13/5), instagram (41/13/10), twitter "
+                "(41/5+5/12) and js53 (38/7/8, tick 10 ms).",
                 &layout_setting, "fleet", check_layout);
   define_strictly("snowflake.tick", [] {
     DefineCustomRealVariable("snowflake.tick", "Sets the unit of time in an id.",

@@ -278,6 +278,13 @@ CREATE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
   'What the ids of this database look like: bits, tick, epoch, capacity of a shard, and when they run out';
 
+CREATE FUNCTION snowflake.preview_layout(layout text, tick text DEFAULT '0', epoch text DEFAULT '2025-01-01')
+  RETURNS snowflake.layout
+  AS 'MODULE_PATHNAME', 'snowflake_preview_layout'
+  LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.preview_layout(text, text, text) IS
+  'What the view layout would show of any layout, whatever this database is sealed with; tick and epoch as they would stand in postgresql.conf: tick 0 is the preset''s own, or 1 ms';
+
 CREATE FUNCTION snowflake.shard_stats(
     OUT shard integer, OUT last_id bigint, OUT last_time timestamptz, OUT ids bigint,
     OUT batches bigint, OUT borrowed_ticks bigint, OUT waits bigint, OUT wait_time double precision,

@@ -21,10 +21,12 @@ ParsedLayout parse(std::string_view text, uint32_t tick_ms = 0, int64_t epoch_ms
 TEST(LayoutParse, Presets) {
   const Layout instagram{41, 0, 13, 10, 1, kDefaultEpoch};
   const Layout twitter{41, 5, 5, 12, 1, kDefaultEpoch};
+  const Layout wide{41, 5, 13, 5, 1, kDefaultEpoch};
   const Layout js53{38, 0, 7, 8, 10, kDefaultEpoch};
   EXPECT_EQ(layout_from("instagram"), instagram);
   EXPECT_EQ(layout_from("instagram", 1), instagram);
   EXPECT_EQ(layout_from("twitter"), twitter);
+  EXPECT_EQ(layout_from("wide"), wide);
   EXPECT_EQ(layout_from("js53"), js53);
   EXPECT_EQ(layout_from("js53", 10), js53);
 }

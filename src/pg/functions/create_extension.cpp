@@ -61,7 +61,7 @@ SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();
   if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
-  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) error_exhausted();
+  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) error_exhausted_unsealed();
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   // Ids may be returned under the new mark before anything else is flushed; so the commit that
   // makes it is never asynchronous.

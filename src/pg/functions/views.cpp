@@ -1,12 +1,14 @@
-// Behind the views layout and clock_status.
+// Behind the views layout and clock_status; the first of them for any layout, too.
 
 #include "core/clock.hpp"
+#include "core/epoch.hpp"
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/mark/condition.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/mark/seal_check.hpp"
 #include "pg/memory/postmaster_memory.hpp"
+#include "pg/refuse/errors.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -19,32 +21,56 @@ int64_t count_of(const std::atomic<uint64_t>& counter) {
 }
 
 // The share of the minted range that has passed, in per cent.
-double used_percent() {
-  const auto range = static_cast<double>(layout.last_minted_tick() + 1) * layout.tick_ms;
-  const auto passed = static_cast<double>(wall_clock_ms() - layout.epoch_ms);
+double used_percent(const Layout& of) {
+  const auto range = static_cast<double>(of.last_minted_tick() + 1) * of.tick_ms;
+  const auto passed = static_cast<double>(wall_clock_ms() - of.epoch_ms);
   return std::rint(std::max(0.0, passed) / range * 10000) / 100;
+}
+
+Datum layout_row(FunctionCallInfo fcinfo, const Layout& of) {
+  Datum values[12] = {
+      CStringGetTextDatum(layout_bits_text(of)),
+      Int32GetDatum(of.time_bits),
+      Int32GetDatum(of.region_bits),
+      Int32GetDatum(of.shard_bits),
+      Int32GetDatum(of.sequence_bits),
+      Int32GetDatum(static_cast<int32>(of.tick_ms)),
+      timestamp_datum(of.epoch_ms),
+      Int32GetDatum(static_cast<int32>(of.regions())),
+      Int32GetDatum(static_cast<int32>(of.shards())),
+      Int64GetDatum(static_cast<int64_t>(of.ids_per_tick() * 1000 / of.tick_ms)),
+      timestamp_datum(of.ms_of_tick(of.last_minted_tick() + 1)),
+      Float8GetDatum(used_percent(of)),
+  };
+  bool nulls[12] = {};
+  return row_datum(fcinfo, values, nulls);
 }
 
 }  // namespace
 
 SF_SQL_FUNCTION(layout) {
   require_seal();
-  Datum values[12] = {
-      CStringGetTextDatum(layout_bits_text(layout)),
-      Int32GetDatum(layout.time_bits),
-      Int32GetDatum(layout.region_bits),
-      Int32GetDatum(layout.shard_bits),
-      Int32GetDatum(layout.sequence_bits),
-      Int32GetDatum(static_cast<int32>(layout.tick_ms)),
-      timestamp_datum(layout.epoch_ms),
-      Int32GetDatum(static_cast<int32>(layout.regions())),
-      Int32GetDatum(static_cast<int32>(layout.shards())),
-      Int64GetDatum(static_cast<int64_t>(layout.ids_per_tick() * 1000 / layout.tick_ms)),
-      timestamp_datum(layout.ms_of_tick(layout.last_minted_tick() + 1)),
-      Float8GetDatum(used_percent()),
+  PG_RETURN_DATUM(layout_row(fcinfo, layout));
+}
+
+// Each argument as it would stand in postgresql.conf, read by what reads that.
+SF_SQL_FUNCTION(preview_layout) {
+  const char* const bits = text_to_cstring(PG_GETARG_TEXT_PP(0));
+  const char* const tick = text_to_cstring(PG_GETARG_TEXT_PP(1));
+  const char* const epoch = text_to_cstring(PG_GETARG_TEXT_PP(2));
+  const auto refuse = [&](LayoutError error) {
+    error_not_a_layout(bits, tick, epoch, describe(error));
   };
-  bool nulls[12] = {};
-  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+
+  double tick_ms = 0;
+  if (!parse_real(tick, &tick_ms, GUC_UNIT_MS, nullptr) || tick_ms < 0 || tick_ms > 1000 ||
+      tick_ms != std::floor(tick_ms))
+    refuse(LayoutError::tick);
+  const auto parsed_epoch = parse_epoch(epoch);
+  if (!parsed_epoch.valid) refuse(LayoutError::epoch_syntax);
+  const auto parsed = parse_layout(bits, static_cast<uint32_t>(tick_ms), parsed_epoch.ms);
+  if (parsed.error != LayoutError::none) refuse(parsed.error);
+  PG_RETURN_DATUM(layout_row(fcinfo, parsed.layout));
 }
 
 SF_SQL_FUNCTION(clock_status) {

@@ -222,4 +222,14 @@ void error_exhausted() {
                   time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
 }
 
+// Nothing has been minted with it: it can be chosen otherwise.
+void error_exhausted_unsealed() {
+  const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
+  refuse(Obstacle::layout_exhausted, nullptr,
+         psprintf("Layout %s ended at %s, the clock says %s.", layout_text(layout), end,
+                  kept_time_text(wall_clock_ms())),
+         "Correct the clock, or set a \"snowflake.layout\" or \"snowflake.epoch\" that ends later "
+         "and restart the server.");
+}
+
 }  // namespace snowflake::pg

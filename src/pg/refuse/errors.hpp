@@ -46,6 +46,8 @@ void warn_may_meet_others(const char* sign);
 [[noreturn]] void error_shard_range(int shard);
 [[noreturn, gnu::cold]] void error_shard_not_owned(int shard);
 [[noreturn]] void error_region_range(int region);
+[[noreturn]] void error_not_a_layout(const char* layout, const char* tick, const char* epoch,
+                                     const char* detail);
 [[noreturn]] void error_count(int count);
 [[noreturn]] void error_count_null();
 [[noreturn]] void error_sequence_range(int sequence);
@@ -65,5 +67,6 @@ void notice_nothing_observed();
 [[noreturn]] void error_clock_jumped(int64_t jump_ms);
 [[noreturn, gnu::cold]] void error_clock_before_epoch(int64_t clock_ms);
 [[noreturn, gnu::cold]] void error_exhausted();
+[[noreturn]] void error_exhausted_unsealed();
 
 }  // namespace snowflake::pg

@@ -98,6 +98,15 @@ void error_region_range(int region) {
        errhint("Pass a region of the layout.")));
 }
 
+void error_not_a_layout(const char* text, const char* tick, const char* epoch, const char* detail) {
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+           errmsg("\"%s\" with tick \"%s\" and epoch \"%s\" is not a layout", text, tick, epoch),
+           errdetail("%s", detail),
+           errhint("Pass each as it would stand in postgresql.conf: preview_layout('41/5+8/10', "
+                   "'1ms', '2025-01-01').")));
+}
+
 void error_count(int count) {
   ereport(ERROR,
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("count %d is out of range", count),
