@@ -102,6 +102,12 @@ constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
   return std::min(mark_ms, until_ms);
 }
 
+// Whether observe() may raise the mark to this time. Cut to the lease it would be forgotten by the
+// next one, whose floor is lower.
+constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
+  return ms <= until_ms;
+}
+
 // The first position that a limit in time does not allow, and the first that a floor allows: where
 // a time lies within a tick, neither side has that tick.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {

@@ -32,6 +32,13 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
+// A region that is held, or kNoRegion, and from where the ids of a database go on that has none of
+// it yet.
+struct RegionHold {
+  int32_t region;
+  int64_t begin_ms;
+};
+
 // What an answer means for the incarnation that it reaches.
 enum class LeaseNews : uint8_t {
   stale,       // of another incarnation, or not newer than what is known: ignored
@@ -103,10 +110,11 @@ class BasicLeaseMemory {
   }
 
   // A new incarnation, with nothing of an earlier one's; what it knows of the control database is
-  // `newest`, an answer that ended the last one. REQUIRES the lock and, in it, that all limits have
-  // been withdrawn before.
-  void begin(int64_t incarnation, const LeaseAnswer& newest) noexcept {
-    forget();
+  // `newest`, an answer that ended the last one. `end_limits` ends the region for the limits of all
+  // databases. REQUIRES the lock.
+  template <class EndLimits>
+  void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
+    forget(end_limits);
     // Next, for the old one may still be told of a region that it had, and would have forgotten
     // what it issued of it.
     store(incarnation_, incarnation);
@@ -147,11 +155,31 @@ class BasicLeaseMemory {
     heard_now_.store(next, std::memory_order_release);
   }
 
-  // REQUIRES the lock and, in it, that all limits have been withdrawn before: what view() says of
-  // `highest` then is what is given back.
-  void forget() noexcept { region_after_.store(0, std::memory_order_release); }
+  // As begin(), but the incarnation goes on. Returns what is given back: nothing is published any
+  // more that is above `highest` of it. REQUIRES the lock.
+  template <class EndLimits>
+  LeaseView forget(EndLimits end_limits) noexcept {
+    end_limits();
+    const LeaseView last = view();
+    region_after_.store(0, std::memory_order_release);
+    return last;
+  }
 
-  // Before a limit is published, of whatever database. REQUIRES the lock.
+  // What may be published of a mark, of whatever database; it is remembered first. REQUIRES the
+  // lock.
+  int64_t cover(int64_t mark_ms) noexcept {
+    const int64_t covered_ms = covered_until(mark_ms, read(until_));
+    raise_highest(covered_ms);
+    return covered_ms;
+  }
+
+  // What a database that binds to its mark may mint in. REQUIRES the lock.
+  RegionHold region() const noexcept {
+    const LeaseView now = view();
+    return {now.region, now.highest_ms};
+  }
+
+  // REQUIRES the lock.
   void raise_highest(int64_t limit_ms) noexcept {
     if (limit_ms > read(highest_)) store(highest_, limit_ms);
   }

@@ -1,9 +1,8 @@
 // A crowd of claimers over a few words, and a conductor who moves the clock and the limit under
 // them. Threads and processes run the same code; all of it may lie in shared memory.
 //
-// The conductor keeps to the protocol of pg/mark/high_water.cpp: raise every word, then publish the
-// new limit with release. What lies between the old limit and the floor is a gap that nobody may
-// claim.
+// The conductor is all who write the mark: it adopts one that is beyond the limit, and publishes
+// another. What lies between the old limit and the floor is a gap that nobody may claim.
 #pragma once
 
 #include <sched.h>
@@ -12,6 +11,7 @@
 #include <chrono>
 #include <span>
 
+#include "core/limits.hpp"
 #include "core/shard.hpp"
 #include "support.hpp"
 
@@ -35,7 +35,8 @@ struct Word {
 struct Stage {
   Word words[kWords];
   alignas(64) std::atomic<uint64_t> now;
-  std::atomic<uint64_t> limit;
+  Limits limits;
+  uint32_t generation;  // written before `go`
   std::atomic<bool> go;
   std::atomic<bool> stop;
   std::atomic<uint32_t> finished;
@@ -77,7 +78,7 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
         std::min(random.percent(85) ? 1 : random.between(2, 40), plan.quota - used);
     const uint64_t floor = word.floor.load(std::memory_order_acquire);
     const Bounds bounds{stage.now.load(std::memory_order_relaxed), plan.lead,
-                        stage.limit.load(std::memory_order_acquire), plan.spread};
+                        stage.limits.take(stage.generation).value_or(0), plan.spread};
     const Claim claim = word.shard.claim(layout, bounds, wanted);
     if (claim.outcome != Outcome::claimed) {
       sched_yield();
@@ -100,17 +101,31 @@ struct Gap {
   uint64_t end;    // the floor
 };
 
+inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
+  constexpr LeaseMemory* not_leased = nullptr;
+  EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
+}
+
 // Runs the show until done() says so, or for a minute at most. Time follows the words, so that
 // claims are now ahead of the clock, now behind it, and never for long.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
   std::vector<Gap> gaps;
+  // So long that it has up to this many positions.
+  const auto step_ms = [&](uint64_t positions) {
+    return layout.ms_of_tick(layout.tick_of_position(random.below(positions))) - layout.epoch_ms;
+  };
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  const uint64_t start = layout.first_position(1000);  // room for clocks that go back
-  for (Word& word : stage.words) raise_floor(word, start);
+  const auto raise_words = [&](uint64_t floor) {
+    for (Word& word : stage.words) raise_floor(word, floor);
+  };
   stage.now.store(1000);
-  stage.limit.store(start);
+  // Room for clocks that go back.
+  int64_t published_ms = layout.ms_of_tick(1000);
+  stage.limits.adopt(layout, published_ms, raise_words);
+  stage.generation = stage.limits.bind(1, published_ms, {0, 0}).generation;
+  publish(stage, layout, published_ms);
   stage.go.store(true, std::memory_order_release);
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) {
@@ -123,14 +138,16 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
         layout.tick_of_position(last) + random.below(3) - random.below(plan.lead + 3);
     stage.now.store(now, std::memory_order_relaxed);
 
-    const uint64_t limit = stage.limit.load(std::memory_order_relaxed);
+    const uint64_t limit = position_below(layout, published_ms);
     const uint64_t reach = std::max(last + 1, layout.first_position(now));
     if (reach + random.below(100) >= limit) {
-      const uint64_t floor = limit + random.below(200);
-      for (Word& word : stage.words) raise_floor(word, floor);
-      // Pairs with the acquire in claim_ids().
-      stage.limit.store(std::max(floor, reach) + random.between(1, 500), std::memory_order_release);
-      gaps.push_back({limit, floor});
+      const int64_t floor_ms = published_ms + step_ms(200);
+      stage.limits.adopt(layout, floor_ms, raise_words);
+      const int64_t reach_ms = layout.ms_of_tick(layout.tick_of_position(reach));
+      published_ms = std::max(floor_ms, reach_ms) + layout.tick_ms + step_ms(500);
+      stage.limits.note_written(published_ms);
+      publish(stage, layout, published_ms);
+      gaps.push_back({limit, position_from(layout, floor_ms)});
     }
     sched_yield();
   }

@@ -7,7 +7,9 @@ namespace {
 struct Answer : Lease {
   LeaseAnswer granted = ask(acquire(1));
   LeaseMemory memory{};
-  Answer() { memory.begin(1, LeaseAnswer{}); }
+  Answer() {
+    memory.begin(1, LeaseAnswer{}, [] {});
+  }
   LeaseNews read(const LeaseAnswer& answer, bool giving_back = false) const {
     return read_answer(memory.view(), giving_back, answer, kNow, kNow + 10, 10'000);
   }
@@ -26,7 +28,7 @@ TEST_F(Answer, IsReadOnce) {
 
 TEST_F(Answer, OfAnEarlierTermIsOld) {
   memory.take(granted);
-  memory.forget();
+  memory.forget([] {});
   LeaseAnswer newer{};
   newer.term = granted.term + 1;
   newer.number = 1;
@@ -44,7 +46,7 @@ TEST_F(Answer, ForAnotherIncarnationIsIgnored) {
 TEST_F(Answer, ToARenewalTakesNoRegion) {
   memory.take(granted);
   const LeaseAnswer renewed = ask(renew(granted));
-  memory.forget();
+  memory.forget([] {});
   EXPECT_EQ(read(renewed), LeaseNews::stale);
   EXPECT_EQ(read(ask(acquire(1)), true), LeaseNews::stale) << "while it gives back";
   EXPECT_EQ(read(ask(acquire(1))), LeaseNews::taken);
@@ -81,7 +83,7 @@ TEST_F(Answer, ANewIncarnationHasNothingOfTheOldOne) {
   memory.take(granted);
   memory.raise_highest(kNow + 77);
   EXPECT_EQ(memory.view().highest_ms, kNow + 77);
-  memory.begin(9, granted);
+  memory.begin(9, granted, [] {});
   const LeaseView view = memory.view();
   EXPECT_EQ(view.region, kNoRegion);
   EXPECT_EQ(view.incarnation, 9);
@@ -117,11 +119,11 @@ TEST_F(Answer, TermNumberAndProofAreOfOneAnswerWhereverTheWorkerIsKilled) {
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;
-    killed.begin(granted.incarnation, LeaseAnswer{});
+    killed.begin(granted.incarnation, LeaseAnswer{}, [] {});
     killed.take(granted);
     killed.raise_highest(kNow + 77);
     Kill::stores_left = stores;
-    killed.begin(granted.incarnation + 1, granted);
+    killed.begin(granted.incarnation + 1, granted, [] {});
     const bool finished = !Kill::dead();
     Kill::stores_left = -1;
     const LeaseView view = killed.view();

@@ -27,7 +27,7 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_GE(again.until_ms, held.until_ms);
   EXPECT_GT(again.term, held.term);
   LeaseMemory memory{};
-  memory.begin(1, LeaseAnswer{});
+  memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseNews::extended);
   // The first answer is lost; a copy of the memory comes second.
@@ -86,7 +86,7 @@ TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
     const LeaseAnswer there = decide(other, others, renew(held), kNow);
     ASSERT_EQ(there.status, AnswerStatus::granted);
     LeaseMemory memory{};
-    memory.begin(1, LeaseAnswer{});
+    memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
     const LeaseAnswer late = ask(renew(held));
     memory.extend(there);

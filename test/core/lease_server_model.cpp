@@ -3,8 +3,25 @@
 
 namespace snowflake {
 
-void World::raise_words(Slot& slot, int64_t ms) {
-  const uint64_t floor = position_from(layout_, ms);
+namespace {
+
+constexpr uint64_t kMark = 1;  // each database has one, for as long as it exists
+
+// The lease as it bounds limits, with or without the rules.
+struct RuledLease {
+  ModelMemory& memory;
+  const Rules& rules;
+
+  int64_t cover(int64_t mark_ms) const {
+    if (rules.lease_checked && rules.highest_before_limit) return memory.cover(mark_ms);
+    if (rules.highest_before_limit) memory.raise_highest(mark_ms);
+    return rules.lease_checked ? covered_until(mark_ms, memory.view().until_ms) : mark_ms;
+  }
+};
+
+}  // namespace
+
+void World::raise_words(Slot& slot, uint64_t floor) {
   for (uint64_t& word : slot.words)
     if (floor != 0 && word < floor - 1) word = floor - 1;
 }
@@ -14,7 +31,7 @@ void World::start(Server& s, bool keep_memory) {
   s.born = now_;
   if (!keep_memory) {
     s.memory = ModelMemory{};
-    s.memory.begin(draw(), LeaseAnswer{});
+    s.memory.begin(draw(), LeaseAnswer{}, [] {});
   }
   crash(s);
 }
@@ -31,40 +48,64 @@ void World::crash(Server& s) {
 }
 
 void World::withdraw(Server& s) {
-  for (Slot& slot : s.slots) {
-    slot.limit = 0;
-    ++slot.generation;
-  }
+  for (Slot& slot : s.slots) slot.limits.end_region();
+}
+
+// Others go on, between two steps of one session.
+void World::disturb() {
+  if (!faults_) return;
+  for (uint64_t left = random_.below(5); left > 0 && violation_.empty(); --left) step();
+}
+
+bool World::is_good(Server& s, const Session& session) const {
+  return session.attached &&
+         s.slots[static_cast<size_t>(session.database)].limits.is_current(session.generation);
+}
+
+// Before the mark is written or bound to.
+void World::adopt_mark(Server& s, size_t database) {
+  Slot& slot = s.slots[database];
+  slot.limits.adopt(layout_, s.disk.mark[database], [&](uint64_t floor) {
+    if (rules_.reopen_at_mark) raise_words(slot, floor);
+  });
 }
 
 void World::attach(Server& s, Session& session) {
-  session.attached = false;
-  session.read_limit.reset();
-  session.written_mark.reset();
-  Slot& slot = s.slots[static_cast<size_t>(session.database)];
-  if (rules_.reopen_at_mark) raise_words(slot, s.disk.mark[static_cast<size_t>(session.database)]);
-  const LeaseView lease = s.memory.view();
-  if (lease.region == kNoRegion) return;
-  session.generation = slot.generation;
-  session.region = lease.region;
-  session.incarnation = lease.incarnation;
-  session.limit = 0;
-  if (rules_.reopen_at_highest) raise_words(slot, lease.highest_ms);
+  const auto database = static_cast<size_t>(session.database);
+  const uint64_t process = ++processes_;
+  session = Session{};
+  session.database = static_cast<int>(database);
+  session.process = process;
+  Slot& slot = s.slots[database];
+  adopt_mark(s, database);
+  const MarkBinding binding = slot.limits.bind(kMark, s.disk.mark[database], s.memory.region());
+  if (binding.region.region == kNoRegion) return;
+  const int64_t incarnation = s.memory.view().incarnation;
+  if (random_.percent(10)) disturb();
+  if (session.process != process || !s.up) return;
+  if (rules_.reopen_at_highest)
+    ModelLimits::reopen(layout_, binding, [&](uint64_t floor) { raise_words(slot, floor); });
+  session.generation = binding.generation;
+  session.region = binding.region.region;
+  session.incarnation = incarnation;
   session.attached = true;
 }
 
-void World::read_limit(Server& s, Session& session) {
-  session.read_limit = s.slots[static_cast<size_t>(session.database)].limit;
-  if (!rules_.reader_checks) session.limit = *session.read_limit;
-}
-
-void World::check_limit(Server& s, Session& session) {
-  if (!session.read_limit) return;
-  if (s.slots[static_cast<size_t>(session.database)].generation == session.generation)
-    session.limit = *session.read_limit;
-  else if (rules_.reader_checks)
+// Others may go on before either of its loads.
+void World::take_limit(Server& s, Session& session) {
+  const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
+  const uint64_t process = session.process;
+  const uint32_t generation = session.generation;
+  Meanwhile::loads_left = static_cast<int>(random_.below(2));
+  if (faults_ && random_.percent(40)) Meanwhile::run = [this] { disturb(); };
+  const std::optional<uint64_t> taken =
+      rules_.reader_checks ? limits.take(generation) : limits.read();
+  Meanwhile::run = nullptr;
+  if (session.process != process) return;  // it is another's by now
+  if (taken && s.up)
+    session.limit = *taken;
+  else
     session.attached = false;
-  session.read_limit.reset();
 }
 
 uint64_t World::next_position(const Server& s, const Session& session, int shard) const {
@@ -81,10 +122,13 @@ void World::write_mark(Server& s, Session& session) {
   if (layout_.tick_of_position(position) * 1000 + static_cast<uint64_t>(layout_.epoch_ms) >
       static_cast<uint64_t>(clock(s) + lead_ms_))
     return;  // ahead of the clock: refused before the mark is extended
-  int64_t& mark = s.disk.mark[static_cast<size_t>(session.database)];
+  const auto database = static_cast<size_t>(session.database);
+  adopt_mark(s, database);
+  int64_t& mark = s.disk.mark[database];
   int64_t until = s.memory.view().until_ms;
   if (!rules_.mark_below_until || !rules_.lease_checked) until = INT64_MAX / 4;
   mark = std::max(mark, mark_within_lease(layout_, position, reserve_ms_, until));
+  s.slots[database].limits.note_written(mark);
   session.written_mark = mark;
 }
 
@@ -92,29 +136,31 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   if (!session.written_mark) return;
   const int64_t mark = *session.written_mark;
   session.written_mark.reset();
-  Slot& slot = s.slots[static_cast<size_t>(session.database)];
-  if (slot.generation != session.generation) {
-    session.attached = false;
-    return;
-  }
-  const int64_t limit = rules_.lease_checked ? covered_until(mark, s.memory.view().until_ms) : mark;
-  if (rules_.highest_before_limit) s.memory.raise_highest(limit);
-  if (rules_.highest_before_limit && interrupted) return crash(s);
-  slot.limit = std::max(slot.limit, position_below(layout_, limit));
+  ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
+  RuledLease lease{s.memory, rules_};
+  const int stores_left = Kill::stores_left;
+  if (interrupted) Kill::stores_left = static_cast<int>(random_.below(3));
+  const bool published = limits.publish(layout_, session.generation, mark, &lease);
+  Kill::stores_left = stores_left;
   if (interrupted) {
-    // The lock is held; who reads the limit needs none.
+    // The lock is held; who reads the limit needs none, and nobody else gets on.
+    const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
-      read_limit(s, other);
-      check_limit(s, other);
+      take_limit(s, other);
       while (other.attached && claim(s, other)) {
       }
     }
+    faults_ = faults;
     return crash(s);
   }
-  if (!rules_.highest_before_limit) s.memory.raise_highest(limit);
-  read_limit(s, session);
-  check_limit(s, session);
+  if (!published) {
+    session.attached = false;
+    return;
+  }
+  if (!rules_.highest_before_limit)
+    s.memory.raise_highest(covered_until(mark, s.memory.view().until_ms));
+  take_limit(s, session);
 }
 
 bool World::claim(Server& s, Session& session) {
@@ -125,8 +171,7 @@ bool World::claim(Server& s, Session& session) {
   const uint64_t now = layout_.tick_at(std::max(clock(s), layout_.epoch_ms));
   if (layout_.tick_of_position(position) > now + static_cast<uint64_t>(lead_ms_ / 1000))
     return false;
-  const uint64_t limit =
-      rules_.own_limit ? session.limit : s.slots[static_cast<size_t>(session.database)].limit;
+  const uint64_t limit = rules_.own_limit ? session.limit : s.slots[database].limits.read();
   if (position >= limit) return false;
   word = position;
 
@@ -147,9 +192,7 @@ bool World::claim(Server& s, Session& session) {
 
 // A session that nobody interrupts mints as much as it may.
 void World::burst(Server& s, Session& session) {
-  if (!session.attached ||
-      s.slots[static_cast<size_t>(session.database)].generation != session.generation)
-    attach(s, session);
+  if (!is_good(s, session)) attach(s, session);
   for (uint64_t left = random_.between(1, 6); session.attached && left > 0; --left) {
     if (claim(s, session)) continue;
     write_mark(s, session);
@@ -165,12 +208,14 @@ void World::observe(Server& s, Session& session) {
                   clock(s) - lease_ms_ / 2;
   if (ms < layout_.epoch_ms) return;
   int64_t mark = ms;
-  if (ms > lease.until_ms) {
+  if (!may_be_observed(ms, lease.until_ms)) {
     if (rules_.observe_below_until) return;
     mark = lease.until_ms;
   }
+  adopt_mark(s, database);
   s.disk.mark[database] = std::max(s.disk.mark[database], mark);
-  raise_words(s.slots[database], mark);
+  s.slots[database].limits.note_written(s.disk.mark[database]);
+  raise_words(s.slots[database], position_from(layout_, mark));
   if (rules_.observe_below_until || mark == ms)
     s.disk.observed[database] =
         std::max(s.disk.observed[database], position_from(layout_, mark) - 1);
@@ -185,7 +230,8 @@ void World::restore_database(Server& s) {
   const auto& backup = backups_[random_.below(backups_.size())].second;
   s.disk.mark[database] = backup.mark[database];
   s.disk.observed[database] = backup.observed[database];
-  s.slots[database] = Slot{{}, s.slots[database].generation + 1, 0};
+  s.slots[database].words = {};
+  s.slots[database].limits.start_database();
   for (Session& session : s.sessions)
     if (static_cast<size_t>(session.database) == database) session.attached = false;
   happened("database restored");
@@ -228,19 +274,22 @@ void World::give_back(size_t number) {
   Server& s = servers_[number];
   if (s.worker.giving_back || s.memory.view().region == kNoRegion) return;
   LeaseView mine = s.memory.view();
-  if (rules_.forget_then_read) {
-    withdraw(s);
-  } else {
+  const auto end_limits = [&] { withdraw(s); };
+  if (!rules_.forget_then_read) {
     // Read the highest limit, let a session in mid-extension go on, then withdraw.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
-    withdraw(s);
+  }
+  if (rules_.forget_at_all) {
+    const LeaseView last = s.memory.forget(end_limits);
+    if (rules_.forget_then_read) mine = last;
+  } else {
+    end_limits();
   }
   if (!rules_.highest_of_all) {
     // What the last database that extended its mark has.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
-  if (rules_.forget_at_all) s.memory.forget();
   if (Kill::dead()) return;
   s.worker.giving_back = rules_.forget_at_all;
   LeaseRequest& back = s.worker.back;
@@ -294,12 +343,11 @@ void World::hear(const Told& told) {
       happened("given back");
       break;
     case LeaseNews::lost:
-      withdraw(s);
       s.born = now_;
       if (rules_.lost_is_new) {
-        s.memory.begin(draw(), answer);
+        s.memory.begin(draw(), answer, [&] { withdraw(s); });
       } else {
-        s.memory.forget();
+        s.memory.forget([&] { withdraw(s); });
         s.memory.note(answer);
       }
       happened("lost");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "core/lease_control.hpp"
 #include "core/lease_memory.hpp"
+#include "core/limits.hpp"
 #include "support.hpp"
 
 namespace snowflake {
@@ -47,17 +49,37 @@ struct Kill {
   static inline int stores_left = -1;  // -1: nobody is about to be killed
   static bool dead() { return stores_left == 0; }
 };
+// What happens to others between the loads of one session, once, before the load of that number.
+struct Meanwhile {
+  static inline std::function<void()> run;
+  static inline int loads_left = 0;
+  static void before_load() {
+    if (run && loads_left-- == 0) std::exchange(run, nullptr)();
+  }
+};
 template <class T>
 struct KillableWord {
   T value{};
-  T load(std::memory_order) const { return value; }
+  T load(std::memory_order) const {
+    Meanwhile::before_load();
+    return value;
+  }
   void store(T next, std::memory_order) {
     if (Kill::dead()) return;
     if (Kill::stores_left > 0) --Kill::stores_left;
     value = next;
   }
+  bool compare_exchange_weak(T& expected, T next, std::memory_order order) {
+    if (load(order) != expected) {
+      expected = value;
+      return false;
+    }
+    store(next, order);
+    return true;
+  }
 };
 using ModelMemory = BasicLeaseMemory<KillableWord>;
+using ModelLimits = BasicLimits<KillableWord>;
 
 inline constexpr int kShards = 2;
 inline constexpr int kDatabases = 2;
@@ -72,19 +94,18 @@ struct Durable {
 struct Session {
   int database = 0;
   bool attached = false;
+  uint64_t process = 0;  // which one, of all that have attached
   uint32_t generation = 0;
   int64_t incarnation = 0;
   int32_t region = kNoRegion;
   uint64_t limit = 0;
-  std::optional<uint64_t> read_limit;   // read, and not yet known to be of the generation
   std::optional<int64_t> written_mark;  // flushed, and not yet published
 };
 
 // A database's shared memory.
 struct Slot {
   std::array<uint64_t, kShards> words{};
-  uint32_t generation = 0;
-  uint64_t limit = 0;
+  ModelLimits limits;
 };
 
 struct Worker {
@@ -160,8 +181,9 @@ class World {
   void crash(Server& s);
   void withdraw(Server& s);
   void attach(Server& s, Session& session);
-  void read_limit(Server& s, Session& session);
-  void check_limit(Server& s, Session& session);
+  void adopt_mark(Server& s, size_t database);
+  void take_limit(Server& s, Session& session);
+  void disturb();
   void write_mark(Server& s, Session& session);
   void publish(Server& s, Session& session, bool interrupted);
   bool claim(Server& s, Session& session);
@@ -171,7 +193,8 @@ class World {
   void ask(size_t number);
   void give_back(size_t number);
   void hear(const Told& told);
-  void raise_words(Slot& slot, int64_t ms);
+  void raise_words(Slot& slot, uint64_t floor);
+  bool is_good(Server& s, const Session& session) const;
   uint64_t next_position(const Server& s, const Session& session, int shard) const;
 
   // lease_world_model.cpp: what happens to it
@@ -202,6 +225,8 @@ class World {
   bool tame_;        // the control database's clock is right to within max_skew
   bool recoveries_;  // it is recovered to earlier states; then its clock is right as well
   int64_t now_;
+  uint64_t processes_ = 0;
+  bool faults_ = false;  // run() has begun, and settle() has not
   int64_t control_off_ = 0;
   std::vector<Server> servers_;
   Control control_;

@@ -34,7 +34,9 @@ World::World(Random random, const Rules& rules)
 }
 
 void World::run(int steps) {
+  faults_ = true;
   for (int i = 0; i < steps && violation_.empty(); ++i) step();
+  faults_ = false;
   if (violation_.empty()) settle();
 }
 
@@ -71,7 +73,7 @@ void World::step() {
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
-        Kill::stores_left = random_.percent(15) ? static_cast<int>(random_.below(8)) : -1;
+        Kill::stores_left = random_.percent(15) ? static_cast<int>(random_.below(24)) : -1;
         hear(told);
         const bool killed = Kill::dead();
         Kill::stores_left = -1;
@@ -110,7 +112,7 @@ void World::step_server(size_t number) {
       break;
     case 3:
       if (random_.percent(30)) {
-        Kill::stores_left = random_.percent(20) ? static_cast<int>(random_.below(2)) : -1;
+        Kill::stores_left = random_.percent(20) ? static_cast<int>(random_.below(12)) : -1;
         give_back(number);
         const bool killed = Kill::dead();
         Kill::stores_left = -1;
@@ -133,11 +135,9 @@ void World::step_server(size_t number) {
       break;
     case 6:
     case 7:
-      if (session.attached) read_limit(s, session);
-      break;
     case 8:
     case 9:
-      check_limit(s, session);
+      if (session.attached) take_limit(s, session);
       break;
     case 10:
     case 11:
@@ -318,8 +318,7 @@ void World::settle() {
       }
       for (Session& session : s.sessions) {
         for (int tries = 0; tries < 3; ++tries) {
-          if (session.attached &&
-              s.slots[static_cast<size_t>(session.database)].generation == session.generation) {
+          if (is_good(s, session)) {
             if (claim(s, session)) {
               minted.insert({i, session.database});
               break;

@@ -165,7 +165,7 @@ SF_SQL_FUNCTION(databases) {
   for_each_database([=](const DatabaseState& state) {
     const char* const name = get_database_name(holder_of(state));
     if (name == nullptr) return;  // dropped; whoever needs the place gets it
-    const int64_t mark_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+    const int64_t mark_ms = state.limits.highest_ms();
     Datum values[3] = {CStringGetTextDatum(name), timestamp_datum(mark_ms),
                        Int64GetDatum(sums_of(state).ids)};
     bool nulls[3] = {false, mark_ms == 0, false};

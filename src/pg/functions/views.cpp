@@ -77,7 +77,7 @@ SF_SQL_FUNCTION(clock_status) {
   require_seal();
   const Condition condition = condition_of_database();
   const DatabaseState* const state = condition.state;
-  const int64_t floor_ms = state == nullptr ? 0 : state->floor_ms.load(std::memory_order_relaxed);
+  const int64_t floor_ms = state == nullptr ? 0 : state->limits.floor_ms();
   const ClockWatch& watch = shared_state->clock;
   const ClockBounds bounds = clock_bounds();
   Datum values[15] = {

@@ -82,7 +82,7 @@ void look_at_lease(Facts& facts, const DatabaseState* state) {
   if (!facts.leased) return;
   const LeaseView lease = lease_view();
   // What is published runs ahead of the clock; what counts is where ids of the region begin here.
-  const int64_t begin_ms = state == nullptr ? 0 : state->begin_ms.load(std::memory_order_relaxed);
+  const int64_t begin_ms = state == nullptr ? 0 : state->limits.begin_ms();
   facts.lease_worker_runs = lease_worker_runs();
   facts.region = lease.region;
   facts.lease_until_ms = lease.until_ms;
@@ -101,8 +101,8 @@ Condition condition_of_database() {
   facts.clock_ms = wall_clock_ms();
   if (state != nullptr) {
     facts.lead_ms = std::max<int64_t>(0, furthest_ms(*state) - facts.clock_ms);
-    facts.highest_mark_ms = state->highest_mark_ms.load(std::memory_order_relaxed);
-    condition.covered_ms = layout.ms_of_tick(layout.tick_of_position(state->limit.read()));
+    facts.highest_mark_ms = state->limits.highest_ms();
+    condition.covered_ms = layout.ms_of_tick(layout.tick_of_position(state->limits.read()));
   }
   facts.recovery = RecoveryInProgress();
   facts.node_without_place = owns_everything() && citus_is_preloaded();

@@ -31,21 +31,14 @@ uint64_t limit_of(int64_t mark_ms) {
   return position_below(layout, mark_ms);
 }
 
-// The first position that is surely unused under a mark that may lie within a tick.
-uint64_t floor_of(int64_t mark_ms) {
-  return position_from(layout, mark_ms);
-}
-
 // A mark that we neither wrote nor absorbed before is from an earlier server life, or was raised
 // from outside: the words are raised to it, or, where it is ahead of the clock, left alone (false).
-// Called with the page's content lock, so that nobody sees highest_mark_ms cover a mark before the
+// Called with the page's content lock, so that nobody sees highest_ms() cover a mark before the
 // words are raised to it.
 bool absorb_stored_mark(DatabaseState& state, int64_t stored_ms) {
-  if (stored_ms <= state.highest_mark_ms.load(std::memory_order_relaxed)) return true;
+  if (state.limits.has_heard_of(stored_ms)) return true;
   if (is_ahead_of_clock(stored_ms)) return false;
-  raise_floor(state, floor_of(stored_ms));
-  raise_to(state.floor_ms, stored_ms);
-  raise_to(state.highest_mark_ms, stored_ms);
+  state.limits.adopt(layout, stored_ms, [&](uint64_t floor) { raise_floor(state, floor); });
   return true;
 }
 
@@ -94,14 +87,13 @@ uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
 
-// The limit is read before the generation is compared: one that was published later belongs to a
-// later generation, and is not taken.
 void take_limit(bool more_is_written) {
-  const uint64_t limit = hold.state->limit.read();
-  if (!hold.good()) {
+  const std::optional<uint64_t> taken = hold.state->limits.take(hold.generation);
+  if (!hold.attached || !taken) {
     forget_hold();
     return;
   }
+  const uint64_t limit = *taken;
   hold.limit = limit;
   hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
 }
@@ -125,16 +117,16 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.before_lsn = update.after_lsn = page.lsn();
   update.ahead = !absorb_stored_mark(state, update.before);
   if (!update.ahead) {
-    // Every published limit is at most highest_mark_ms: where the stored value is below, it was
+    // Every published limit is at most highest_ms(): where the stored value is below, it was
     // lowered.
-    const int64_t highest_ms = state.highest_mark_ms.load(std::memory_order_relaxed);
+    const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
     if (update.after - needed < least) update.after = std::max(update.after, wanted);
     if (update.after > page.value()) {
       update.after_lsn = page.write_mark(mark, update.after);
       statistics_of(state).mark_extensions.fetch_add(1, std::memory_order_relaxed);
-      raise_to(state.highest_mark_ms, update.after);
+      state.limits.note_written(update.after);
     }
     if (is_created_here(mark)) note_lost_mark(update.after);
   }
@@ -152,7 +144,7 @@ MarkUpdate extend_mark(Relation mark, uint64_t position) {
 // Whether the session's hold on the mark, which is locked, is still good. That settles what
 // invalidation messages have made it doubt meanwhile.
 bool revalidate(Relation mark) {
-  hold.attached = hold.state->generation.load(std::memory_order_relaxed) == hold.generation &&
+  hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
   return hold.attached;
 }
@@ -203,7 +195,8 @@ void give_up_mark() {
 bool is_ahead_of_clock(int64_t mark_ms) {
   const int64_t clock_ms = wall_clock_ms();
   if (clock_ms < layout.epoch_ms) return mark_ms > layout.epoch_ms;
-  return layout.tick_of_position(floor_of(mark_ms)) > layout.tick_at(clock_ms) + lead_ticks;
+  return layout.tick_of_position(position_from(layout, mark_ms)) >
+         layout.tick_at(clock_ms) + lead_ticks;
 }
 
 void doubt_relations(Oid relation) {
@@ -245,8 +238,7 @@ void attach(WaitBudget& budget) {
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
   const int64_t stored_ms = page.mark();
   const int64_t shown_ms = page.value();
-  const bool unset =
-      is_mark_lost(layout, stored_ms, state->highest_mark_ms.load(std::memory_order_relaxed));
+  const bool unset = is_mark_lost(layout, stored_ms, state->limits.highest_ms());
   const bool absorbed = !unset && absorb_stored_mark(*state, stored_ms);
   page.close();
   if (unset) {
@@ -273,7 +265,7 @@ void attach(WaitBudget& budget) {
   if (binding.region.region != kNoRegion) {
     hold.generation = binding.generation;
     hold.region = static_cast<uint32_t>(binding.region.region);
-    raise_floor(*state, floor_of(binding.region.begin_ms));
+    Limits::reopen(layout, binding, [&](uint64_t floor) { raise_floor(*state, floor); });
     hold.attached = true;
     take_limit(false);
     watch_for_claim();
@@ -284,7 +276,7 @@ void attach(WaitBudget& budget) {
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
   // Somebody else may have done it.
-  if (hold.good() && hold.state->limit.read() > position) {
+  if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;
   }
@@ -349,8 +341,7 @@ void raise_mark(int64_t ms) {
       attach(budget);
       continue;
     }
-    // Cut to the lease it would be forgotten by the next one, whose floor is lower.
-    if (ms > lease_until_ms()) error_beyond_lease(ms, lease_view());
+    if (!may_be_observed(ms, lease_until_ms())) error_beyond_lease(ms, lease_view());
     Relation mark = open_mark(hold.mark.relation);
     if (mark == nullptr) continue;
     check_mark(mark);

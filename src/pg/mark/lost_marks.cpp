@@ -43,8 +43,7 @@ void note_lost_mark(int64_t mark_ms) {
 int64_t lost_mark_ms() {
   // What was written before the mark was lowered is known to the database's state alone.
   const DatabaseState* const state = find_database_state();
-  const int64_t highest_ms =
-      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
+  const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   return std::max({highest_ms, dropped.mark_ms, postmaster_memory->lost_marks.read(MyDatabaseId)});
 }
 

@@ -33,8 +33,7 @@ int64_t set_mark(int64_t ms) {
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
   // With the page locked: whoever raises the mark does both under this lock.
   const DatabaseState* const state = find_database_state();
-  const int64_t highest_ms =
-      state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed);
+  const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   const int64_t set_ms = std::max(ms, highest_ms);
   const XLogRecPtr written = page.write_mark(mark, set_ms);
   page.close();

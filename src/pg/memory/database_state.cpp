@@ -17,14 +17,15 @@ DatabaseState* state_of(Oid database) {
   return nullptr;
 }
 
-// Under the exclusive lock. The generation rises before the limit changes: a session that reads a
-// limit and then finds its generation unchanged has read a limit of that generation.
+// A mark as a number, 0: none.
+uint64_t number_of(MarkIdentity mark) {
+  return uint64_t{mark.relation} << 32 | mark.storage;
+}
+
+// Under the exclusive lock.
 void end_generation(DatabaseState& state) {
-  state.generation.fetch_add(1, std::memory_order_release);
-  state.limit.withdraw();
-  state.mark = MarkIdentity{};
-  state.seal_checked_us.store(0, std::memory_order_relaxed);
-  state.fleet_checked_us.store(0, std::memory_order_relaxed);
+  state.limits.withdraw();
+  state.forget_checks();
 }
 
 bool database_exists(Oid database) {
@@ -53,9 +54,7 @@ DatabaseState* take_place() {
   if (state == nullptr) {
     state = state_of(InvalidOid);
     if (state != nullptr) {
-      state->highest_mark_ms.store(0, std::memory_order_relaxed);
-      state->floor_ms.store(0, std::memory_order_relaxed);
-      state->begin_ms.store(0, std::memory_order_relaxed);
+      state->limits.start_database();
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
       clear_statistics(static_cast<int>(state - database_states));
@@ -109,33 +108,23 @@ void raise_floor(const DatabaseState& state, uint64_t position) {
 
 MarkIdentity mark_of(const DatabaseState& state) {
   LWLockAcquire(shared_state->lock, LW_SHARED);
-  const MarkIdentity mark = state.mark;
+  const uint64_t number = state.limits.mark();
   LWLockRelease(shared_state->lock);
-  return mark;
+  return {static_cast<Oid>(number >> 32), static_cast<Oid>(number)};
 }
 
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  // Only a limit that is there is withdrawn: or the sessions of a database whose mark was lowered
-  // would go on ending each other's generation until one of them writes it again.
-  const bool lowered = stored_ms < state.highest_mark_ms.load(std::memory_order_relaxed);
-  if (state.mark != mark || (lowered && state.limit.read() != 0)) end_generation(state);
-  state.mark = mark;
-  MarkBinding binding{state.generation.load(std::memory_order_relaxed), region_under_lock()};
-  if (binding.region.region != kNoRegion) {
-    if (state.begin_ms.load(std::memory_order_relaxed) == 0)
-      state.begin_ms.store(std::max<int64_t>(binding.region.begin_ms, 1),
-                           std::memory_order_relaxed);
-    binding.region.begin_ms = state.begin_ms.load(std::memory_order_relaxed);
-  }
+  const uint32_t before = state.limits.generation();
+  const MarkBinding binding = state.limits.bind(number_of(mark), stored_ms, region_under_lock());
+  if (binding.generation != before) state.forget_checks();
   LWLockRelease(shared_state->lock);
   return binding;
 }
 
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  const bool current = state.generation.load(std::memory_order_relaxed) == generation;
-  if (current) state.limit.publish(position_below(layout, cover_under_lock(mark_ms)));
+  const bool current = state.limits.publish(layout, generation, mark_ms, limiting_lease());
   LWLockRelease(shared_state->lock);
   return current;
 }
@@ -146,11 +135,12 @@ void withdraw_limit(DatabaseState& state) {
   LWLockRelease(shared_state->lock);
 }
 
-void withdraw_all_limits_under_lock() {
+void end_region_under_lock() {
   for (int i = 0; i < max_databases; ++i) {
-    if (!OidIsValid(database_states[i].database)) continue;
-    end_generation(database_states[i]);
-    database_states[i].begin_ms.store(0, std::memory_order_relaxed);
+    DatabaseState& state = database_states[i];
+    if (!OidIsValid(state.database)) continue;
+    state.limits.end_region();
+    state.forget_checks();
   }
 }
 

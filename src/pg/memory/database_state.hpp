@@ -2,17 +2,16 @@
 // is a generator of its own; nothing here is shared between two of them but the lock.
 //
 // This file owns that state. Locking rules
-//  - atomics are read without a lock; all but `generation` and `limit` are also written without
-//  one;
-//  - the other fields, and every change of `generation` and `limit`, take shared_state->lock;
+//  - "the lock" of core/limits.hpp is shared_state->lock, "the page" the content lock of the
+//    mark's page;
+//  - `database` takes shared_state->lock, the times of the checks none;
 //  - nothing that can block (a heavyweight lock, a catalogue read, a flush) happens under it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "core/atomic_max.hpp"
-#include "core/limit.hpp"
+#include "core/limits.hpp"
 #include "core/shard.hpp"
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
@@ -30,15 +29,16 @@ struct MarkIdentity {
 };
 
 struct alignas(64) DatabaseState {
-  Oid database;                          // InvalidOid: a free place
-  MarkIdentity mark;                     // what the limit was taken from
-  std::atomic<uint32_t> generation;      // raised whenever published limits stop being good
-  Limit limit;                           // positions below it may be claimed; rises in a generation
-  std::atomic<int64_t> highest_mark_ms;  // greatest mark that was written or absorbed
-  std::atomic<int64_t> floor_ms;         // greatest mark that was absorbed
-  std::atomic<int64_t> seal_checked_us;  // when the seal was last found good (monotonic), or 0
+  Limits limits;
+  std::atomic<int64_t> seal_checked_us;   // when the seal was last found good (monotonic), or 0
   std::atomic<int64_t> fleet_checked_us;  // likewise that no other fleet's leases cover its ids
-  std::atomic<int64_t> begin_ms;          // where ids of the region that is held begin here, or 0
+  Oid database;                           // InvalidOid: a free place
+
+  // Whoever asks next looks at seal and fleet himself.
+  void forget_checks() {
+    seal_checked_us.store(0, std::memory_order_relaxed);
+    fleet_checked_us.store(0, std::memory_order_relaxed);
+  }
 };
 
 // The state of the current database. Null where it has none, which for find_or_take means that all
@@ -67,24 +67,12 @@ void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
 
-// Takes limits from this mark from now on, whose stored value is `stored_ms`. Withdraws the limit
-// where it came from another mark, or from a value that the stored one has been lowered below.
-// Returns the generation, and the region that its ids are minted in. Where those begin is settled
-// once for each holding of a region: what is published later is of other databases, or of these
-// words.
-struct MarkBinding {
-  uint32_t generation;
-  RegionHold region;
-};
+// As the members of Limits, with the region or the lease of this server.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
-
-// Publishes the limit that follows from a mark which is durable, and from the lease; unless the
-// generation is over: then false.
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
-
-// Ends the generation: every session has to take hold of the mark anew.
 void withdraw_limit(DatabaseState& state);
-// The same of every database. Under shared_state->lock.
-void withdraw_all_limits_under_lock();
+
+// Limits::end_region() of every database. Under shared_state->lock.
+void end_region_under_lock();
 
 }  // namespace snowflake::pg

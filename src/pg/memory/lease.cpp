@@ -66,15 +66,11 @@ int64_t lease_until_ms() {
 
 RegionHold region_under_lock() {
   if (!leased()) return {own_region, 0};
-  const LeaseView lease = memory().view();
-  return {lease.region, lease.highest_ms};
+  return memory().region();
 }
 
-int64_t cover_under_lock(int64_t mark_ms) {
-  if (!leased()) return mark_ms;
-  const int64_t covered_ms = covered_until(mark_ms, memory().view().until_ms);
-  memory().raise_highest(covered_ms);
-  return covered_ms;
+LeaseMemory* limiting_lease() {
+  return leased() ? &memory() : nullptr;
 }
 
 void wake_lease_worker() {

@@ -35,16 +35,11 @@ int64_t lease_length_ms();
 // The end of the lease; INT64_MAX where nothing is leased.
 int64_t lease_until_ms();
 
-// Under shared_state->lock. The region, kNoRegion where none is held, and from where the ids of a
-// database go on that has none of it yet.
-struct RegionHold {
-  int32_t region;
-  int64_t begin_ms;
-};
+// Under shared_state->lock. The region that this server mints in, leased or its own.
 RegionHold region_under_lock();
 
-// Under shared_state->lock: what may be published of a mark. The highest limit is raised first.
-int64_t cover_under_lock(int64_t mark_ms);
+// The lease that bounds limits, for Limits::publish(). Null where nothing is leased.
+LeaseMemory* limiting_lease();
 
 // What waits for a lease asks for it at once.
 void wake_lease_worker();

@@ -18,8 +18,9 @@ LeaseMemory& memory() {
   return postmaster_memory->lease;
 }
 
-void start_incarnation(int64_t incarnation, const LeaseAnswer& newest) {
-  memory().begin(incarnation, newest);
+template <class EndLimits>
+void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) {
+  memory().begin(incarnation, newest, end_limits);
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
@@ -37,8 +38,7 @@ void confirm_clock() {
 
 void begin(int64_t incarnation, const LeaseAnswer& newest) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  withdraw_all_limits_under_lock();
-  start_incarnation(incarnation, newest);
+  start_incarnation(incarnation, newest, end_region_under_lock);
   LWLockRelease(shared_state->lock);
 }
 
@@ -61,9 +61,7 @@ void note(const LeaseAnswer& answer) {
 
 LeaseView forget() {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  withdraw_all_limits_under_lock();
-  const LeaseView last = memory().view();
-  memory().forget();
+  const LeaseView last = memory().forget(end_region_under_lock);
   LWLockRelease(shared_state->lock);
   return last;
 }
@@ -102,7 +100,8 @@ void install_lease() {
   int64_t incarnation = 0;
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_fleet_settings("No random number could be drawn.", "Start the server again.");
-  start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{});
+  // Before there is shared memory there are no limits.
+  start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,
           fleet_conninfo,

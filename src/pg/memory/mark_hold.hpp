@@ -18,9 +18,7 @@ struct MarkHold {
   uint64_t extend_early_at;  // from this position on, see to the mark after a claim; 0: the next
                              // claim also says that the database mints
 
-  bool good() const {
-    return attached && state->generation.load(std::memory_order_relaxed) == generation;
-  }
+  bool good() const { return attached && state->limits.is_current(generation); }
 };
 
 extern MarkHold hold;

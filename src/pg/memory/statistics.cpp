@@ -94,9 +94,8 @@ void count_refusal(Obstacle obstacle) {
     refusals.count_before.store(before, std::memory_order_relaxed);
   watch_for_claim();
   if (refusals.episode.begin())
-    log_refusals_begin(
-        obstacle, clock_drift_us(),
-        state == nullptr ? 0 : state->highest_mark_ms.load(std::memory_order_relaxed));
+    log_refusals_begin(obstacle, clock_drift_us(),
+                       state == nullptr ? 0 : state->limits.highest_ms());
 }
 
 void end_refusals(const DatabaseState& state) {

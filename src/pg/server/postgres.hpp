@@ -14,7 +14,7 @@
 #include "core/keyed_max.hpp"
 #include "core/layout.hpp"
 #include "core/lease_memory.hpp"
-#include "core/limit.hpp"
+#include "core/limits.hpp"
 #include "core/obstacle.hpp"
 #include "core/seal.hpp"
 #include "core/shard.hpp"
