@@ -5,10 +5,13 @@ package Snowflake::Node;
 use strict;
 use warnings FATAL => 'all';
 
+# Of all tests of a run.
+my $work;
+
 # Without this, ports are noted down in the server's own installation, which need not be writable.
 BEGIN
 {
-	my $work = $ENV{TESTDATADIR} // (defined $ENV{TESTDIR} ? "$ENV{TESTDIR}/tmp_check" : 'tmp_check');
+	$work = $ENV{TESTDATADIR} // (defined $ENV{TESTDIR} ? "$ENV{TESTDIR}/tmp_check" : 'tmp_check');
 	$ENV{PG_TEST_PORT_DIR} //= "$work/ports";
 }
 
@@ -19,7 +22,22 @@ use IPC::Run;
 # By name: all that it exports would hide the methods of the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
+use Snowflake::Template;
 use Test::More;
+
+# As PostgreSQL::Test::Cluster's, but where nothing particular is asked of initdb, its work is copied.
+sub init
+{
+	my ($self, %params) = @_;
+	return $self->SUPER::init(%params) if $params{extra} || $params{force_initdb} || $self->install_path;
+	my $run = \&PostgreSQL::Test::Utils::system_or_bail;
+	no warnings 'redefine';
+	local *PostgreSQL::Test::Utils::system_or_bail = sub {
+		return $run->(@_) if $_[0] ne 'initdb';
+		return Snowflake::Template::instantiate($work, $self->data_dir, @_);
+	};
+	return $self->SUPER::init(%params);
+}
 
 # initdb and settings; not started. The lead is a tenth of the default, so that tests reach its end soon. %params: conf (text), and what init() takes.
 sub create
