@@ -76,7 +76,9 @@ refresh_lists() {
     say "apt-get update had errors; going on with what it could read"
 }
 
-# install_missing PACKAGE...: installs those that are not there.
+# install_missing PACKAGE...: installs those that are not there. Where parts of a script run at the same time,
+# $apt_lock is a file that they have in common, and one installs after the other.
+apt_lock=''
 install_missing() {
   local package missing=()
   for package in "$@"; do
@@ -84,6 +86,10 @@ install_missing() {
       missing+=("$package")
   done
   [ ${#missing[@]} = 0 ] && return
+  if [ -n "$apt_lock" ]; then
+    exec 7>>"$apt_lock"
+    flock 7
+  fi
   command -v apt-get >/dev/null || die "missing, and there is no apt-get to install it: ${missing[*]}"
   can_be_root || die "missing, and it takes root or sudo to install it: ${missing[*]}"
   say "installing: ${missing[*]}"
@@ -96,6 +102,7 @@ install_missing() {
     die "could not install: ${missing[*]}"
   fi
   rm -f "$apt_log"
+  [ -z "$apt_lock" ] || { flock -u 7; exec 7>&-; }
 }
 
 # Debian's server package starts a cluster of its own when it is first installed; here nobody asked

@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# What scripts/test counts and says. Sourced by it.
+#
+# Stages run at the same time, each in a process of its own: results are added up in $work/counts, and a
+# result is written whole. $began is when the stage's part began, in $SECONDS.
+
+# record STAGE NAME EXIT_STATUS LOG PASSED FAILED: one line of output; the end of the log where
+# something failed. An exit status that no failed test explains is a failure too, and so is silence.
+record() {
+  local stage=$1 name=$2 status=$3 log=$4 passed=$5 failed=$6
+  [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1
+  [ $((passed + failed)) != 0 ] || { failed=1; echo "no test ran" >>"$log"; }
+  {
+    flock 9
+    echo "$passed $failed" >>"$work/counts"
+    printf '%-10s %-42s %5d passed' "$stage" "$name" "$passed"
+    [ "$failed" = 0 ] || printf ', %d failed' "$failed"
+    printf ' %8s\n' "$((SECONDS - began)) s"
+    [ "$failed" = 0 ] || { tail -n 40 "$log" | sed 's/^/    | /'; echo "    all of it: $log"; }
+  } 9>>"$work/counts"
+  began=$SECONDS
+}
+
+# in_all FIELD: the sum of what was recorded; 1, passed, or 2, failed.
+in_all() { awk -v field="$1" '{ sum += $field } END { print sum + 0 }' "$work/counts"; }
+
+# logged LOG COMMAND...: sets $status instead of ending the script.
+logged() {
+  local log=$1
+  shift
+  status=0
+  "$@" >>"$log" 2>&1 || status=$?
+}
+
+# once NAME COMMAND...: for the first stage that asks; the others wait for it, and have its exit status.
+once() {
+  local name=$1 result=0
+  shift
+  {
+    flock 8
+    if [ -e "$work/$name.result" ]; then result=$(cat "$work/$name.result")
+    else
+      "$@" || result=$?
+      echo "$result" >"$work/$name.result"
+    fi
+  } 8>>"$work/$name.lock"
+  return "$result"
+}
+
+# The tools' own counts of their tests, as $passed and $failed. Skipped is failed: nothing was shown.
+count() {
+  passed=$(grep -Ec "$2" "$1" || true)
+  failed=$(grep -Ec "$3" "$1" || true)
+}
+count_tap() { count "$1" '^ok [0-9]+( (- )?[^#]*)?$' '^(not ok |ok [0-9]+.*#|1\.\.0)'; }
+count_regress() {  # up to PostgreSQL 15, and since 16
+  count "$1" '^(test +[^ ]+|     [^ ]+) +\.\.\. ok|^ok [0-9]' '^(test +[^ ]+|     [^ ]+) +\.\.\. FAILED|^not ok [0-9]'
+}
+count_gtest() {
+  eval "$(awk '/^\[  PASSED  \] [0-9]+ test/ { passed += $4 }
+    /^\[  FAILED  \] [0-9]+ tests?, listed/ || /^\[  SKIPPED \] [0-9]+ test/ { failed += $4 }
+    /^  YOU HAVE [0-9]+ DISABLED/ { failed += $3 }
+    END { print "passed=" passed + 0, "failed=" failed + 0 }' "$1")"
+}

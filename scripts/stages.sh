@@ -1,0 +1,257 @@
+# shellcheck shell=bash
+# The stages of scripts/test, which sources this; each is run in a process of its own.
+
+# use_tree NAME: sets $tree to a copy of the sources that is made once. Compilers have one each, in which they
+# build; tests that start servers have one for each stage, for what they leave there has fixed names.
+use_tree() {
+  tree=$work/$1
+  once "tree-${1//\//-}" stage_sources "$tree"
+}
+
+# build COMPILER BITCODE: in the compiler's tree.
+build() {
+  local compiler=$1 bitcode=$2 log=$logs/build-$1-bitcode-$2 tree
+  local flags=(WERROR=-Werror "with_llvm=$bitcode")
+  use_tree "$compiler"
+  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++)
+  logged "$log" unprivileged make -C "$tree" -s -j"$(nproc)" PG_CONFIG="$pg_config" "${flags[@]}" all
+  [ "$bitcode" = no ] || [ -e "$tree/src/pg/module.bc" ] || { status=1; echo "no bitcode" >>"$log"; }
+  record build "$compiler, bitcode: $bitcode" "$status" "$log" $((status == 0)) 0
+  [ "$status" = 0 ]
+}
+
+# What is shipped: by g++, with bitcode where the server has LLVM.
+build_to_ship() {
+  build g++ no || return 1
+  [ "$with_llvm" = no ] || build g++ yes
+}
+
+# Into the server under test, $tested: a copy of the one that was built against.
+install_into_copy() {
+  once shipped build_to_ship && once installed install_generator
+}
+install_generator() {
+  logged "$logs/install" unprivileged make -C "$work/g++" -s PG_CONFIG="$tested" WERROR=-Werror \
+    "with_llvm=$with_llvm" install
+  [ "$status" = 0 ] || { record build "make install" "$status" "$logs/install" 0 1; return 1; }
+}
+
+# make_beside COMPILER NAME TARGET...: of an extension beside the generator, to $logs/NAME-COMPILER.
+make_beside() {
+  local compiler=$1 name=$2 tree flags=(WERROR=-Werror "with_llvm=$with_llvm")
+  shift 2
+  use_tree "$compiler"
+  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++)
+  logged "$logs/$name-$compiler" unprivileged make -C "$tree/extensions/$name" -s -j"$(nproc)" PG_CONFIG="$tested" \
+    "${flags[@]}" "$@"
+  record "$name" "$compiler" "$status" "$logs/$name-$compiler" $((status == 0)) 0
+  [ "$status" = 0 ]
+}
+
+# install_beside NAME: into the copy as well.
+install_beside() { install_into_copy && once "installed-$1" make_beside g++ "$1" all install; }
+
+stage_build() {
+  once shipped build_to_ship || true
+  # Bitcode is compiled by the clang that the server was built with, whatever compiles the rest.
+  build clang++ no || true
+  [ "$with_llvm" = yes ] || say "           (no bitcode: this server was built without LLVM)"
+}
+
+stage_structure() {
+  local log=$logs/structure
+  install_missing patch perl
+  once shipped build_to_ship || return 0
+  logged "$log" "$work/g++/scripts/structure" "$work"/*/snowflake.so
+  count_tap "$log"
+  record structure "sources and library" "$status" "$log" "$passed" "$failed"
+}
+
+stage_lint() {
+  local log=$logs/lint
+  logged "$log" "$source_dir/scripts/lint"
+  if [ "$status" = 77 ]; then
+    say "lint       not run: clang-format 14, clang-tidy 14 and shellcheck 0.9 cannot be had here"
+    return 0
+  fi
+  count_tap "$log"
+  record lint "format and findings" "$status" "$log" "$passed" "$failed"
+}
+
+stage_release() {
+  local log=$logs/release built=()
+  [ ! -e "$work/shipped.result" ] || ! once shipped build_to_ship || built=(--built "$work/g++")
+  logged "$log" env PG_CONFIG="$pg_config" "$source_dir/scripts/release" "${built[@]}"
+  count_tap "$log"
+  record release "meta data, archive, same build twice" "$status" "$log" "$passed" "$failed"
+}
+
+stage_core() {
+  local tree target log
+  use_tree core
+  # ThreadSanitizer of gcc 12 and clang 14 gives up where the kernel spreads mappings too widely.
+  local fixed=()
+  ! setarch "$(uname -m)" -R true 2>/dev/null || fixed=(setarch "$(uname -m)" -R)
+  local targets=(check-headers check check-asan check-tsan) arguments=() filter filters
+  if [ -n "${names[core]:-}" ]; then
+    targets=(check)
+    arguments=(GTEST_ARGS="--gtest_filter=${names[core]// /:}")
+    read -ra filters <<<"${names[core]}"
+    for filter in "${filters[@]}"; do
+      log=$logs/core-list
+      logged "$log" unprivileged make -C "$tree/test/core" -s -j"$(nproc)" check \
+        GTEST_ARGS="--gtest_list_tests --gtest_filter=$filter"
+      [ "$status" = 0 ] && grep -q '^  ' "$log" ||
+        { echo "no test is called $filter" >>"$log"; record core "$filter" "$status" "$log" 0 1; return; }
+      rm "$log"
+    done
+  fi
+  for target in "${targets[@]}"; do
+    log=$logs/core-$target
+    logged "$log" unprivileged ${fixed[@]+"${fixed[@]}"} make -C "$tree/test/core" -s -j"$(nproc)" "$target" \
+      ${arguments[@]+"${arguments[@]}"}
+    count_gtest "$log"
+    [ "$target" != check-headers ] || passed=$((status == 0))
+    record core "make $target" "$status" "$log" "$passed" "$failed"
+  done
+}
+
+jobs=$((2 * $(nproc)))    # TAP tests mostly wait
+
+# installcheck DIRECTORY MAKE_ARGUMENT...: in $tree.
+installcheck() {
+  local directory=$1
+  shift
+  unprivileged make -C "$tree/$directory" -s PG_CONFIG="$tested" WERROR=-Werror "with_llvm=$with_llvm" "$@" installcheck
+}
+
+# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: in $tree.
+sql_tests() {
+  local stage=$1 directory=$2 log=$logs/$1-regress
+  shift 2
+  logged "$log" installcheck "$directory" TAP_TESTS= "$@"
+  count_regress "$log"
+  cat "$tree/$directory/regression.diffs" >>"$log" 2>/dev/null || true
+  record "$stage" "pg_regress" "$status" "$log" "$passed" "$failed"
+}
+
+# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: in $tree.
+tap_tests() {
+  local stage=$1 directory=$2 what=$3 log=$logs/$1-tap raw=$work/raw/$1
+  shift 3
+  unprivileged mkdir -p "$raw"
+  logged "$log" installcheck "$directory" REGRESS= PROVE_FLAGS="-j$jobs" PERL_TEST_HARNESS_DUMP_TAP="$raw" "$@"
+  find "$raw" -type f -exec cat {} + >"$log.raw"
+  count_tap "$log.raw"
+  [ "$status$failed" = 00 ] || cp -r "$tree/$directory/tmp_check/log" "$log.servers" 2>/dev/null || true
+  record "$stage" "$what" "$status" "$log" "$passed" "$failed"
+}
+
+stage_regress() {
+  local tree only=()
+  install_into_copy || return 0
+  use_tree run/regress
+  [ -z "${names[regress]:-}" ] || only=(REGRESS="${names[regress]}")
+  sql_tests regress . ${only[@]+"${only[@]}"}
+}
+
+stage_tap() {
+  local tree files=${names[tap]:-}
+  install_into_copy || return 0
+  use_tree run/tap
+  [ -n "$files" ] || files=$(cd "$tree" && echo t/*.pl)
+  tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
+}
+
+# An extension beside the generator: built by both compilers, with what its library exports and needs, and
+# its own SQL and TAP tests.
+beside() {
+  local name=$1 log=$logs/$1-structure libraries tree
+  install_beside "$name" || return 0
+  make_beside clang++ "$name" all || true
+  libraries=("$work"/*/extensions/"$name"/*.so)
+  if [ -e "${libraries[0]}" ]; then  # what is SQL alone has none
+    logged "$log" "$work/g++/scripts/structure" "${libraries[@]}"
+    count_tap "$log"
+    record "$name" "sources and library" "$status" "$log" "$passed" "$failed"
+  fi
+  use_tree "run/$name"
+  [ ! -d "$tree/extensions/$name/sql" ] || sql_tests "$name" "extensions/$name"
+  tap_tests "$name" "extensions/$name" TAP
+}
+
+stage_alias() {
+  install_missing libssl-dev openssl nodejs python3
+  beside alias
+}
+
+stage_lease() {
+  install_missing libpq-dev
+  beside lease
+}
+
+stage_routing() {
+  install_missing libpq-dev python3-psycopg libpostgresql-jdbc-java nodejs openssl
+  command -v javac >/dev/null || install_missing default-jdk-headless
+  # Debian's where it fits the node that is installed, else npm's, for this run.
+  if ! (install_missing node-pg) >"$logs/node-pg" 2>&1; then
+    npm install --silent --prefix "$work/node" pg@8 >>"$logs/node-pg" 2>&1 || die "no node-pg: $(cat "$logs/node-pg")"
+    [ "$(id -u)" != 0 ] || chown -R postgres: "$work/node"
+    export NODE_PATH=$work/node/node_modules
+  fi
+  install_beside lease || return 0
+  beside routing
+  local log=$logs/routing-chaos
+  logged "$log" "$source_dir/scripts/chaos" --moves --seed 7 --seconds 25 --installed "$tested"
+  count_tap "$log"
+  record routing "a shard that moves under faults" "$status" "$log" "$passed" "$failed"
+}
+
+# Exporters and Prometheus as Debian has them, unpacked; all on loopback.
+stage_metrics() {
+  local tree programs=$work/programs chromium=
+  install_missing libpq-dev perl
+  install_beside lease || return 0
+  mkdir "$programs"
+  unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter
+  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # by itself in newer Debian
+  if apt_knows chromium && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
+  else say "metrics    without a look at the report: chromium cannot be had here"
+  fi
+  use_tree run/metrics
+  tap_tests metrics . "exporters, rules, alerts, report" PROVE_TESTS="test/metrics/*.pl" \
+    PATH="$programs/usr/bin:$PATH" SNOWFLAKE_CHROMIUM="$chromium"
+}
+
+# Their programs, against one server. SNOWFLAKE_CLIENTS says which.
+stage_clients() {
+  local tree log=$logs/clients client wanted got=()
+  install_into_copy || return 0
+  use_tree run/clients
+  read -ra wanted <<<"${names[clients]:-${clients_in_ci[*]}}"
+  for client in "${wanted[@]}"; do
+    if (install_client "$client" "$tree") >"$log-$client" 2>&1; then got+=("$client")
+    elif [[ " ${clients_in_ci[*]} " == *" $client "* ]]; then record clients "$client cannot be had" 1 "$log-$client" 0 1
+    else say "clients    without $client, which cannot be had here"
+    fi
+  done
+  [ ${#got[@]} != 0 ] || return 0
+  tap_tests clients . "${#got[@]} drivers, ORMs and tools" PROVE_TESTS="test/clients/*.pl" SNOWFLAKE_CLIENTS="${got[*]}"
+}
+
+# torture_test NAME WHAT ARGUMENT...
+torture_test() {
+  local log=$logs/$1 what=$2
+  shift 2
+  logged "$log" "$source_dir/scripts/torture" "$@" --short --installed "$tested"
+  count_tap "$log"
+  record torture "$what" "$status" "$log" "$passed" "$failed"
+}
+
+stage_torture() {
+  install_into_copy || return 0
+  torture_test torture "a short run with a fixed seed"
+  install_missing libpq-dev
+  install_beside lease || return 0
+  torture_test torture-fleet "the same of a fleet" --fleet
+}
