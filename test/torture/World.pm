@@ -18,8 +18,8 @@ my %presets = (
 	js53      => [ 38, 0, 7,  8,  10 ]);
 our $epoch_ms = 1735689600000;
 
-# new(dir, programs, seed, rate, layout, region, max_lead, reserve): lead and reserve in ms. Without a
-# region, one is drawn.
+# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): lead and reserve in ms. Without
+# a region, one is drawn.
 sub new
 {
 	my ($class, %self) = @_;
@@ -100,6 +100,7 @@ sub new_server
 		'snowflake.region'             => $self->{region},
 		'snowflake.max_lead'           => "$self->{max_lead}ms",
 		'snowflake.reserve'            => "$self->{reserve}ms",
+		'snowflake.use_tsc'            => $self->{use_tsc},
 		'snowflake.max_databases'      => 6,
 		'snowflake.max_forward_jump'   => '1h',
 		autovacuum                     => 'on',

@@ -19,7 +19,7 @@ use Copies;
 my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
-	'max-lead=i', 'region=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'rounds=i',
+	'max-lead=i', 'region=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'use-tsc=s', 'rounds=i',
 	'calm=f', 'step=f') or exit 2;
 
 my @names = Schedule::choose($options{faults}, \%faults);
@@ -32,10 +32,12 @@ my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
 my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: who else flushes the mark?
+my $use_tsc  = (qw(on off))[ rand 2 ];
 $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
 $reserve  = $options{reserve}            if $options{reserve};
 $delay    = $options{'wal-writer-delay'} if $options{'wal-writer-delay'};
+$use_tsc  = $options{'use-tsc'}          if $options{'use-tsc'};
 my $w = World->new(
 	dir      => PostgreSQL::Test::Utils::tempdir('torture'),
 	programs => $ENV{SNOWFLAKE_TORTURE_PROGRAMS},
@@ -49,11 +51,12 @@ my $w = World->new(
 	max_lead => $max_lead,
 	reserve  => $reserve,
 	delay    => $delay,
+	use_tsc  => $use_tsc,
 	step     => $options{step},
 	ways     => $options{ways} // '');
 
 note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "$options{seconds} s") . ": layout $layout, region $w->{region}, max_lead $max_lead ms, reserve $reserve ms, "
-	  . "wal_writer_delay $delay ms");
+	  . "wal_writer_delay $delay ms, use_tsc $use_tsc");
 
 my $main = $w->{main} = $w->new_server('main');
 $main->start;
