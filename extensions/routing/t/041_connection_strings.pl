@@ -26,7 +26,8 @@ my $to_control = 'host=127.0.0.1 port=' . $control->port . " dbname=postgres use
 my %command = (
 	python => [ '/usr/bin/python3', "$examples/router.py", $to_control ],
 	node => [ '/usr/bin/node', "$examples/router.js", $to_control ],
-	java => [ 'java', '-cp', "/usr/share/java/postgresql.jar:$work", 'Router', 'jdbc:postgresql://127.0.0.1:' . $control->port . "/postgres?user=$user" ]);
+	# Short runs: little is worth compiling.
+	java => [ qw(java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC), '-cp', "/usr/share/java/postgresql.jar:$work", 'Router', 'jdbc:postgresql://127.0.0.1:' . $control->port . "/postgres?user=$user" ]);
 
 # Signs up two users on the server of the map, whose connection string ends so.
 sub run
