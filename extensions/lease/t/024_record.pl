@@ -24,7 +24,7 @@ sub error_of
 my $epoch = 1735689600000;
 sub id_at { my ($ms, $region) = @_; return ($ms - $epoch) << 23 | $region << 18 | 5 << 10 | 7; }
 sub minted_by { my ($id, $columns, $database) = @_; return sql("SELECT $columns FROM snowflake_fleet.minted_by($id)", $database); }
-sub acquire { my (%request) = @_; return $control->ask(call => 'acquire', %request); }
+sub acquire { my (%request) = @_; return $control->ask(call => 'acquire', length => 60_000, %request); }
 
 my ($code, undef, $notice) = $control->psql('postgres', 'CREATE EXTENSION snowflake_fleet');
 is($code, 0, 'CREATE EXTENSION');
@@ -32,7 +32,7 @@ sql(q{SELECT snowflake_fleet.enroll('alpha'), snowflake_fleet.enroll('beta')});
 like(error_of('SELECT snowflake_fleet.minted_by(1)'), qr/^55000: the fleet has no layout yet\nDETAIL: .*\nHINT: /, 'no layout, no answer');
 
 # A row a grant; renewals change it.
-my $first = acquire(server => 'alpha', incarnation => 11, length => 60_000);
+my $first = acquire(server => 'alpha', incarnation => 11);
 my %known = (server => 'alpha', incarnation => 11, term => $first->{term}, newest => $first->{number}, region => $first->{region},
 	acked => 1, nonce => 1);
 my $renewed = $control->ask(call => 'renew', %known, length => 90_000);
@@ -56,7 +56,7 @@ my $back = $now + 1;
 is($control->ask(call => 'give_back', %known, newest => $renewed->{number}, grant => $renewed->{grant_number}, highest => $back)->{status}, 'given_back', 'given back');
 is(sql('SELECT snowflake_fleet.to_ms(ids_until), given_back IS NOT NULL, evicted FROM snowflake_fleet.grants'), "$back|t|", 'ends where its ids do');
 is(minted_by(id_at($back, 0), 'server'), '', 'nothing of it later');
-my $second = acquire(server => 'alpha', incarnation => 12, length => 60_000);
+my $second = acquire(server => 'alpha', incarnation => 12);
 is($second->{region}, 0, 'the region again');
 is(minted_by(id_at($back - 1, 0), 'incarnation') . ',' . minted_by(id_at($back, 0), 'incarnation'), '11,12', 'from one holder to the next');
 
