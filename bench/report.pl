@@ -417,7 +417,7 @@ if ($moving_rows) {
 # ---- PostgreSQL 18
 
 my ($version, $note) = map { my ($line) = lines_of_file($_); $line } 'pg18.version', 'pg18.note';
-$text{pg18_note} = $note if defined $note;
+$text{pg18_note} = $note =~ s{^error: }{}r if defined $note;
 if ($samples->has('pg18') && !defined $note) {
   $text{pg18_version} = $version;
   $text{pg18_calls} = table(['', 'ns a call', 'of `next_id`'],

@@ -20,6 +20,7 @@ if [ -n "$why_not" ]; then
 else
   root=$roots/$suite-bench
   root_work=$(mktemp -d "$root/var/tmp/snowflake-bench.XXXXXX")
+  trap 'rm -rf "$root_work"' EXIT
   inside=/var/tmp/${root_work##*/}
   chmod 755 "$root_work"
   mkdir "$root_work/source"
@@ -28,6 +29,4 @@ else
     bash "$inside/source/bench/inside.sh" >"$work/inside" 2>&1 || { tail -20 "$work/inside" >&2; die "the part pg18 failed in $root"; }
   tail -n +2 "$root_work/results/pg18.tsv" >>"$results"
   cp "$root_work/version" "$out/results/pg18.version"
-  rm -rf "$root_work"
-  root_work=''
 fi
