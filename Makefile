@@ -24,7 +24,9 @@ OBJS = \
 	src/pg/functions/health.o \
 	src/pg/functions/lease_status.o \
 	src/pg/functions/mint.o \
+	src/pg/functions/next_id_in.o \
 	src/pg/functions/set_id.o \
+	src/pg/functions/shard_for.o \
 	src/pg/functions/statistics_views.o \
 	src/pg/functions/text_forms.o \
 	src/pg/functions/uuid.o \

@@ -91,7 +91,7 @@ UPDATE comments SET note = '';
 \echo SQLSTATE :SQLSTATE
 DROP TRIGGER again ON comments;
 CREATE TRIGGER again AFTER INSERT ON comments FOR EACH STATEMENT EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
-INSERT INTO comments (post_id) VALUES (1);
+INSERT INTO comments (post_id) SELECT max(id) FROM posts;
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.set_id();
 \echo SQLSTATE :SQLSTATE

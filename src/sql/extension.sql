@@ -140,6 +140,13 @@ CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
 COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS
   'Mints an id in the shard of another id';
 
+-- Not another next_id(): with two that take one argument, next_id($1) and next_id('5') would be ambiguous.
+CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
+  'Mints an id for some shard of a range that this server owns: the one that this session used last, or the next one that is not ahead of the clock';
+
 CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
@@ -191,6 +198,26 @@ CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.sequence_of(bigint) IS
   'An id''s number within its tick and shard';
+
+-- A shard for keys that are no ids. The layout is sealed, so it is the same for ever.
+
+CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
+  'A shard for a number that is no id: that of its decimal digits as text. Never changes';
+
+CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
+  'A shard for a UUID: that of its 36 characters in lower case. Never changes';
+
+CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.shard_for(text) IS
+  'A shard for a text, evenly spread: the first 32 bits of the SHA-256 of its UTF-8, times the number of shards, divided by 2^32. Never changes; refuses nondeterministic collations';
 
 -- Bounds
 
@@ -540,7 +567,7 @@ CREATE FUNCTION snowflake.set_id() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_set_id'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_id() IS
-  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that user_id has; a second argument names the id''s column';
+  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that the id in user_id has; set_id(''user_id'', ''hash'') one of shard_for(user_id); a second argument before that names the id''s column';
 
 CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
@@ -599,8 +626,8 @@ AS $$
   SELECT CASE
            WHEN bool_or(proname <> ALL ('{time_of,region_of,sequence_of,created_within,min_id,max_id,id_range,first_id_since,last_id_before,
                                           to_base62,from_base62,to_base32,from_base32,to_uuid,from_uuid,to_ulid,from_ulid,set_id,
-                                          shard_of,schema_of,has_id,decode}')) THEN 'mints'
-           WHEN bool_or(proname = ANY ('{shard_of,schema_of,has_id,decode}')) AND expression ~ '\{CONST ' THEN 'compares'
+                                          shard_of,shard_for,schema_of,has_id,decode}')) THEN 'mints'
+           WHEN bool_or(proname = ANY ('{shard_of,shard_for,schema_of,has_id,decode}')) AND expression ~ '\{CONST ' THEN 'compares'
          END
     FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
    WHERE d.classid = catalogue AND d.objid = object AND d.refclassid = 'pg_proc'::regclass
@@ -919,11 +946,11 @@ BEGIN
       FROM pg_statistic_ext
      WHERE stxrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_statistic_ext', oid, stxexprs::text) IS NOT NULL
     UNION ALL
-    SELECT 'pg_trigger'::regclass, t.oid, CASE WHEN prosrc ~ '\mnext_ids?\s*\(' THEN format('calls %s, which mints', p.oid::regprocedure)
+    SELECT 'pg_trigger'::regclass, t.oid, CASE WHEN prosrc ~ '\mnext_id(s|_in)?\s*\(' THEN format('calls %s, which mints', p.oid::regprocedure)
                                                ELSE 'compares a shard with a constant' END
       FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = tgfoid
      WHERE tgrelid IN (SELECT oid FROM tab) AND NOT tgisinternal
-       AND (prosrc ~ '\mnext_ids?\s*\(' OR snowflake.names_shard('pg_trigger', t.oid, tgqual::text) IS NOT NULL)
+       AND (prosrc ~ '\mnext_id(s|_in)?\s*\(' OR snowflake.names_shard('pg_trigger', t.oid, tgqual::text) IS NOT NULL)
     UNION ALL
     SELECT 'pg_rewrite'::regclass, oid, 'is not copied' FROM pg_rewrite WHERE ev_class IN (SELECT oid FROM tab)
     UNION ALL

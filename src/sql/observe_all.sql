@@ -8,12 +8,12 @@ AS $$
     FROM (SELECT adrelid, adnum
             FROM pg_depend AS d JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
             JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-           WHERE pronamespace = to_regnamespace('snowflake') AND proname IN ('next_id', 'next_id_near', 'next_ids')
+           WHERE pronamespace = to_regnamespace('snowflake') AND proname IN ('next_id', 'next_id_in', 'next_id_near', 'next_ids')
           UNION
           SELECT tgrelid, attnum
             FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
-            JOIN pg_attribute ON attrelid = tgrelid
-             AND attname = CASE WHEN tgnargs < 2 THEN 'id' ELSE (string_to_array(encode(tgargs, 'escape'), '\000'))[2] END
+           CROSS JOIN LATERAL string_to_array(encode(tgargs, 'escape'), '\000') AS given
+            JOIN pg_attribute ON attrelid = tgrelid AND attname = CASE WHEN tgnargs = 2 AND given[2] <> 'hash' OR tgnargs = 3 THEN given[2] ELSE 'id' END
            WHERE pronamespace = to_regnamespace('snowflake') AND proname = 'set_id') AS m (relid, attnum)
     JOIN pg_class AS c ON c.oid = m.relid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = m.attnum
     LEFT JOIN pg_type AS t ON t.oid = a.atttypid

@@ -63,6 +63,9 @@ section_ends($title);
 $title = 'A shard column, and a trigger';
 is(type_in('north', next_block($title)), "well\n5\n", 'found by its id; and an id beside another');
 section_ends($title);
+$title = 'A shard for keys that are no ids';
+is(type_in('north', next_block($title)), "67|67\n", 'an id of the shard for a key');
+section_ends($title);
 
 # Several
 $title = 'Over several servers';

@@ -1,22 +1,79 @@
 // snowflake.set_id('user_id'): a trigger for tables whose rows belong to the shard of another
-// column's id. A default cannot refer to a column.
+// column's id; with 'hash', to the shard for another column's value. A default cannot refer to a
+// column.
 
+#include "pg/functions/shard_for.hpp"
+#include "pg/mark/seal_check.hpp"
 #include "pg/refuse/errors_routing.hpp"
+#include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 
+extern "C" Datum snowflake_next_id(PG_FUNCTION_ARGS);
 extern "C" Datum snowflake_next_id_near(PG_FUNCTION_ARGS);
 
 namespace snowflake::pg {
 
 namespace {
 
-int id_column(Relation relation, const char* name) {
+constexpr int64_t kHourMs = 3'600'000;
+
+int number_of(Relation relation, const char* name) {
   const int column = SPI_fnumber(RelationGetDescr(relation), name);
-  const char* const table = RelationGetRelationName(relation);
-  if (column <= 0) error_no_such_column(table, name);
-  const Oid type = TupleDescAttr(RelationGetDescr(relation), column - 1)->atttypid;
-  if (type != INT8OID) error_not_bigint(table, name, format_type_be(type));
+  if (column <= 0) error_no_such_column(RelationGetRelationName(relation), name);
   return column;
+}
+
+Form_pg_attribute attribute_of(Relation relation, int column) {
+  return TupleDescAttr(RelationGetDescr(relation), column - 1);
+}
+
+int id_column(Relation relation, const char* name) {
+  const int column = number_of(relation, name);
+  const Oid type = attribute_of(relation, column)->atttypid;
+  if (type != INT8OID)
+    error_not_bigint(RelationGetRelationName(relation), name, format_type_be(type));
+  return column;
+}
+
+int key_column(Relation relation, const char* name) {
+  const int column = number_of(relation, name);
+  const Oid type = attribute_of(relation, column)->atttypid;
+  if (!can_be_key(type))
+    error_no_key_type(RelationGetRelationName(relation), name, format_type_be(type));
+  return column;
+}
+
+// The arguments of the trigger: the key, the column of the id, and whether keys are hashed.
+struct Arguments {
+  const char* key;
+  const char* id;
+  bool hash;
+};
+
+Arguments arguments_of(const Trigger& trigger, Relation relation) {
+  const int count = trigger.tgnargs;
+  char** const given = trigger.tgargs;
+  if (count < 1 || count > 3 || (count == 3 && strcmp(given[2], "hash") != 0))
+    error_set_id_arguments(count);
+  Arguments arguments{given[0], count == 1 ? "id" : given[1], count == 3};
+  if (count == 2 && strcmp(given[1], "hash") == 0) {
+    const int column = SPI_fnumber(RelationGetDescr(relation), "hash");
+    if (column > 0 && attribute_of(relation, column)->atttypid == INT8OID)
+      error_hash_ambiguous(RelationGetRelationName(relation), given[0]);
+    arguments.id = "id";
+    arguments.hash = true;
+  }
+  return arguments;
+}
+
+// A number that is no id says nothing of a shard: as one, those up to a few millions would all be
+// of shard 0, and the next ones of the next.
+void refuse_plain_number(Relation relation, const char* key, int64_t id) {
+  const auto bits = static_cast<uint64_t>(id);
+  if (layout.contains(bits) &&
+      static_cast<int64_t>(layout.tick_of(bits)) * layout.tick_ms >= kHourMs)
+    return;
+  error_key_is_no_id(RelationGetRelationName(relation), key, id);
 }
 
 }  // namespace
@@ -27,24 +84,32 @@ SF_SQL_FUNCTION(set_id) {
   if (!TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
       !TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
     error_not_an_insert_trigger();
-  const int arguments = trigger->tg_trigger->tgnargs;
-  if (arguments < 1 || arguments > 2) error_set_id_arguments(arguments);
 
   Relation relation = trigger->tg_relation;
+  const Arguments arguments = arguments_of(*trigger->tg_trigger, relation);
   const TupleDesc row_type = RelationGetDescr(relation);
   const HeapTuple row = trigger->tg_trigtuple;
-  const char* const key_name = trigger->tg_trigger->tgargs[0];
-  const int key = id_column(relation, key_name);
-  int id = id_column(relation, arguments == 2 ? trigger->tg_trigger->tgargs[1] : "id");
+  const int key =
+      arguments.hash ? key_column(relation, arguments.key) : id_column(relation, arguments.key);
+  int id = id_column(relation, arguments.id);
 
   // A row that brings its id along keeps it, as with a default.
   bool null = false;
   heap_getattr(row, id, row_type, &null);
   if (!null) return PointerGetDatum(row);
   const Datum owner = heap_getattr(row, key, row_type, &null);
-  if (null) error_key_null(RelationGetRelationName(relation), key_name);
+  if (null) error_key_null(RelationGetRelationName(relation), arguments.key);
 
-  Datum minted = DirectFunctionCall1(snowflake_next_id_near, owner);
+  Datum minted;
+  if (arguments.hash) {
+    const Form_pg_attribute column = attribute_of(relation, key);
+    const int32_t shard = shard_for_key(owner, column->atttypid, column->attcollation);
+    minted = DirectFunctionCall1(snowflake_next_id, Int32GetDatum(shard));
+  } else {
+    require_seal();
+    refuse_plain_number(relation, arguments.key, DatumGetInt64(owner));
+    minted = DirectFunctionCall1(snowflake_next_id_near, owner);
+  }
   bool is_null = false;
   return PointerGetDatum(heap_modify_tuple_by_cols(row, row_type, 1, &id, &minted, &is_null));
 }

@@ -1,6 +1,8 @@
 #include "pg/refuse/errors_routing.hpp"
 
 #include "pg/refuse/refusal.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -44,9 +46,10 @@ void error_not_an_insert_trigger() {
 void error_set_id_arguments(int count) {
   ereport(ERROR,
           (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-           errmsg("set_id() takes one or two column names"),
-           errdetail("%d were given. The first is the column whose shard the row shares, the "
-                     "second the column of the id, \"id\" by default.",
+           errmsg("set_id() takes one or two column names, and 'hash'"),
+           errdetail("%d arguments were given. The first is the column whose shard the row shares, "
+                     "the second the column of the id, \"id\" by default; 'hash', at the end, is "
+                     "for keys that are no ids.",
                      count),
            errhint("Name the column in CREATE TRIGGER, as in snowflake.set_id('user_id').")));
 }
@@ -70,6 +73,69 @@ void error_key_null(const char* relation, const char* column) {
                   errmsg("column \"%s\" of table \"%s\" is null", column, relation),
                   errdetail("The row's id takes its shard from this column."),
                   errhint("Give the column a value, or give the row an id.")));
+}
+
+void error_key_is_no_id(const char* relation, const char* column, int64_t key) {
+  const auto bits = static_cast<uint64_t>(key);
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+       errmsg("%lld in column \"%s\" of table \"%s\" is no id that was minted",
+              static_cast<long long>(key), column, relation),
+       layout.contains(bits)
+           ? errdetail("As an id of layout %s it would be of %s, within an hour of the epoch: it "
+                       "is taken for a plain number, whose shard means nothing.",
+                       layout_bits_text(layout), time_text(layout.ms_of_tick(layout.tick_of(bits))))
+           : errdetail("Ids of layout %s are numbers from 0 to %lld.", layout_bits_text(layout),
+                       static_cast<long long>(layout.last_id())),
+       errhint("For keys that are no ids say snowflake.set_id('%s', 'hash') in CREATE TRIGGER.",
+               column)));
+}
+
+void error_no_key_type(const char* relation, const char* column, const char* type) {
+  ereport(ERROR,
+          (errcode(ERRCODE_DATATYPE_MISMATCH),
+           errmsg("column \"%s\" of table \"%s\" cannot be hashed to a shard", column, relation),
+           errdetail("It is of type %s; shard_for() takes integers, uuid and text.", type),
+           errhint("Name a column of one of these types in CREATE TRIGGER.")));
+}
+
+void error_hash_ambiguous(const char* relation, const char* key) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_AMBIGUOUS_COLUMN),
+       errmsg("'hash' in set_id() is ambiguous: table \"%s\" has a bigint column of that name",
+              relation),
+       errdetail("It may be the column of the id, or ask for a shard by the hash of the key."),
+       errhint("Name the column of the id as well: snowflake.set_id('%s', 'id', 'hash').", key)));
+}
+
+// shard_for(), next_id_in()
+
+void error_collation_unknown() {
+  ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_COLLATION),
+                  errmsg("could not determine which collation to use for shard_for()"),
+                  errdetail("Which texts are equal depends on it."),
+                  errhint("Use the COLLATE clause to set the collation explicitly.")));
+}
+
+void error_collation_nondeterministic(unsigned collation) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+       errmsg("shard_for() does not support nondeterministic collations"),
+       errdetail("Under collation \"%s\" texts of different bytes are equal, and would be of "
+                 "different shards.",
+                 get_collation_name(collation)),
+       errhint("Bring the text into one form, with lower() for example, and say COLLATE \"C\".")));
+}
+
+void error_shards_range(const char* shards) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("shards %s are out of range", shards),
+       errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout), layout.shards() - 1),
+       errhint("Pass a range of shards, such as '[0,16)'.")));
 }
 
 }  // namespace snowflake::pg

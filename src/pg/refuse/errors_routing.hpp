@@ -1,4 +1,5 @@
-// Errors of routing: partitions by shard, the trigger that sets ids, DROP EXTENSION, Citus.
+// Errors of routing: partitions by shard, shards for keys, the trigger that sets ids, DROP
+// EXTENSION, Citus.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +20,13 @@ namespace snowflake::pg {
 [[noreturn]] void error_no_such_column(const char* relation, const char* column);
 [[noreturn]] void error_not_bigint(const char* relation, const char* column, const char* type);
 [[noreturn]] void error_key_null(const char* relation, const char* column);
+[[noreturn]] void error_key_is_no_id(const char* relation, const char* column, int64_t key);
+[[noreturn]] void error_no_key_type(const char* relation, const char* column, const char* type);
+[[noreturn]] void error_hash_ambiguous(const char* relation, const char* key);
+
+// shard_for(), next_id_in()
+[[noreturn]] void error_collation_unknown();
+[[noreturn]] void error_collation_nondeterministic(unsigned collation);
+[[noreturn]] void error_shards_range(const char* shards);
 
 }  // namespace snowflake::pg

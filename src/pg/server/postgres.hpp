@@ -11,6 +11,7 @@
 #include "core/base62.hpp"
 #include "core/clock.hpp"
 #include "core/clock_bounds.hpp"
+#include "core/key_shard.hpp"
 #include "core/keyed_max.hpp"
 #include "core/layout.hpp"
 #include "core/lease_memory.hpp"

@@ -1,0 +1,141 @@
+-- shard_for(): a shard for any key, by a hash that everybody can repeat. Rows are placed by it: what is
+-- expected here never changes.
+CREATE SCHEMA by_hash;
+SET search_path = by_hash;
+SET timezone = 'UTC';
+SET datestyle = ISO;
+SELECT key, snowflake.shard_for(key) FROM unnest(ARRAY[0, 1, 5, -1, 9223372036854775807, -9223372036854775808]::bigint[]) AS key;
+SELECT left(key, 20) AS key, snowflake.shard_for(key) FROM unnest(ARRAY['', 'ann@example.org', 'Ann@example.org', 'Müller', repeat('long', 1000)]) AS key;
+SELECT key, snowflake.shard_for(key) FROM unnest(ARRAY['01941f29-7c00-7000-abcd-ef9876543210', '00000000-0000-0000-0000-000000000000']::uuid[]) AS key;
+
+-- By the server's own SHA-256
+CREATE FUNCTION pg_temp.worked_out(key text) RETURNS integer LANGUAGE sql AS $$
+  SELECT (('x' || left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 8))::bit(32)::bigint * shards >> 32)::integer FROM snowflake.layout $$;
+SELECT count(*) FILTER (WHERE snowflake.shard_for(n) <> pg_temp.worked_out(n::text)) AS numbers,
+       count(*) FILTER (WHERE snowflake.shard_for(-n * 92233720368547758) <> pg_temp.worked_out((-n * 92233720368547758)::text)) AS negative,
+       count(*) FILTER (WHERE snowflake.shard_for(repeat('ä' || n, n)) <> pg_temp.worked_out(repeat('ä' || n, n))) AS texts,
+       count(*) FILTER (WHERE snowflake.shard_for(md5(n::text)::uuid) <> pg_temp.worked_out(md5(n::text)::uuid::text)) AS uuids,
+       count(DISTINCT snowflake.shard_for(n)) AS shards
+  FROM generate_series(1, 100) AS n;
+
+-- A key is the same as a number, as text, as an untyped literal or parameter, and in every integer type
+SELECT snowflake.shard_for(1234) = snowflake.shard_for('1234') AND snowflake.shard_for(1234::smallint) = snowflake.shard_for(1234::bigint) AS same;
+PREPARE by_key AS SELECT snowflake.shard_for($1) = snowflake.shard_for(1234);
+EXECUTE by_key('1234');
+DEALLOCATE by_key;
+SELECT snowflake.shard_for('01941F29-7C00-7000-ABCD-EF9876543210'::uuid) = snowflake.shard_for('01941f29-7c00-7000-abcd-ef9876543210'::text) AS same;
+
+-- No collation has a say; of those under which unequal bytes are equal there is none
+CREATE COLLATION german (provider = icu, locale = 'de');
+CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+SELECT snowflake.shard_for('ä' COLLATE german) = snowflake.shard_for('ä' COLLATE "C") AS same;
+SELECT snowflake.shard_for('ä' COLLATE any_case);
+\echo SQLSTATE :SQLSTATE
+CREATE TABLE names (a text COLLATE german, b text COLLATE "C");
+INSERT INTO names VALUES ('a', 'b');
+SELECT snowflake.shard_for(a || b) FROM names;
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.shard_for(NULL::bigint) IS NULL AND snowflake.shard_for(NULL::uuid) IS NULL AND snowflake.shard_for(NULL::text) IS NULL AS null;
+
+-- Fit for an index, a generated column and a partition key
+CREATE TABLE tenants (name text, shard integer GENERATED ALWAYS AS (snowflake.shard_for(name)) STORED);
+CREATE INDEX ON tenants (snowflake.shard_for(name));
+INSERT INTO tenants VALUES ('ann@example.org') RETURNING shard;
+
+-- Evenly: chi-square over the 256 shards, within six deviations of what chance gives
+SELECT kind, abs(sum((n - 20000 / 256.0) ^ 2 / (20000 / 256.0)) - 255) / sqrt(2 * 255) < 6 AS even
+  FROM (SELECT 'number' AS kind, shard, count(k) AS n FROM generate_series(0, 255) AS shard LEFT JOIN generate_series(1, 20000) AS k ON snowflake.shard_for(k) = shard GROUP BY 2
+        UNION ALL
+        SELECT 'text', shard, count(k) FROM generate_series(0, 255) AS shard LEFT JOIN generate_series(1, 20000) AS k ON snowflake.shard_for('tenant ' || k) = shard GROUP BY 2) AS s
+ GROUP BY kind ORDER BY kind;
+
+-- set_id('...', 'hash'): the shard for a key that is no id
+CREATE TABLE orders (id bigint PRIMARY KEY, customer text);
+CREATE TRIGGER orders_id BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'hash');
+CREATE TABLE owned AS SELECT 'customer ' || n AS customer FROM generate_series(1, 2000) AS n WHERE snowflake.shard_for('customer ' || n) < 60;
+INSERT INTO orders (customer) SELECT customer FROM owned;
+SELECT count(*) = (SELECT count(*) FROM owned) AND count(*) > 380 AS "all", count(*) FILTER (WHERE snowflake.shard_of(id) <> snowflake.shard_for(customer)) AS elsewhere,
+       count(DISTINCT snowflake.shard_of(id)) = 60 AS spread FROM orders;
+INSERT INTO orders (customer) VALUES (NULL);
+\echo SQLSTATE :SQLSTATE
+INSERT INTO orders VALUES (17, 'brings its own') RETURNING id;
+-- ... of every type that can be a key, and with another column for the id
+CREATE DOMAIN code AS varchar CHECK (value <> '');
+CREATE TABLE keyed (a smallint, b integer, c bigint, d uuid, e varchar(20), f code, hash bigint);
+CREATE FUNCTION pg_temp.mints_by(key text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  same boolean;
+BEGIN
+  EXECUTE format('CREATE TRIGGER keyed_id BEFORE INSERT ON keyed FOR EACH ROW EXECUTE FUNCTION snowflake.set_id(%L, ''hash'', ''hash'')', key);
+  EXECUTE format('INSERT INTO keyed VALUES (5, 6, 7, ''01941f29-7c00-7000-abcd-ef9876543210'', ''e'', ''f'') RETURNING snowflake.shard_of(hash) = snowflake.shard_for(%I)', key) INTO same;
+  DROP TRIGGER keyed_id ON keyed;
+  RETURN same;
+END $$;
+SELECT key, pg_temp.mints_by(key) FROM unnest(ARRAY['a', 'b', 'c', 'd', 'e', 'f']) AS key;
+-- ... not of others, and not where 'hash' may be two things
+CREATE TABLE refused (id bigint, hash bigint, price numeric, name text COLLATE any_case, customer text);
+CREATE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'hash');
+INSERT INTO refused (customer) VALUES ('ann');
+\echo SQLSTATE :SQLSTATE
+CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hash');
+INSERT INTO refused (customer) VALUES ('ann') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
+CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('price', 'id', 'hash');
+INSERT INTO refused (price) VALUES (1);
+\echo SQLSTATE :SQLSTATE
+CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('name', 'id', 'hash');
+INSERT INTO refused (name) VALUES ('ann');
+\echo SQLSTATE :SQLSTATE
+CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hsah');
+INSERT INTO refused (customer) VALUES ('ann');
+\echo SQLSTATE :SQLSTATE
+
+CREATE TABLE anywhere (id bigint DEFAULT snowflake.next_id_in('[0,16)'));
+CREATE TRIGGER keyed_id BEFORE INSERT ON keyed FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('a', 'hash', 'hash');
+SELECT m.* FROM snowflake.minting_columns() AS m JOIN pg_class ON oid = relation WHERE relnamespace = 'by_hash'::regnamespace ORDER BY 1;
+
+-- set_id('...') takes ids only: a plain number would be of shard 0, or of any
+CREATE TABLE photos (id bigint, user_id bigint);
+CREATE TRIGGER photos_id BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
+INSERT INTO photos (user_id) VALUES (4711);
+\echo SQLSTATE :SQLSTATE
+INSERT INTO photos (user_id) SELECT snowflake.min_id(epoch + interval '1 hour') - 1 FROM snowflake.layout;
+INSERT INTO photos (user_id) SELECT snowflake.min_id(epoch + interval '1 hour') FROM snowflake.layout RETURNING snowflake.shard_of(id);
+INSERT INTO photos (user_id) VALUES (-1);
+SELECT count(*) FROM photos;
+
+-- next_id_in(): stays with a shard while that is not ahead of the clock
+DO $$
+BEGIN
+  CREATE TABLE calm (id bigint);
+  PERFORM pg_sleep(0.2);
+  FOR n IN 1 .. 20 LOOP
+    INSERT INTO calm VALUES (snowflake.next_id_in('[20,24)'));
+    PERFORM pg_sleep(0.003);
+  END LOOP;
+END $$;
+SELECT count(DISTINCT id) AS ids, count(DISTINCT snowflake.shard_of(id)) AS shards, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM calm;
+-- ... and goes over to the next one in a burst, so that no id is ahead of it
+CREATE TABLE burst AS SELECT snowflake.next_id_in('[20,24)') AS id, clock_timestamp() AS at FROM generate_series(1, 30000);
+SELECT count(DISTINCT id) AS ids, count(DISTINCT snowflake.shard_of(id)) > 1 AS shards, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside,
+       bool_or(snowflake.time_of(id) > at) AS ahead FROM burst;
+-- ... where one shard would be
+CREATE TABLE one AS SELECT snowflake.next_id_in('[20,20]') AS id, clock_timestamp() AS at FROM generate_series(1, 30000);
+SELECT count(DISTINCT id) AS ids, count(DISTINCT snowflake.shard_of(id)) AS shards FROM one;
+-- ... of those that this server owns
+SELECT array_agg(DISTINCT shard ORDER BY shard) AS owned FROM (SELECT snowflake.shard_of(snowflake.next_id_in('[249,256)')) AS shard FROM generate_series(1, 30000)) AS s;
+SELECT snowflake.next_id_in('[250,253]');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id_in('[250,257)');
+SELECT snowflake.next_id_in('[-1,5)');
+SELECT snowflake.next_id_in('[5,5)');
+SELECT snowflake.next_id_in('[5,)');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_id_in(NULL);
+\echo SQLSTATE :SQLSTATE
+BEGIN READ ONLY;
+SELECT snowflake.next_id_in('[20,24)');
+ROLLBACK;
+-- next_id($1) means a shard, as ever: no other next_id() takes one argument
+PREPARE of_shard AS SELECT snowflake.shard_of(snowflake.next_id($1));
+EXECUTE of_shard(5);
+SELECT parameter_types FROM pg_prepared_statements WHERE name = 'of_shard';

@@ -1,0 +1,48 @@
+// A shard for any key: the first 32 bits of the SHA-256 of the key as text, scaled to the shards.
+//
+// Rows have been placed by it, so it never changes. A number is taken as its decimal digits, a UUID
+// as its 36 characters in lower case: 5 and '5' are the same key, whichever of the two a client
+// sends, and any language finds the shard with what it has.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/sha256.hpp"
+
+namespace snowflake {
+
+// Text in UTF-8. By multiplication, so that the shards need be no power of two, and that twice as
+// many shards split each in two.
+constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
+  return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
+}
+
+inline uint32_t shard_for(int64_t key, uint32_t shards) noexcept {
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof(digits), key).ptr;
+  return shard_for(std::string_view{digits, static_cast<size_t>(end - digits)}, shards);
+}
+
+// A UUID's sixteen bytes, the most significant first.
+inline uint32_t shard_for(const uint8_t (&uuid)[16], uint32_t shards) noexcept {
+  constexpr char kDigits[] = "0123456789abcdef";
+  char text[36];
+  size_t length = 0;
+  for (size_t i = 0; i < sizeof(uuid); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text[length++] = '-';
+    text[length++] = kDigits[uuid[i] >> 4];
+    text[length++] = kDigits[uuid[i] & 15];
+  }
+  return shard_for(std::string_view{text, length}, shards);
+}
+
+static_assert(shard_for("5", 256) == 0xef);  // sha256sum: ef2d127d...
+
+}  // namespace snowflake
