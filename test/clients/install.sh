@@ -3,9 +3,9 @@
 
 # Run without being named: what installs in about a minute. One that cannot be had is a failure.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
-  jdbc dbd-pg pdo pgbouncer pg_partman jq http)
+  jdbc dbd-pg pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
 # Run when they are named. One that cannot be had is said so, and counts as nothing.
-clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord lib-pq pgx)
+clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord lib-pq pgx reader-go reader-csharp)
 
 # install_client CLIENT TREE: Debian's packages, or the npm registry's into the tree of the tests.
 install_client() {
@@ -31,6 +31,12 @@ install_client() {
     pg_partman) install_missing "postgresql-$(pg_major)-partman" libdbd-pg-perl ;;
     jq) install_missing jq ;;
     http) install_missing python3-psycopg python3-psycopg-pool ;;
+    reader-javascript) command -v node >/dev/null || install_missing nodejs ;;
+    reader-python) install_missing python3 ;;
+    reader-java) install_java ;;
+    reader-cpp) install_missing g++ ;;
+    reader-go) command -v go >/dev/null || install_missing golang-go ;;
+    reader-csharp) install_missing mono-mcs mono-runtime ;;
     *) die "no packages are known for the client $client" ;;
   esac
 }
