@@ -4,8 +4,8 @@ EXTENSION = snowflake
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
 DATA_built = snowflake--$(EXTVERSION).sql
 # The install script is its parts in their order; privileges come last, for all that is there by then.
-SQL_PARTS = $(addprefix $(srcdir)/src/sql/, extension.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql partitions.sql \
-	alter_shards.sql privileges.sql)
+SQL_PARTS = $(addprefix $(srcdir)/src/sql/, extension.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
+	audit.sql partitions.sql alter_shards.sql privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \

@@ -98,8 +98,20 @@ foreach my $database (sort keys %layouts)
 	is($node->safe_psql($database, 'SELECT time_bits, region_bits, shard_bits, sequence_bits, tick_ms, shards, regions FROM snowflake.layout'),
 		join('|', @{ $layout->{bits} }, $layout->{tick}, $last + 1, 1 << $region_bits), "$database: the view layout says so");
 
-	# What no server of this layout can make.
+	# All of them are this database's; a number beyond the layout, where there is one, is not.
+	my %shards = map { ($_ >> $sequence_bits & $last) => 1 } @ids;
 	my $bits = $time_bits + $region_bits + $shard_bits + $sequence_bits;
+	$node->safe_psql($database, "CREATE TABLE minted AS SELECT unnest(ARRAY[${\ join ',', @ids}]) AS id");
+	is($node->safe_psql($database, "SELECT count(*), sum(ids), count(finding), count(*) FILTER (WHERE minted_by = 'this server' AND region = $layout->{region}) FROM snowflake.audit('minted', 'id')"),
+		join('|', scalar keys %shards, 2600, 0, scalar keys %shards), "$database: audit() finds them well");
+	if ($bits < 63)
+	{
+		$node->safe_psql($database, 'INSERT INTO minted VALUES (' . (1 << $bits) . '), (' . ((1 << $bits) + 5) . ')');
+		like($node->safe_psql($database, "SELECT region, ids, finding FROM snowflake.audit('minted', 'id') WHERE finding IS NOT NULL"),
+			qr/^\|2\|it is beyond /, "$database: and numbers beyond the layout not");
+	}
+
+	# What no server of this layout can make.
 	my $greatest = $bits >= 63 ? '9223372036854775807' : (1 << $bits) - 1;
 	foreach my $foreign ('-1', $bits >= 63 ? '(-9223372036854775808)' : 1 << $bits)
 	{

@@ -130,6 +130,8 @@ is($said[0]{answer}, "5 | 1\n7 | 1", 'using: rows by shard') or diag($said[0]{an
 @said = say_block('doc/using.md');
 is(() = $said[0]{answer} =~ /^\d+ \|/mg, 2, 'using: the rows of a day');
 @said = say_block('doc/using.md');
+like($said[0]{answer}, qr/^0 \| 5 \| \d+ \| .* \| this server \| $/m, 'using: ids of this server, and nothing found');
+@said = say_block('doc/using.md');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: this month, and three');
 is($said[-1]{answer}, $node->safe_psql('postgres', q{SELECT min(inhrelid)::regclass FROM pg_inherits WHERE inhparent = 'events'::regclass}),
 	'using: a row goes into the first');

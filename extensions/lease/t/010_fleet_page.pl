@@ -217,6 +217,8 @@ push @ids, $before, $after;
 is($server{west}->safe_psql('app', "SELECT snowflake.region_of($_), (snowflake.explain_id($_)).minted_by"), "$of_west|" . ($_ == $after ? 'this server'
 	  : "who had region $of_west leased then: snowflake_fleet.minted_by() of the control database knows"), 'explain_id(), of its own and of what was there before')
   foreach $before, $after;
+is($server{west}->safe_psql('app', "CREATE TEMP TABLE two AS SELECT unnest(ARRAY[$before, $after]) AS id; SELECT region, ids, minted_by, finding FROM snowflake.audit('two', 'id')"),
+	"$of_west|2|in part who had region $of_west leased then: snowflake_fleet.minted_by() of the control database knows; in part this server|", 'audit() says no more than that');
 is($control->safe_psql('fleet', "SELECT count(DISTINCT incarnation), min(server), max(server) FROM unnest(ARRAY[$before, $after]) AS id, snowflake_fleet.minted_by(id)"),
 	'2|west|west', 'two lives of one server');
 section_ends($title);

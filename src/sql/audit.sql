@@ -1,0 +1,64 @@
+-- What ids a column holds, and which of them this database cannot have minted.
+
+CREATE FUNCTION snowflake.audit(relation regclass, id_column name DEFAULT NULL, sample double precision DEFAULT 100)
+  RETURNS TABLE (region integer, shard integer, ids bigint, oldest timestamptz, newest timestamptz, least_id bigint, greatest_id bigint,
+                 minted_by text, finding text)
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 100
+  SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
+  below CONSTANT integer := l.region_bits + l.shard_bits + l.sequence_bits;
+  last_id CONSTANT bigint := snowflake.last_id_before('infinity');
+  column_name name;
+  type text;
+BEGIN
+  PERFORM snowflake.refuse_null('audit()', relation::text, sample::text);
+  SELECT attname, format_type(CASE WHEN typbasetype <> 0 THEN typbasetype ELSE atttypid END, NULL) INTO column_name, type
+    FROM snowflake.column_of(relation, id_column) JOIN pg_type AS t ON t.oid = atttypid;
+  IF type <> 'bigint' THEN
+    RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+      MESSAGE = format('%s.%I cannot hold ids', relation, column_name),
+      DETAIL = format('It is of type %s; ids are bigint.', type),
+      HINT = 'Name the column that holds the ids: id_column => ''...''.';
+  END IF;
+  IF NOT (sample > 0 AND sample <= 100) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('a sample of %s per cent is out of range', sample),
+      DETAIL = 'It is the share of the table''s pages that is read, more than 0 and at most 100.',
+      HINT = 'Leave it out to read every row.';
+  END IF;
+
+  -- STABLE, so the rows are those of the caller's snapshot, and the mark, which is asked after that was taken, covers them.
+  RETURN QUERY EXECUTE format($query$
+    SELECT g.region, g.shard, g.ids, made.oldest, made.newest, g.least, g.greatest,
+           CASE WHEN g.kind = 'early' THEN NULL
+                WHEN b.region IS NOT NULL THEN 'backfill() for ' || b.relation
+                WHEN oldest.minted_by IS DISTINCT FROM newest.minted_by THEN concat('in part ', oldest.minted_by, '; in part ', newest.minted_by)
+                ELSE newest.minted_by END,
+           CASE g.kind WHEN 'none' THEN 'no id'
+                       WHEN 'early' THEN 'plain numbers, or ids of the epoch''s first hour'
+                       ELSE CASE WHEN b.region IS NULL THEN newest.contradiction
+                                 WHEN ((g.greatest >> $3) << $5) + (g.greatest & ((1 << $5) - 1)) > b.last_position
+                                 THEN 'backfill() has not given such late ids of this place' END END
+      FROM (SELECT kind, region, shard, count(*) AS ids, min(id) AS least, max(id) AS greatest
+              FROM (SELECT id, kind,
+                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> ($4 + $5)) & ((1 << $6) - 1))::integer END AS region,
+                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> $5) & ((1 << $4) - 1))::integer END AS shard
+                      FROM (SELECT %1$I::bigint AS id FROM %2$s %3$s) AS r,
+                           LATERAL (SELECT CASE WHEN id IS NULL THEN 'none' WHEN id < 0 THEN 'negative' WHEN id > $1 THEN 'beyond'
+                                                WHEN id <= $2 THEN 'early' WHEN id > $7 THEN 'ahead' ELSE 'id' END) AS k (kind)) AS f
+             GROUP BY kind, region, shard) AS g
+      LEFT JOIN snowflake.backfills AS b ON (b.region, b.shard) = (g.region, g.shard)
+      LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.least) AS e) AS oldest ON true
+      LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.greatest) AS e) AS newest ON true
+     CROSS JOIN LATERAL (SELECT oldest.created_at, newest.created_at) AS made (oldest, newest)
+     ORDER BY 9, 1, 2, 6 $query$,
+    column_name, relation, CASE WHEN sample < 100 THEN format('TABLESAMPLE SYSTEM (%s)', sample) END)
+    USING last_id, snowflake.last_id_before(l.epoch + interval '1 hour'), below, l.shard_bits, l.sequence_bits, l.region_bits,
+          coalesce((SELECT snowflake.last_id_before(h.mark) FROM snowflake.health() AS h), last_id);
+END
+$$;
+COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS
+  'What ids a bigint column holds, by default that of the primary key: for each region and shard how many, the oldest and the newest, who mints such ids, and what contradicts that this database has minted them (null: nothing), as explain_id() has it of the newest; ids ahead of the mark, plain numbers, those of no layout and rows without an id by themselves. Reads every row, or of a table that share of its pages, in per cent, and changes nothing';
