@@ -244,7 +244,10 @@ my %run = (
 	},
 	cpp => sub {
 		keep('ids.hpp', block('cpp'));
-		compiled('c++', '-std=c++20', '-Wall', '-Wextra', '-Werror', "-I$FindBin::RealBin/../../src", "-I$directory", '-o', "$directory/cpp-reader", keep('feed.cpp', <<~'CPP'));
+		local %ENV = %ENV;
+		delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
+		compiled('make', '-s', '-C', "$FindBin::RealBin/../../src/core", 'install', "prefix=$directory/usr");
+		compiled('c++', '-std=c++20', '-Wall', '-Wextra', '-Werror', "-I$directory/usr/include", "-I$directory", '-o', "$directory/cpp-reader", keep('feed.cpp', <<~'CPP'));
 			#include "ids.hpp"
 
 			#include <cstdlib>

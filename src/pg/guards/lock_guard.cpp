@@ -26,7 +26,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Sessions read the first one's relations to mint, servers the second one's to lease, routers the third one's.
+// Sessions read the first one's relations to mint, servers the second one's to lease, routers the
+// third one's.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||

@@ -1,5 +1,5 @@
-// What the generator's library offers to the one that leases regions (extensions/lease), by a rendezvous
-// variable: the one needs nothing but libc, the other libpq, and is loaded only where
+// What the generator's library offers to the one that leases regions (extensions/lease), by a
+// rendezvous variable: the one needs nothing but libc, the other libpq, and is loaded only where
 // "snowflake.fleet" is set.
 //
 // Thread safety: for the one worker that leases. Each member takes shared_state->lock itself.
