@@ -96,8 +96,8 @@ double deviations(uint32_t shards, int keys, Key key) {
 }
 
 TEST(KeyShard, SpreadsEvenly) {
-  for (const uint32_t shards : {2u, 256u, 8192u}) {
-    constexpr int kKeys = 40'000;
+  for (const uint32_t shards : {2u, 256u, 2000u}) {
+    constexpr int kKeys = 15'000;
     const auto small = [=](double d) { return std::abs(d) < 6; };
     EXPECT_PRED1(small,
                  deviations(shards, kKeys, [=](int i) { return shard_for(int64_t{i}, shards); }));
