@@ -42,7 +42,7 @@ unpack_packages() {
   shift
   for package in "$@"; do
     apt_knows "$package" || die "apt has no package $package"
-    (cd "$directory" && as_root apt-get download -qq "$package" >/dev/null 2>&1) || die "could not download $package"
+    (cd "$directory" && apt-get download -qq "$package" >/dev/null 2>&1) || die "could not download $package"
   done
   for package in "$directory"/*.deb; do dpkg-deb -x "$package" "$directory"; done
   rm -f "$directory"/*.deb

@@ -28,6 +28,7 @@ my %elsewhere = (
 	'doc/moving.md' => [ 't/060_moving.pl', 't/061_moving_uuid.pl' ],
 	'doc/outside.md' => ['extensions/alias/t/002_page.pl'],
 	'doc/readers.md' => ['test/clients/readers.pl'],
+	'doc/patroni.md' => ['test/patroni/cluster.py'],
 	'doc/routing.md' => ['extensions/routing/t/042_routing_page.pl']);
 
 # Blocks that are not run, by how they begin.
