@@ -37,6 +37,7 @@ OBJS = \
 	src/pg/mark/dumped_seal.o \
 	src/pg/mark/fleet_check.o \
 	src/pg/mark/high_water.o \
+	src/pg/mark/judgement.o \
 	src/pg/mark/lost_marks.o \
 	src/pg/mark/mark_guard.o \
 	src/pg/mark/seal_check.o \

@@ -1,5 +1,5 @@
-# health() while something does not answer: a disk, a lock, a server that is fenced. It waits for none of
-# them, and does not say that a database mints whose calls hang or are refused. And what is counted of it.
+# health() while a disk does not answer or a server is fenced: it waits for nothing, and does not say that a
+# database mints whose calls hang or are refused. And what is counted of it. See 015 for all states.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,11 +15,9 @@ use Test::More;
 my $disk = Snowflake::Disk->new(PostgreSQL::Test::Utils::tempdir());
 my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	fsync = on
-	wal_buffers = 32kB
 	wal_writer_delay = 10s
 	snowflake.reserve = 200ms
 	snowflake.clock_error = 5
-	max_prepared_transactions = 2
 	CONF
 my $ledger = Snowflake::Ledger->new;
 
@@ -50,7 +48,6 @@ $node->mint($ledger);
 is(health('minting, reason'), 't|', 'all is well');
 
 # The disk of the WAL does not answer, and a call waits for the flush of the mark.
-$node->safe_psql('postgres', 'CREATE TABLE filler (t text)');
 select undef, undef, undef, 0.5;
 my $stalled = "SELECT longest_mark_flush > 1000, mark_flushes FROM snowflake.database_stats";
 my $before = $node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats');
@@ -63,32 +60,6 @@ $ledger->record('writer', @{ $node->finish_writer($writer)->{ids} });
 is(health('minting, reason'), 't|', 'it answers again');
 cmp_ok($node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats'), '>', $before, 'the wait is counted');
 like($node->log_content, qr/LOG:  a call waited \d.* for the high-water mark to be flushed/, 'and told');
-
-# The same where WAL buffers are full: whoever writes the mark waits with its page locked.
-$disk->stall;
-my $filler = $node->start_writer("INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 2000)");
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IS NOT NULL AND backend_type = 'client backend'");
-select undef, undef, undef, 0.3;
-$writer = $node->start_writer('SELECT snowflake.next_id(1)');
-becomes('minting, reason', 'f|waiting for the disk of the WAL', 'health answers while the page of the mark is locked');
-$disk->answer;
-$node->finish_writer($filler);
-$ledger->record('writer', @{ $node->finish_writer($writer)->{ids} });
-is(health('minting, reason'), 't|', 'it answers again');
-
-# Locks: calls wait for them, health does not.
-foreach my $sql ('ALTER SEQUENCE snowflake.high_water CACHE 1', 'DROP EXTENSION snowflake')
-{
-	my $holder = $node->session;
-	$holder->query_safe("BEGIN; $sql");
-	is(health('minting, reason'), 'f|the extension is being altered', "in an open transaction: $sql");
-	$holder->query_safe('ROLLBACK');
-	$holder->quit;
-	is(health('minting, reason'), 't|', 'it is over');
-}
-$node->safe_psql('postgres', "BEGIN; ALTER SEQUENCE snowflake.high_water CACHE 1; PREPARE TRANSACTION 'altering'");
-is(health('minting, reason'), 'f|the extension is being altered', 'in a prepared transaction');
-$node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'");
 
 # Fenced by a setting: every call is refused.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on');

@@ -1,6 +1,7 @@
-# Calls and health say the same: in each state that can be made here, next_id() is refused exactly where health says
-# that the database does not mint; the error's SQLSTATE and message belong to the reason, its hint is the advice, and
-# the refusal is counted under its cause. A session that has minted before and a new one meet the same.
+# Calls and health say the same: in each state that can be made here, next_id() is refused, or waits, exactly where
+# health says that the database does not mint; the error's SQLSTATE and message belong to the reason, its hint is the
+# advice, and the refusal is counted under its cause. A session that has minted before and a new one meet the same.
+# What health says without a lease is in lease/t/006_refusals.pl, of a standby in 007, of Citus in 031.
 
 use strict;
 use warnings FATAL => 'all';
@@ -8,11 +9,17 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Snowflake::Disk;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
+my $disk = Snowflake::Disk->new(PostgreSQL::Test::Utils::tempdir());
 my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+	fsync = on
+	wal_buffers = 32kB
+	wal_writer_delay = 10s
+	max_prepared_transactions = 1
 	snowflake.reserve = 200ms
 	snowflake.max_wait = 0
 	snowflake.max_databases = 1
@@ -28,6 +35,7 @@ my %table = (
 	'layout exhausted' => [ '2200H', 'the layout is exhausted', 'exhausted' ],
 	'clock jumped ahead' => [ '55000', 'the clock jumped ahead by ', 'clock_jumped' ],
 	'clock behind the ids' => [ '55000', 'the clock is behind the ids of shard 1', 'clock_behind' ],
+	'another product' => [ '55000', 'extension "snowflake" in this database is another product', 'state_missing' ],
 	'a sequence of the extension is missing' => [ '55000', 'extension "snowflake" in this database has lost a part of its state', 'state_missing' ],
 	'the seal is lost' => [ '55000', 'the layout of this database is not sealed', 'seal' ],
 	'restored under another layout' => [ '55000', 'this database was restored under another layout', 'seal' ],
@@ -83,7 +91,7 @@ sub holds
 	my ($minting, $why, $advice) = split /\|/, $node->safe_psql($database, 'SELECT minting, reason, advice FROM snowflake.health()');
 	is("$minting|$why", "f|$reason", 'health says so');
 	my ($hint) = $said =~ /\nHINT:  (.*)/;
-	is($hint, $advice, "the error's hint is health's advice") unless $step{of_call};
+	is($hint, $advice, "the error's hint is health's advice");
 	my $before = count_of($cause, $database);
 	$node->error_of($call, $database);
 	is(count_of($cause, $database) - $before, 1, "counted as $cause");
@@ -106,7 +114,81 @@ sub holds
 	return;
 }
 
+# A state in which nobody is refused, and everybody waits: a session that has minted, and a new one.
+# %step: name, reason, and code that makes the state and undoes it.
+sub waits
+{
+	my (%step) = @_;
+	my $old = $node->start_writer(<<~'SQL');
+		CREATE TEMP TABLE minted (id bigint);
+		INSERT INTO minted VALUES (snowflake.next_id(1));
+		SELECT id FROM minted;
+		DO $$
+		BEGIN
+			LOOP
+				INSERT INTO minted VALUES (snowflake.next_id(1));
+				EXIT WHEN (SELECT count FROM undone) > 0;
+				PERFORM pg_sleep(0.01);
+			END LOOP;
+		END $$;
+		SELECT id FROM minted OFFSET 1;
+		SQL
+	$node->wait_for_output($old, 10);
+	$step{make}->();
+	# What was published before covers a reserve.
+	my $new = $node->start_writer("$call; SELECT pg_sleep(0.01);\n" x 100);
+	$node->poll_query_until('postgres', <<~'SQL') or die 'nobody waits';
+		SELECT count(*) = 2 FROM pg_stat_activity
+		WHERE application_name = 'writer' AND wait_event_type IN ('Lock', 'LWLock', 'IO')
+		SQL
+	my $said = '';
+	# As a probe sees it, who has waited long enough after ten seconds.
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		my $timed_out = 0;
+		$node->psql('postgres', 'SELECT minting, reason FROM snowflake.health()', stdout => \$said, timeout => 10, timed_out => \$timed_out);
+		last if $timed_out || $said eq "f|$step{reason}";
+		select undef, undef, undef, 0.1;
+	}
+	is($said, "f|$step{reason}", "$step{name}: calls wait, and health, which does not, says why");
+	$step{undo}->();
+	$node->safe_psql('postgres', 'UPDATE undone SET count = 1');
+	foreach my $writer ($old, $new)
+	{
+		my $end = $node->finish_writer($writer);
+		ok($end->{well} && @{ $end->{ids} }, 'undone, it is given its ids') or diag $end->{errors};
+		$ledger->record($writer->{name}, @{ $end->{ids} });
+	}
+	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 't|', 'and health says so');
+	$node->safe_psql('postgres', 'UPDATE undone SET count = 0');
+	return;
+}
+
 is($node->safe_psql('postgres', 'SELECT minting, reason, advice FROM snowflake.health()'), 't||', 'all is well');
+
+# Locks, and a disk.
+$node->safe_psql('postgres', 'CREATE TABLE undone (count integer); INSERT INTO undone VALUES (0); CREATE TABLE filler (t text)');
+foreach my $sql ('ALTER SEQUENCE snowflake.high_water CACHE 1', 'DROP EXTENSION snowflake')
+{
+	my $holder = $node->session;
+	waits(name => "$sql in an open transaction", reason => 'the extension is being altered',
+		make => sub { $holder->query_safe("BEGIN; $sql") }, undo => sub { $holder->query_safe('ROLLBACK') });
+	$holder->quit;
+}
+waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'the extension is being altered',
+	make => sub { $node->safe_psql('postgres', "BEGIN; ALTER SEQUENCE snowflake.high_water CACHE 1; PREPARE TRANSACTION 'altering'") },
+	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
+waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the disk of the WAL',
+	make => sub { $disk->stall }, undo => sub { $disk->answer });
+# Where WAL buffers are full, who writes the mark waits with its page locked, and the other for that lock.
+my $filler;
+waits(name => 'the page of the mark is locked', reason => 'waiting for the disk of the WAL',
+	make => sub {
+		$disk->stall;
+		$filler = $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 2000)");
+		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'filler' AND wait_event IN ('WALWrite', 'WALSync')});
+	},
+	undo => sub { $disk->answer; $node->finish_writer($filler) });
 
 holds(reason => 'minted under leases, and nothing is leased',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
@@ -118,15 +200,25 @@ holds(reason => 'restored under another layout',
 holds(reason => 'the next dump would not carry the seal', old => 0,
 	make => 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL',
 	undo => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local');
-holds(reason => 'a sequence of the extension is missing',
-	make => 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.fleet', undo => 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.fleet');
+my @members = map { "SEQUENCE snowflake.$_" } qw(fleet high_water seal seal_local);
+foreach my $member (@members, 'TABLE snowflake.dumped_seal')
+{
+	holds(reason => 'a sequence of the extension is missing',
+		make => "ALTER EXTENSION snowflake DROP $member", undo => "ALTER EXTENSION snowflake ADD $member");
+}
+holds(reason => 'another product',
+	make => join('; ', map { "ALTER EXTENSION snowflake DROP $_" } @members, 'TABLE snowflake.dumped_seal'),
+	undo => join('; ', map { "ALTER EXTENSION snowflake ADD $_" } @members, 'TABLE snowflake.dumped_seal'));
 holds(reason => 'high-water mark not permanent',
 	make => 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED', undo => 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 my $mark;
 holds(reason => 'high-water mark ahead of the clock',
 	make => sub { $mark = $node->mark; $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark + 3600000)") },
 	undo => sub { $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark)") });
-holds(reason => 'read-only by default', old => 0, of_call => 1,
+holds(reason => 'read-only by default',
+	make => sub { $node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on'); $node->reload },
+	undo => sub { $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only'); $node->reload });
+holds(reason => 'read-only by default', old => 0,
 	make => sub { $node->safe_psql('postgres', 'ALTER DATABASE postgres SET default_transaction_read_only = on') },
 	undo => 'ALTER DATABASE postgres RESET default_transaction_read_only');
 $node->create_database('second');

@@ -1,5 +1,5 @@
 // Why nothing is minted: the one judgement, for calls and for `health`. Facts in, the first
-// obstacle out; who gathers facts waits for nothing here, and nothing is read.
+// obstacle out; nothing is read here.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -10,6 +10,7 @@
 
 #include "core/layout.hpp"
 #include "core/lease.hpp"
+#include "core/seal.hpp"
 
 namespace snowflake {
 
@@ -29,9 +30,11 @@ enum class Obstacle : uint8_t {
   no_region,
   region_begins_later,
   lease_ended,
-  state_missing,  // a sequence of the extension
-  state_locked,   // it is being altered or dropped
-  seal_gone,      // a sequence was dropped between finding and reading it
+  not_installed,    // in this database
+  other_extension,  // of the same name
+  state_missing,    // a sequence of the extension
+  state_locked,     // it is being altered or dropped
+  seal_gone,        // a sequence was dropped between finding and reading it
   seal_unset,
   seal_restored,
   seal_not_carried,
@@ -46,6 +49,7 @@ enum class Obstacle : uint8_t {
 
   // Of a single call.
   read_only_transaction,
+  parallel_operation,
   shard_not_owned,
   waited_too_long,
   id_ahead,
@@ -75,13 +79,23 @@ constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t hig
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
 
+// Whether a mark, or the beginning of a region, is so far ahead that calls wait for it.
+constexpr bool is_ahead_of_clock(const Layout& layout, int64_t ms, int64_t clock_ms,
+                                 int64_t max_lead_ms) {
+  if (clock_ms < layout.epoch_ms) return ms > layout.epoch_ms;
+  return layout.tick_of_position(position_from(layout, ms)) >
+         layout.tick_at(clock_ms) + static_cast<uint64_t>(max_lead_ms) / layout.tick_ms;
+}
+
 constexpr Obstacle time_obstacle(const Layout& layout, int64_t clock_ms) {
   if (clock_ms < layout.epoch_ms) return Obstacle::clock_before_epoch;
   if (layout.tick_at(clock_ms) > layout.last_minted_tick()) return Obstacle::layout_exhausted;
   return Obstacle::none;
 }
 
-// All that the judgement goes by. Times are milliseconds since 1970.
+// All that the judgement goes by. Times are milliseconds since 1970. What is still zero but the
+// clock is held against nobody: a call learns of one thing after the other, in the order of the
+// judgement, and asks it each time.
 struct Facts {
   bool recovery;
   bool node_without_place;
@@ -89,51 +103,56 @@ struct Facts {
   bool flush_stalled;
 
   int64_t clock_ms;
+  int64_t max_lead_ms;
   bool clock_jumped;
 
   bool leased;  // the region is
   bool lease_worker_runs;
   int32_t region;  // kNoRegion: none at present
+  int64_t region_begin_ms;
   int64_t lease_until_ms;
-  bool region_begins_later;
+  uint64_t position;  // that is to be claimed; 0: none, and the end of the lease matters to nobody
 
-  bool state_complete;
+  Obstacle state;     // not_installed, other_extension, state_missing, or none
   bool state_locked;  // then nothing is known of what follows, up to the mark
-  Obstacle seal;      // or none
+  Obstacle seal;      // what is wrong with it, or none
+  Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
-  bool mark_permanent;
-  bool mark_known;          // false: its page is locked, and mark_ms is the highest known
+  Obstacle mark;            // what is wrong with its relation, or none
+  bool mark_known;          // false: it was not read, and mark_ms is the highest known
   int64_t mark_ms;          // as it is stored
   int64_t highest_mark_ms;  // that this server has heard of; 0: of none
-  bool mark_ahead;          // of the clock, by more than ids may be
 
-  bool has_place;   // or may take one
+  bool no_place;    // and none may be taken
   int64_t lead_ms;  // of the ids before the clock
-  int64_t max_lead_ms;
 };
 
-constexpr Obstacle lease_obstacle(const Facts& facts) {
+constexpr Obstacle lease_obstacle(const Layout& layout, const Facts& facts) {
   if (!facts.leased || facts.recovery) return Obstacle::none;
-  const bool over = facts.lease_until_ms <= facts.clock_ms;
+  const bool over =
+      facts.position != 0 && facts.position >= position_below(layout, facts.lease_until_ms);
   // Elsewhere the worker has until the end of the lease to come back.
   if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
     return Obstacle::lease_worker_gone;
   if (facts.region == kNoRegion) return Obstacle::no_region;
-  if (facts.region_begins_later) return Obstacle::region_begins_later;
+  if (is_ahead_of_clock(layout, facts.region_begin_ms, facts.clock_ms, facts.max_lead_ms))
+    return Obstacle::region_begins_later;
   return over ? Obstacle::lease_ended : Obstacle::none;
 }
 
 constexpr Obstacle state_obstacle(const Layout& layout, const Facts& facts) {
-  if (!facts.state_complete) return Obstacle::state_missing;
+  if (facts.state != Obstacle::none) return facts.state;
   if (facts.state_locked) return Obstacle::state_locked;
   if (facts.seal != Obstacle::none) return facts.seal;
   const Obstacle fleet = fleet_obstacle(facts.leased, facts.fleet_remembered, facts.fleet_present);
   if (fleet != Obstacle::none) return fleet;
-  if (!facts.mark_permanent) return Obstacle::mark_not_permanent;
+  if (facts.mark != Obstacle::none) return facts.mark;
   if (facts.mark_known && is_mark_lost(layout, facts.mark_ms, facts.highest_mark_ms))
     return Obstacle::mark_lost;
-  if (facts.mark_ahead && facts.mark_ms > facts.highest_mark_ms) return Obstacle::mark_ahead;
+  if (facts.mark_ms > facts.highest_mark_ms &&
+      is_ahead_of_clock(layout, facts.mark_ms, facts.clock_ms, facts.max_lead_ms))
+    return Obstacle::mark_ahead;
   return Obstacle::none;
 }
 
@@ -146,9 +165,9 @@ constexpr Obstacle obstacle(const Layout& layout, const Facts& facts) {
   if (const Obstacle time = time_obstacle(layout, facts.clock_ms); time != Obstacle::none)
     return time;
   if (facts.clock_jumped) return Obstacle::clock_jumped;
-  if (const Obstacle lease = lease_obstacle(facts); lease != Obstacle::none) return lease;
+  if (const Obstacle lease = lease_obstacle(layout, facts); lease != Obstacle::none) return lease;
   if (const Obstacle state = state_obstacle(layout, facts); state != Obstacle::none) return state;
-  if (!facts.has_place) return Obstacle::too_many_databases;
+  if (facts.no_place) return Obstacle::too_many_databases;
   // Load alone drives ids no further ahead than one tick past the lead.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Obstacle::clock_behind;

@@ -33,6 +33,12 @@ constexpr Layout layout_of(int64_t value) noexcept {
           static_cast<int64_t>(seal >> 23)};
 }
 
+// The two seals of a database: what CREATE EXTENSION sealed here, and what a dump brought.
+struct Seals {
+  int64_t local;
+  int64_t dumped;
+};
+
 static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==
               parse_layout("twitter", 0, kDefaultEpoch).layout);
 

@@ -15,16 +15,14 @@ constexpr int64_t kNow = 1'800'000'000'000;
 Facts healthy() {
   Facts facts{};
   facts.clock_ms = kNow;
+  facts.position = position_below(layout_from("fleet"), kNow);
   facts.leased = true;
   facts.lease_worker_runs = true;
   facts.region = 3;
   facts.lease_until_ms = kNow + 1000;
-  facts.state_complete = true;
   facts.fleet_remembered = facts.fleet_present = 7;
-  facts.mark_permanent = true;
   facts.mark_known = true;
   facts.mark_ms = facts.highest_mark_ms = kNow + 1000;
-  facts.has_place = true;
   facts.max_lead_ms = 1000;
   return facts;
 }
@@ -50,20 +48,16 @@ const std::vector<Fault> kFaults = {
        f.region = kNoRegion;
      }},
     {Obstacle::no_region, [](Facts& f) { f.region = kNoRegion; }},
-    {Obstacle::region_begins_later, [](Facts& f) { f.region_begins_later = true; }},
+    {Obstacle::region_begins_later, [](Facts& f) { f.region_begin_ms = kNow + 3'600'000; }},
     {Obstacle::lease_ended, [](Facts& f) { f.lease_until_ms = kNow; }},
-    {Obstacle::state_missing, [](Facts& f) { f.state_complete = false; }},
+    {Obstacle::state_missing, [](Facts& f) { f.state = Obstacle::state_missing; }},
     {Obstacle::state_locked, [](Facts& f) { f.state_locked = true; }},
     {Obstacle::seal_restored, [](Facts& f) { f.seal = Obstacle::seal_restored; }},
     {Obstacle::other_fleet, [](Facts& f) { f.fleet_remembered = 8; }},
-    {Obstacle::mark_not_permanent, [](Facts& f) { f.mark_permanent = false; }},
+    {Obstacle::mark_not_permanent, [](Facts& f) { f.mark = Obstacle::mark_not_permanent; }},
     {Obstacle::mark_lost, [](Facts& f) { f.mark_ms = f.highest_mark_ms = 0; }},
-    {Obstacle::mark_ahead,
-     [](Facts& f) {
-       f.mark_ms = kNow + 3'600'000;
-       f.mark_ahead = true;
-     }},
-    {Obstacle::too_many_databases, [](Facts& f) { f.has_place = false; }},
+    {Obstacle::mark_ahead, [](Facts& f) { f.mark_ms = kNow + 3'600'000; }},
+    {Obstacle::too_many_databases, [](Facts& f) { f.no_place = true; }},
     {Obstacle::clock_behind, [](Facts& f) { f.lead_ms = f.max_lead_ms + 1000; }},
 };
 
@@ -127,8 +121,36 @@ TEST(Obstacle, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   facts.highest_mark_ms = 0;
   EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
   facts = healthy();
-  facts.mark_ahead = true;
+  facts.mark_ms = facts.highest_mark_ms = kNow + 3'600'000;
   EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
+}
+
+// A call asks before it knows all.
+TEST(Obstacle, WhatIsNotKnownYetIsNoObstacle) {
+  Facts facts{};
+  facts.clock_ms = kNow;
+  EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
+}
+
+TEST(Obstacle, LeaseIsOverForTheIdThatItDoesNotCover) {
+  const Layout layout = layout_from("fleet");
+  Facts facts = healthy();
+  facts.position = position_below(layout, facts.lease_until_ms) - 1;
+  EXPECT_EQ(obstacle(layout, facts), Obstacle::none);
+  ++facts.position;
+  EXPECT_EQ(obstacle(layout, facts), Obstacle::lease_ended);
+  // Who claims nothing needs no lease of that time: observe().
+  facts.position = 0;
+  EXPECT_EQ(obstacle(layout, facts), Obstacle::none);
+}
+
+TEST(Obstacle, AheadIsMoreThanTheLeadInTicks) {
+  const Layout layout = layout_from("41/5+8/10", 10);
+  EXPECT_FALSE(is_ahead_of_clock(layout, kNow + 100, kNow, 100));
+  EXPECT_FALSE(is_ahead_of_clock(layout, kNow + 100, kNow + 9, 109));
+  EXPECT_TRUE(is_ahead_of_clock(layout, kNow + 101, kNow, 100));
+  EXPECT_FALSE(is_ahead_of_clock(layout, layout.epoch_ms, 0, 100));
+  EXPECT_TRUE(is_ahead_of_clock(layout, layout.epoch_ms + 1, 0, 100));
 }
 
 TEST(Obstacle, LoadAloneDrivesNothingBehind) {

@@ -34,21 +34,17 @@ const char* what_was_said() {
 
 }  // namespace
 
-void wait_for_region(WaitBudget& budget) {
-  if (sleep_a_little(budget, true)) return;
-  error_no_region(what_was_said());
-}
-
-void wait_for_begin(const RegionHold& region, WaitBudget& budget) {
-  if (sleep_a_little(budget, false)) return;
-  error_region_begins_later(region.region, region.begin_ms, wall_clock_ms());
-}
-
-void wait_for_lease(uint64_t position, WaitBudget& budget) {
-  if (sleep_a_little(budget, true)) return;
-  const LeaseView lease = lease_view();
-  error_lease_ended(lease, layout.ms_of_tick(layout.tick_of_position(position)), wall_clock_ms(),
-                    what_was_said());
+void wait_for_lease(Obstacle obstacle, const Facts& facts, WaitBudget& budget) {
+  if (sleep_a_little(budget, obstacle != Obstacle::region_begins_later)) return;
+  const int64_t clock_ms = wall_clock_ms();
+  if (obstacle == Obstacle::region_begins_later)
+    error_region_begins_later(facts.region, facts.region_begin_ms, clock_ms);
+  if (obstacle == Obstacle::lease_ended)
+    error_lease_ended(
+        lease_view(),
+        std::max(clock_ms, layout.ms_of_tick(layout.tick_of_position(facts.position))), clock_ms,
+        what_was_said());
+  error_no_region(obstacle, what_was_said());
 }
 
 }  // namespace snowflake::pg

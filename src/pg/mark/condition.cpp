@@ -1,11 +1,10 @@
 #include "pg/mark/condition.hpp"
 
 #include "core/clock.hpp"
-#include "core/obstacle.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/mark/fleet_check.hpp"
-#include "pg/mark/high_water.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/mark/judgement.hpp"
+#include "pg/mark/mark_guard.hpp"
 #include "pg/mark/seal_check.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/settings.hpp"
@@ -35,12 +34,13 @@ bool try_read_mark(Relation mark, int64_t* mark_ms) {
 
 void look_at_mark(Facts& facts, Oid high_water) {
   Relation mark = try_relation_open(high_water, NoLock);
-  facts.state_complete = mark != nullptr;
-  if (mark == nullptr) return;
+  if (mark == nullptr) {
+    facts.state = Obstacle::state_missing;
+    return;
+  }
   facts.mark_known = try_read_mark(mark, &facts.mark_ms);
   if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;
-  facts.mark_permanent = mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
-  facts.mark_ahead = is_ahead_of_clock(facts.mark_ms);
+  facts.mark = obstacle_for_all(mark);
   relation_close(mark, NoLock);
 }
 
@@ -51,10 +51,10 @@ bool is_flush_stalled(const DatabaseState* state) {
 }
 
 // What is locked against reading is being dropped or altered, and calls wait for it as well.
-void look_at_sequences(Facts& facts, Seals& seals) {
+void look_at_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
-  facts.state_complete = sequences.complete();
-  if (!facts.state_complete) return;
+  facts.state = sequences.obstacle();
+  if (facts.state != Obstacle::none) return;
   // What calls take: ALTER SEQUENCE locks against that and not against reading.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
@@ -70,24 +70,11 @@ void look_at_sequences(Facts& facts, Seals& seals) {
     ++locked;
   facts.state_locked = locked < kAll;
   if (!facts.state_locked) {
-    facts.seal = obstacle_of(find_seal_fault(sequences, &seals));
+    facts.seal = look_at_seal(sequences, &facts.seals);
     facts.fleet_remembered = remembered_fleet(sequences);
     look_at_mark(facts, sequences.high_water);
   }
   for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
-}
-
-void look_at_lease(Facts& facts, const DatabaseState* state) {
-  facts.leased = leased();
-  if (!facts.leased) return;
-  const LeaseView lease = lease_view();
-  // What is published runs ahead of the clock; what counts is where ids of the region begin here.
-  const int64_t begin_ms = state == nullptr ? 0 : state->limits.begin_ms();
-  facts.lease_worker_runs = lease_worker_runs();
-  facts.region = lease.region;
-  facts.lease_until_ms = lease.until_ms;
-  facts.region_begins_later = is_ahead_of_clock(std::max(lease.floor_ms, begin_ms));
-  facts.fleet_present = lease_fleet();
 }
 
 }  // namespace
@@ -95,30 +82,25 @@ void look_at_lease(Facts& facts, const DatabaseState* state) {
 Condition condition_of_database() {
   look_at_clock();
   Condition condition{};
-  Facts facts{};
-  Seals seals{};
+  Facts facts = facts_of_server();
   DatabaseState* const state = condition.state = find_database_state();
-  facts.clock_ms = wall_clock_ms();
   if (state != nullptr) {
     facts.lead_ms = std::max<int64_t>(0, furthest_ms(*state) - facts.clock_ms);
     facts.highest_mark_ms = state->limits.highest_ms();
     condition.covered_ms = layout.ms_of_tick(layout.tick_of_position(state->limits.read()));
   }
+  facts.position = position_below(layout, facts.clock_ms);
   facts.recovery = RecoveryInProgress();
-  facts.node_without_place = owns_everything() && citus_is_preloaded();
   facts.read_only_by_default = is_on_for_all("default_transaction_read_only");
   facts.flush_stalled = is_flush_stalled(state);
-  facts.clock_jumped = clock_jumped_ahead();
-  facts.max_lead_ms = max_lead_ms;
-  facts.has_place = has_or_may_take_place();
-  look_at_lease(facts, state);
-  look_at_sequences(facts, seals);
+  facts.no_place = !has_or_may_take_place();
+  look_at_sequences(facts);
 
   condition.obstacle = obstacle(layout, facts);
   condition.clock_ms = facts.clock_ms;
   condition.lead_ms = facts.lead_ms;
   condition.mark_ms = facts.mark_ms;
-  condition.sealed = seals.local;
+  condition.sealed = facts.seals.local;
   if (condition.minting() && state != nullptr) end_refusals(*state);
   return condition;
 }

@@ -1,7 +1,6 @@
 #include "pg/mark/fleet_check.hpp"
 
 #include "core/obstacle.hpp"
-#include "pg/refuse/errors_lease.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/memory/statistics.hpp"
@@ -17,7 +16,7 @@ bool is_open(int64_t remembered) {
 
 }  // namespace
 
-bool check_fleet(const StateSequences& sequences) {
+bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
   const LOCKMODE mode = leased() ? RowExclusiveLock : AccessShareLock;
   LockRelationOid(sequences.fleet, mode);
   Relation relation = try_relation_open(sequences.fleet, NoLock);
@@ -26,24 +25,20 @@ bool check_fleet(const StateSequences& sequences) {
     forget_state_sequences();
     return false;
   }
-  const int64_t present = lease_fleet();
-  int64_t remembered = SequencePage::read(relation);
-  if (is_open(remembered) && leased()) {
+  *remembered = SequencePage::read(relation);
+  if (is_open(*remembered) && leased()) {
     SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
-    remembered = page.value();
+    *remembered = page.value();
     XLogRecPtr lsn = page.lsn();
-    if (is_open(remembered)) {
-      lsn = page.write(relation, present);
-      remembered = present;
+    if (is_open(*remembered)) {
+      *remembered = lease_fleet();
+      lsn = page.write(relation, *remembered);
     }
     page.close();
     // Before anything is minted: a copy that is taken now must know.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);
-  const Obstacle obstacle = fleet_obstacle(leased(), remembered, present);
-  if (obstacle == Obstacle::fleet_left) error_fleet_left(remembered);
-  if (obstacle == Obstacle::other_fleet) error_other_fleet(remembered, present);
   return true;
 }
 

@@ -7,12 +7,12 @@
 
 namespace snowflake::pg {
 
-// Remembers the fleet where none was, durably. An error where the regime is another; false where
-// the sequence does not exist any more. REQUIRES, where regions are leased, that one is held.
-bool check_fleet(const StateSequences& sequences);
+// What the sequence says, having remembered the present fleet, durably, where none was. False where
+// the sequence does not exist any more: look it up again. REQUIRES, where regions are leased, that
+// one is held.
+bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
-// The same question for a caller that must not block or fail: false only where another regime was
-// seen.
+// For a caller that must not block: false only where another regime was seen.
 bool fleet_still_holds(const StateSequences& sequences);
 
 // What the sequence says; 0 where it is gone. REQUIRES a lock on it.

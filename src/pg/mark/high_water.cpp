@@ -1,13 +1,11 @@
 #include "pg/mark/high_water.hpp"
 
-#include "core/obstacle.hpp"
 #include "core/clock.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/refuse/errors_lease.hpp"
-#include "pg/refuse/errors_routing.hpp"
 #include "pg/mark/fleet_check.hpp"
-#include "pg/clock/lease_wait.hpp"
+#include "pg/mark/judgement.hpp"
 #include "pg/mark/lost_marks.hpp"
 #include "pg/mark/mark_guard.hpp"
 #include "pg/mark/seal_check.hpp"
@@ -31,15 +29,10 @@ uint64_t limit_of(int64_t mark_ms) {
   return position_below(layout, mark_ms);
 }
 
-// A mark that we neither wrote nor absorbed before is from an earlier server life, or was raised
-// from outside: the words are raised to it, or, where it is ahead of the clock, left alone (false).
 // Called with the page's content lock, so that nobody sees highest_ms() cover a mark before the
 // words are raised to it.
-bool absorb_stored_mark(DatabaseState& state, int64_t stored_ms) {
-  if (state.limits.has_heard_of(stored_ms)) return true;
-  if (is_ahead_of_clock(stored_ms)) return false;
+void adopt_stored_mark(DatabaseState& state, int64_t stored_ms) {
   state.limits.adopt(layout, stored_ms, [&](uint64_t floor) { raise_floor(state, floor); });
-  return true;
 }
 
 Relation open_mark(Oid oid) {
@@ -52,16 +45,6 @@ Relation open_mark(Oid oid) {
     forget_hold();
   }
   return mark;
-}
-
-// False where one of the sequences has been dropped meanwhile.
-bool seal_holds_or_refuse(const StateSequences& sequences) {
-  Seals seals{};
-  const SealFault fault = find_seal_fault(sequences, &seals);
-  if (fault > SealFault::gone) {
-    error_of_seal(fault, seals);
-  }
-  return fault == SealFault::none;
 }
 
 // The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
@@ -80,6 +63,20 @@ Relation open_known_mark() {
     return mark;
   relation_close(mark, RowExclusiveLock);
   return nullptr;
+}
+
+// The mark, after all that is asked before it is opened. Null where that was in the way.
+Relation open_checked_mark(Facts& facts, WaitBudget& budget) {
+  // One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
+  for (;;) {
+    const StateSequences sequences = current_state_sequences();
+    facts.seal = look_at_seal(sequences, &facts.seals);
+    if (facts.seal == Obstacle::seal_gone) continue;
+    if (is_in_the_way(facts, budget)) return nullptr;
+    if (!remember_fleet(sequences, &facts.fleet_remembered)) continue;
+    if (is_in_the_way(facts, budget)) return nullptr;
+    if (Relation mark = open_mark(sequences.high_water)) return mark;
+  }
 }
 
 // Half of the reserve in positions: the share that is written ahead.
@@ -115,8 +112,9 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   MarkUpdate update{};
   update.before = update.after = page.mark();
   update.before_lsn = update.after_lsn = page.lsn();
-  update.ahead = !absorb_stored_mark(state, update.before);
+  update.ahead = !state.limits.has_heard_of(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
+    adopt_stored_mark(state, update.before);
     // Every published limit is at most highest_ms(): where the stored value is below, it was
     // lowered.
     const int64_t highest_ms = state.limits.highest_ms();
@@ -192,13 +190,6 @@ void give_up_mark() {
 
 }  // namespace
 
-bool is_ahead_of_clock(int64_t mark_ms) {
-  const int64_t clock_ms = wall_clock_ms();
-  if (clock_ms < layout.epoch_ms) return mark_ms > layout.epoch_ms;
-  return layout.tick_of_position(position_from(layout, mark_ms)) >
-         layout.tick_at(clock_ms) + lead_ticks;
-}
-
 void doubt_relations(Oid relation) {
   const StateSequences known = remembered_state_sequences();
   if (OidIsValid(relation) && relation != hold.mark.relation && relation != known.high_water &&
@@ -209,46 +200,32 @@ void doubt_relations(Oid relation) {
   forget_state_sequences();
 }
 
-void attach(WaitBudget& budget) {
+void attach(WaitBudget& budget, bool to_claim) {
   CHECK_FOR_INTERRUPTS();
   if (shared_state == nullptr) error_not_preloaded();
-  if (owns_everything() && citus_is_preloaded()) {
-    error_node_without_place();
-  }
   look_at_clock();
-  if (leased() && lease_view().region == kNoRegion) {
-    wait_for_region(budget);
-    return;
-  }
+  Facts facts = facts_of_server();
+  if (to_claim) facts.position = position_below(layout, facts.clock_ms);
+  if (is_in_the_way(facts, budget)) return;
 
   Relation mark = open_known_mark();
   const bool seal_known = mark != nullptr;
-  // One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
-  while (mark == nullptr) {
-    const StateSequences sequences = current_state_sequences();
-    if (seal_holds_or_refuse(sequences) && check_fleet(sequences))
-      mark = open_mark(sequences.high_water);
-  }
-  check_mark(mark);
+  if (mark == nullptr) mark = open_checked_mark(facts, budget);
+  if (mark == nullptr) return;
+  facts.mark = obstacle_here(mark);
+  if (is_in_the_way(facts, budget, mark)) return;
 
   DatabaseState* const state = find_or_take_database_state();
-  if (state == nullptr) {
-    error_too_many_databases();
-  }
+  facts.no_place = state == nullptr;
+  facts.clock_ms = wall_clock_ms();  // what came before may have waited for locks
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  const int64_t stored_ms = page.mark();
   const int64_t shown_ms = page.value();
-  const bool unset = is_mark_lost(layout, stored_ms, state->limits.highest_ms());
-  const bool absorbed = !unset && absorb_stored_mark(*state, stored_ms);
+  facts.mark_known = true;
+  facts.mark_ms = page.mark();
+  facts.highest_mark_ms = state == nullptr ? 0 : state->limits.highest_ms();
+  if (obstacle(layout, facts) == Obstacle::none) adopt_stored_mark(*state, facts.mark_ms);
   page.close();
-  if (unset) {
-    error_mark_unset(stored_ms);
-  }
-  if (!absorbed) {
-    relation_close(mark, RowExclusiveLock);
-    wait_for_mark(stored_ms, budget);
-    return;
-  }
+  if (is_in_the_way(facts, budget, mark)) return;
 
   hold.state = state;
   hold.words = words_of(*state);
@@ -257,19 +234,15 @@ void attach(WaitBudget& budget) {
   if (!seal_known) note_all_checked(*state);
   // After a recovery of the control database that may be long from now, and words raised that far
   // would stay so.
-  if (is_ahead_of_clock(binding.region.begin_ms)) {
-    relation_close(mark, RowExclusiveLock);
-    wait_for_begin(binding.region, budget);
-    return;
-  }
-  if (binding.region.region != kNoRegion) {
-    hold.generation = binding.generation;
-    hold.region = static_cast<uint32_t>(binding.region.region);
-    Limits::reopen(layout, binding, [&](uint64_t floor) { raise_floor(*state, floor); });
-    hold.attached = true;
-    take_limit(false);
-    watch_for_claim();
-  }
+  facts.region = binding.region.region;
+  facts.region_begin_ms = binding.region.begin_ms;
+  if (is_in_the_way(facts, budget, mark)) return;
+  hold.generation = binding.generation;
+  hold.region = static_cast<uint32_t>(binding.region.region);
+  Limits::reopen(layout, binding, [&](uint64_t floor) { raise_floor(*state, floor); });
+  hold.attached = true;
+  take_limit(false);
+  watch_for_claim();
   relation_close(mark, RowExclusiveLock);
 }
 
@@ -281,16 +254,15 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
     return;
   }
   look_at_clock();
-  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+  Facts facts = facts_of_server();
+  facts.position = position;
   // The lease before the mark: what is not leased is not written either.
-  if (position >= position_below(layout, lease_until_ms())) {
-    wait_for_lease(position, budget);
-    return;
-  }
+  if (is_in_the_way(facts, budget)) return;
 
   Relation mark = open_mark(hold.mark.relation);
   if (mark == nullptr) return;
-  check_mark(mark);
+  facts.mark = obstacle_here(mark);
+  if (is_in_the_way(facts, budget, mark)) return;
   int64_t ahead_ms = 0;
   if (revalidate(mark)) {
     const StateSequences sequences = current_state_sequences();
@@ -338,7 +310,7 @@ void raise_mark(int64_t ms) {
   WaitBudget budget;
   for (;;) {
     if (!hold.good()) {
-      attach(budget);
+      attach(budget, false);
       continue;
     }
     if (!may_be_observed(ms, lease_until_ms())) error_beyond_lease(ms, lease_view());

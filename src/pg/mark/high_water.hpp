@@ -27,8 +27,9 @@ namespace snowflake::pg {
 
 // Takes hold of the database's mark: finds it and checks the seal, unless another session did both
 // within a second, reads it, and absorbs it where this server life had not heard of it yet. Writes
-// nothing. The hold may not be good afterwards: call again.
-void attach(WaitBudget& budget);
+// nothing. The hold may not be good afterwards: call again. `to_claim`: without a lease that covers
+// the present, waits or refuses; who only raises the mark needs none.
+void attach(WaitBudget& budget, bool to_claim = true);
 
 // Makes `position` mintable: publishes a limit above it, writing and flushing the mark if need be.
 // The caller claims again afterwards; the hold may have been lost.
@@ -43,9 +44,6 @@ void extend_early(uint64_t position);
 // Makes the mark at least `ms`, which is no more than max_lead and a tick ahead of the clock, and
 // returns when that is durable. The words are not touched.
 void raise_mark(int64_t ms);
-
-// Whether a mark is so far ahead that calls wait for it.
-bool is_ahead_of_clock(int64_t mark_ms);
 
 // A relation was dropped, altered or created, InvalidOid: any. What the session knows of the
 // extension's sequences may be over.

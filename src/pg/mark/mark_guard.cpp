@@ -12,18 +12,24 @@ bool is_created_here(Relation mark) {
   return mark->rd_createSubid != InvalidSubTransactionId;
 }
 
-void check_mark(Relation mark) {
-  void (*error)() = nullptr;
-  if (mark->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) error = error_not_permanent;
+Obstacle obstacle_for_all(Relation mark) {
+  return mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT ? Obstacle::none
+                                                                  : Obstacle::mark_not_permanent;
+}
+
+Obstacle obstacle_here(Relation mark) {
+  if (const Obstacle obstacle = obstacle_for_all(mark); obstacle != Obstacle::none) return obstacle;
   // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
-  else if (storage_is_uncommitted(mark))
-    error = error_mark_uncommitted;
+  if (storage_is_uncommitted(mark)) return Obstacle::mark_uncommitted;
   // After a rollback the old mark would be in force again, and not know of ids that this one
   // covers.
-  else if (is_created_here(mark) && dropped_in_this_transaction())
-    error = error_extension_recreated;
-  if (error == nullptr) return;
-  error();
+  if (is_created_here(mark) && dropped_in_this_transaction()) return Obstacle::extension_recreated;
+  return Obstacle::none;
+}
+
+void check_mark(Relation mark) {
+  if (const Obstacle obstacle = obstacle_here(mark); obstacle != Obstacle::none)
+    error_of_mark(obstacle);
 }
 
 int64_t set_mark(int64_t ms) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/obstacle.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -10,7 +11,11 @@ namespace snowflake::pg {
 // A mark that a rollback would take away.
 bool is_created_here(Relation mark);
 
-// Raises the error that fits where a crash or a rollback would lose the mark.
+// Why ids must not be minted under this relation, or none: a crash would lose it; or, for this
+// transaction, a rollback.
+Obstacle obstacle_for_all(Relation mark);
+Obstacle obstacle_here(Relation mark);
+// Raises its error.
 void check_mark(Relation mark);
 
 // Makes the mark `ms`, also where it is greater: but not less than what was written or absorbed

@@ -89,54 +89,22 @@ void note_seal_checked(DatabaseState& state) {
   state.seal_checked_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-SealFault find_seal_fault(const StateSequences& sequences, Seals* seals) {
+Obstacle look_at_seal(const StateSequences& sequences, Seals* seals) {
   if (!read_sequence(sequences.seal_local, &seals->local) ||
       !read_sequence(sequences.seal, &seals->dumped)) {
     forget_state_sequences();
-    return SealFault::gone;
+    return Obstacle::seal_gone;
   }
   if (good(*seals)) {
     const int64_t carried = carried_seal(sequences.dumped_seal, seals->local);
-    if (carried == seals->local) return SealFault::none;
-    if (carried == 0) return SealFault::not_carried;
+    if (carried == seals->local) return Obstacle::none;
+    if (carried == 0) return Obstacle::seal_not_carried;
     seals->dumped = carried;
   }
   if (check(layout_of(seals->local)) != LayoutError::none ||
       check(layout_of(seals->dumped)) != LayoutError::none)
-    return SealFault::unset;
-  return seals->local != seals->dumped ? SealFault::restored : SealFault::contradicted;
-}
-
-Obstacle obstacle_of(SealFault fault) {
-  switch (fault) {
-    case SealFault::none:
-      return Obstacle::none;
-    case SealFault::gone:
-      return Obstacle::seal_gone;
-    case SealFault::unset:
-      return Obstacle::seal_unset;
-    case SealFault::restored:
-      return Obstacle::seal_restored;
-    case SealFault::contradicted:
-      return Obstacle::seal_contradicted;
-    case SealFault::not_carried:
-      return Obstacle::seal_not_carried;
-  }
-  return Obstacle::none;
-}
-
-void error_of_seal(SealFault fault, const Seals& seals) {
-  if (fault == SealFault::unset) error_seal_unset();
-  if (fault == SealFault::restored) error_seal_restored(seals.local, seals.dumped);
-  if (fault == SealFault::not_carried) error_seal_not_carried();
-  error_seal_contradicted(seals.local);
-}
-
-bool check_seal(const StateSequences& sequences) {
-  Seals seals{};
-  const SealFault fault = find_seal_fault(sequences, &seals);
-  if (fault > SealFault::gone) error_of_seal(fault, seals);
-  return fault == SealFault::none;
+    return Obstacle::seal_unset;
+  return seals->local != seals->dumped ? Obstacle::seal_restored : Obstacle::seal_contradicted;
 }
 
 bool seal_still_holds(const StateSequences& sequences) {
@@ -162,11 +130,14 @@ void require_seal_slowly() {
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !seal_checked_lately(*state)) {
     Oid mark = InvalidOid;
-    for (bool checked = false; !checked;) {
+    Obstacle fault = Obstacle::seal_gone;
+    Seals seals{};
+    while (fault == Obstacle::seal_gone) {
       const StateSequences sequences = known_state_sequences();
       mark = sequences.high_water;
-      checked = check_seal(sequences);
+      fault = look_at_seal(sequences, &seals);
     }
+    if (fault != Obstacle::none) error_of_seal(fault, seals);
     // What is noted also says that the state's mark is the one that belongs to this seal.
     if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
   }

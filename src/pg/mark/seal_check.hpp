@@ -12,31 +12,11 @@
 
 namespace snowflake::pg {
 
-enum class SealFault : uint8_t {
-  none,
-  gone,          // a sequence has been dropped meanwhile
-  unset,         // one holds no layout
-  restored,      // the dump's layout is another
-  contradicted,  // the settings' layout is another
-  not_carried,   // the table for the next dump has no row
-};
+// What is wrong with the seal, or none. seal_gone: one of the sequences has been dropped meanwhile,
+// look them up again.
+Obstacle look_at_seal(const StateSequences& sequences, Seals* seals);
 
-// What CREATE EXTENSION sealed here, and what a dump brought.
-struct Seals {
-  int64_t local;
-  int64_t dumped;
-};
-
-// What is wrong with the seal, without an error.
-SealFault find_seal_fault(const StateSequences& sequences, Seals* seals);
-Obstacle obstacle_of(SealFault fault);
-[[noreturn]] void error_of_seal(SealFault fault, const Seals& seals);
-
-// Raises the error that fits where the seal is not that of the settings. False where one of the
-// sequences has been dropped meanwhile: look them up again.
-bool check_seal(const StateSequences& sequences);
-
-// The same question for a caller that must not block or fail: false only where a contradiction was
+// The same question for a caller that must not block: false only where a contradiction was
 // seen. A seal that is locked is being dropped, not changed.
 bool seal_still_holds(const StateSequences& sequences);
 

@@ -24,6 +24,7 @@ bool is_state(char relkind) {
 
 StateSequences find_state_sequences(Oid extension) {
   StateSequences found{};
+  found.installed = true;
   Relation depend = table_open(DependRelationId, AccessShareLock);
   ScanKeyData key[2];
   ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
@@ -57,11 +58,9 @@ StateSequences known_state_sequences() {
 
 StateSequences current_state_sequences() {
   watch_session_events();
-  const Oid extension = get_extension_oid("snowflake", true);
-  if (!OidIsValid(extension)) error_not_installed();
-  const StateSequences found = find_state_sequences(extension);
-  if (found.none()) error_other_extension();
-  if (!found.complete()) error_state_missing();
+  const StateSequences found = present_state_sequences();
+  if (const Obstacle obstacle = found.obstacle(); obstacle != Obstacle::none)
+    error_of_state(obstacle);
   known = found;
   return found;
 }

@@ -2,11 +2,13 @@
 // a dump carries.
 #pragma once
 
+#include "core/obstacle.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 
 struct StateSequences {
+  bool installed;  // the extension
   Oid high_water;
   Oid seal;
   Oid seal_local;
@@ -17,10 +19,15 @@ struct StateSequences {
     return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
            OidIsValid(fleet) && OidIsValid(dumped_seal);
   }
-  // An extension of the same name that has none of them is another product's.
-  bool none() const {
-    return !OidIsValid(high_water) && !OidIsValid(seal) && !OidIsValid(seal_local) &&
-           !OidIsValid(fleet) && !OidIsValid(dumped_seal);
+  // What is wrong with them, or none.
+  Obstacle obstacle() const {
+    if (complete()) return Obstacle::none;
+    if (!installed) return Obstacle::not_installed;
+    // An extension of the same name that has none of them is another product's.
+    return OidIsValid(high_water) || OidIsValid(seal) || OidIsValid(seal_local) ||
+                   OidIsValid(fleet) || OidIsValid(dumped_seal)
+               ? Obstacle::state_missing
+               : Obstacle::other_extension;
   }
 };
 

@@ -25,25 +25,16 @@ void error_no_memory(size_t bytes) {
                   errhint("Free memory on this machine and start the server again.")));
 }
 
-void error_not_installed() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("extension \"snowflake\" is not installed in this database"),
-                  errdetail("The function was called outside of its extension."),
-                  errhint("Run CREATE EXTENSION snowflake.")));
-}
-
-void error_other_extension() {
-  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("extension \"snowflake\" in this database is another product"),
-                  errdetail("It has none of the sequences high_water, seal, seal_local and fleet."),
-                  errhint("Drop it, then run CREATE EXTENSION snowflake.")));
-}
-
-void error_state_missing() {
-  refuse(
-      Obstacle::state_missing, nullptr,
+void error_of_state(Obstacle obstacle) {
+  const char* detail =
       "A sequence high_water, seal, seal_local or fleet, or the table dumped_seal, was taken out "
-      "or renamed.");
+      "or "
+      "renamed.";
+  if (obstacle == Obstacle::not_installed)
+    detail = "The function was called outside of its extension.";
+  if (obstacle == Obstacle::other_extension)
+    detail = "It has none of the sequences high_water, seal, seal_local and fleet.";
+  refuse(obstacle, nullptr, detail);
 }
 
 void error_too_many_databases() {
@@ -54,30 +45,21 @@ void error_too_many_databases() {
 
 void error_read_only(const char* function) {
   if (RecoveryInProgress()) refuse(Obstacle::standby, function, "This server is a standby.");
-  refuse(Obstacle::read_only_transaction, function,
-         "It may have to write the durable high-water mark.");
+  refuse(is_on_for_all("default_transaction_read_only") ? Obstacle::read_only_by_default
+                                                        : Obstacle::read_only_transaction,
+         function, "It may have to write the durable high-water mark.");
 }
 
 void error_parallel(const char* function) {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-                  errmsg("cannot execute %s during a parallel operation", function),
-                  errdetail("It may have to write the durable high-water mark."),
-                  errhint("Label functions that mint PARALLEL UNSAFE.")));
+  refuse(Obstacle::parallel_operation, function,
+         "It may have to write the durable high-water mark.");
 }
 
-void error_not_permanent() {
-  refuse(Obstacle::mark_not_permanent, nullptr,
-         "Sequence snowflake.high_water is not a permanent relation.");
-}
-
-void error_mark_uncommitted() {
-  refuse(Obstacle::mark_uncommitted, nullptr,
-         "Ids minted now would lose their protection if it rolled back.");
-}
-
-void error_extension_recreated() {
-  refuse(Obstacle::extension_recreated, nullptr,
-         "Ids minted now would lose their protection if it rolled back.");
+void error_of_mark(Obstacle obstacle) {
+  refuse(obstacle, nullptr,
+         obstacle == Obstacle::mark_not_permanent
+             ? "Sequence snowflake.high_water is not a permanent relation."
+             : "Ids minted now would lose their protection if it rolled back.");
 }
 
 void error_mark_unset(int64_t stored) {
@@ -86,24 +68,22 @@ void error_mark_unset(int64_t stored) {
                   static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)));
 }
 
-void error_seal_unset() {
-  refuse(Obstacle::seal_unset, nullptr,
-         "Sequence snowflake.seal or snowflake.seal_local holds no layout.");
-}
-
-void error_seal_restored(int64_t local, int64_t dumped) {
-  const char* from = layout_text(layout_of(dumped));
-  refuse(Obstacle::seal_restored, nullptr,
-         psprintf("The server had layout %s; the dump's ids have layout %s. Generated columns, "
-                  "indexes and partitions may be wrong.",
-                  layout_text(layout_of(local)), from));
-}
-
-void error_seal_contradicted(int64_t sealed) {
-  const char* ids = layout_text(layout_of(sealed));
-  refuse(
-      Obstacle::seal_contradicted, nullptr,
-      psprintf("The server has layout %s; this database has layout %s.", layout_text(layout), ids));
+void error_of_seal(Obstacle obstacle, const Seals& seals) {
+  const char* detail = "Sequence snowflake.seal or snowflake.seal_local holds no layout.";
+  if (obstacle == Obstacle::seal_restored) {
+    const char* from = layout_text(layout_of(seals.dumped));
+    detail = psprintf(
+        "The server had layout %s; the dump's ids have layout %s. Generated columns, "
+        "indexes and partitions may be wrong.",
+        layout_text(layout_of(seals.local)), from);
+  } else if (obstacle == Obstacle::seal_not_carried) {
+    detail = "Table snowflake.dumped_seal has no row.";
+  } else if (obstacle == Obstacle::seal_contradicted) {
+    const char* ids = layout_text(layout_of(seals.local));
+    detail = psprintf("The server has layout %s; this database has layout %s.", layout_text(layout),
+                      ids);
+  }
+  refuse(obstacle, nullptr, detail);
 }
 
 void error_not_a_seal(int64_t presented) {
@@ -111,10 +91,6 @@ void error_not_a_seal(int64_t presented) {
                   errmsg("%lld is not the seal of a layout", static_cast<long long>(presented)),
                   errdetail("Rows of snowflake.dumped_seal come from dumps of other databases."),
                   errhint("Restore the row as pg_dump wrote it.")));
-}
-
-void error_seal_not_carried() {
-  refuse(Obstacle::seal_not_carried, nullptr, "Table snowflake.dumped_seal has no row.");
 }
 
 void error_seal_row_stays() {

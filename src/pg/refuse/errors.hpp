@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/obstacle.hpp"
+
 namespace snowflake::pg {
 
 // Settings, at server start
@@ -18,21 +20,17 @@ void warn_layout_ended();
 // State of the server or the database
 [[noreturn]] void error_not_preloaded();
 [[noreturn]] void error_no_memory(size_t bytes);
-[[noreturn]] void error_not_installed();
-[[noreturn]] void error_other_extension();
-[[noreturn]] void error_state_missing();
+// Of not_installed, other_extension, state_missing.
+[[noreturn]] void error_of_state(Obstacle obstacle);
 [[noreturn]] void error_too_many_databases();
 [[noreturn, gnu::cold]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
-[[noreturn]] void error_not_permanent();
-[[noreturn]] void error_mark_uncommitted();
-[[noreturn]] void error_extension_recreated();
+// Of mark_not_permanent, mark_uncommitted, extension_recreated.
+[[noreturn]] void error_of_mark(Obstacle obstacle);
 [[noreturn]] void error_mark_unset(int64_t stored);
-[[noreturn]] void error_seal_unset();
-[[noreturn]] void error_seal_restored(int64_t local, int64_t dumped);
-[[noreturn]] void error_seal_contradicted(int64_t sealed);
+// Of seal_unset, seal_restored, seal_not_carried, seal_contradicted.
+[[noreturn]] void error_of_seal(Obstacle obstacle, const Seals& seals);
 [[noreturn]] void error_not_a_seal(int64_t presented);
-[[noreturn]] void error_seal_not_carried();
 [[noreturn]] void error_seal_row_stays();
 [[noreturn]] void error_not_the_seals_trigger();
 [[noreturn]] void error_may_not_present();

@@ -13,8 +13,8 @@ void error_fleet_settings(const char* detail, const char* hint) {
                   errdetail("%s", detail), errhint("%s", hint)));
 }
 
-void error_no_region(const char* said) {
-  refuse(Obstacle::no_region, nullptr,
+void error_no_region(Obstacle obstacle, const char* said) {
+  refuse(obstacle, nullptr,
          psprintf("\"snowflake.max_wait\" is %d ms. Last said: %s", max_wait_ms,
                   said[0] == '\0' ? "nothing yet." : said));
 }

@@ -8,6 +8,9 @@ namespace {
 
 constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 
+// Counted are the calls that were refused an id, or whose id was refused. Not counted: what no call
+// fails for, and what is refused where there is no memory to count in. The same obstacle can be met
+// by who asks for no id: now_bounds() raises clock_unsynchronized without counting it.
 constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::none, Cause::none, 0, nullptr, nullptr, nullptr},
     {Obstacle::not_preloaded, Cause::none, kState,
@@ -20,8 +23,8 @@ constexpr RefusalText kTable[kObstacles] = {
      "Citus node without a region or shards of its own",
      "Set \"snowflake.region\" or \"snowflake.owned_shards\", other ones on each node, and "
      "restart."},
-    {Obstacle::read_only_by_default, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION, nullptr,
-     "read-only by default",
+    {Obstacle::read_only_by_default, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+     "cannot execute %s in a read-only transaction", "read-only by default",
      "Set \"default_transaction_read_only\" to off when this server may write again."},
     {Obstacle::flush_stalled, Cause::none, 0, nullptr, "waiting for the disk of the WAL",
      "Check the disk that the WAL is on; calls go on when it answers."},
@@ -34,7 +37,8 @@ constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::clock_jumped, Cause::clock_jumped, kState, "the clock jumped ahead by %s",
      "clock jumped ahead",
      "Correct the clock, or confirm it with SELECT snowflake.accept_clock()."},
-    {Obstacle::lease_worker_gone, Cause::lease, kState, nullptr, "the lease worker is not running",
+    {Obstacle::lease_worker_gone, Cause::lease, kState, "the lease worker is not running",
+     "the lease worker is not running",
      "It starts when recovery has ended; else see in the server's log why it is gone."},
     {Obstacle::no_region, Cause::lease, kState, "this server has no region to mint in",
      "no region is leased",
@@ -47,6 +51,12 @@ constexpr RefusalText kTable[kObstacles] = {
      "the lease has ended",
      "Check the control database that \"snowflake.fleet\" names; the view snowflake.lease has "
      "more."},
+    {Obstacle::not_installed, Cause::state_missing, kState,
+     "extension \"snowflake\" is not installed in this database", "not installed",
+     "Run CREATE EXTENSION snowflake."},
+    {Obstacle::other_extension, Cause::state_missing, kState,
+     "extension \"snowflake\" in this database is another product", "another product",
+     "Drop it, then run CREATE EXTENSION snowflake."},
     {Obstacle::state_missing, Cause::state_missing, kState,
      "extension \"snowflake\" in this database has lost a part of its state",
      "a sequence of the extension is missing",
@@ -101,6 +111,9 @@ constexpr RefusalText kTable[kObstacles] = {
      "Check the time synchronization; minting resumes by itself when the clock has caught up."},
     {Obstacle::read_only_transaction, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
      "cannot execute %s in a read-only transaction", nullptr, "Use a read-write transaction."},
+    {Obstacle::parallel_operation, Cause::read_only, ERRCODE_INVALID_TRANSACTION_STATE,
+     "cannot execute %s during a parallel operation", nullptr,
+     "Label functions that mint PARALLEL UNSAFE."},
     {Obstacle::shard_not_owned, Cause::not_owned, kState, "shard %s is not owned by this server",
      nullptr, "Insert on the server that owns the shard."},
     {Obstacle::waited_too_long, Cause::waited_too_long, kState,
