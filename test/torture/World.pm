@@ -62,16 +62,18 @@ sub now_ns { return sprintf '%d', clock_gettime(CLOCK_MONOTONIC) * 1e9; }
 sub set_clock
 {
 	my ($self, $node, $offset) = @_;
+	my $from = now_ns();
 	$node->clock->set($offset);
-	$self->say('step ' . now_ns());
+	$self->say("step $from " . now_ns());
 	return;
 }
 
 sub freeze_clock
 {
 	my ($self, $node) = @_;
+	my $from = now_ns();
 	$node->clock->freeze;
-	$self->say('step ' . now_ns());
+	$self->say("step $from " . now_ns());
 	return;
 }
 
