@@ -14,7 +14,7 @@ sql -c 'TRUNCATE bench.sample'
 close="ARRAY['supplied', 'next_id', 'nextval cache 1', 'nextval cache 100']"
 copied="ARRAY['supplied', 'next_id', 'nextval cache 1', 'nextval cache 100', 'UUID v7']"
 load() { sql -c "CALL bench.load_run('$1', $2, $rows, $3, '$work/files')"; }
-all="(SELECT array_agg(name) FROM bench.key WHERE name <> 'Instagram, as pasted')"
+all=$(sql -c "SELECT quote_literal(array_agg(name)) || '::text[]' FROM bench.key WHERE name <> 'Instagram, as pasted'")
 for run in $(seq "$(by_form 4 1)"); do
   if [ "$run" -gt "$(by_form 2 1)" ]; then load INSERT "$close" "$run"; continue; fi
   load INSERT "$all" "$run"
