@@ -48,7 +48,8 @@ unpack_packages() {
   rm -f "$directory"/*.deb
 }
 
-# Stops the servers whose data directories are below DIRECTORY, whatever state a test left them in.
+# Stops the servers whose data directories are below DIRECTORY, if there is one, whatever state a test left
+# them in.
 stop_servers_below() {
   local pid_file
   [ -d "$1" ] || return 0
