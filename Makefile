@@ -13,6 +13,7 @@ OBJS = \
 	src/pg/clock/clock_watch.o \
 	src/pg/clock/commit_wait.o \
 	src/pg/clock/lease_wait.o \
+	src/pg/clock/synchronization.o \
 	src/pg/clock/wait.o \
 	src/pg/define_settings.o \
 	src/pg/functions/admin.o \
@@ -34,6 +35,7 @@ OBJS = \
 	src/pg/guards/drop_guard.o \
 	src/pg/guards/lock_guard.o \
 	src/pg/mark/condition.o \
+	src/pg/mark/copy_check.o \
 	src/pg/mark/dumped_seal.o \
 	src/pg/mark/fleet_check.o \
 	src/pg/mark/high_water.o \
@@ -56,6 +58,7 @@ OBJS = \
 	src/pg/refuse/cause.o \
 	src/pg/refuse/errors.o \
 	src/pg/refuse/errors_clock_error.o \
+	src/pg/refuse/errors_copy.o \
 	src/pg/refuse/errors_input.o \
 	src/pg/refuse/errors_lease.o \
 	src/pg/refuse/errors_outside.o \
@@ -65,7 +68,8 @@ OBJS = \
 	src/pg/server/sequence_page.o \
 	src/pg/server/session_events.o \
 	src/pg/server/settings.o \
-	src/pg/server/text.o
+	src/pg/server/text.o \
+	src/pg/server/whereabouts.o
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)

@@ -35,6 +35,7 @@ COMMIT;
 SELECT snowflake.observe(:before);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.accept_clock();
+SELECT snowflake.accept_copy();
 \echo SQLSTATE :SQLSTATE
 -- The sequences
 SELECT nextval('snowflake.high_water');

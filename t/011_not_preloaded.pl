@@ -36,7 +36,7 @@ my @calls = (
 	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', 'last_id()', "decode($id)", "time_of($id)",
 	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
 	"id_range('[now,infinity)')", "created_within($id, now(), now())", 'make_id(now(), 5, 5)',
-	"observe($id)", 'observe(NULL)', 'accept_clock()', 'layout()', 'shard_stats()', 'clock_status()',
+	"observe($id)", 'observe(NULL)', 'accept_clock()', 'accept_copy()', 'layout()', 'shard_stats()', 'clock_status()',
 	'database_stats()', 'refusals()', "explain_id($id)", 'now_bounds()', 'reset_stats()');
 my $session = $node->session;
 foreach my $call (@calls)
@@ -98,7 +98,7 @@ foreach my $call ('next_id(5)', "decode($id)")
 		{
 			sqlstate => '55000',
 			message => 'extension "snowflake" in this database has lost a part of its state',
-			detail => 'A sequence high_water, seal, seal_local or fleet, or the table dumped_seal, was taken out or renamed',
+			detail => 'A sequence high_water, seal, seal_local, fleet or fingerprint, or the table dumped_seal, was taken out or renamed',
 			hint => 'Put it back, with ALTER EXTENSION snowflake ADD .*Do not drop the extension'
 		},
 		"without a mark: $call", 'other');

@@ -15,7 +15,7 @@ use Snowflake::Node;
 use Test::More;
 
 my $disk = Snowflake::Disk->new(PostgreSQL::Test::Utils::tempdir());
-my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	fsync = on
 	wal_buffers = 32kB
 	wal_writer_delay = 10s
@@ -23,8 +23,12 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	snowflake.reserve = 200ms
 	snowflake.max_wait = 0
 	snowflake.max_databases = 1
-	snowflake.clock_error = 5
+	snowflake.on_copy = refuse
+	snowflake.unsynchronized = refuse
 	CONF
+$node->clock->synchronize(1);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 $node->mint($ledger);
 
@@ -33,6 +37,7 @@ my %table = (
 	'read-only by default' => [ '25006', 'cannot execute next_id\(\) in a read-only transaction', 'read_only' ],
 	'clock before the epoch' => [ '55000', 'the clock is before the epoch', 'clock_before_epoch' ],
 	'layout exhausted' => [ '2200H', 'the layout is exhausted', 'exhausted' ],
+	'clock not synchronized' => [ '55000', 'the clock is not synchronized, and minting waits for that', 'unsynchronized' ],
 	'clock jumped ahead' => [ '55000', 'the clock jumped ahead by ', 'clock_jumped' ],
 	'clock behind the ids' => [ '55000', 'the clock is behind the ids of shard 1', 'clock_behind' ],
 	'another product' => [ '55000', 'extension "snowflake" in this database is another product', 'state_missing' ],
@@ -42,6 +47,7 @@ my %table = (
 	'the next dump would not carry the seal' => [ '55000', 'the next dump of this database would not carry its layout', 'seal' ],
 	'the settings contradict the seal' => [ '55000', 'the settings contradict the layout', 'seal' ],
 	'minted under leases, and nothing is leased' => [ '55000', 'the ids of this database were minted under leases, and this server leases nothing', 'lease' ],
+	'last minted elsewhere' => [ '55000', 'this database last minted elsewhere', 'copy' ],
 	'high-water mark not permanent' => [ '55000', 'the high-water mark would not survive a crash', 'mark_unsafe' ],
 	'high-water mark lost' => [ '55000', 'the high-water mark of this database is lost', 'mark_lost' ],
 	'high-water mark ahead of the clock' => [ '55000', 'the clock is behind the high-water mark', 'mark_ahead' ],
@@ -192,6 +198,9 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 
 holds(reason => 'minted under leases, and nothing is leased',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
+# The lowest bit is of the files.
+holds(reason => 'last minted elsewhere',
+	make => q{SELECT setval('snowflake.fingerprint', last_value # 1) FROM snowflake.fingerprint}, undo => 'SELECT snowflake.accept_copy()');
 holds(reason => 'the seal is lost',
 	make => q{SELECT setval('snowflake.seal', 17)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
 my $twitter = '(1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2)';
@@ -200,7 +209,7 @@ holds(reason => 'restored under another layout',
 holds(reason => 'the next dump would not carry the seal', old => 0,
 	make => 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL',
 	undo => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local');
-my @members = map { "SEQUENCE snowflake.$_" } qw(fleet high_water seal seal_local);
+my @members = map { "SEQUENCE snowflake.$_" } qw(fingerprint fleet high_water seal seal_local);
 foreach my $member (@members, 'TABLE snowflake.dumped_seal')
 {
 	holds(reason => 'a sequence of the extension is missing',
@@ -231,6 +240,8 @@ holds(reason => 'clock behind the ids', make => sub { $clock->set(-3600) }, undo
 holds(reason => 'clock jumped ahead', make => sub { $clock->set(3 * 3600) }, undo => $back);
 holds(reason => 'clock before the epoch', make => sub { $clock->set(1_704_067_200 - time) }, undo => $back);
 holds(reason => 'layout exhausted', make => sub { $clock->set(2_840_140_800 - time) }, undo => $back);
+
+holds(reason => 'clock not synchronized', make => sub { $clock->synchronize(0) }, undo => sub { $clock->synchronize(1) });
 
 # What takes a restart.
 $node->restart;

@@ -140,9 +140,16 @@ like($standby->error_of('SELECT snowflake.next_id(5)'), qr/25006/, 'a standby re
 like(next_block($title, $standby), qr/^t\|.*\nstreaming\|/, 'what it is, and its primary, is seen');
 $node->stop('immediate');
 # The mark may be ahead of the clock by up to the reserve: then the first call waits.
-like(next_block($title, $standby), qr/^t\n(?:t\|\||f\|high-water mark ahead of the clock\|)/, 'promoted, it mints, or will');
+like(next_block($title, $standby), qr/^t\n(?:t\|last minted elsewhere\||f\|high-water mark ahead of the clock\|)/, 'promoted, it mints, or will, and is to be accepted');
 $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'above all that there was');
+section_ends($title);
+
+# This promoted standby is one.
+$title = 'A database last minted elsewhere';
+like(next_block($title), qr/^postgres\|t\|last minted elsewhere\|\d+\|.*\n\d+\|/, 'what it is, is seen');
+is(next_block($title), 't', 'it is accepted');
+is(next_block($title), 't||f', 'it is over');
 section_ends($title);
 
 my $probe = delete $blocks{''};
@@ -152,7 +159,7 @@ is(join(', ', sort keys %blocks), '', 'no statement of the page was left out');
 # Messages: what the source says the page has, and the other way round.
 sub messages_of_source
 {
-	my $source = slurp_file("$FindBin::RealBin/../src/pg/refuse/log_messages.cpp");
+	my $source = join '', map { slurp_file("$FindBin::RealBin/../src/pg/refuse/$_.cpp") } qw(log_messages errors_copy);
 	$source =~ s/"\n\s*"//g;
 	my @found = map { s/\\"/"/gr } $source =~ /errmsg\("((?:[^"\\]|\\.)*)"/g;
 	my ($refusal) = grep { /^snowflake refuses/ } @found;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/fingerprint.hpp"
 #include "core/layout.hpp"
 #include "core/lease.hpp"
 #include "core/seal.hpp"
@@ -26,6 +27,7 @@ enum class Obstacle : uint8_t {
   clock_before_epoch,
   layout_exhausted,
   clock_jumped,
+  unsynchronized,  // the clock, where minting waits for that
   lease_worker_gone,
   no_region,
   region_begins_later,
@@ -41,6 +43,7 @@ enum class Obstacle : uint8_t {
   seal_contradicted,
   fleet_left,   // minted under leases, and nothing is leased
   other_fleet,  // minted under another fleet's
+  copied,       // it last minted elsewhere, and that is not accepted
   mark_not_permanent,
   mark_lost,
   mark_ahead,  // of the clock
@@ -105,6 +108,7 @@ struct Facts {
   int64_t clock_ms;
   int64_t max_lead_ms;
   bool clock_jumped;
+  bool unsynchronized;  // and minting waits for that
 
   bool leased;  // the region is
   bool lease_worker_runs;
@@ -119,6 +123,8 @@ struct Facts {
   Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
+  Moved moved;  // since it last minted
+  bool copies_refused;
   Obstacle mark;            // what is wrong with its relation, or none
   bool mark_known;          // false: it was not read, and mark_ms is the highest known
   int64_t mark_ms;          // as it is stored
@@ -147,6 +153,7 @@ constexpr Obstacle state_obstacle(const Layout& layout, const Facts& facts) {
   if (facts.seal != Obstacle::none) return facts.seal;
   const Obstacle fleet = fleet_obstacle(facts.leased, facts.fleet_remembered, facts.fleet_present);
   if (fleet != Obstacle::none) return fleet;
+  if (facts.moved.any() && facts.copies_refused) return Obstacle::copied;
   if (facts.mark != Obstacle::none) return facts.mark;
   if (facts.mark_known && is_mark_lost(layout, facts.mark_ms, facts.highest_mark_ms))
     return Obstacle::mark_lost;
@@ -165,6 +172,7 @@ constexpr Obstacle obstacle(const Layout& layout, const Facts& facts) {
   if (const Obstacle time = time_obstacle(layout, facts.clock_ms); time != Obstacle::none)
     return time;
   if (facts.clock_jumped) return Obstacle::clock_jumped;
+  if (facts.unsynchronized) return Obstacle::unsynchronized;
   if (const Obstacle lease = lease_obstacle(layout, facts); lease != Obstacle::none) return lease;
   if (const Obstacle state = state_obstacle(layout, facts); state != Obstacle::none) return state;
   if (facts.no_place) return Obstacle::too_many_databases;

@@ -22,6 +22,15 @@ constinit char* owned_setting = nullptr;
 constinit char* fleet_setting = nullptr;
 constinit double tick_setting = 0;
 
+constexpr config_enum_entry kOnCopy[] = {{"warn", static_cast<int>(OnCopy::warn), false},
+                                         {"refuse", static_cast<int>(OnCopy::refuse), false},
+                                         {nullptr, 0, false}};
+constexpr config_enum_entry kUnsynchronized[] = {
+    {"mint", static_cast<int>(Unsynchronized::mint), false},
+    {"wait_at_start", static_cast<int>(Unsynchronized::wait_at_start), false},
+    {"refuse", static_cast<int>(Unsynchronized::refuse), false},
+    {nullptr, 0, false}};
+
 // GUC_check_errdetail() takes errno along, which clang's -Wformat-security wants as a literal.
 bool refuse(const char* detail) {
   GUC_check_errdetail("%s", detail);
@@ -128,6 +137,14 @@ void define_bool(const char* name, const char* summary, const char* more, bool* 
   define_strictly(name, [=] {
     DefineCustomBoolVariable(name, summary, more, variable, *variable, context, 0, nullptr, nullptr,
                              nullptr);
+  });
+}
+
+void define_enum(const char* name, const char* summary, const char* more, int* variable,
+                 const config_enum_entry* options) {
+  define_strictly(name, [=] {
+    DefineCustomEnumVariable(name, summary, more, variable, *variable, options, PGC_SIGHUP, 0,
+                             nullptr, nullptr, nullptr);
   });
 }
 
@@ -255,6 +272,13 @@ void define_settings() {
              "Sets how far the clock may be stepped forward before minting stops.",
              "Confirm a step that is right with snowflake.accept_clock().", &max_forward_jump_s, 1,
              INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
+  define_enum("snowflake.on_copy",
+              "Sets whether a database that last minted elsewhere mints before that is accepted.",
+              "Confirm a copy that is to mint with snowflake.accept_copy().", &on_copy, kOnCopy);
+  define_enum("snowflake.unsynchronized",
+              "Sets whether ids are minted under a clock that is not synchronized.",
+              "wait_at_start asks for synchronization once after each start of the server.",
+              &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
              "Sets over how many numbers a new tick's sequence starts.",
              "0 starts every tick at 0.", &sequence_spread, 0, 1 << kMaxSequenceBits, PGC_SIGHUP, 0,

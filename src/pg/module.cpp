@@ -1,3 +1,5 @@
+#include "core/clock_base.hpp"
+#include "core/fingerprint.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/commit_wait.hpp"
 #include "pg/functions/create_extension.hpp"
@@ -12,6 +14,7 @@
 #include "pg/mark/seal_check.hpp"
 #include "pg/refuse/refusal.hpp"
 #include "pg/server/session_events.hpp"
+#include "pg/server/whereabouts.hpp"
 #include "pg/memory/shared_memory.hpp"
 #include "pg/memory/statistics.hpp"
 #include "pg/server/postgres.hpp"
@@ -48,6 +51,7 @@ void _PG_init(void) {
   if (!process_shared_preload_libraries_in_progress) return;
   snowflake::pg::define_settings();
   snowflake::pg::map_postmaster_memory();
+  snowflake::pg::find_whereabouts();
   snowflake::pg::install_lease();
   snowflake::pg::install_shared_state(snowflake::pg::start_clock_watch);
   snowflake::pg::register_all_session_events();

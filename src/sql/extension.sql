@@ -17,7 +17,7 @@ $$;
 CREATE SCHEMA snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 
--- State. Four sequences, because a sequence's value is WAL-logged, replicated, carried by base
+-- State. Five sequences, because a sequence's value is WAL-logged, replicated, carried by base
 -- backups and pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table
 -- owner's pg_dump works.
 
@@ -38,7 +38,11 @@ COMMENT ON SEQUENCE snowflake.fleet IS
   'The fleet under whose leases ids of this database are minted; 0: under none; 9223372036854775807: under leases of a fleet '
   'that this server had not heard of when the extension was created; it is written with the first id';
 
-CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint)
+CREATE SEQUENCE snowflake.fingerprint AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake.fingerprint IS
+  'Where this database last minted: a few bits each of hashes of system identifier, machine, disk and files, packed; accept_copy() writes it anew';
+
+CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT fingerprint bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
@@ -77,6 +81,7 @@ $$;
 SELECT pg_catalog.setval('snowflake.seal', s.seal),
        pg_catalog.setval('snowflake.seal_local', s.seal),
        pg_catalog.setval('snowflake.fleet', s.fleet, s.fleet OPERATOR(pg_catalog.<>) 0),
+       pg_catalog.setval('snowflake.fingerprint', s.fingerprint),
        snowflake.check_sequence_page('snowflake.high_water', s.high_water)
   FROM snowflake.initial_state() AS s;
 
@@ -280,6 +285,12 @@ CREATE FUNCTION snowflake.accept_clock() RETURNS interval
 COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right after it was stepped; returns how far it had moved';
 
+CREATE FUNCTION snowflake.accept_copy() RETURNS boolean
+  AS 'MODULE_PATHNAME', 'snowflake_accept_copy'
+  LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.accept_copy() IS
+  'Confirms that this database, which last minted elsewhere, mints here from now on, and nowhere else; returns whether it had minted elsewhere';
+
 CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_set_mark'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -287,8 +298,10 @@ COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; not below what was written since the server started; returns what it is now';
 
 -- A mark thrown ahead stops minting in the database, an accepted clock concerns the whole server, a
--- mark that is set too low brings ids again: a decision for their owners.
-REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.set_mark(timestamptz) FROM PUBLIC;
+-- mark that is set too low, and a copy that mints beside its original, bring ids again: a decision
+-- for their owners.
+REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_copy(),
+  snowflake.set_mark(timestamptz) FROM PUBLIC;
 
 -- Views. Durations are in milliseconds, as in pg_stat_*.
 
@@ -395,14 +408,15 @@ CREATE FUNCTION snowflake.health(
     OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
     OUT mark timestamptz, OUT covered_until timestamptz, OUT lead_ms double precision,
     OUT drift_ms double precision, OUT synchronized boolean, OUT maximum_error_ms double precision,
-    OUT last_refusal timestamptz, OUT last_refusal_cause text, OUT layout_ends_at timestamptz)
+    OUT last_refusal timestamptz, OUT last_refusal_cause text, OUT layout_ends_at timestamptz,
+    OUT copied boolean)
   AS 'MODULE_PATHNAME', 'snowflake_health'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'What a probe should ask: whether this database mints, if not why and what to do, and the numbers behind it. Always one row, also where every other function is refused';
+  'What a probe should ask: whether this database mints, if not why and what to do, and the numbers behind it; a reason beside minting is what an operator has to confirm: that this copy of the database is the one that mints. Always one row, also where every other function is refused';
 
 
 CREATE FUNCTION snowflake.explain_id(

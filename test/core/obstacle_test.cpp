@@ -42,6 +42,7 @@ const std::vector<Fault> kFaults = {
     {Obstacle::clock_before_epoch, [](Facts& f) { f.clock_ms = 0; }},
     {Obstacle::layout_exhausted, [](Facts& f) { f.clock_ms = kNow * 10; }},
     {Obstacle::clock_jumped, [](Facts& f) { f.clock_jumped = true; }},
+    {Obstacle::unsynchronized, [](Facts& f) { f.unsynchronized = true; }},
     {Obstacle::lease_worker_gone,
      [](Facts& f) {
        f.lease_worker_runs = false;
@@ -54,6 +55,7 @@ const std::vector<Fault> kFaults = {
     {Obstacle::state_locked, [](Facts& f) { f.state_locked = true; }},
     {Obstacle::seal_restored, [](Facts& f) { f.seal = Obstacle::seal_restored; }},
     {Obstacle::other_fleet, [](Facts& f) { f.fleet_remembered = 8; }},
+    {Obstacle::copied, [](Facts& f) { f.moved.files = f.copies_refused = true; }},
     {Obstacle::mark_not_permanent, [](Facts& f) { f.mark = Obstacle::mark_not_permanent; }},
     {Obstacle::mark_lost, [](Facts& f) { f.mark_ms = f.highest_mark_ms = 0; }},
     {Obstacle::mark_ahead, [](Facts& f) { f.mark_ms = kNow + 3'600'000; }},

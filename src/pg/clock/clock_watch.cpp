@@ -53,6 +53,21 @@ void note_step_ahead(ClockWatch& watch, int64_t step_us) {
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
 }
 
+// How far ahead of the clock a mark is written at most.
+int64_t written_ahead_ms() {
+  return max_lead_ms + static_cast<int64_t>((reserve_ticks + 1) * layout.tick_ms);
+}
+
+// A clock that was wrong at start has come to where it is believed.
+void look_at_base() {
+  ClockBase& base = postmaster_memory->clock;
+  const int64_t clock_ms = wall_clock_ms();
+  if (!base.may_be_replaced(clock_ms, written_ahead_ms())) return;
+  const int64_t drift_us = clock_drift_us();
+  if (base.replace(clock_offset_us(), clock_ms, written_ahead_ms()))
+    log_clock_believed(drift_us / 1000);
+}
+
 // The ends of what steps began, which come with time as well as with a step.
 void look_for_ends(ClockWatch& watch) {
   const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
@@ -61,8 +76,9 @@ void look_for_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
+  // While nothing vouches for the clock at start, a database's mark may yet say that it was wrong.
   if (clock_jumped_ahead()) {
-    if (watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
+    if (clock_is_vouched_for() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
     const int64_t lasted_ms = watch.ahead.end();
     if (lasted_ms >= 0) log_jump_over(clock_drift_us() / 1000, lasted_ms);
@@ -95,6 +111,7 @@ void look_at_clock() {
       note_step_ahead(watch, offset - last);
     }
   }
+  look_at_base();
   look_for_ends(watch);
 }
 
@@ -117,7 +134,21 @@ bool clock_jumped_ahead() {
 }
 
 void accept_clock() {
-  postmaster_memory->clock_base_us.store(clock_offset_us(), std::memory_order_relaxed);
+  postmaster_memory->clock.accept(clock_offset_us());
+}
+
+void see_mark(int64_t mark_ms) {
+  postmaster_memory->clock.see_mark(mark_ms, boot_us(), written_ahead_ms(),
+                                    int64_t{max_forward_jump_s} * 1000);
+  look_at_base();
+}
+
+bool clock_is_vouched_for() {
+  return postmaster_memory->clock.is_vouched_for();
+}
+
+void vouch_for_clock() {
+  postmaster_memory->clock.vouch();
 }
 
 }  // namespace snowflake::pg

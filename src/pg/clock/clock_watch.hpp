@@ -2,7 +2,8 @@
 //
 // The wall clock is compared with the time since boot, which is never stepped. The offset between
 // the two at server start is the base, kept in the postmaster's memory, so that a crash restart
-// neither forgives a jump nor forgets accept_clock().
+// neither forgives a jump nor forgets accept_clock(). core/clock_base.hpp says when a clock that
+// was wrong at start is believed after all.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +31,10 @@ bool tsc_is_trusted();
 bool clock_jumped_ahead();
 // Takes the present offset as the base.
 void accept_clock();
+// A stored mark, which may say that the clock was wrong at start.
+void see_mark(int64_t mark_ms);
+// Ids are minted under the clock; and whether any have been since the server started.
+void vouch_for_clock();
+bool clock_is_vouched_for();
 
 }  // namespace snowflake::pg

@@ -1,15 +1,19 @@
 // What administrators call.
 
 #include "core/clock.hpp"
+#include "core/clock_base.hpp"
+#include "core/fingerprint.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/refuse/errors.hpp"
+#include "pg/refuse/errors_copy.hpp"
 #include "pg/mark/high_water.hpp"
 #include "pg/refuse/log_messages.hpp"
 #include "pg/mark/mark_guard.hpp"
 #include "pg/mark/seal_check.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
+#include "pg/mark/copy_check.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -31,7 +35,6 @@ SF_SQL_FUNCTION(observe) {
   const int64_t clock_ms = wall_clock_ms();
   const int64_t id_ms = layout.ms_of_tick(tick);
   if (id_ms > clock_ms + max_lead_ms) error_id_ahead(id, id_ms, clock_ms, max_lead_ms);
-  if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
 
   // Durable first, or a crash would forget what the caller was told.
   raise_mark(layout.ms_of_tick(tick + 1));
@@ -50,6 +53,14 @@ SF_SQL_FUNCTION(set_mark) {
   // Whole milliseconds, upwards.
   const int64_t ms = layout.epoch_ms + (at - timestamp_of_ms(layout.epoch_ms) + 999) / 1000;
   PG_RETURN_DATUM(timestamp_datum(set_mark(ms)));
+}
+
+SF_SQL_FUNCTION(accept_copy) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (XactReadOnly) error_read_only("accept_copy()");
+  const Moved moved = accept_copy();
+  log_copy_accepted(moved);
+  PG_RETURN_BOOL(moved.any());
 }
 
 SF_SQL_FUNCTION(accept_clock) {

@@ -3,7 +3,10 @@
 #include "pg/functions/create_extension.hpp"
 
 #include "core/clock.hpp"
+#include "core/clock_base.hpp"
+#include "core/fingerprint.hpp"
 #include "pg/clock/clock_watch.hpp"
+#include "pg/clock/synchronization.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/memory/lease.hpp"
@@ -12,6 +15,7 @@
 #include "pg/server/session_events.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
+#include "pg/server/whereabouts.hpp"
 #include "pg/memory/shared_state.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -55,14 +59,17 @@ void forget_new_seal() {
   seal_is_new = false;
 }
 
-// The seal, a mark above whatever the database may have issued before, and the fleet: a copy of
-// this server that is started outside of it has to know, also where no id has been minted yet.
+// The seal, a mark above whatever the database may have issued before, and the fleet and the
+// fingerprint: a copy of this server has to know, also where no id has been minted yet.
 SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();
   if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
   if (layout.tick_at(clock_ms) > layout.last_minted_tick()) error_exhausted_unsealed();
+  look_at_clock();
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
+  WaitBudget budget;
+  while (lacks_synchronization()) wait_for_synchronization(budget);
   // Ids may be returned under the new mark before anything else is flushed; so the commit that
   // makes it is never asynchronous.
   ForceSyncCommit();
@@ -71,10 +78,10 @@ SF_SQL_FUNCTION(initial_state) {
   if (owns_everything()) {
     if (const char* sign = sign_of_others()) warn_may_meet_others(sign);
   }
-  Datum values[3] = {Int64GetDatum(seal_of(layout)),
-                     Int64GetDatum(std::max(clock_ms, lost_mark_ms())),
-                     Int64GetDatum(fleet_to_remember())};
-  bool nulls[3] = {};
+  Datum values[4] = {
+      Int64GetDatum(seal_of(layout)), Int64GetDatum(std::max(clock_ms, lost_mark_ms())),
+      Int64GetDatum(fleet_to_remember()), Int64GetDatum(pack(present_fingerprint()))};
+  bool nulls[4] = {};
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 

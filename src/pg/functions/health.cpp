@@ -1,6 +1,7 @@
 // Behind the view health: one row, whatever is wrong.
 
 #include "core/clock.hpp"
+#include "core/clock_base.hpp"
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/mark/condition.hpp"
@@ -31,10 +32,10 @@ LastRefusal last_refusal(const DatabaseState* state) {
 
 Datum not_preloaded(FunctionCallInfo fcinfo) {
   const RefusalText& text = text_of(Obstacle::not_preloaded);
-  Datum values[13] = {BoolGetDatum(false), CStringGetTextDatum(text.reason),
+  Datum values[14] = {BoolGetDatum(false), CStringGetTextDatum(text.reason),
                       CStringGetTextDatum(text.hint), timestamp_datum(wall_clock_ms())};
-  bool nulls[13] = {};
-  std::fill(nulls + 4, nulls + 13, true);
+  bool nulls[14] = {};
+  std::fill(nulls + 4, nulls + 14, true);
   return row_datum(fcinfo, values, nulls);
 }
 
@@ -46,10 +47,11 @@ SF_SQL_FUNCTION(health) {
   const ClockBounds bounds = clock_bounds();
   const LastRefusal refusal = last_refusal(condition.state);
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
-  Datum values[13] = {
+  const bool well = condition.reason() == nullptr;
+  Datum values[14] = {
       BoolGetDatum(condition.minting()),
-      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.reason()),
-      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.advice()),
+      well ? Datum{0} : CStringGetTextDatum(condition.reason()),
+      well ? Datum{0} : CStringGetTextDatum(condition.advice()),
       timestamp_datum(condition.clock_ms),
       timestamp_datum(std::clamp<int64_t>(condition.mark_ms, 0, end_ms)),
       timestamp_datum(condition.covered_ms),
@@ -60,9 +62,10 @@ SF_SQL_FUNCTION(health) {
       timestamp_datum(refusal.at_ms),
       CStringGetTextDatum(text_of(refusal.cause).label),
       timestamp_datum(end_ms),
+      BoolGetDatum(condition.copied),
   };
-  bool nulls[13] = {};
-  nulls[1] = nulls[2] = condition.minting();
+  bool nulls[14] = {};
+  nulls[1] = nulls[2] = well;
   nulls[4] = condition.mark_ms == 0;
   nulls[5] = condition.covered_ms <= condition.clock_ms;
   nulls[8] = nulls[9] = !bounds.known;

@@ -1,6 +1,7 @@
 // Behind the views layout and clock_status; the first of them for any layout, too.
 
 #include "core/clock.hpp"
+#include "core/clock_base.hpp"
 #include "core/epoch.hpp"
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/clock/clock_watch.hpp"

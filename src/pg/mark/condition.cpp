@@ -2,6 +2,7 @@
 
 #include "core/clock.hpp"
 #include "pg/clock/clock_watch.hpp"
+#include "pg/mark/copy_check.hpp"
 #include "pg/mark/fleet_check.hpp"
 #include "pg/mark/judgement.hpp"
 #include "pg/mark/mark_guard.hpp"
@@ -63,7 +64,8 @@ void look_at_sequences(Facts& facts) {
   } all[] = {{sequences.seal_local, AccessShareLock},
              {sequences.seal, AccessShareLock},
              {sequences.high_water, write},
-             {sequences.fleet, AccessShareLock}};
+             {sequences.fleet, AccessShareLock},
+             {sequences.fingerprint, AccessShareLock}};
   constexpr int kAll = sizeof(all) / sizeof(all[0]);
   int locked = 0;
   while (locked < kAll && ConditionalLockRelationOid(all[locked].relation, all[locked].mode))
@@ -72,6 +74,7 @@ void look_at_sequences(Facts& facts) {
   if (!facts.state_locked) {
     facts.seal = look_at_seal(sequences, &facts.seals);
     facts.fleet_remembered = remembered_fleet(sequences);
+    facts.moved = moved_since(sequences);
     look_at_mark(facts, sequences.high_water);
   }
   for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
@@ -95,8 +98,13 @@ Condition condition_of_database() {
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_place = !has_or_may_take_place();
   look_at_sequences(facts);
+  if (facts.mark_known) {
+    see_mark(facts.mark_ms);
+    facts.clock_jumped = clock_jumped_ahead();
+  }
 
   condition.obstacle = obstacle(layout, facts);
+  condition.copied = facts.moved.any() && !facts.recovery;
   condition.clock_ms = facts.clock_ms;
   condition.lead_ms = facts.lead_ms;
   condition.mark_ms = facts.mark_ms;

@@ -2,8 +2,10 @@
 
 #include "core/clock.hpp"
 #include "pg/clock/clock_watch.hpp"
+#include "pg/clock/synchronization.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/refuse/errors_lease.hpp"
+#include "pg/mark/copy_check.hpp"
 #include "pg/mark/fleet_check.hpp"
 #include "pg/mark/judgement.hpp"
 #include "pg/mark/lost_marks.hpp"
@@ -11,7 +13,6 @@
 #include "pg/mark/seal_check.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/session_events.hpp"
-#include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/mark/state_sequences.hpp"
 #include "pg/memory/statistics.hpp"
@@ -75,8 +76,23 @@ Relation open_checked_mark(Facts& facts, WaitBudget& budget) {
     if (is_in_the_way(facts, budget)) return nullptr;
     if (!remember_fleet(sequences, &facts.fleet_remembered)) continue;
     if (is_in_the_way(facts, budget)) return nullptr;
+    if (!remember_place(sequences, &facts.moved)) continue;
+    if (is_in_the_way(facts, budget)) return nullptr;
     if (Relation mark = open_mark(sequences.high_water)) return mark;
   }
+}
+
+// A clock that seems to have jumped, and that nothing vouches for: the mark may say that it was
+// wrong at start.
+void ask_mark_about_clock() {
+  const StateSequences sequences = present_state_sequences();
+  Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
+  if (mark == nullptr) return;
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_SHARE);
+  const int64_t stored_ms = page.mark();
+  page.close();
+  relation_close(mark, RowExclusiveLock);
+  see_mark(stored_ms);
 }
 
 // Half of the reserve in positions: the share that is written ahead.
@@ -166,6 +182,7 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   if (update.ahead) return update.before;
   if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
   const int64_t flushed_ms = early ? update.before : update.after;
+  vouch_for_clock();
   if (publish_limit(*hold.state, hold.generation, flushed_ms)) {
     take_limit(early && update.after > update.before);
   } else {
@@ -204,6 +221,7 @@ void attach(WaitBudget& budget, bool to_claim) {
   CHECK_FOR_INTERRUPTS();
   if (shared_state == nullptr) error_not_preloaded();
   look_at_clock();
+  if (clock_jumped_ahead() && !clock_is_vouched_for()) ask_mark_about_clock();
   Facts facts = facts_of_server();
   if (to_claim) facts.position = position_below(layout, facts.clock_ms);
   if (is_in_the_way(facts, budget)) return;
@@ -225,7 +243,9 @@ void attach(WaitBudget& budget, bool to_claim) {
   facts.highest_mark_ms = state == nullptr ? 0 : state->limits.highest_ms();
   if (obstacle(layout, facts) == Obstacle::none) adopt_stored_mark(*state, facts.mark_ms);
   page.close();
+  see_mark(facts.mark_ms);
   if (is_in_the_way(facts, budget, mark)) return;
+  if (!seal_known) note_copy(*state, facts.moved);
 
   hold.state = state;
   hold.words = words_of(*state);
@@ -267,7 +287,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   if (revalidate(mark)) {
     const StateSequences sequences = current_state_sequences();
     if (sequences.high_water != hold.mark.relation || !seal_still_holds(sequences) ||
-        !fleet_still_holds(sequences)) {
+        !fleet_still_holds(sequences) || !copy_may_mint(*hold.state)) {
       give_up_mark();
     } else if (revalidate(mark)) {
       ahead_ms = extend_and_publish(mark, position);
@@ -289,7 +309,9 @@ void extend_early(uint64_t position) {
   hold.extend_early_at = hold.limit;  // one attempt; whoever reaches the limit does without it
   look_at_clock();
   const Oid oid = hold.mark.relation;
-  if (clock_jumped_ahead() || !ConditionalLockRelationOid(oid, RowExclusiveLock)) return;
+  if (clock_jumped_ahead() || lacks_synchronization() || !copy_may_mint(*hold.state) ||
+      !ConditionalLockRelationOid(oid, RowExclusiveLock))
+    return;
   Relation mark = try_relation_open(oid, NoLock);
   if (mark != nullptr) {
     const StateSequences sequences = remembered_state_sequences();
@@ -313,6 +335,7 @@ void raise_mark(int64_t ms) {
       attach(budget, false);
       continue;
     }
+    if (is_in_the_way(facts_of_server(), budget)) continue;
     if (!may_be_observed(ms, lease_until_ms())) error_beyond_lease(ms, lease_view());
     Relation mark = open_mark(hold.mark.relation);
     if (mark == nullptr) continue;

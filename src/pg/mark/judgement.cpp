@@ -1,12 +1,15 @@
+#include "core/clock_base.hpp"
 #include "pg/mark/judgement.hpp"
 
 #include "core/clock.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/lease_wait.hpp"
+#include "pg/clock/synchronization.hpp"
 #include "pg/memory/database_state.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/refuse/errors.hpp"
+#include "pg/refuse/errors_copy.hpp"
 #include "pg/refuse/errors_lease.hpp"
 #include "pg/refuse/errors_routing.hpp"
 #include "pg/server/settings.hpp"
@@ -35,6 +38,8 @@ Facts facts_of_server() {
   facts.clock_ms = wall_clock_ms();
   facts.max_lead_ms = max_lead_ms;
   facts.clock_jumped = clock_jumped_ahead();
+  facts.unsynchronized = lacks_synchronization();
+  facts.copies_refused = refuse_copies();
   facts.leased = leased();
   if (facts.leased) look_at_lease(facts);
   return facts;
@@ -53,6 +58,9 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
       error_exhausted();
     case Obstacle::clock_jumped:
       error_clock_jumped(clock_drift_us() / 1000);
+    case Obstacle::unsynchronized:
+      wait_for_synchronization(budget);
+      return true;
     case Obstacle::lease_worker_gone:
     case Obstacle::no_region:
     case Obstacle::region_begins_later:
@@ -68,6 +76,8 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
       error_fleet_left(facts.fleet_remembered);
     case Obstacle::other_fleet:
       error_other_fleet(facts.fleet_remembered, facts.fleet_present);
+    case Obstacle::copied:
+      error_copied(facts.moved);
     case Obstacle::mark_not_permanent:
     case Obstacle::mark_uncommitted:
     case Obstacle::extension_recreated:

@@ -1,5 +1,6 @@
 #include "pg/mark/lost_marks.hpp"
 
+#include "core/clock_base.hpp"
 #include "pg/memory/database_state.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/sequence_page.hpp"

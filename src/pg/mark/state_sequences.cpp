@@ -43,6 +43,7 @@ StateSequences find_state_sequences(Oid extension) {
     if (strcmp(name, "seal") == 0) found.seal = entry->objid;
     if (strcmp(name, "seal_local") == 0) found.seal_local = entry->objid;
     if (strcmp(name, "fleet") == 0) found.fleet = entry->objid;
+    if (strcmp(name, "fingerprint") == 0) found.fingerprint = entry->objid;
     if (strcmp(name, "dumped_seal") == 0) found.dumped_seal = entry->objid;
   }
   systable_endscan(scan);

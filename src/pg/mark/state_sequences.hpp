@@ -13,11 +13,12 @@ struct StateSequences {
   Oid seal;
   Oid seal_local;
   Oid fleet;
+  Oid fingerprint;
   Oid dumped_seal;
 
   bool complete() const {
     return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
-           OidIsValid(fleet) && OidIsValid(dumped_seal);
+           OidIsValid(fleet) && OidIsValid(fingerprint) && OidIsValid(dumped_seal);
   }
   // What is wrong with them, or none.
   Obstacle obstacle() const {
@@ -25,7 +26,7 @@ struct StateSequences {
     if (!installed) return Obstacle::not_installed;
     // An extension of the same name that has none of them is another product's.
     return OidIsValid(high_water) || OidIsValid(seal) || OidIsValid(seal_local) ||
-                   OidIsValid(fleet) || OidIsValid(dumped_seal)
+                   OidIsValid(fleet) || OidIsValid(fingerprint) || OidIsValid(dumped_seal)
                ? Obstacle::state_missing
                : Obstacle::other_extension;
   }

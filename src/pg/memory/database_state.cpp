@@ -55,6 +55,7 @@ DatabaseState* take_place() {
     state = state_of(InvalidOid);
     if (state != nullptr) {
       state->limits.start_database();
+      state->copied.store(false, std::memory_order_relaxed);
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
       clear_statistics(static_cast<int>(state - database_states));

@@ -32,6 +32,7 @@ struct alignas(64) DatabaseState {
   Limits limits;
   std::atomic<int64_t> seal_checked_us;   // when the seal was last found good (monotonic), or 0
   std::atomic<int64_t> fleet_checked_us;  // likewise that no other fleet's leases cover its ids
+  std::atomic<bool> copied;               // as found last: it minted elsewhere before
   Oid database;                           // InvalidOid: a free place
 
   // Whoever asks next looks at seal and fleet himself.

@@ -1,6 +1,7 @@
 #include "pg/memory/lease_worker.hpp"
 
 #include "core/clock.hpp"
+#include "core/clock_base.hpp"
 #include "pg/memory/database_state.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/memory/postmaster_memory.hpp"
@@ -30,7 +31,7 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
 void confirm_clock() {
   const int64_t drift_us = clock_drift_us();
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
-  postmaster_memory->clock_base_us.store(clock_offset_us(), std::memory_order_relaxed);
+  postmaster_memory->clock.accept(clock_offset_us());
   log_clock_accepted(drift_us / 1000);
 }
 

@@ -16,11 +16,11 @@ void map_postmaster_memory() {
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) error_no_memory(sizeof(PostmasterMemory));
   postmaster_memory = new (memory) PostmasterMemory;  // the kernel's zeros stand
-  postmaster_memory->clock_base_us.store(clock_offset_us(), std::memory_order_relaxed);
+  postmaster_memory->clock.start(clock_offset_us());
 }
 
 int64_t clock_drift_us() {
-  return clock_offset_us() - postmaster_memory->clock_base_us.load(std::memory_order_relaxed);
+  return postmaster_memory->clock.drift_us(clock_offset_us());
 }
 
 }  // namespace snowflake::pg

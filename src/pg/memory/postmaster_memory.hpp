@@ -5,14 +5,17 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/clock_base.hpp"
 #include "core/keyed_max.hpp"
 #include "core/lease_memory.hpp"
 
 namespace snowflake::pg {
 
 struct PostmasterMemory {
-  // Wall clock less time since boot, when the server started or the clock was last accepted.
-  std::atomic<int64_t> clock_base_us;
+  // What jumps of the wall clock are measured from.
+  ClockBase clock;
+  // The kernel has once had the clock as synchronized since the server started.
+  std::atomic<bool> clock_was_synchronized;
   // By database: the greatest mark, in ms since 1970, that a DROP or a rollback made unreachable.
   KeyedMax<4096> lost_marks;
   // The region that is leased, the fleet it is of, and when the incarnation began (monotonic).

@@ -1,3 +1,4 @@
+#include "core/clock_base.hpp"
 #include "pg/memory/statistics.hpp"
 
 #include "core/clock.hpp"

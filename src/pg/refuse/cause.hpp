@@ -23,6 +23,8 @@ enum class Cause : uint8_t {
   mark_unsafe,
   too_many_databases,
   state_missing,
+  copy,
+  unsynchronized,
   none,  // not counted
 };
 inline constexpr int kCauses = static_cast<int>(Cause::none);

@@ -27,13 +27,13 @@ void error_no_memory(size_t bytes) {
 
 void error_of_state(Obstacle obstacle) {
   const char* detail =
-      "A sequence high_water, seal, seal_local or fleet, or the table dumped_seal, was taken out "
-      "or "
-      "renamed.";
+      "A sequence high_water, seal, seal_local, fleet or fingerprint, or the table dumped_seal, "
+      "was "
+      "taken out or renamed.";
   if (obstacle == Obstacle::not_installed)
     detail = "The function was called outside of its extension.";
   if (obstacle == Obstacle::other_extension)
-    detail = "It has none of the sequences high_water, seal, seal_local and fleet.";
+    detail = "It has none of the sequences high_water, seal, seal_local, fleet and fingerprint.";
   refuse(obstacle, nullptr, detail);
 }
 

@@ -14,6 +14,10 @@ void error_clock_unsynchronized(const ClockBounds& bounds) {
                   errdetail_internal("%s", clock_error_text(bounds)), errhint("%s", text.hint)));
 }
 
+void error_mint_unsynchronized(const ClockBounds& bounds) {
+  refuse(Obstacle::unsynchronized, nullptr, clock_error_text(bounds));
+}
+
 void error_commit_unsynchronized(const ClockBounds& bounds) {
   refuse(Obstacle::clock_unsynchronized, nullptr, clock_error_text(bounds));
 }

@@ -104,6 +104,15 @@ void log_clock_accepted(int64_t drift_ms) {
                 errdetail("The move is measured against the time since boot.")));
 }
 
+void log_clock_believed(int64_t drift_ms) {
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock was wrong when the server started, and is believed now"),
+           errdetail("It was behind a high-water mark; it has reached that, having moved by %lld "
+                     "ms against the time since boot, and says %s.",
+                     static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
+           hide_caller()));
+}
+
 const char* clock_error_text(const ClockBounds& bounds) {
   const double error_ms = static_cast<double>(bounds.maximum_error_us) / 1000;
   if (!bounds.known) return "The kernel says nothing of the clock's error.";

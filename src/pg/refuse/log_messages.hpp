@@ -22,6 +22,7 @@ void log_caught_up(int64_t lasted_ms);
 void log_jumped_ahead(int64_t drift_ms);
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms);
 void log_clock_accepted(int64_t drift_ms);
+void log_clock_believed(int64_t drift_ms);
 void log_unsynchronized(const ClockBounds& bounds);
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
 

@@ -37,6 +37,10 @@ constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::clock_jumped, Cause::clock_jumped, kState, "the clock jumped ahead by %s",
      "clock jumped ahead",
      "Correct the clock, or confirm it with SELECT snowflake.accept_clock()."},
+    {Obstacle::unsynchronized, Cause::unsynchronized, kState,
+     "the clock is not synchronized, and minting waits for that", "clock not synchronized",
+     "Check the time synchronization, or say in \"snowflake.clock_error\" how wrong the clock may "
+     "be."},
     {Obstacle::lease_worker_gone, Cause::lease, kState, "the lease worker is not running",
      "the lease worker is not running",
      "It starts when recovery has ended; else see in the server's log why it is gone."},
@@ -90,6 +94,10 @@ constexpr RefusalText kTable[kObstacles] = {
      "set sequence snowflake.fleet to 0."},
     {Obstacle::other_fleet, Cause::lease, kState, "this database belongs to another fleet",
      "of another fleet", "Correct \"snowflake.fleet\" and restart the server."},
+    {Obstacle::copied, Cause::copy, kState, "this database last minted elsewhere",
+     "last minted elsewhere",
+     "Stop the server that it comes from, or give one of the two another region; then run SELECT "
+     "snowflake.accept_copy()."},
     {Obstacle::mark_not_permanent, Cause::mark_unsafe, kState,
      "the high-water mark would not survive a crash", "high-water mark not permanent",
      "Run ALTER SEQUENCE snowflake.high_water SET LOGGED."},

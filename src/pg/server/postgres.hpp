@@ -49,6 +49,7 @@ extern "C" {
 #include "commands/extension.h"
 #include "commands/sequence.h"
 #include "commands/trigger.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"

@@ -19,12 +19,22 @@ constinit int sequence_spread = 0;
 constinit double max_clock_error_ms = 100;
 constinit double clock_error_ms = -1;
 constinit bool use_tsc = true;
+constinit int on_copy = static_cast<int>(OnCopy::warn);
+constinit int on_unsynchronized = static_cast<int>(Unsynchronized::mint);
 constinit int default_shard = -1;
 constinit int max_wait_ms = 2000;
 constinit bool commit_waits = false;
 constinit uint64_t lead_ticks = 0;
 constinit uint64_t reserve_ticks = 0;
 constinit bool citus_preloaded = false;
+
+bool refuse_copies() {
+  return static_cast<OnCopy>(on_copy) == OnCopy::refuse;
+}
+
+Unsynchronized when_unsynchronized() {
+  return static_cast<Unsynchronized>(on_unsynchronized);
+}
 
 bool owns_everything() {
   return own_region == 0 && strcmp(owned_shards_text, "all") == 0;

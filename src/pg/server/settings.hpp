@@ -28,6 +28,16 @@ extern double max_clock_error_ms;
 extern double clock_error_ms;  // -1: the kernel says it
 extern bool use_tsc;
 
+// Whether a database that last minted elsewhere may mint before that is accepted.
+enum class OnCopy : int { warn, refuse };
+bool refuse_copies();
+extern int on_copy;
+
+// Whether ids are minted under a clock that the kernel does not have as synchronized.
+enum class Unsynchronized : int { mint, wait_at_start, refuse };
+Unsynchronized when_unsynchronized();
+extern int on_unsynchronized;
+
 // Changed by a session; no value of them can cause a duplicate.
 extern int default_shard;
 extern int max_wait_ms;

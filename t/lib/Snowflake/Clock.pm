@@ -31,8 +31,17 @@ sub new
 sub set
 {
 	my ($self, $offset) = @_;
-	$self->_write($offset, 0);
 	$self->{offset} = $offset;
+	$self->_write($offset, 0);
+	return;
+}
+
+# What the kernel says of its synchronization from now on; undef: as it does on this machine.
+sub synchronize
+{
+	my ($self, $synchronized) = @_;
+	$self->{synchronized} = !defined $synchronized ? 0 : $synchronized ? 1 : 2;
+	$self->_write($self->{offset}, 0);
 	return;
 }
 
@@ -44,13 +53,13 @@ sub freeze
 	return;
 }
 
-# Offset and standstill, in ns.
+# Offset and standstill, in seconds.
 sub _write
 {
 	my ($self, @seconds) = @_;
 	sysseek $self->{handle}, 0, 0;
-	my $written = syswrite $self->{handle}, pack 'q2', map { sprintf '%.0f', $_ * 1e9 } @seconds;
-	die "$self->{file}: $!" unless ($written // 0) == 16;
+	my $written = syswrite $self->{handle}, pack 'q3', (map { sprintf '%.0f', $_ * 1e9 } @seconds), $self->{synchronized} // 0;
+	die "$self->{file}: $!" unless ($written // 0) == 24;
 	return;
 }
 

@@ -1,5 +1,6 @@
 // A wall clock that a test sets, preloaded into a server: what the kernel says and an offset, or a
-// time that stands still. Time since boot and the monotonic clock stay true.
+// time that stands still; and what the kernel says of its synchronization. Time since boot and the
+// monotonic clock stay true.
 //
 // Nothing is allocated and nothing locked: PostgreSQL reads the clock in its handler of SIGALRM,
 // and what that interrupts may be malloc(). No file is read either, so the clock costs next to
@@ -12,13 +13,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
 
 // Written by Snowflake::Clock, while servers run.
 struct Setting {
   int64_t offset_ns;
-  int64_t frozen_ns;  // since 1970; 0: the clock runs
+  int64_t frozen_ns;     // since 1970; 0: the clock runs
+  int64_t synchronized;  // 0: as it is on this machine; 1: synchronized; 2: not
 };
 
 static const volatile struct Setting* setting;
@@ -54,6 +57,19 @@ int gettimeofday(struct timeval* restrict at, void* restrict zone) {
   at->tv_sec = now.tv_sec;
   at->tv_usec = now.tv_nsec / 1000;
   return result;
+}
+
+int adjtimex(struct timex* kernel) {
+  static int (*true_adjtimex)(struct timex*);
+  if (true_adjtimex == NULL) true_adjtimex = (int (*)(struct timex*))dlsym(RTLD_NEXT, "adjtimex");
+  const int state = true_adjtimex(kernel);
+  if (setting == NULL || setting->synchronized == 0) return state;
+  const int is = setting->synchronized == 1;
+  kernel->status = is ? STA_PLL | STA_NANO : STA_UNSYNC | STA_NANO;
+  kernel->offset = 0;
+  kernel->esterror = is ? 500 : 16000000;
+  kernel->maxerror = is ? 5000 : 16000000;
+  return is ? TIME_OK : TIME_ERROR;
 }
 
 time_t time(time_t* at) {

@@ -1,0 +1,50 @@
+# A machine of its own for a server: what the files say by which a machine and a disk are told.
+
+package Snowflake::Machine;
+
+use strict;
+use warnings FATAL => 'all';
+
+use File::Basename qw(dirname);
+use File::Path qw(make_path remove_tree);
+use File::Spec;
+
+# For a node that is not running.
+sub new
+{
+	my ($class, $node) = @_;
+	my $directory = File::Spec->rel2abs($node->basedir . '/machine');
+	make_path($directory);
+	my $library = "$directory/machine.so";
+	my $source = dirname(__FILE__) . '/machine.c';
+	system($ENV{CC} // 'cc', '-O2', '-fPIC', '-shared', '-o', $library, $source) == 0 or die "could not build $source\n";
+	$node->preload($library, SNOWFLAKE_MACHINE => $directory);
+	return bless { directory => $directory }, $class;
+}
+
+# The contents of /etc/machine-id; undef: there is no such file.
+sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
+
+# What the kernel says of the block device, by the names of the files below its directory in sysfs.
+sub set_disk
+{
+	my ($self, %says) = @_;
+	remove_tree("$self->{directory}/disk");
+	$self->_write("disk/$_", $says{$_}) foreach keys %says;
+	return;
+}
+
+sub _write
+{
+	my ($self, $name, $text) = @_;
+	my $file = "$self->{directory}/$name";
+	unlink $file;
+	return unless defined $text;
+	make_path(dirname($file));
+	open my $handle, '>', $file or die "$file: $!";
+	print $handle "$text\n";
+	close $handle or die "$file: $!";
+	return;
+}
+
+1;

@@ -1,0 +1,78 @@
+// When a database is on a copy of the files that it minted on, and when not.
+#include "core/fingerprint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "support.hpp"
+
+namespace snowflake {
+namespace {
+
+constexpr Fingerprint kHome{11, 22, 33, 44};
+
+TEST(Fingerprint, NothingHasMovedAtHome) {
+  EXPECT_FALSE(moved(kHome, kHome).any());
+  EXPECT_EQ(merged(kHome, kHome), kHome);
+}
+
+TEST(Fingerprint, AnyPartThatIsAnotherMakesItACopy) {
+  const Moved machine = moved(kHome, {11, 1, 33, 44});
+  EXPECT_TRUE(machine.any());
+  EXPECT_TRUE(machine.machine && !machine.disk && !machine.files);
+  const Moved disk = moved(kHome, {11, 22, 1, 44});
+  EXPECT_TRUE(disk.any());
+  EXPECT_TRUE(!disk.machine && disk.disk && !disk.files);
+  const Moved files = moved(kHome, {11, 22, 33, 1});
+  EXPECT_TRUE(files.any());
+  EXPECT_TRUE(!files.machine && !files.disk && files.files);
+}
+
+TEST(Fingerprint, WhatIsNotKnownSaysNothing) {
+  EXPECT_FALSE(moved(kHome, {11, 0, 0, 0}).any());
+  EXPECT_FALSE(moved({11, 0, 0, 0}, kHome).any());
+  EXPECT_TRUE(moved(kHome, {11, 0, 0, 1}).any());
+  EXPECT_FALSE(moved(unpack(0), kHome).any()) << "nothing is remembered";
+}
+
+TEST(Fingerprint, ANewSystemIsNoCopy) {
+  EXPECT_FALSE(moved(kHome, {12, 1, 2, 3}).any());
+  EXPECT_EQ(merged(kHome, {12, 1, 0, 3}), (Fingerprint{12, 1, 0, 3}))
+      << "nothing of the other system is kept";
+}
+
+TEST(Fingerprint, WhatIsNotKnownAtTheMomentIsKept) {
+  EXPECT_EQ(merged(kHome, {11, 0, 5, 0}), (Fingerprint{11, 22, 5, 44}));
+  EXPECT_EQ(merged({11, 0, 33, 0}, {11, 22, 0, 44}), kHome);
+}
+
+TEST(Fingerprint, ComesBackFromItsNumber) {
+  Random random(24);
+  for (int i = 0; i < 100000; ++i) {
+    const uint64_t bits = random.any();
+    const Fingerprint f{system_part(bits), static_cast<uint16_t>(bits >> 15),
+                        static_cast<uint16_t>(bits >> 31), static_cast<uint16_t>(bits >> 47)};
+    ASSERT_GT(pack(f), 0);
+    ASSERT_EQ(unpack(pack(f)), f);
+  }
+  EXPECT_EQ(pack(Fingerprint{0x7fff, 0xffff, 0xffff, 0xffff}), INT64_MAX);
+  EXPECT_EQ(pack(Fingerprint{}), 0);
+}
+
+TEST(Fingerprint, APartIsNeverZeroAndUsesItsBits) {
+  std::set<uint16_t> parts;
+  std::set<uint16_t> systems;
+  for (uint64_t hash = 0; hash < 0x10000; ++hash) {
+    parts.insert(fingerprint_part(hash));
+    systems.insert(system_part(hash));
+  }
+  EXPECT_EQ(parts.size(), 0xffffu);
+  EXPECT_EQ(*parts.begin(), 1);
+  EXPECT_EQ(systems.size(), 0x7fffu);
+  EXPECT_EQ(*systems.begin(), 1);
+  EXPECT_EQ(*systems.rbegin(), 0x7fff);
+}
+
+}  // namespace
+}  // namespace snowflake
