@@ -22,7 +22,7 @@ package Leased {
 my $fleet = bless {}, 'Leased';
 my $control = $fleet->{control} = Snowflake::Control->create('control');
 $control->start;
-$control->install;
+$control->safe_psql('postgres', 'CREATE EXTENSION snowflake_routing CASCADE');
 $fleet->control("SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s'); SELECT snowflake_fleet.enroll('alpha'); SELECT snowflake_fleet.enroll('beta')");
 foreach my $pair ([ 'a', 'alpha' ], [ 'b', 'beta' ])
 {
