@@ -40,6 +40,9 @@ my %not_run = (
 		'sudo apt install prometheus-postgres' => 'test/metrics runs the exporters without systemd',
 		'sudo apt install prometheus-sql' => 'the same',
 		'sudo install -m 644 doc/monitoring/snowflake_rules' => 'the same, with Prometheus' },
+	'extensions/alias/README.md' => { 'make -C' => 'is how scripts/test builds it' },
+	'extensions/lease/README.md' => { 'make -C' => 'the same' },
+	'extensions/routing/README.md' => { 'sudo make -C' => 'the same' },
 	'bench/README.md' => { 'bench/run' => 'measures for 25 minutes' },
 	'doc/design.md' => { '      id   |' => 'a drawing' });
 
