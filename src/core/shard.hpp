@@ -10,10 +10,14 @@
 //  3. No claimed position is at or above the limit that the claim was given.
 //  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
-// Memory order: uniqueness needs only the word's own modification order, so claims and floors are
-// relaxed. What must not be reordered is a floor against the limit that relies on it: whoever
-// publishes a limit raises the floor first and publishes with release; whoever claims reads the
-// limit with acquire, and so sees the raised word (see pg/mark/high_water.cpp).
+// Memory order: uniqueness needs only the word's own modification order, for which relaxed would
+// do. What must not be reordered is a floor against the limit that relies on it: whoever publishes
+// a limit raises the floor first and publishes with release; whoever claims reads the limit with
+// acquire, and so sees the raised word (see pg/mark/high_water.cpp). And whoever raises a floor has
+// to see what those did before that have claimed below it (see core/settled.hpp): a claim's
+// exchange is a release, and the floor acquires what it reads or replaces. The word is changed by
+// exchanges only, so a release reaches every later floor. On x86 each of these is the same
+// instruction as a relaxed one.
 #pragma once
 
 #include <algorithm>
@@ -105,7 +109,7 @@ class alignas(64) Shard {
         return {why(layout, bounds, first), first, 0, 0};
       const uint64_t count = std::min(wanted, stop - first);
       const uint64_t next = first + count - 1;
-      if (last_.compare_exchange_weak(last, next, std::memory_order_relaxed))
+      if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
       // The winner gets to claim a few more while it has the cache line: two claimers that take it
       // from each other for every id get a fifth less done.
@@ -114,9 +118,14 @@ class alignas(64) Shard {
     }
   }
 
-  // Makes every later position at least `floor`.
+  // Makes every later position at least `floor`, and sees what all did before that have claimed
+  // below it.
   void raise_floor(uint64_t floor) noexcept {
-    if (floor != 0) raise_to(last_, floor - 1);
+    if (floor == 0) return;
+    uint64_t last = last_.load(std::memory_order_acquire);
+    while (last < floor - 1 &&
+           !last_.compare_exchange_weak(last, floor - 1, std::memory_order_acquire)) {
+    }
   }
 
   // The last position that was claimed or that a floor went over.

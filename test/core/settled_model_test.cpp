@@ -1,0 +1,237 @@
+// Every way in which claims, commits, snapshots and readers of the cursor can come between one
+// another: what settle() returned is held against all that appears afterwards.
+#include "settled_model.hpp"
+
+namespace snowflake_interrupted {
+namespace {
+
+using stepped::Actor;
+using stepped::Schedules;
+
+constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
+constexpr size_t kWords = 2;
+constexpr size_t kSessions = 3;
+constexpr size_t kMost = 8;  // transactions and readings of a schedule
+
+// A transaction, as the ids in it tell it.
+struct Transaction {
+  uint64_t first_tick = UINT64_MAX;
+  uint64_t committed = UINT64_MAX;  // how many had been, when it was
+};
+
+struct Reading {
+  uint64_t began = UINT64_MAX;  // by the order of steps
+  uint64_t returned = UINT64_MAX;
+  uint64_t settled = 0;
+  uint64_t seen = 0;  // how many transactions the snapshot sees
+};
+
+// What all actors share. Commits and snapshots are steps as any other: PostgreSQL makes both under
+// one lock.
+struct World {
+  Shard words[kWords]{};
+  OpenMints slots[kSessions]{};
+  OpenMints prepared{};  // of one transaction at a time
+  Settled settled{};
+  Transaction transactions[kMost]{};
+  Reading readings[kMost]{};
+  uint64_t commits = 0;
+  uint64_t steps = 0;
+
+  void begin(uint64_t floor_tick) {
+    for (Shard& word : words) word.raise_floor(layout.first_position(floor_tick));
+  }
+
+  // Claims in a transaction, bounded by a reading of the clock.
+  void mint(MintNote& note, size_t session, size_t word, uint64_t now, size_t transaction) {
+    const Bounds bounds{now, 100, UINT64_MAX, 0};
+    const Claim claim = claim_noted(
+        note, [&]() -> OpenMints& { return slots[session]; }, words[word], layout, bounds, 1);
+    // Set again to the same each time that the actor is run from its beginning.
+    Transaction& of = transactions[transaction];
+    of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
+  }
+
+  void commit(size_t transaction) {
+    stepped::step([&] { return transactions[transaction].committed = commits++; });
+  }
+
+  void read(size_t reading, uint64_t clock, size_t sessions) {
+    Reading& of = readings[reading];
+    of.began = stepped::step([&] { return steps++; });
+    of.settled = settled.settle(
+        layout, words, clock,
+        [&] {
+          uint64_t least = OpenMints::kNone;
+          for (size_t i = 0; i < sessions; ++i) least = std::min(least, slots[i].since());
+          return least;
+        },
+        [&] { return prepared.since(); });
+    // The snapshot is the next thing that the reader takes.
+    of.seen = stepped::step([&] { return commits; });
+    of.returned = stepped::step([&] { return steps++; });
+  }
+
+  void check() const {
+    for (const Reading& reading : readings) {
+      for (const Transaction& transaction : transactions) {
+        if (transaction.committed < reading.seen) continue;
+        EXPECT_GE(transaction.first_tick, reading.settled)
+            << "appears after " << reading.settled << " was settled";
+      }
+      if (reading.began == UINT64_MAX) continue;
+      for (const Reading& earlier : readings) {
+        if (earlier.returned > reading.began) continue;
+        EXPECT_GE(reading.settled, earlier.settled) << "the cursor went back";
+      }
+    }
+  }
+};
+
+// `actors(world)` makes the bodies over a new world, for each schedule.
+template <class Make>
+size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0) {
+  Schedules schedules(preemptions, failures);
+  size_t count = 0;
+  do {
+    World world;
+    world.begin(floor_tick);
+    std::vector<Actor> actors;
+    for (auto& body : make(world)) actors.push_back({std::move(body), {}, 0, false, false, {}});
+    std::vector<Actor*> pointers;
+    for (Actor& actor : actors) pointers.push_back(&actor);
+    schedules.run(pointers);
+    world.check();
+    ++count;
+  } while (schedules.next() && !testing::Test::HasFailure());
+  return count;
+}
+
+using Bodies = std::vector<std::function<void()>>;
+
+Bodies writer_and_reader(World& world, uint64_t writes_at, uint64_t reads_at) {
+  return {[&world, writes_at] {
+            MintNote note;
+            world.mint(note, 0, 0, writes_at, 0);
+            world.commit(0);
+            note.close(world.slots[0]);
+          },
+          [&world, reads_at] { world.read(0, reads_at, 1); }};
+}
+
+TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
+  constexpr int kAll = 1000;
+  const size_t schedules =
+      explore(kAll, 1, [](World& world) { return writer_and_reader(world, 10, 12); });
+  std::printf("%zu schedules\n", schedules);
+  EXPECT_GT(schedules, 10'000u);
+}
+
+// Clocks on either side of one another and of the word, and exchanges that fail for no reason.
+TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
+  size_t schedules = 0;
+  for (const uint64_t writes_at : {9, 10, 11, 12})
+    for (const uint64_t reads_at : {9, 11, 12})
+      for (const uint64_t floor : {1, 10, 11})
+        schedules += explore(
+            2, floor, [&](World& world) { return writer_and_reader(world, writes_at, reads_at); },
+            1);
+  std::printf("%zu schedules\n", schedules);
+  EXPECT_GT(schedules, 10'000u);
+}
+
+// The second claim is bounded by an earlier reading of the clock, in another word.
+TEST(SettledModel, TheClockGoesBackWithinATransaction) {
+  const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
+    return {[&] {
+              MintNote note;
+              world.mint(note, 0, 0, 14, 0);
+              world.mint(note, 0, 1, 10, 0);
+              world.commit(0);
+              note.close(world.slots[0]);
+            },
+            [&] { world.read(0, 12, 1); }};
+  });
+  std::printf("%zu schedules\n", schedules);
+  EXPECT_GT(schedules, 1'000u);
+}
+
+// The slot says what the session's second transaction has claimed, and the first is committed.
+TEST(SettledModel, TheNextTransactionOfTheSession) {
+  const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
+    return {[&] {
+              MintNote note;
+              world.mint(note, 0, 0, 10, 0);
+              world.commit(0);
+              note.close(world.slots[0]);
+              world.mint(note, 0, 1, 10, 1);
+              world.commit(1);
+              note.close(world.slots[0]);
+            },
+            [&] {
+              world.read(0, 12, 1);
+              world.read(1, 13, 1);
+            }};
+  });
+  std::printf("%zu schedules\n", schedules);
+  EXPECT_GT(schedules, 10'000u);
+}
+
+// Readers find the words raised by one another, with clocks that differ.
+TEST(SettledModel, TwoReaders) {
+  size_t schedules = 0;
+  for (const uint64_t other : {11, 12, 13})
+    schedules += explore(3, 1, [&](World& world) -> Bodies {
+      return {[&] {
+                MintNote note;
+                world.mint(note, 0, 1, 10, 0);
+                world.commit(0);
+                note.close(world.slots[0]);
+              },
+              [&] { world.read(0, 12, 1); }, [&] { world.read(1, other, 1); }};
+    });
+  std::printf("%zu schedules\n", schedules);
+  EXPECT_GT(schedules, 10'000u);
+}
+
+TEST(SettledModel, ThreeWriters) {
+  const size_t schedules = explore(2, 1, [&](World& world) -> Bodies {
+    const auto writer = [&world](size_t session, size_t word, uint64_t now) {
+      return [&world, session, word, now] {
+        MintNote note;
+        world.mint(note, session, word, now, session);
+        world.commit(session);
+        note.close(world.slots[session]);
+      };
+    };
+    return {writer(0, 0, 10), writer(1, 0, 12), writer(2, 1, 11), [&] {
+              world.read(0, 12, kSessions);
+              world.read(1, 12, kSessions);
+            }};
+  });
+  std::printf("%zu schedules\n", schedules);
+  EXPECT_GT(schedules, 10'000u);
+}
+
+// A transaction is handed on before its slot is closed, and committed by another session.
+TEST(SettledModel, APreparedTransaction) {
+  const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
+    return {[&] {
+              MintNote note;
+              world.mint(note, 0, 0, 10, 0);
+              world.prepared.open(note.since());
+              note.close(world.slots[0]);
+            },
+            [&] {
+              if (world.prepared.since() == OpenMints::kNone) return;  // not yet
+              world.commit(0);
+              world.prepared.close();
+            },
+            [&] { world.read(0, 12, 1); }};
+  });
+  std::printf("%zu schedules\n", schedules);
+  EXPECT_GT(schedules, 5'000u);
+}
+
+}  // namespace
+}  // namespace snowflake_interrupted

@@ -1,0 +1,206 @@
+// The cursor that loses nothing, by itself; and the memory order that it rests on, which
+// ThreadSanitizer sees on any machine.
+#include "core/settled.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <span>
+#include <thread>
+
+#include "support.hpp"
+
+namespace snowflake {
+namespace {
+
+constexpr Layout kLayout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
+constexpr uint64_t kNone = OpenMints::kNone;
+
+class SettledTest : public testing::Test {
+ protected:
+  SettledTest() : words_(std::make_unique<Shard[]>(4)) {}
+
+  uint64_t settle(uint64_t tick, uint64_t open = kNone, uint64_t prepared = kNone) {
+    return settled_.settle(
+        kLayout, words(), tick, [=] { return open; }, [=] { return prepared; });
+  }
+  std::span<Shard> words() { return {words_.get(), 4}; }
+  Claim claim(size_t word, uint64_t now) {
+    return words_[word].claim(kLayout, {now, 100, UINT64_MAX, 0}, 1);
+  }
+
+  std::unique_ptr<Shard[]> words_;
+  Settled settled_{};
+};
+
+TEST_F(SettledTest, EverythingBeforeTheClockWhereNothingIsOpen) {
+  EXPECT_EQ(settle(50), 50u);
+  EXPECT_EQ(settle(51), 51u);
+}
+
+TEST_F(SettledTest, NoWordClaimsBelowItAnyMore) {
+  settle(50);
+  for (size_t word = 0; word < 4; ++word)
+    EXPECT_EQ(claim(word, 10).first, kLayout.first_position(50));
+}
+
+TEST_F(SettledTest, TheWordsAreRaisedOnceATick) {
+  settle(50);
+  const uint64_t first = words_[2].last();
+  words_[2].raise_floor(0);
+  settle(50, 20);
+  settle(49);
+  EXPECT_EQ(words_[2].last(), first);
+  EXPECT_EQ(settled_.raised(), 50u);
+}
+
+TEST_F(SettledTest, AnOpenTransactionHoldsItBack) {
+  EXPECT_EQ(settle(50, 30), 30u);
+  EXPECT_EQ(settle(60, 30), 30u);
+  EXPECT_EQ(settle(60), 60u);
+}
+
+TEST_F(SettledTest, SoDoesOneThatIsPrepared) {
+  EXPECT_EQ(settle(50, kNone, 30), 30u);
+  EXPECT_EQ(settle(50, 20, 30), 30u) << "what was settled stays so";
+  EXPECT_EQ(settle(60, 55, 40), 40u);
+}
+
+TEST_F(SettledTest, AClockThatGoesBackTakesNothingBack) {
+  EXPECT_EQ(settle(50), 50u);
+  EXPECT_EQ(settle(20), 50u);
+  EXPECT_EQ(settle(20, 10), 50u);
+  EXPECT_EQ(claim(0, 20).first, kLayout.first_position(50));
+}
+
+// Asked in this order: what leaves the sessions for the prepared ones is not missed.
+TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
+  int asked = 0;
+  settled_.settle(
+      kLayout, words(), 50,
+      [&] {
+        EXPECT_EQ(words_[3].last() + 1, kLayout.first_position(50));
+        EXPECT_EQ(asked++, 0);
+        return kNone;
+      },
+      [&] {
+        EXPECT_EQ(asked++, 1);
+        return kNone;
+      });
+  EXPECT_EQ(asked, 2);
+}
+
+TEST(MintNote, IsStoredOnceATransaction) {
+  const auto slot = std::make_unique<OpenMints>();
+  MintNote note;
+  Shard word{};
+  int stored = 0;
+  const auto find = [&]() -> OpenMints& {
+    ++stored;
+    return *slot;
+  };
+  const auto mint = [&](uint64_t now) {
+    return claim_noted(note, find, word, kLayout, {now, 100, UINT64_MAX, 0}, 1);
+  };
+  EXPECT_EQ(slot->since(), kNone);
+  EXPECT_FALSE(note.is_open());
+  mint(20);
+  mint(20);
+  mint(25);
+  EXPECT_EQ(stored, 1);
+  EXPECT_EQ(slot->since(), 20u);
+  mint(15);  // the clock was set back
+  EXPECT_EQ(stored, 2);
+  EXPECT_EQ(slot->since(), 15u);
+  mint(18);
+  EXPECT_EQ(stored, 2);
+  EXPECT_TRUE(note.is_open());
+  note.close(*slot);
+  EXPECT_EQ(slot->since(), kNone);
+  mint(30);
+  EXPECT_EQ(slot->since(), 30u);
+}
+
+TEST(MintNote, ARefusedClaimIsNotedToo) {
+  const auto slot = std::make_unique<OpenMints>();
+  MintNote note;
+  Shard word{};
+  const Bounds bounds{20, 0, 10, 0};
+  const Claim claim = claim_noted(
+      note, [&]() -> OpenMints& { return *slot; }, word, kLayout, bounds, 1);
+  EXPECT_EQ(claim.outcome, Outcome::at_limit);
+  EXPECT_EQ(slot->since(), 20u);
+}
+
+// `before` stands for what a session does before a claim, and is no atomic on purpose: were the
+// claim's exchange not a release, or the floor not an acquire, this would be a data race. The
+// thread that raises is told of the claim by an order that proves nothing.
+template <class Raise>
+void claim_then_raise(Raise raise) {
+  for (uint64_t round = 1; round <= 200; ++round) {
+    const auto word = std::make_unique<Shard>();
+    std::atomic<bool> claimed{false};
+    uint64_t before = 0;
+    std::thread claimer([&] {
+      before = round;
+      word->claim(kLayout, {10, 100, UINT64_MAX, 0}, 1);
+      claimed.store(true, std::memory_order_relaxed);
+    });
+    while (!claimed.load(std::memory_order_relaxed)) std::this_thread::yield();
+    raise(*word);
+    EXPECT_EQ(before, round);
+    claimer.join();
+  }
+}
+
+TEST(SettledOrder, AFloorSeesWhatCameBeforeTheClaimsThatItGoesOver) {
+  claim_then_raise([](Shard& word) { word.raise_floor(kLayout.first_position(20)); });
+}
+
+TEST(SettledOrder, AlsoWhereTheWordIsAlreadyThere) {
+  claim_then_raise([](Shard& word) { word.raise_floor(1); });
+}
+
+TEST(SettledOrder, AlsoOverTheFloorOfAnother) {
+  claim_then_raise([](Shard& word) {
+    std::thread other([&] { word.raise_floor(kLayout.first_position(15)); });
+    word.raise_floor(kLayout.first_position(20));
+    other.join();
+  });
+}
+
+TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
+  for (uint64_t round = 1; round <= 200; ++round) {
+    const auto slot = std::make_unique<OpenMints>();
+    slot->open(10);
+    uint64_t committed = 0;
+    std::thread session([&] {
+      committed = round;
+      slot->close();
+    });
+    while (slot->since() != kNone) std::this_thread::yield();
+    EXPECT_EQ(committed, round);
+    session.join();
+  }
+}
+
+// A reader that finds the words raised relies on what another has seen.
+TEST(SettledOrder, WhatOneReaderHasSeenTheNextHasToo) {
+  for (uint64_t round = 1; round <= 200; ++round) {
+    const auto words = std::make_unique<Shard[]>(1);
+    Settled settled{};
+    const std::span<Shard> all{words.get(), 1};
+    const auto nobody = [] { return kNone; };
+    uint64_t before = 0;
+    std::thread first([&] {
+      before = round;
+      settled.settle(kLayout, all, 30, nobody, nobody);
+    });
+    while (settled.raised() < 30) std::this_thread::yield();
+    EXPECT_EQ(before, round);
+    first.join();
+  }
+}
+
+}  // namespace
+}  // namespace snowflake

@@ -1,0 +1,123 @@
+// A crowd of sessions whose transactions are of every length, under a clock that goes back and
+// forth, and readers that ask what is settled. PostgreSQL's part is a mutex: a commit is a number
+// that is taken under it, a snapshot the number of those before.
+#include <gtest/gtest.h>
+
+#include <sched.h>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "core/settled.hpp"
+#include "support.hpp"
+
+namespace snowflake {
+namespace {
+
+constexpr Layout kLayout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
+constexpr size_t kWords = 4;
+constexpr size_t kWriters = 6;
+constexpr size_t kReaders = 2;
+constexpr size_t kTransactions = 8000;  // of each writer
+constexpr size_t kReadings = 2000;      // of each reader
+
+struct Crowd {
+  Shard words[kWords]{};
+  OpenMints slots[kWriters]{};
+  Settled settled{};
+  alignas(64) std::atomic<uint64_t> now{1000};
+  std::atomic<size_t> writing{kWriters};
+  std::mutex lock;
+  std::vector<uint64_t> first_ticks;  // of the transactions in the order of their commits
+
+  // Under the lock.
+  void commit(uint64_t first_tick) {
+    const std::lock_guard guard(lock);
+    first_ticks.push_back(first_tick);
+  }
+  size_t snapshot() {
+    const std::lock_guard guard(lock);
+    return first_ticks.size();
+  }
+
+  void write(size_t session, Random random) {
+    MintNote note;
+    for (size_t i = 0; i < kTransactions; ++i) {
+      uint64_t first_tick = UINT64_MAX;
+      for (uint64_t left = random.between(1, 4); left > 0; --left) {
+        const Bounds bounds{now.load(std::memory_order_relaxed), 1'000'000, UINT64_MAX, 0};
+        const Claim claim = claim_noted(
+            note, [&]() -> OpenMints& { return slots[session]; }, words[random.below(kWords)],
+            kLayout, bounds, random.between(1, 20));
+        first_tick = std::min(first_tick, kLayout.tick_of_position(claim.first));
+        if (random.percent(20)) sched_yield();
+      }
+      if (random.percent(90)) commit(first_tick);
+      note.close(slots[session]);
+    }
+    writing.fetch_sub(1);
+  }
+
+  struct Reading {
+    uint64_t settled;
+    size_t seen;
+  };
+  void read(std::vector<Reading>& readings) {
+    while (readings.size() < kReadings || writing.load() > 0) {
+      const uint64_t tick = settled.settle(
+          kLayout, std::span<Shard>(words), now.load(std::memory_order_relaxed),
+          [&] {
+            uint64_t least = OpenMints::kNone;
+            for (const OpenMints& slot : slots) least = std::min(least, slot.since());
+            return least;
+          },
+          [] { return OpenMints::kNone; });
+      readings.push_back({tick, snapshot()});
+      sched_yield();
+    }
+  }
+};
+
+TEST(SettledThreads, NothingAppearsBelowTheCursor) {
+  SCOPED_TRACE(testing::Message() << "SNOWFLAKE_TEST_SEED=" << test_seed());
+  const auto crowd = std::make_unique<Crowd>();
+  std::vector<Crowd::Reading> readings[kReaders];
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kWriters; ++i)
+    threads.emplace_back([&, i] { crowd->write(i, Random(900 + i)); });
+  for (auto& of_reader : readings) threads.emplace_back([&] { crowd->read(of_reader); });
+  Random random(899);
+  while (crowd->writing.load() > 0) {
+    const uint64_t now = crowd->now.load(std::memory_order_relaxed);
+    crowd->now.store(random.percent(30) ? now - std::min<uint64_t>(now, random.below(20))
+                                        : now + random.below(30),
+                     std::memory_order_relaxed);
+    sched_yield();
+  }
+  for (auto& thread : threads) thread.join();
+
+  // The least tick of all that commits from each on.
+  std::vector<uint64_t> least(crowd->first_ticks);
+  for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
+  size_t moved = 0;
+  for (const auto& of_reader : readings) {
+    uint64_t before = 0;
+    for (const auto& [settled, seen] : of_reader) {
+      ASSERT_GE(settled, before) << "the cursor went back";
+      if (seen < least.size()) {
+        ASSERT_GE(least[seen], settled) << "appeared after snapshot " << seen;
+      }
+      moved += settled > before;
+      before = settled;
+    }
+  }
+  // A cursor that stands still loses nothing either.
+  EXPECT_GT(moved, 200u);
+  std::printf("%zu transactions, %zu readings, %zu moved the cursor\n", least.size(),
+              readings[0].size() + readings[1].size(), moved);
+}
+
+}  // namespace
+}  // namespace snowflake
