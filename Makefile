@@ -5,7 +5,7 @@ EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowf
 DATA_built = snowflake--$(EXTVERSION).sql
 # The install script is its parts in their order; privileges come last, for all that is there by then.
 SQL_PARTS = $(addprefix $(srcdir)/src/sql/, extension.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
-	audit.sql partitions.sql alter_shards.sql privileges.sql)
+	audit.sql partitions.sql alter_shards.sql settled.sql privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \
@@ -27,6 +27,7 @@ OBJS = \
 	src/pg/functions/mint.o \
 	src/pg/functions/next_id_in.o \
 	src/pg/functions/set_id.o \
+	src/pg/functions/settled.o \
 	src/pg/functions/shard_for.o \
 	src/pg/functions/statistics_views.o \
 	src/pg/functions/text_forms.o \
@@ -43,14 +44,17 @@ OBJS = \
 	src/pg/mark/lost_marks.o \
 	src/pg/mark/mark_guard.o \
 	src/pg/mark/seal_check.o \
+	src/pg/mark/settled.o \
 	src/pg/mark/state_sequences.o \
 	src/pg/memory/database_counters.o \
 	src/pg/memory/database_state.o \
 	src/pg/memory/lease.o \
 	src/pg/memory/lease_worker.o \
 	src/pg/memory/mark_hold.o \
+	src/pg/memory/open_mints.o \
 	src/pg/memory/pending_counters.o \
 	src/pg/memory/postmaster_memory.o \
+	src/pg/memory/prepared_mints.o \
 	src/pg/memory/shared_memory.o \
 	src/pg/memory/shared_state.o \
 	src/pg/memory/statistics.o \

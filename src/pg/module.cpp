@@ -9,7 +9,9 @@
 #include "pg/memory/lease_worker.hpp"
 #include "pg/guards/lock_guard.hpp"
 #include "pg/mark/lost_marks.hpp"
+#include "pg/memory/open_mints.hpp"
 #include "pg/memory/postmaster_memory.hpp"
+#include "pg/memory/prepared_mints.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/mark/seal_check.hpp"
 #include "pg/refuse/refusal.hpp"
@@ -30,6 +32,7 @@ void register_all_session_events() {
   register_session_events({announce_seal, forget_new_seal, nullptr});
   register_session_events({nullptr, forget_seal, doubt_relations});
   register_session_events({nullptr, forget_mark_write, nullptr});
+  register_session_events({nullptr, end_open_mints, nullptr, hold_prepared_mint});
 }
 
 }  // namespace

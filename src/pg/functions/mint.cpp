@@ -9,6 +9,7 @@
 #include "pg/clock/clock_watch.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/mark/high_water.hpp"
+#include "pg/memory/open_mints.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/mark/seal_check.hpp"
 #include "pg/server/settings.hpp"
@@ -113,7 +114,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
     source = {&word, hold.region};
     const Bounds bounds{current_tick(clock), lead, hold.limit,
                         static_cast<uint64_t>(sequence_spread)};
-    const Claim claimed = word.claim(layout, bounds, wanted);
+    const Claim claimed = claim_noted(mint_note, own_mint_slot, word, layout, bounds, wanted);
     if (claimed.outcome == Outcome::claimed) [[likely]] {
       if (claimed.last() >= hold.extend_early_at) [[unlikely]]
         extend_early(claimed.last());

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "core/limits.hpp"
+#include "core/settled.hpp"
 #include "core/shard.hpp"
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
@@ -34,6 +35,7 @@ struct alignas(64) DatabaseState {
   std::atomic<int64_t> fleet_checked_us;  // likewise that no other fleet's leases cover its ids
   std::atomic<bool> copied;               // as found last: it minted elsewhere before
   Oid database;                           // InvalidOid: a free place
+  alignas(64) Settled settled;            // apart from what every claim reads
 
   // Whoever asks next looks at seal and fleet himself.
   void forget_checks() {

@@ -6,6 +6,7 @@
 #include "pg/memory/database_state.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/database_counters.hpp"
+#include "pg/memory/open_mints.hpp"
 
 namespace snowflake::pg {
 
@@ -32,8 +33,9 @@ Size statistics_size() {
 }
 
 Size total_size() {
-  return add_size(add_size(sizeof(SharedState), databases_size()),
-                  add_size(statistics_size(), words_size()));
+  return add_size(add_size(add_size(sizeof(SharedState), databases_size()),
+                           add_size(statistics_size(), words_size())),
+                  mint_slots_size());
 }
 
 void request_shared_state() {
@@ -56,7 +58,9 @@ void start_shared_state() {
   database_states = reinterpret_cast<DatabaseState*>(memory + sizeof(SharedState));
   memory += sizeof(SharedState) + databases_size();
   database_statistics = reinterpret_cast<Statistics*>(memory);
-  all_words = reinterpret_cast<Shard*>(memory + statistics_size());
+  memory += statistics_size();
+  all_words = reinterpret_cast<Shard*>(memory);
+  place_mint_slots(memory + words_size(), found);
   if (!found) {
     new (shared) SharedState{};
     for (int i = 0; i < max_databases; ++i) new (&database_states[i]) DatabaseState{};

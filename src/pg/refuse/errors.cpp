@@ -55,6 +55,16 @@ void error_parallel(const char* function) {
          "It may have to write the durable high-water mark.");
 }
 
+void error_one_snapshot() {
+  ereport(ERROR,
+          (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+           errmsg("cannot execute settled_before() in a transaction that reads in one snapshot"),
+           errdetail("The transaction is %s: all that it reads is of one snapshot, which is older "
+                     "than the answer would be.",
+                     IsolationIsSerializable() ? "SERIALIZABLE" : "REPEATABLE READ"),
+           errhint("Ask in a READ COMMITTED transaction, before the one that reads.")));
+}
+
 void error_of_mark(Obstacle obstacle) {
   refuse(obstacle, nullptr,
          obstacle == Obstacle::mark_not_permanent

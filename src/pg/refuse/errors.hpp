@@ -25,6 +25,7 @@ void warn_layout_ended();
 [[noreturn]] void error_too_many_databases();
 [[noreturn, gnu::cold]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
+[[noreturn]] void error_one_snapshot();
 // Of mark_not_permanent, mark_uncommitted, extension_recreated.
 [[noreturn]] void error_of_mark(Obstacle obstacle);
 [[noreturn]] void error_mark_unset(int64_t stored);

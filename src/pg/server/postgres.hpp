@@ -18,6 +18,7 @@
 #include "core/limits.hpp"
 #include "core/obstacle.hpp"
 #include "core/seal.hpp"
+#include "core/settled.hpp"
 #include "core/shard.hpp"
 #include "core/shard_set.hpp"
 #include "core/tick_clock.hpp"
@@ -32,6 +33,7 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/twophase.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/dependency.h"
@@ -62,7 +64,9 @@ extern "C" {
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
@@ -146,6 +150,28 @@ inline bool is_on_for_all(const char* name) {
       on = reinterpret_cast<const config_bool&>(setting).reset_val;
   });
   return on;
+}
+
+// The backend's place among all processes: below MaxBackends.
+inline int own_proc_number() {
+#if PG_VERSION_NUM >= 170000
+  return MyProcNumber;
+#else
+  return MyProc->pgprocno;
+#endif
+}
+
+// The prepared transaction that holds a lock. It goes by the virtual number that it had in its
+// session, and once it was recovered by its own.
+inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
+#if PG_VERSION_NUM >= 170000
+  const VirtualTransactionId holder = lock.vxid;
+#else
+  const VirtualTransactionId holder = {lock.backend, lock.lxid};
+#endif
+  if (VirtualTransactionIdIsRecoveredPreparedXact(holder)) return holder.localTransactionId;
+  bool more = false;
+  return TwoPhaseGetXidByVirtualXID(holder, &more);
 }
 
 inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBound* upper,

@@ -17,8 +17,10 @@ void call(Handler SessionEvents::*handler, Arguments... arguments) {
 void on_transaction_end(XactEvent event, void*) {
   switch (event) {
     case XACT_EVENT_PRE_COMMIT:
-    case XACT_EVENT_PRE_PREPARE:
       return call(&SessionEvents::before_commit);
+    case XACT_EVENT_PRE_PREPARE:
+      call(&SessionEvents::before_commit);
+      return call(&SessionEvents::before_prepare);
     case XACT_EVENT_COMMIT:
     case XACT_EVENT_PARALLEL_COMMIT:
     case XACT_EVENT_ABORT:

@@ -9,6 +9,7 @@ struct SessionEvents {
   void (*before_commit)();            // or PREPARE; may raise an error
   void (*at_end)();                   // of a transaction, however it ends
   void (*relation_changed)(Oid oid);  // dropped, altered or created; InvalidOid: any
+  void (*before_prepare)();           // after before_commit; may raise an error
 };
 
 // At server start. Called in the order in which they were registered; a null is nobody.

@@ -1,0 +1,57 @@
+// settled_before(), and behind the view settled.
+
+#include "pg/mark/settled.hpp"
+#include "pg/mark/seal_check.hpp"
+#include "pg/refuse/errors.hpp"
+#include "pg/server/datum.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+const char* text_of(HeldBy held_by) {
+  switch (held_by) {
+    case HeldBy::nothing:
+      return nullptr;
+    case HeldBy::transaction:
+      return "a transaction that minted is open";
+    case HeldBy::prepared:
+      return "a transaction that minted is prepared";
+    case HeldBy::one_snapshot:
+      return "the transaction that asks reads in one snapshot";
+    case HeldBy::standby:
+      return "the server is a standby";
+    case HeldBy::mark:
+      return "the high-water mark is locked, lost or not durable yet";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(settled_before) {
+  if (shared_state == nullptr) error_not_preloaded();
+  require_seal();
+  const SettledAnswer answer = settled();
+  if (answer.held_by == HeldBy::one_snapshot) error_one_snapshot();
+  if (!answer.known) PG_RETURN_NULL();
+  PG_RETURN_INT64(answer.id);
+}
+
+SF_SQL_FUNCTION(settled) {
+  if (shared_state == nullptr) error_not_preloaded();
+  require_seal();
+  const SettledAnswer answer = settled();
+  const char* const reason = text_of(answer.held_by);
+  Datum values[5] = {
+      Int64GetDatum(answer.id),         reason == nullptr ? Datum{0} : CStringGetTextDatum(reason),
+      Int32GetDatum(answer.pid),        TransactionIdGetDatum(answer.transaction),
+      timestamp_datum(answer.since_ms),
+  };
+  bool nulls[5] = {!answer.known, reason == nullptr, answer.pid == 0,
+                   !TransactionIdIsValid(answer.transaction), answer.since_ms == 0};
+  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+}
+
+}  // namespace snowflake::pg
