@@ -21,6 +21,7 @@ my $root = dirname($FindBin::RealBin);
 # Pages whose examples another test reads from them.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
+	'doc/cursors.md' => ['t/071_cursors_page.pl'],
 	'doc/core.md' => ['t/063_core_library.pl'],
 	'doc/fleet.md' => ['extensions/lease/t/010_fleet_page.pl'],
 	'doc/http.md' => ['test/clients/python/http.py'],

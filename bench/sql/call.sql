@@ -29,7 +29,8 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('make_id', 'ns', 'snowflake.make_id(t, 5, 7)', :rows),
   ('created_within', 'ns', 'snowflake.created_within(i, now(), now())', :rows),
   ('id_range', 'ns', 'snowflake.id_range(r)', :rows / 10),
-  ('decode', 'ns', 'snowflake.decode(i)', :rows / 10);
+  ('decode', 'ns', 'snowflake.decode(i)', :rows / 10),
+  ('settled_before', 'ns', 'snowflake.settled_before()', :rows / 10);
 
 SET snowflake.default_shard = 7;
 CALL bench.measure_calls(current_setting('bench.runs')::int);

@@ -98,10 +98,13 @@ isnt(region_of($server, $ids[0]), $second, 'after a power loss, another region a
 my $held = $server->safe_psql('postgres', 'SELECT region FROM snowflake.lease');
 my $session = $server->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
+my $settled = $server->safe_psql('postgres', 'SELECT snowflake.settled_before()');
 $control->safe_psql('postgres', "SELECT snowflake_fleet.evict($held)");
 $server->poll_query_until('postgres', "SELECT region <> $held FROM snowflake.lease") or die 'not evicted';
 my ($id) = split /\n/, $session->query_safe('SELECT snowflake.next_id(1)');
 isnt(region_of($server, $id), $held, 'an evicted server goes on in another region, in sessions that were there');
+cmp_ok($id, '>=', $settled, 'above what was settled in the one before');
+cmp_ok($server->safe_psql('postgres', 'SELECT snowflake.settled_before()'), '>=', $settled, 'which does not go back');
 like($server->log_content, qr/WARNING:  snowflake: lost region $held: The lease was ended/, 'and the log says so');
 $session->quit;
 
