@@ -77,7 +77,7 @@ foreach my $kind (sort keys %transactions)
 # A client that loses its session is gone until its program starts again.
 my $stop = $node->basedir . '/stop';
 my @writers = map {
-	IPC::Run::start([ 'bash', '-c', 'until [ -e "$0" ]; do "$@" || sleep 0.1; done', $stop, qw(pgbench -n -c 4 -T 2), "--random-seed=$seed$_", @files,
+	IPC::Run::start([ 'bash', '-c', 'until [ -e "$0" ]; do "$@" >/dev/null 2>&1 || sleep 0.1; done', $stop, qw(pgbench -n -c 4 -T 2), "--random-seed=$seed$_", @files,
 		'-h', $node->host, '-p', $node->port, 'postgres' ], '<', \undef, '>', \my $out, '2>', \my $err)
 } 1 .. 4;
 
