@@ -1,7 +1,7 @@
 # Calls and health say the same: in each state that can be made here, next_id() is refused, or waits, exactly where
 # health says that the database does not mint; the error's SQLSTATE and message belong to the reason, its hint is the
 # advice, and the refusal is counted under its cause. A session that has minted before and a new one meet the same.
-# What health says without a lease is in lease/t/006_refusals.pl, of a standby in 007, of Citus in 031.
+# What health says without a lease is in extensions/lease/t/006_refusals.pl, of a standby in 007, of Citus in 031.
 
 use strict;
 use warnings FATAL => 'all';
