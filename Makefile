@@ -43,6 +43,7 @@ OBJS = \
 	src/pg/mark/judgement.o \
 	src/pg/mark/lost_marks.o \
 	src/pg/mark/mark_guard.o \
+	src/pg/mark/reserved_places.o \
 	src/pg/mark/seal_check.o \
 	src/pg/mark/settled.o \
 	src/pg/mark/state_sequences.o \

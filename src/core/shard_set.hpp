@@ -38,6 +38,22 @@ struct ShardSet {
   constexpr uint32_t largest() const noexcept { return ranges[count - 1].last; }
 };
 
+// The set without one of its shards, in `out`, which has room for a range more. REQUIRES
+// set.contains(shard).
+constexpr ShardSet without(const ShardSet& set, uint32_t shard, ShardRange* out) noexcept {
+  size_t count = 0;
+  for (size_t i = 0; i < set.count; ++i) {
+    const ShardRange range = set.ranges[i];
+    if (shard < range.first || shard > range.last) {
+      out[count++] = range;
+      continue;
+    }
+    if (shard > range.first) out[count++] = {range.first, shard - 1};
+    if (shard < range.last) out[count++] = {shard + 1, range.last};
+  }
+  return {out, count};
+}
+
 enum class ShardSetError : uint8_t { none, empty, syntax, number, backwards, overlap, too_many };
 
 constexpr const char* describe(ShardSetError error) noexcept {

@@ -32,6 +32,12 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.warn_of_place() IS 'Internal: behind the table snowflake.backfills';
+CREATE FUNCTION snowflake.place_reserved() RETURNS trigger
+  AS 'MODULE_PATHNAME', 'snowflake_place_reserved'
+  LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.place_reserved() IS 'Internal: behind the table snowflake.backfills';
+CREATE TRIGGER place_reserved AFTER INSERT OR DELETE ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.place_reserved();
+ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER place_reserved;
 CREATE TRIGGER warn_of_place AFTER INSERT ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.warn_of_place();
 
 -- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes no place back: its ids would be

@@ -49,8 +49,11 @@ void check_shard(int shard) {
     error_not_preloaded();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     error_shard_range(shard);
-  if (!owned_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
-    error_shard_not_owned(shard);
+  if (!mintable_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]] {
+    // What was reserved in the region of another hold, attach() finds out anew.
+    if (hold.good() || !owned_shards.contains(static_cast<uint32_t>(shard)))
+      error_shard_not_owned(shard);
+  }
 }
 
 constinit TickClock tick_clock{};
@@ -108,6 +111,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
   for (;; clock = exact_clock()) {
     if (!hold.good()) [[unlikely]] {
       attach(budget);
+      check_shard(static_cast<int>(shard));  // what has been reserved is known now
       continue;
     }
     Shard& word = word_of(hold.words, shard);
@@ -188,6 +192,7 @@ void advance_past(int shard, int64_t after, uint64_t lead) {
   for (;;) {
     if (!hold.good()) {
       attach(budget);
+      check_shard(shard);  // what has been reserved is known now
       continue;
     }
     const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),

@@ -3,6 +3,8 @@
 // waiting.
 
 #include "core/clock.hpp"
+#include "pg/clock/wait.hpp"
+#include "pg/mark/high_water.hpp"
 #include "pg/memory/mark_hold.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/refuse/errors_routing.hpp"
@@ -58,15 +60,14 @@ uint32_t start_of(const Range& range) {
 uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
-  // Before the first claim the words are not known; where the clock is wrong, next_id() says so.
-  const bool words = hold.good() && clock_ms >= layout.epoch_ms;
+  const bool words = clock_ms >= layout.epoch_ms;  // else next_id() says what is wrong
   const uint64_t now = words ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;
   uint64_t least = UINT64_MAX;
   int looks = 0;
   uint32_t shard = start;
   do {
-    if (owned_shards.contains(shard)) {
+    if (mintable_shards.contains(shard)) {
       const uint64_t lead = words ? ahead(shard, now) : 0;
       if (lead < least) {
         least = lead;
@@ -85,7 +86,13 @@ uint32_t choose(const Range& range) {
 SF_SQL_FUNCTION(next_id_in) {
   if (shared_state == nullptr) error_not_preloaded();
   if (PG_ARGISNULL(0)) error_shard_null();
-  last_used = choose(range_of(fcinfo));
+  if (XactReadOnly) error_read_only("next_id_in()");
+  if (IsInParallelMode()) error_parallel("next_id_in()");
+  const Range range = range_of(fcinfo);
+  // The words are known then, and which shards are left out.
+  WaitBudget budget;
+  while (!hold.good()) attach(budget);
+  last_used = choose(range);
   return DirectFunctionCall1(snowflake_next_id, Int32GetDatum(static_cast<int32>(last_used)));
 }
 

@@ -15,6 +15,7 @@ struct StateSequences {
   Oid fleet;
   Oid fingerprint;
   Oid dumped_seal;
+  Oid backfills;  // no state of what is minted: without it nothing is reserved
 
   bool complete() const {
     return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
