@@ -6,6 +6,7 @@
 // of ids: a data server or a router; the control database where both are installed there. Take the class Router.
 'use strict';
 const { readFileSync } = require('fs');
+const tls = require('tls');
 const { Pool } = require('pg');
 
 // Errors of a transaction whose shard moves: the fence, then tables that are gone.
@@ -42,7 +43,8 @@ function poolOf(conninfo) {
   const read = (file) => (file === undefined ? undefined : readFileSync(file));
   const ssl = sslmode !== 'disable' && {
     rejectUnauthorized: verify, ca: sslrootcert === 'system' ? undefined : read(sslrootcert), cert: read(sslcert), key: read(sslkey),
-    ...(sslmode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }) };
+    // Said here, for where the host is an address Node compares the certificate with "localhost".
+    checkServerIdentity: (_, certificate) => (sslmode === 'verify-full' ? tls.checkServerIdentity(host, certificate) : undefined) };
   return {
     host, port, database: dbname, user: user || process.env.PGUSER, password, application_name, options, ssl,
     connectionTimeoutMillis: 1000 * (connect_timeout || 10), statement_timeout: 30000, query_timeout: 35000,
