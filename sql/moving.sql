@@ -215,6 +215,16 @@ CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; E
 CREATE TRIGGER keep BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION keep();
 \set VERBOSITY default
 CALL snowflake.backfill('guarded', 'id', 'created_at', 243);
+-- or that takes the ids away again
+CREATE TABLE kept (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
+CREATE INDEX ON kept (created_at);
+INSERT INTO kept VALUES (NULL, '2026-01-01');
+CREATE FUNCTION put_back() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := OLD.id; RETURN NEW; END';
+CREATE TRIGGER put_back BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION put_back();
+SET statement_timeout = '1 min';
+CALL snowflake.backfill('kept', 'id', 'created_at', 243);
+RESET statement_timeout;
+DROP TABLE kept;
 -- Who may not reserve a place reserves none; a place that this server mints in is said when a dump brings it
 SET ROLE regress_moving;
 INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 1, 'x', 'id', 1);

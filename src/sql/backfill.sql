@@ -246,13 +246,14 @@ BEGIN
                          floor(extract(epoch FROM t.at - layout.epoch) * 1000 / layout.tick_ms)::bigint << layout.sequence_bits AS earliest
                     FROM unnest(tids, times) WITH ORDINALITY AS t (tid, at, number)
                    WHERE t.at <= held) AS e) AS p;
-  EXECUTE format('UPDATE %s AS t SET %I = v.id FROM unnest($1, $2) AS v (place, id) WHERE t.ctid = v.place', relation, id_column)
-    USING tids, ids;
-  GET DIAGNOSTICS done = ROW_COUNT;
+  -- Counted are the rows that have it: a trigger may take it away again, and they would be asked for without end.
+  EXECUTE format('WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM unnest($1, $2) AS v (place, id) WHERE t.ctid = v.place '
+                 'RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER (WHERE has_it) FROM given', relation, id_column)
+    INTO done USING tids, ids;
   IF done <> coalesce(cardinality(tids), 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'triggered_action_exception',
       MESSAGE = format('%s of %s rows of %s could not be given an id', cardinality(tids) - done, cardinality(tids), relation),
-      DETAIL = 'A trigger before UPDATE, or a rule, has left them out.',
+      DETAIL = 'A trigger before UPDATE, or a rule, has left them out, or changed their ids.',
       HINT = 'Disable the trigger, and call backfill() again.';
   END IF;
   UPDATE snowflake.backfills AS b SET last_position = place.last_position, done_until = held, rows = b.rows + done, finished = NULL
