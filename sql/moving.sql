@@ -103,6 +103,27 @@ INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '1 h', 181
 SELECT regexp_replace(refusal('SELECT snowflake.observe_all()'), '\d{17,}', 'N', 'g');
 DELETE FROM one;
 
+-- Every way into a column that mints is seen: by domains, by names of any bytes, by functions that can be looked into
+CREATE DOMAIN minted AS bigint DEFAULT snowflake.next_id(243);
+CREATE DOMAIN minted_again AS minted;
+CREATE DOMAIN number AS bigint;
+CREATE DOMAIN number_again AS number;
+CREATE FUNCTION ours() RETURNS bigint LANGUAGE sql BEGIN ATOMIC; SELECT snowflake.next_id(243); END;
+CREATE TABLE ways (by_domain minted, by_domains minted_again, into_domain number_again DEFAULT snowflake.next_id(243), through bigint DEFAULT ours(),
+                   "a\b" bigint, "Schlüssel" bigint, not_this minted DEFAULT 7, nor_this number);
+CREATE TRIGGER t1 BEFORE INSERT ON ways FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('through', 'a\b');
+CREATE TRIGGER t2 BEFORE INSERT ON ways FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('through', 'Schlüssel');
+SELECT count(*) AS six, count(*) FILTER (WHERE attribute ~ '^no[tr]') AS none FROM snowflake.minting_columns() WHERE relation = 'ways'::regclass;
+INSERT INTO ways (by_domain) SELECT snowflake.make_id(clock_timestamp() + interval '80 ms', 181, 0);
+SELECT snowflake.observe_all() = (SELECT max(by_domain) FROM ways) AS observed;
+DROP TABLE ways;
+-- Those that hold something else are named
+CREATE TABLE as_uuid (id uuid DEFAULT snowflake.to_uuid(snowflake.next_id(243)));
+\set VERBOSITY default
+SELECT snowflake.observe_all() IS NOT NULL AS observed;
+\set VERBOSITY terse
+DROP TABLE as_uuid;
+
 -- Partitions
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake.next_id(243), name text NOT NULL, CHECK (name <> '')) PARTITION BY RANGE (id);
 CREATE INDEX ON events (name);

@@ -1,27 +1,52 @@
 -- The columns that mint, by what their defaults and triggers depend on; and the greatest id of all of them.
 
+-- Whatever a default goes through leaves its dependency: a domain, a function whose body is SQL that was parsed (BEGIN ATOMIC).
+-- The body of another function is text, in which nothing can be seen.
+CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
+  RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE minting (function) AS (
+    SELECT oid FROM pg_proc
+     WHERE pronamespace = to_regnamespace('snowflake') AND proname IN ('next_id', 'next_id_in', 'next_id_near', 'next_ids')
+    UNION
+    SELECT objid FROM minting JOIN pg_depend ON refclassid = 'pg_proc'::regclass AND refobjid = function
+     WHERE classid = 'pg_proc'::regclass),
+  bigints (type) AS (
+    SELECT 'bigint'::regtype::oid
+    UNION
+    SELECT oid FROM bigints JOIN pg_type ON typbasetype = type),
+  defaults (classid, objid) AS (
+    SELECT classid, objid FROM minting JOIN pg_depend ON refclassid = 'pg_proc'::regclass AND refobjid = function)
+  SELECT DISTINCT c.oid::regclass, a.attname, a.atttypid IN (SELECT type FROM bigints)
+    FROM (SELECT adrelid, adnum
+            FROM defaults JOIN pg_attrdef AS e ON e.oid = objid
+           WHERE classid = 'pg_attrdef'::regclass
+          UNION
+          SELECT attrelid, attnum
+            FROM defaults JOIN pg_attribute ON atttypid = objid
+           WHERE classid = 'pg_type'::regclass AND NOT atthasdef AND NOT attisdropped AND attnum > 0
+          UNION
+          SELECT tgrelid, attnum
+            FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+           CROSS JOIN LATERAL (SELECT array_agg(convert_from(decode(m[1], 'hex'), getdatabaseencoding()))
+                                 FROM regexp_matches(encode(tgargs, 'hex'), '((?:0[1-9a-f]|[1-9a-f].)*)00', 'g') AS m) AS t (given)
+            JOIN pg_attribute ON attrelid = tgrelid AND attname = CASE WHEN tgnargs = 2 AND given[2] <> 'hash' OR tgnargs = 3 THEN given[2] ELSE 'id' END
+           WHERE pronamespace = to_regnamespace('snowflake') AND proname = 'set_id') AS m (relid, attnum)
+    JOIN pg_class AS c ON c.oid = m.relid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = m.attnum
+   WHERE relkind IN ('r', 'p', 'f') AND NOT pg_is_other_temp_schema(relnamespace)
+$$;
+COMMENT ON FUNCTION snowflake.filled_columns() IS
+  'Internal: for minting_columns(): the columns whose default mints, of whatever type, and whether that is bigint or a domain over it';
+
 CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute name)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT DISTINCT c.oid::regclass, a.attname
-    FROM (SELECT adrelid, adnum
-            FROM pg_depend AS d JOIN pg_attrdef AS e ON d.classid = 'pg_attrdef'::regclass AND e.oid = d.objid
-            JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-           WHERE pronamespace = to_regnamespace('snowflake') AND proname IN ('next_id', 'next_id_in', 'next_id_near', 'next_ids')
-          UNION
-          SELECT tgrelid, attnum
-            FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
-           CROSS JOIN LATERAL string_to_array(encode(tgargs, 'escape'), '\000') AS given
-            JOIN pg_attribute ON attrelid = tgrelid AND attname = CASE WHEN tgnargs = 2 AND given[2] <> 'hash' OR tgnargs = 3 THEN given[2] ELSE 'id' END
-           WHERE pronamespace = to_regnamespace('snowflake') AND proname = 'set_id') AS m (relid, attnum)
-    JOIN pg_class AS c ON c.oid = m.relid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = m.attnum
-    LEFT JOIN pg_type AS t ON t.oid = a.atttypid
-   WHERE relkind IN ('r', 'p', 'f') AND NOT pg_is_other_temp_schema(relnamespace)
-     AND 'bigint'::regtype IN (a.atttypid, t.typbasetype)
+  SELECT f.relation, f.attribute FROM snowflake.filled_columns() AS f WHERE f.holds_ids
 $$;
 COMMENT ON FUNCTION snowflake.minting_columns() IS
-  'The bigint columns whose default mints, or into which the trigger set_id() puts an id; not those of other sessions'' temporary tables';
+  'The bigint columns whose default, or whose domain''s, mints, or into which the trigger set_id() puts an id; through functions only where these are BEGIN ATOMIC; not those of other sessions'' temporary tables';
 
 -- A parent is asked for all that inherits from it.
 CREATE FUNCTION snowflake.observe_all() RETURNS bigint
@@ -33,6 +58,7 @@ DECLARE
   found bigint;
   greatest_id bigint;
   greatest_of text;
+  unread text;
 BEGIN
   SELECT string_agg(format('%s.%I', m.relation, m.attribute), ', ') INTO closed
     FROM snowflake.minting_columns() AS m JOIN pg_class AS c ON c.oid = m.relation
@@ -61,10 +87,19 @@ BEGIN
       HINT = 'Set the clock right; or find out with explain_id() what that number is.';
   END IF;
   PERFORM snowflake.observe(greatest_id);
+  SELECT string_agg(format('%s.%I %s', f.relation, f.attribute, format_type(atttypid, atttypmod)), ', ' ORDER BY f.relation::text, f.attribute) INTO unread
+    FROM snowflake.filled_columns() AS f JOIN pg_attribute ON attrelid = f.relation AND attname = f.attribute
+   WHERE NOT f.holds_ids;
+  IF unread IS NOT NULL THEN
+    RAISE WARNING USING ERRCODE = '01000',
+      MESSAGE = 'not every column whose default mints holds bigint: its ids were not observed',
+      DETAIL = format('They are %s.', unread),
+      HINT = 'Read the greatest id of each back, with from_uuid(), from_base62() and the like, and pass it to observe().';
+  END IF;
   RETURN greatest_id;
 END
 $$;
 COMMENT ON FUNCTION snowflake.observe_all() IS
-  'Makes every later id of this database greater than all that are in columns which mint, and returns the greatest of them, null where there is none; refuses to where it may not read one of these columns';
+  'Makes every later id of this database greater than all that are in columns which mint, and returns the greatest of them, null where there is none; refuses to where it may not read one of these columns, and warns of those whose default mints into another type';
 -- As observe().
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;
