@@ -124,6 +124,29 @@ SELECT snowflake.observe_all() IS NOT NULL AS observed;
 \set VERBOSITY terse
 DROP TABLE as_uuid;
 
+-- A dry run says what stands in the way as well
+CREATE TABLE three (id bigint PRIMARY KEY DEFAULT theirs());
+CREATE TABLE four (id bigint PRIMARY KEY DEFAULT theirs());
+CALL snowflake.adopt('three', 243, dry_run => true);
+CREATE TABLE row_typed (id integer PRIMARY KEY);
+CREATE TABLE its_rows (one row_typed, several row_typed[]);
+CREATE TYPE shape AS (id integer);
+CREATE TABLE shaped OF shape (PRIMARY KEY (id));
+SELECT refusal(format('CALL snowflake.adopt(%L, 243, rewrite => true, dry_run => true)', t)) FROM (VALUES ('row_typed'), ('shaped')) AS r (t);
+CREATE TABLE filled (id bigint PRIMARY KEY);
+-- A prepared transaction is no process; it is named
+BEGIN;
+LOCK TABLE filled IN ROW SHARE MODE;
+PREPARE TRANSACTION 'it''s held';
+SELECT r ~ '^55P03 .* held now on moving\.filled of prepared transaction ''it''''s held''\. ' AS named
+  FROM refusal($$CALL snowflake.adopt('filled', 243, patience => '0 s')$$) AS r;
+ROLLBACK PREPARED 'it''s held';
+CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := 7; RETURN NEW; END';
+CREATE TRIGGER fill BEFORE INSERT ON filled FOR EACH ROW EXECUTE FUNCTION fill();
+\set VERBOSITY default
+CALL snowflake.adopt('filled', 243);
+\set VERBOSITY terse
+
 -- Partitions
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake.next_id(243), name text NOT NULL, CHECK (name <> '')) PARTITION BY RANGE (id);
 CREATE INDEX ON events (name);

@@ -107,9 +107,16 @@ AS $$
   SELECT CASE relkind WHEN 'p' THEN 'partitions of ' ELSE 'inheritance of ' END || oid::regclass
     FROM pg_class
    WHERE oid = relation AND (relkind <> 'r' OR EXISTS (SELECT FROM pg_inherits WHERE relation IN (inhrelid, inhparent)))
+  UNION ALL
+  SELECT 'type ' || reloftype::regtype FROM pg_class WHERE oid = relation AND reloftype <> 0
+  UNION ALL
+  SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid)
+    FROM pg_class AS c JOIN pg_type AS t ON t.oid = c.reltype
+    JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
+   WHERE c.oid = relation AND d.classid = 'pg_class'::regclass AND d.objsubid <> 0
 $$;
 COMMENT ON FUNCTION snowflake.hindrances(regclass, smallint) IS
-  'Internal: for adopt(): what keeps a column from being written anew as bigint: views, rules, triggers, policies, functions, generated columns, publications, partitions';
+  'Internal: for adopt(): what keeps a column from being written anew as bigint: views, rules, triggers, policies, functions, generated columns, publications, partitions, uses of its row type';
 
 CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name, tell boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -241,6 +248,27 @@ $$;
 COMMENT ON FUNCTION snowflake.adopt_statements(regclass, integer, name, boolean, boolean) IS
   'The statements of adopt(), one a row, after the same checks; changes nothing but that an id is minted';
 
+-- They run after the default, and what they do with the column cannot be seen.
+CREATE FUNCTION snowflake.tell_triggers(relation regclass, attribute name) RETURNS void
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  before_insert text;
+BEGIN
+  SELECT string_agg(quote_ident(tgname), ', ' ORDER BY tgname) INTO before_insert
+    FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+   WHERE tgrelid = relation AND NOT tgisinternal AND tgenabled <> 'D'
+     AND tgtype & 7 = 7   -- for each row, before, INSERT
+     AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace);
+  IF before_insert IS NOT NULL THEN
+    RAISE NOTICE USING MESSAGE = format('triggers of %s run after the default of %I, and may put another number there', relation, attribute),
+      DETAIL = format('They are %s.', before_insert),
+      HINT = 'Drop the one that has filled the column so far, if one has, in the same transaction.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.tell_triggers(regclass, name) IS 'Internal: for adopt(): a notice of triggers before INSERT';
+
 -- A function that has made ids so far goes on with it for other tables: those might be ids that are minted now.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -302,10 +330,12 @@ BEGIN
   PERFORM snowflake.refuse_snapshot('adopt()');
   statements := ARRAY(SELECT snowflake.adopt_statements(relation, shard, id_column, rewrite, drop_sequence));
   PERFORM snowflake.refuse_future_ids(relation, (snowflake.column_of(relation, id_column)).attname, true);
+  PERFORM snowflake.tell_triggers(relation, (snowflake.column_of(relation, id_column)).attname);
   IF dry_run THEN
     FOREACH stated IN ARRAY statements LOOP
       RAISE INFO '%;', stated;
     END LOOP;
+    PERFORM snowflake.refuse_shared_function(relation, (snowflake.column_of(relation, id_column)).attnum);
     RETURN;
   END IF;
   SELECT count(DISTINCT r.referring) INTO tables
@@ -328,9 +358,12 @@ BEGIN
       RETURN;
     EXCEPTION WHEN lock_not_available THEN
       IF clock_timestamp() >= give_up THEN
-        SELECT string_agg(DISTINCT format('%s of process %s (%s)', l.relation::regclass, l.pid, coalesce(backend_type, 'unknown')), ', ') INTO holders
-          FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a USING (pid)
-         WHERE l.granted AND l.pid <> pg_backend_pid() AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        SELECT string_agg(DISTINCT format('%s of %s', l.relation::regclass,
+                 coalesce('prepared transaction ' || quote_literal(gid), format('process %s (%s)', l.pid, coalesce(backend_type, 'unknown')))), ', ') INTO holders
+          FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+          LEFT JOIN pg_locks AS own ON l.pid IS NULL AND own.pid IS NULL AND own.locktype = 'transactionid' AND own.virtualtransaction = l.virtualtransaction
+          LEFT JOIN pg_prepared_xacts AS x ON x.transaction = own.transactionid
+         WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid() AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
            AND l.relation IN (SELECT r.referring FROM snowflake.referring_columns(adopt.relation, (snowflake.column_of(adopt.relation, id_column)).attnum) AS r);
         RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
           MESSAGE = format('no lock on %s in %s attempts', relation, attempt),
