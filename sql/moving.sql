@@ -179,6 +179,24 @@ CREATE TABLE by_number (id bigint) PARTITION BY HASH (id);
 CALL snowflake.create_partitions('messages', 4);
 CALL snowflake.create_partitions('messages', 4);
 INSERT INTO messages DEFAULT VALUES RETURNING tableoid::regclass;
+-- Two calls at once follow each other; and what a publication has to know of a partition is as the parent has it
+CREATE TABLE published (id bigint NOT NULL, id2 bigint NOT NULL) PARTITION BY RANGE (id);
+CREATE UNIQUE INDEX published_key ON published (id2, id);
+CREATE FUNCTION as_parent(identity text) RETURNS TABLE (replica_identity "char", indexes bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE 'ALTER TABLE published REPLICA IDENTITY ' || identity;
+  CALL snowflake.create_time_partitions('published', '1 year', 0);
+  RETURN QUERY SELECT relreplident, (SELECT count(*) FROM pg_index WHERE indrelid = c.oid AND indisreplident)
+                 FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid WHERE inhparent = 'published'::regclass;
+  EXECUTE (SELECT format('DROP TABLE %s', string_agg(inhrelid::regclass::text, ', ')) FROM pg_inherits WHERE inhparent = 'published'::regclass);
+END
+$$;
+SELECT i, a.* FROM unnest(ARRAY['DEFAULT', 'NOTHING', 'FULL', 'USING INDEX published_key']) WITH ORDINALITY AS i (i, n), LATERAL as_parent(i) AS a ORDER BY n;
+BEGIN;
+CALL snowflake.create_partitions('messages', 4);
+CALL snowflake.create_time_partitions('events', '1 month', ahead => 0);
+SELECT relation::regclass, mode FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'ShareUpdateExclusiveLock' AND relation IN ('messages'::regclass, 'events'::regclass) ORDER BY 1;
+COMMIT;
 CREATE TABLE clash (id bigint) PARTITION BY HASH (id snowflake.by_shard);
 CREATE TABLE clash_1 ();
 SELECT regexp_replace(r, 'events_\d+(_\d+)*|''\d+''|It is \S.* now', '...', 'g') AS refused FROM (VALUES

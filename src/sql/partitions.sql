@@ -23,6 +23,17 @@ $$;
 COMMENT ON FUNCTION snowflake.partition_key(regclass, "char", oid) IS
   'Internal: for create_partitions(), create_time_partitions(): the bigint column that is the partition key; an error where it is another';
 
+-- Two jobs that make the same partitions follow each other. It is the lock of ATTACH: who reads or writes goes on.
+CREATE FUNCTION snowflake.lock_partitioning(parent regclass) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
+END
+$$;
+COMMENT ON FUNCTION snowflake.lock_partitioning(regclass) IS
+  'Internal: for create_partitions(), create_time_partitions(): keeps others from making partitions of the same table until the transaction ends';
+
 -- ATTACH, and not CREATE ... PARTITION OF: that would wait for everybody who reads the parent.
 CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -46,6 +57,13 @@ BEGIN
                  coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace), ''));
   EXECUTE format('ALTER TABLE %s OWNER TO %s', place, home.relowner::regrole);
   EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds);
+  -- Which PostgreSQL leaves to each partition: without it writers of a published table would get an error on the day it begins.
+  IF home.relreplident <> 'd' THEN
+    EXECUTE format('ALTER TABLE %s REPLICA IDENTITY %s', place, CASE home.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE (
+      SELECT format('USING INDEX %I', c.relname)
+        FROM pg_index AS p JOIN pg_inherits ON inhparent = p.indexrelid JOIN pg_index AS i ON i.indexrelid = inhrelid JOIN pg_class AS c ON c.oid = inhrelid
+       WHERE p.indrelid = parent AND p.indisreplident AND i.indrelid = to_regclass(place)) END);
+  END IF;
   RETURN true;
 EXCEPTION WHEN invalid_object_definition THEN
   RAISE EXCEPTION USING ERRCODE = 'invalid_object_definition',
@@ -92,6 +110,7 @@ DECLARE
 BEGIN
   PERFORM snowflake.refuse_null('create_time_partitions()', parent::text, step::text, ahead::text);
   PERFORM snowflake.partition_key(parent, 'r', opclass);
+  PERFORM snowflake.lock_partitioning(parent);
   IF ahead NOT BETWEEN 0 AND 1000 OR (months > 0) = (seconds > 0) OR months < 0 OR seconds < 0
      OR months > 0 AND 12 % months <> 0 AND months % 12 <> 0
      OR seconds > 0 AND seconds <> ALL (ARRAY[604800, 86400]) AND (seconds < 60 OR 86400 % seconds <> 0 OR seconds % 60 <> 0) THEN
@@ -140,6 +159,7 @@ DECLARE
 BEGIN
   PERFORM snowflake.refuse_null('create_partitions()', parent::text, modulus::text);
   PERFORM snowflake.partition_key(parent, 'h', opclass);
+  PERFORM snowflake.lock_partitioning(parent);
   IF modulus NOT BETWEEN 1 AND shards THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('modulus %s is out of range', modulus),
