@@ -84,7 +84,7 @@ my @writers = map {
 # One follows by the function, one by the view; a third begins somewhere and is forgotten after each reading.
 my %readers = map { $_ => { next => 0, ids => [] } } qw(settled_before settled);
 my %session;
-my ($read, $moved, $back) = (0, 0, 0);
+my ($read, $moved, $back, $furthest) = (0, 0, 0, 0);
 
 sub ask
 {
@@ -100,7 +100,10 @@ sub follow
 	my ($settled) = ask($name, $name eq 'settled' ? 'SELECT settled_before FROM snowflake.settled' : 'SELECT snowflake.settled_before()');
 	return if !defined $settled || $settled eq '';
 	my @ids = ask($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
-	$back++ if $settled < $reader->{next};
+	# A server that starts under an earlier clock may answer less, until the clock is there.
+	my $now = time + $node->clock->offset;
+	$furthest = $now if $now > $furthest;
+	$back++ if $settled < $reader->{next} && $now == $furthest;
 	$moved++ if $settled > $reader->{next};
 	$read++;
 	push @{ $reader->{ids} }, @ids;
@@ -208,7 +211,7 @@ foreach my $name (sort keys %readers)
 	is(scalar(grep { $times{$_} > 1 } keys %times), 0, "$name: none comes twice");
 	is(scalar(grep { !exists $there{$_} } @ids), 0, "$name: and none that is not there");
 }
-is($back, 0, 'the cursor never went back');
+is($back, 0, 'the cursor never went back, but with the clock');
 my $changed = 0;
 foreach my $glance (@glances)
 {
