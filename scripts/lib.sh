@@ -48,9 +48,11 @@ unpack_packages() {
   rm -f "$directory"/*.deb
 }
 
-# Stops the servers whose data directories are below DIRECTORY, whatever state a test left them in.
+# Stops the servers whose data directories are below DIRECTORY, if there is one, whatever state a test left
+# them in.
 stop_servers_below() {
   local pid_file
+  [ -d "$1" ] || return 0
   find "$1" -name postmaster.pid 2>/dev/null | while IFS= read -r pid_file; do
     unprivileged "$("$pg_config" --bindir)/pg_ctl" stop -s -m immediate -D "${pid_file%/*}" || true
   done >/dev/null 2>&1
