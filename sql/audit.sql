@@ -90,6 +90,10 @@ SELECT * FROM snowflake.audit('photos', sample => 101);
 SELECT * FROM snowflake.audit('photos', sample => 'NaN');
 \echo SQLSTATE :SQLSTATE
 SELECT * FROM snowflake.audit('photos', sample => NULL);
+CREATE VIEW some_photos AS SELECT id FROM photos;
+SELECT sum(ids) = (SELECT count(*) FROM photos) AS every_row FROM snowflake.audit('some_photos', 'id');
+SELECT * FROM snowflake.audit('some_photos', 'id', sample => 50);
+SELECT * FROM snowflake.audit('photos_pkey', 'id');
 SELECT * FROM snowflake.audit(NULL);
 \echo SQLSTATE :SQLSTATE
 \set VERBOSITY terse

@@ -13,6 +13,7 @@ DECLARE
   last_id CONSTANT bigint := snowflake.last_id_before('infinity');
   column_name name;
   type text;
+  kind "char";
 BEGIN
   PERFORM snowflake.refuse_null('audit()', relation::text, sample::text);
   SELECT attname, format_type(CASE WHEN typbasetype <> 0 THEN typbasetype ELSE atttypid END, NULL) INTO column_name, type
@@ -23,11 +24,24 @@ BEGIN
       DETAIL = format('It is of type %s; ids are bigint.', type),
       HINT = 'Name the column that holds the ids: id_column => ''...''.';
   END IF;
+  kind := (SELECT relkind FROM pg_class WHERE oid = relation);
+  IF kind NOT IN ('r', 'p', 'm', 'v', 'f') THEN
+    RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+      MESSAGE = format('audit() cannot read %s', relation),
+      DETAIL = format('It is of kind "%s"; tables, views and foreign tables have rows.', kind),
+      HINT = 'Pass the name of a table.';
+  END IF;
   IF NOT (sample > 0 AND sample <= 100) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('a sample of %s per cent is out of range', sample),
       DETAIL = 'It is the share of the table''s pages that is read, more than 0 and at most 100.',
       HINT = 'Leave it out to read every row.';
+  END IF;
+  IF sample < 100 AND kind IN ('v', 'f') THEN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+      MESSAGE = format('no sample can be taken of %s', relation),
+      DETAIL = format('It is a %s, and has no pages of its own.', CASE kind WHEN 'v' THEN 'view' ELSE 'foreign table' END),
+      HINT = 'Leave the sample out to read every row, or pass the name of a table.';
   END IF;
 
   -- STABLE, so the rows are those of the caller's snapshot, and the mark, which is asked after that was taken, covers them.
