@@ -71,7 +71,7 @@ foreach my $layout (sort keys %layouts)
 	cmp_ok(($got =~ tr/\n//), '>', 2500, "$layout: of thousands of times");
 	my $edges = <<~"SQL";
 		SELECT at, snowflake.last_id_before(at), snowflake.created_within(0, at, 'infinity'), snowflake.created_within($last_id, '-infinity', at), snowflake.created_within(NULL, at, at)
-		  FROM unnest(ARRAY['-infinity', 'infinity', '1960-01-01', '$end', '$end'::timestamptz - '1 us'::interval, '$end'::timestamptz + '1 us'::interval,
+		  FROM unnest(ARRAY['-infinity', 'infinity', '1960-01-01', '4714-11-24 00:00:00+00 BC', '294276-12-31 23:59:59.999999+00', '$end', '$end'::timestamptz - '1 us'::interval, '$end'::timestamptz + '1 us'::interval,
 		                    to_timestamp($epoch_ms / 1000.0), to_timestamp($epoch_ms / 1000.0) + '1 us'::interval]::timestamptz[]) AS at
 		SQL
 	is($plain->safe_psql($layout, $edges), $node->safe_psql($layout, $edges), "$layout: so are those at its ends");
@@ -105,6 +105,8 @@ $plain->safe_psql('postgres', 'CREATE ROLE reader');
 is($plain->safe_psql('postgres', q{SET ROLE reader; SELECT "Ids ""of"" us".shard_of(499712025023222784)}), '5', 'a schema of another name, open to all');
 $plain->refuses($script, { sqlstate => '42P06', message => 'schema "Ids "of" us" already exists' }, 'run again, it replaces nothing');
 is($plain->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace('"Ids ""of"" us"') AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'sql')}), '0', 'all of it is plain SQL');
+$node->refuses("SELECT snowflake.decoder_sql('$_')", { sqlstate => '3F000', message => qq{there can be no schema "$_"}, detail => 'begin with "pg_"', hint => 'Pass another name' }, "no schema '$_'", 'fleet')
+	foreach '', 'pg_ids', 'information_schema';
 $node->refuses('SELECT snowflake.decoder_sql(NULL)', { sqlstate => '22004', message => 'decoder_sql\(\) takes no null' }, 'no null', 'fleet');
 start_with("snowflake.layout = 'wide'");
 $node->refuses('SELECT snowflake.decoder_sql()', { sqlstate => '55000', message => 'the settings contradict the layout' }, 'settings that contradict the seal print nothing', 'fleet');

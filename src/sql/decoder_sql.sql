@@ -11,6 +11,12 @@ DECLARE
   mask CONSTANT bigint := (1::bigint << below) - 1;
 BEGIN
   PERFORM snowflake.refuse_null('decoder_sql()', schema::text);
+  IF schema IN ('', 'information_schema') OR starts_with(schema::text, 'pg_') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+      MESSAGE = format('there can be no schema "%s" of yours', schema),
+      DETAIL = 'The script makes the schema; PostgreSQL keeps names that begin with "pg_", and none is empty.',
+      HINT = 'Pass another name, or leave it out for "snowflake".';
+  END IF;
   RETURN format($decoder$-- Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s, in plain SQL.
 -- For PostgreSQL 14 or later without the extension snowflake. What is no id of this layout reads as null.
 BEGIN;
@@ -30,8 +36,9 @@ CREATE FUNCTION %1$I.sequence_of(id bigint) RETURNS integer LANGUAGE sql IMMUTAB
   RETURN CASE WHEN id BETWEEN 0 AND %5$s THEN (id & %12$s)::integer END;
 
 -- Bounds: the first and the last id of a time, and the last one before it, -1 before the epoch.
+-- Since the epoch; where that is too many, as many as there can be.
 CREATE FUNCTION %1$I.microseconds_of(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN CASE WHEN isfinite(at) THEN (extract(epoch FROM at AT TIME ZONE 'UTC') * 1000000)::bigint - %6$s000 END;
+  RETURN CASE WHEN isfinite(at) THEN least(extract(epoch FROM at AT TIME ZONE 'UTC') * 1000000 - %6$s000, 9223372036000000000)::bigint END;
 CREATE FUNCTION %1$I.min_id(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN us >= 0 AND (us + %13$s - 1) / %13$s < %14$s THEN (us + %13$s - 1) / %13$s << %7$s END
             FROM %1$I.microseconds_of(at) AS us);
