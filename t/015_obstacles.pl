@@ -121,7 +121,7 @@ sub holds
 }
 
 # A state in which nobody is refused, and everybody waits: a session that has minted, and a new one.
-# %step: name, reason, and code that makes the state and undoes it.
+# %step: name, reason, code that makes the state and undoes it, and, if it matters, for what one of the two waits.
 sub waits
 {
 	my (%step) = @_;
@@ -135,6 +135,8 @@ sub waits
 				INSERT INTO minted VALUES (snowflake.next_id(1));
 				EXIT WHEN (SELECT count FROM undone) > 0;
 				PERFORM pg_sleep(0.01);
+				-- A test that holds it has the session stand still.
+				PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1);
 			END LOOP;
 		END $$;
 		SELECT id FROM minted OFFSET 1;
@@ -143,8 +145,9 @@ sub waits
 	$step{make}->();
 	# What was published before covers a reserve.
 	my $new = $node->start_writer("$call; SELECT pg_sleep(0.01);\n" x 100);
-	$node->poll_query_until('postgres', <<~'SQL') or die 'nobody waits';
-		SELECT count(*) = 2 FROM pg_stat_activity
+	my $for = $step{for} // '';
+	$node->poll_query_until('postgres', <<~"SQL") or die 'nobody waits';
+		SELECT count(*) = 2 AND ('$for' = '' OR bool_or(wait_event = '$for')) FROM pg_stat_activity
 		WHERE application_name = 'writer' AND wait_event_type IN ('Lock', 'LWLock', 'IO')
 		SQL
 	my $said = '';
@@ -186,15 +189,25 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'the extensi
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the disk of the WAL',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# Where WAL buffers are full, who writes the mark waits with its page locked, and the other for that lock.
-my $filler;
-waits(name => 'the page of the mark is locked', reason => 'waiting for the disk of the WAL',
+# If WAL buffers are full when the mark is to be written, its writer waits with the page locked, and the other for that
+# lock. So the one that has minted stands still until they are.
+my @fillers;
+waits(name => 'the page of the mark is locked', reason => 'waiting for the disk of the WAL', for => 'BufferContent',
 	make => sub {
+		my $holder = $node->session;
+		$holder->query_safe('SELECT pg_advisory_lock(1)');
+		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
+		select undef, undef, undef, 1;    # five reserves
 		$disk->stall;
-		$filler = $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 2000)");
-		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'filler' AND wait_event IN ('WALWrite', 'WALSync')});
+		# One waits for its commit with the lock of WAL writes, and the other fills the buffers.
+		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
+		{
+			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $wait->[0])");
+			$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'filler' AND wait_event = '$wait->[1]'");
+		}
+		$holder->quit;
 	},
-	undo => sub { $disk->answer; $node->finish_writer($filler) });
+	undo => sub { $disk->answer; $node->finish_writer($_) foreach @fillers });
 
 holds(reason => 'minted under leases, and nothing is leased',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
