@@ -200,5 +200,9 @@ $node->reconfigure('snowflake.sequence_spread' => 8);
 my ($before, @spread) = map { $_ & 1023 } $node->ids(@slowly);
 my @unexpected = grep { my $is_next = $_ == ($before + 1) % 8; $before = $_; !$is_next } @spread;
 is("@unexpected", '', 'with sequence_spread = 8 ids of ticks of their own end in 0 to 7 in turn');
+($before, @spread) = map { $_ & 1023 } $node->ids(
+	'SELECT snowflake.next_id(3) FROM (SELECT pg_sleep(0.003), snowflake.settled_before() FROM generate_series(1, 60) OFFSET 0) s', 'regions');
+@unexpected = grep { my $is_next = $_ == ($before + 1) % 8; $before = $_; !$is_next } @spread;
+is("@unexpected", '', 'so they do where somebody asks for settled_before() before each');
 
 done_testing();

@@ -93,13 +93,14 @@ class Settled {
   // Raises the words to `tick`, at most once for all callers, and returns the tick before which
   // everything is final; it never goes down. `open_since()` returns the least since() of the
   // sessions of these words; `prepared_since()` the same of transactions whose session has handed
-  // them on and closed its slot since. They are called in this order, after the floor.
+  // them on and closed its slot since. They are called in this order, after the floor. `spread` is
+  // that of the claims' bounds.
   template <class Words, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, Words&& words, uint64_t tick, OpenSince open_since,
-                  PreparedSince prepared_since) {
+                  PreparedSince prepared_since, uint64_t spread = 0) {
     uint64_t floor = raised_.load(std::memory_order_acquire);
     if (floor < tick) {
-      for (Shard& word : words) word.raise_floor(layout.first_position(tick));
+      for (Shard& word : words) word.raise_to_tick(layout, tick, spread);
       floor = publish(raised_, tick);
     }
     const uint64_t open = std::min(floor, static_cast<uint64_t>(open_since()));

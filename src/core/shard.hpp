@@ -103,7 +103,7 @@ class alignas(64) Shard {
       if (first < now) {
         first = now;
         if (bounds.spread != 0) [[unlikely]]
-          first += ((last & layout.sequence_mask()) + 1) % bounds.spread;
+          first += start(layout, last, bounds.spread);
       }
       if (first >= stop) [[unlikely]]
         return {why(layout, bounds, first), first, 0, 0};
@@ -121,11 +121,14 @@ class alignas(64) Shard {
   // Makes every later position at least `floor`, and sees what all did before that have claimed
   // below it.
   void raise_floor(uint64_t floor) noexcept {
-    if (floor == 0) return;
-    uint64_t last = last_.load(std::memory_order_acquire);
-    while (last < floor - 1 &&
-           !last_.compare_exchange_weak(last, floor - 1, std::memory_order_acquire)) {
-    }
+    raise(floor, [](uint64_t) { return uint64_t{0}; });
+  }
+
+  // The same for the first position of a tick. Its sequence begins where a claim would have begun
+  // it: a floor that is raised between any two claims leaves them spread.
+  void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
+    raise(layout.first_position(tick),
+          [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
   }
 
   // The last position that was claimed or that a floor went over.
@@ -146,6 +149,21 @@ class alignas(64) Shard {
     const uint64_t tick = layout.tick_of_position(next);
     if (tick <= bounds.now) return 0;
     return tick - std::max(bounds.now, layout.tick_of_position(last));
+  }
+
+  // Where the sequence of a new tick begins after this position. REQUIRES spread != 0.
+  static uint64_t start(const Layout& layout, uint64_t last, uint64_t spread) noexcept {
+    return ((last & layout.sequence_mask()) + 1) % spread;
+  }
+
+  // `skipped(last)` positions more are given up.
+  template <class Skipped>
+  void raise(uint64_t floor, Skipped skipped) noexcept {
+    if (floor == 0) return;
+    uint64_t last = last_.load(std::memory_order_acquire);
+    while (last < floor - 1 && !last_.compare_exchange_weak(last, floor - 1 + skipped(last),
+                                                            std::memory_order_acquire)) {
+    }
   }
 
   std::atomic<uint64_t> last_;

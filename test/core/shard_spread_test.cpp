@@ -78,6 +78,32 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
 
+// Likewise where somebody settles each tick before its id is minted, or a tick that has none.
+TEST(ShardSpread, SettlingLeavesAllResidues) {
+  for (const uint64_t settled_ahead : {uint64_t{0}, uint64_t{3}}) {
+    Shard word{};
+    std::map<uint64_t, int> residues;
+    for (uint64_t now = 1000; now < 1000 + 16 * 50 * 5; now += 5) {
+      word.raise_to_tick(layout, now - 1, 16);
+      word.raise_to_tick(layout, now - settled_ahead, 16);
+      const uint64_t first = mint(word, now, 16);
+      ASSERT_EQ(layout.tick_of_position(first), now);
+      ++residues[layout.id(first, 0, 5) % 16];
+    }
+    ASSERT_EQ(residues.size(), 16u);
+    for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
+  }
+}
+
+TEST(ShardSpread, SettlingWithoutOneGivesNothingUp) {
+  Shard word{};
+  mint(word, 50, 0, 7);
+  word.raise_to_tick(layout, 60, 0);
+  EXPECT_EQ(word.last() + 1, layout.first_position(60));
+  word.raise_to_tick(layout, 55, 8);
+  EXPECT_EQ(word.last() + 1, layout.first_position(60));
+}
+
 TEST(ShardSpread, NeverLeavesTheTick) {
   Random random(9);
   for (int i = 0; i < 20'000; ++i) {

@@ -71,7 +71,8 @@ SettledAnswer settled() {
   uint64_t tick;
   if (state != nullptr) {
     const std::span<Shard> words{words_of(*state), word_count()};
-    tick = state->settled.settle(layout, words, target, open_since, prepared_since);
+    tick = state->settled.settle(layout, words, target, open_since, prepared_since,
+                                 static_cast<uint64_t>(sequence_spread));
   } else {
     // Nobody has minted in this life of the server. Who begins to absorbs the mark first.
     tick = std::min(target, prepared_since());
