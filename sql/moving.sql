@@ -117,6 +117,10 @@ SELECT count(*) AS six, count(*) FILTER (WHERE attribute ~ '^no[tr]') AS none FR
 INSERT INTO ways (by_domain) SELECT snowflake.make_id(clock_timestamp() + interval '80 ms', 181, 0);
 SELECT snowflake.observe_all() = (SELECT max(by_domain) FROM ways) AS observed;
 DROP TABLE ways;
+-- What others write while an older snapshot is looked at would be missed
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT snowflake.observe_all();
+ROLLBACK;
 -- Those that hold something else are named
 CREATE TABLE as_uuid (id uuid DEFAULT snowflake.to_uuid(snowflake.next_id(243)));
 \set VERBOSITY default
@@ -231,6 +235,12 @@ CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil bigint DEFAULT sn
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[2,6)', prefix => 'moving_');
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[0,)', prefix => 'moving_');
 CALL snowflake.alter_shards(NULL, '[0,1)');
+-- A temporary table of the session is no shard's; one of the statement's own is its own
+CREATE TEMPORARY TABLE elsewhere (id bigint);
+CALL snowflake.alter_shards('ALTER TABLE elsewhere ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('CREATE TEMPORARY TABLE own (n integer); ALTER TABLE own ADD COLUMN m integer; DROP TABLE own', '[3,4)', prefix => 'moving_');
+SELECT count(*) AS columns FROM pg_attribute WHERE attrelid = 'elsewhere'::regclass AND attnum > 0;
+DROP TABLE elsewhere;
 BEGIN;
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN other integer', '[2,4)', prefix => 'moving_', commit_each => false);
 ROLLBACK;

@@ -54,6 +54,7 @@ DECLARE
   elsewhere text;
   other text;
   before oid[];
+  temporary CONSTANT oid[] := ARRAY(SELECT oid FROM pg_class WHERE relnamespace = pg_my_temp_schema());
 BEGIN
   before := ARRAY(SELECT l.relation FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND l.relation IS NOT NULL);
   PERFORM set_config('search_path', concat_ws(', ', quote_ident(schema), 'pg_temp'), true);
@@ -63,7 +64,9 @@ BEGIN
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND l.relation <> ALL (before)
      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-     AND nspname <> schema AND nspname NOT IN ('pg_toast', 'pg_catalog') AND nspname !~ '^pg_(toast_)?temp_';
+     AND nspname <> schema AND nspname NOT IN ('pg_toast', 'pg_catalog')
+     -- A temporary table of the session stands in for one that the schema has not; one that the statement makes is its own.
+     AND (nspname !~ '^pg_(toast_)?temp_' OR c.oid = ANY (temporary));
   IF elsewhere IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('the statement alters %s', elsewhere),

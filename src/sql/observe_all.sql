@@ -60,6 +60,7 @@ DECLARE
   greatest_of text;
   unread text;
 BEGIN
+  PERFORM snowflake.refuse_snapshot('observe_all()');
   SELECT string_agg(format('%s.%I', m.relation, m.attribute), ', ') INTO closed
     FROM snowflake.minting_columns() AS m JOIN pg_class AS c ON c.oid = m.relation
    WHERE NOT (has_schema_privilege(relnamespace, 'USAGE') AND has_column_privilege(m.relation, m.attribute, 'SELECT'));
