@@ -168,6 +168,13 @@ BEGIN
       DETAIL = format('It is of type %s; ids are bigint.', format_type(id.atttypid, id.atttypmod)),
       HINT = 'Add a bigint column for them.';
   END IF;
+  IF EXISTS (SELECT FROM pg_rewrite WHERE ev_class = relation AND ev_type = '2') THEN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+      MESSAGE = format('table %s has a rule for UPDATE', relation),
+      DETAIL = format('It is %s. Which rows get their id cannot be seen through it.',
+                      (SELECT string_agg(quote_ident(rulename), ', ' ORDER BY rulename) FROM pg_rewrite WHERE ev_class = relation AND ev_type = '2')),
+      HINT = 'Drop the rule, or make a trigger of it.';
+  END IF;
   IF NOT EXISTS (SELECT FROM snowflake.minting_columns() AS m WHERE m.relation = check_backfill.relation AND m.attribute = id_column) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('%s.%I has no default that mints', relation, id_column),
@@ -253,7 +260,7 @@ BEGIN
   IF done <> coalesce(cardinality(tids), 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'triggered_action_exception',
       MESSAGE = format('%s of %s rows of %s could not be given an id', cardinality(tids) - done, cardinality(tids), relation),
-      DETAIL = 'A trigger before UPDATE, or a rule, has left them out, or changed their ids.',
+      DETAIL = 'A trigger before UPDATE has left them out, or changed their ids.',
       HINT = 'Disable the trigger, and call backfill() again.';
   END IF;
   UPDATE snowflake.backfills AS b SET last_position = place.last_position, done_until = held, rows = b.rows + done, finished = NULL
