@@ -70,10 +70,12 @@ OBJS = \
 	src/pg/refuse/errors_routing.o \
 	src/pg/refuse/refusal.o \
 	src/pg/refuse/log_messages.o \
+	src/pg/server/row.o \
 	src/pg/server/sequence_page.o \
 	src/pg/server/session_events.o \
 	src/pg/server/settings.o \
 	src/pg/server/text.o \
+	src/pg/server/wait_budget.o \
 	src/pg/server/whereabouts.o
 
 PG_CONFIG ?= pg_config

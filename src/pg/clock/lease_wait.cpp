@@ -12,15 +12,10 @@ namespace {
 
 // False where the call has waited for too long already.
 bool sleep_a_little(WaitBudget& budget, bool for_worker) {
-  const int64_t now_us = monotonic_us();
-  if (budget.since_us == 0) budget.since_us = now_us;
-  const int64_t left_ms = max_wait_ms - (now_us - budget.since_us) / 1000;
+  const int64_t left_ms = max_wait_ms - budget.waited_ms();
   if (left_ms <= 0) return false;
   if (for_worker) wake_lease_worker();
-  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                  static_cast<long>(std::min(left_ms, kLongestSleepMs)), lease_wait_event());
-  ResetLatch(MyLatch);
-  CHECK_FOR_INTERRUPTS();
+  sleep_part(budget, left_ms, lease_wait_event(), [](bool, int64_t) {});
   return true;
 }
 

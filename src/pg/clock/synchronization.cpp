@@ -1,6 +1,5 @@
 #include "pg/clock/synchronization.hpp"
 
-#include "core/clock.hpp"
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/refuse/errors_clock_error.hpp"
@@ -21,15 +20,10 @@ bool lacks_synchronization() {
 
 void wait_for_synchronization(WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  const int64_t now_us = monotonic_us();
-  if (budget.since_us == 0) budget.since_us = now_us;
-  const int64_t waited_ms = (now_us - budget.since_us) / 1000;
-  if (when_unsynchronized() == Unsynchronized::refuse || waited_ms >= max_wait_ms)
+  const int64_t left_ms = max_wait_ms - budget.waited_ms();
+  if (when_unsynchronized() == Unsynchronized::refuse || left_ms <= 0)
     error_mint_unsynchronized(clock_bounds());
-  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                  static_cast<long>(std::min(max_wait_ms - waited_ms, kLongestSleepMs)),
-                  clock_wait_event());
-  ResetLatch(MyLatch);
+  sleep_part(budget, left_ms, clock_wait_event(), [](bool, int64_t) {});
 }
 
 }  // namespace snowflake::pg

@@ -1,6 +1,5 @@
 #include "pg/clock/wait.hpp"
 
-#include "core/clock.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/server/settings.hpp"
@@ -16,7 +15,6 @@ struct Wait {
   int64_t clock_ms;
   int64_t needed_ms;
   int64_t waited_ms;
-  int64_t start_us;
 
   bool too_long() const { return waited_ms + needed_ms > max_wait_ms; }
 };
@@ -27,30 +25,19 @@ Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   Wait wait{};
   wait.clock_ms = wall_clock_ms();
   wait.needed_ms = std::max<int64_t>(1, target_ms - wait.clock_ms);
-  wait.start_us = monotonic_us();
-  // A millisecond of grace: both terms are rounded, and a wait that was granted must not fail.
-  if (budget.since_us != 0)
-    wait.waited_ms = std::max<int64_t>(0, (wait.start_us - budget.since_us) / 1000 - 1);
+  wait.waited_ms = budget.waited_ms();
   return wait;
-}
-
-void sleep_part(const Wait& wait, WaitBudget& budget) {
-  if (budget.since_us == 0) budget.since_us = wait.start_us;
-  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                  static_cast<long>(std::min(wait.needed_ms, kLongestSleepMs)), clock_wait_event());
-  ResetLatch(MyLatch);
 }
 
 // A wait that is no shard's.
 void sleep_for_database(const Wait& wait, WaitBudget& budget) {
-  const bool first = budget.since_us == 0;
-  sleep_part(wait, budget);
-  const DatabaseState* const state = find_database_state();
-  if (state == nullptr) return;
-  Statistics& statistics = statistics_of(*state);
-  if (first) statistics.waits.fetch_add(1, std::memory_order_relaxed);
-  statistics.waited_us.fetch_add(static_cast<uint64_t>(monotonic_us() - wait.start_us),
-                                 std::memory_order_relaxed);
+  sleep_part(budget, wait.needed_ms, clock_wait_event(), [](bool first, int64_t us) {
+    const DatabaseState* const state = find_database_state();
+    if (state == nullptr) return;
+    Statistics& statistics = statistics_of(*state);
+    statistics.waits.fetch_add(first ? 1 : 0, std::memory_order_relaxed);
+    statistics.waited_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
+  });
 }
 
 // When the clock is near enough to a position.
@@ -73,11 +60,10 @@ void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lea
     }
     error_waited_too_long(shard, next_ms, wait.clock_ms, wait.waited_ms);
   }
-  if (budget.since_us == 0) word.counters.waits.fetch_add(1, std::memory_order_relaxed);
-  sleep_part(wait, budget);
-  word.counters.waited_us.fetch_add(static_cast<uint64_t>(monotonic_us() - wait.start_us),
-                                    std::memory_order_relaxed);
-  CHECK_FOR_INTERRUPTS();
+  sleep_part(budget, wait.needed_ms, clock_wait_event(), [&](bool first, int64_t us) {
+    word.counters.waits.fetch_add(first ? 1 : 0, std::memory_order_relaxed);
+    word.counters.waited_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
+  });
 }
 
 void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budget) {
@@ -87,7 +73,6 @@ void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budge
                    lead < lead_ticks ? static_cast<int64_t>(lead * layout.tick_ms) : max_lead_ms);
   }
   sleep_for_database(wait, budget);
-  CHECK_FOR_INTERRUPTS();
 }
 
 void wait_for_mark(int64_t mark_ms, WaitBudget& budget) {
@@ -99,7 +84,6 @@ void wait_for_mark(int64_t mark_ms, WaitBudget& budget) {
     error_mark_ahead(mark_ms, wait.clock_ms, wait.needed_ms);
   }
   sleep_for_database(wait, budget);
-  CHECK_FOR_INTERRUPTS();
 }
 
 }  // namespace snowflake::pg

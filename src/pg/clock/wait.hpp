@@ -4,16 +4,9 @@
 #include <cstdint>
 
 #include "core/shard.hpp"
+#include "pg/server/wait_budget.hpp"
 
 namespace snowflake::pg {
-
-// The longest sleep: what is waited for may have come in another way.
-inline constexpr int64_t kLongestSleepMs = 100;
-
-// How long a call has waited for its next id, by the monotonic clock.
-struct WaitBudget {
-  int64_t since_us = 0;  // 0: has not waited
-};
 
 // Each sleeps until the clock may have come near enough, or part of the way, for the clock can be
 // corrected meanwhile. Refuses at once where the wait needed, with what was waited already, is more

@@ -4,7 +4,7 @@
 #include "core/clock.hpp"
 #include "core/seal.hpp"
 #include "pg/mark/condition.hpp"
-#include "pg/server/datum.hpp"
+#include "pg/server/row.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/server/settings.hpp"
@@ -83,22 +83,15 @@ SF_SQL_FUNCTION(explain_id) {
   const auto id = static_cast<uint64_t>(PG_GETARG_INT64(0));
   const Condition condition = condition_of_database();
   const Layout ids = layout_of_ids(condition);
-  Datum values[9] = {Int64GetDatum(static_cast<int64_t>(id))};
-  bool nulls[9] = {};
   Contradictions all;
   if (ids != layout)
     all.add(psprintf("the server has layout %s, this database has layout %s", layout_text(layout),
                      layout_text(ids)));
-  if (!ids.contains(id)) {
-    all.add(static_cast<int64_t>(id) < 0
-                ? "it is negative, and no layout mints negative numbers"
-                : psprintf("it is beyond %llu, the last id of layout %s",
-                           static_cast<unsigned long long>(ids.last_id()), layout_bits_text(ids)));
-    values[6] = CStringGetTextDatum("no server of this layout");
-    std::fill(nulls + 1, nulls + 6, true);
-  } else {
-    const uint32_t region = ids.region_of(id);
-    const uint32_t shard = ids.shard_of(id);
+  const bool known = ids.contains(id);
+  const uint32_t region = known ? ids.region_of(id) : 0;
+  const uint32_t shard = known ? ids.shard_of(id) : 0;
+  const char* by = "no server of this layout";
+  if (known) {
     const bool own = is_own(ids, id);
     // Of leased regions this server may have had any.
     if (!own && !leased())
@@ -106,19 +99,30 @@ SF_SQL_FUNCTION(explain_id) {
     if (!owned_shards.contains(shard))
       all.add(psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard,
                        owned_shards_text));
-    const bool ours = own && owned_shards.contains(shard);
     contradict_time(condition, ids, id, all);
-    values[1] = timestamp_datum(ids.ms_of_tick(ids.tick_of(id)));
-    values[2] = DirectFunctionCall2(timestamp_mi, timestamp_datum(condition.clock_ms), values[1]);
-    values[3] = Int32GetDatum(static_cast<int32>(region));
-    values[4] = Int32GetDatum(static_cast<int32>(shard));
-    values[5] = Int32GetDatum(static_cast<int32>(ids.sequence_of(id)));
-    values[6] = CStringGetTextDatum(minted_by(ids, id, ours));
+    by = minted_by(ids, id, own && owned_shards.contains(shard));
+  } else {
+    all.add(static_cast<int64_t>(id) < 0
+                ? "it is negative, and no layout mints negative numbers"
+                : psprintf("it is beyond %llu, the last id of layout %s",
+                           static_cast<unsigned long long>(ids.last_id()), layout_bits_text(ids)));
   }
-  values[7] = BoolGetDatum(all.text() == nullptr);
-  nulls[8] = all.text() == nullptr;
-  if (!nulls[8]) values[8] = CStringGetTextDatum(all.text());
-  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+  const int64_t ms = known ? ids.ms_of_tick(ids.tick_of(id)) : condition.clock_ms;
+  const Datum age =
+      DirectFunctionCall2(timestamp_mi, timestamp_datum(condition.clock_ms), timestamp_datum(ms));
+  return row_of(
+      fcinfo,
+      {
+          {"id", Int64GetDatum(static_cast<int64_t>(id))},
+          {"created_at", timestamp_datum(ms), !known},
+          {"age", age, !known},
+          {"region", Int32GetDatum(static_cast<int32>(region)), !known},
+          {"shard", Int32GetDatum(static_cast<int32>(shard)), !known},
+          {"sequence", Int32GetDatum(known ? static_cast<int32>(ids.sequence_of(id)) : 0), !known},
+          {"minted_by", by},
+          {"possible", BoolGetDatum(all.text() == nullptr)},
+          {"contradiction", all.text()},
+      });
 }
 
 }  // namespace snowflake::pg

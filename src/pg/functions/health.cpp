@@ -5,7 +5,7 @@
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/mark/condition.hpp"
-#include "pg/server/datum.hpp"
+#include "pg/server/row.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/statistics.hpp"
@@ -32,11 +32,22 @@ LastRefusal last_refusal(const DatabaseState* state) {
 
 Datum not_preloaded(FunctionCallInfo fcinfo) {
   const RefusalText& text = text_of(Obstacle::not_preloaded);
-  Datum values[14] = {BoolGetDatum(false), CStringGetTextDatum(text.reason),
-                      CStringGetTextDatum(text.hint), timestamp_datum(wall_clock_ms())};
-  bool nulls[14] = {};
-  std::fill(nulls + 4, nulls + 14, true);
-  return row_datum(fcinfo, values, nulls);
+  return row_of(fcinfo, {
+                            {"minting", BoolGetDatum(false)},
+                            {"reason", text.reason},
+                            {"advice", text.hint},
+                            {"clock", timestamp_datum(wall_clock_ms())},
+                            {"mark", 0, true},
+                            {"covered_until", 0, true},
+                            {"lead_ms", 0, true},
+                            {"drift_ms", 0, true},
+                            {"synchronized", 0, true},
+                            {"maximum_error_ms", 0, true},
+                            {"last_refusal", 0, true},
+                            {"last_refusal_cause", 0, true},
+                            {"layout_ends_at", 0, true},
+                            {"copied", 0, true},
+                        });
 }
 
 }  // namespace
@@ -47,30 +58,26 @@ SF_SQL_FUNCTION(health) {
   const ClockBounds bounds = clock_bounds();
   const LastRefusal refusal = last_refusal(condition.state);
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
-  const bool well = condition.reason() == nullptr;
-  Datum values[14] = {
-      BoolGetDatum(condition.minting()),
-      well ? Datum{0} : CStringGetTextDatum(condition.reason()),
-      well ? Datum{0} : CStringGetTextDatum(condition.advice()),
-      timestamp_datum(condition.clock_ms),
-      timestamp_datum(std::clamp<int64_t>(condition.mark_ms, 0, end_ms)),
-      timestamp_datum(condition.covered_ms),
-      Float8GetDatum(static_cast<double>(condition.lead_ms)),
-      milliseconds_datum(clock_drift_us()),
-      BoolGetDatum(bounds.synchronized),
-      milliseconds_datum(bounds.maximum_error_us),
-      timestamp_datum(refusal.at_ms),
-      CStringGetTextDatum(text_of(refusal.cause).label),
-      timestamp_datum(end_ms),
-      BoolGetDatum(condition.copied),
-  };
-  bool nulls[14] = {};
-  nulls[1] = nulls[2] = well;
-  nulls[4] = condition.mark_ms == 0;
-  nulls[5] = condition.covered_ms <= condition.clock_ms;
-  nulls[8] = nulls[9] = !bounds.known;
-  nulls[10] = nulls[11] = refusal.at_ms == 0;
-  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+  return row_of(
+      fcinfo,
+      {
+          {"minting", BoolGetDatum(condition.minting())},
+          {"reason", condition.reason()},
+          {"advice", condition.advice()},
+          {"clock", timestamp_datum(condition.clock_ms)},
+          {"mark", timestamp_datum(std::clamp<int64_t>(condition.mark_ms, 0, end_ms)),
+           condition.mark_ms == 0},
+          {"covered_until", timestamp_datum(condition.covered_ms),
+           condition.covered_ms <= condition.clock_ms},
+          {"lead_ms", Float8GetDatum(static_cast<double>(condition.lead_ms))},
+          {"drift_ms", milliseconds_datum(clock_drift_us())},
+          {"synchronized", BoolGetDatum(bounds.synchronized), !bounds.known},
+          {"maximum_error_ms", milliseconds_datum(bounds.maximum_error_us), !bounds.known},
+          {"last_refusal", timestamp_datum(refusal.at_ms), refusal.at_ms == 0},
+          {"last_refusal_cause", refusal.at_ms == 0 ? nullptr : text_of(refusal.cause).label},
+          {"layout_ends_at", timestamp_datum(end_ms)},
+          {"copied", BoolGetDatum(condition.copied)},
+      });
 }
 
 }  // namespace snowflake::pg

@@ -1,6 +1,6 @@
 // Behind the view snowflake.lease.
 
-#include "pg/server/datum.hpp"
+#include "pg/server/row.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/server/settings.hpp"
@@ -14,31 +14,24 @@ SF_SQL_FUNCTION(lease) {
   if (shared_state == nullptr) error_not_preloaded();
   InitMaterializedSRF(fcinfo, 0);
   if (!leased()) return Datum{0};
-  const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
   const LeaseView lease = lease_view();
   const LeaseReport last = lease_report();
   const bool held = lease.region != kNoRegion;
-  Datum values[11] = {
-      Int64GetDatum(lease_fleet()),
-      Int32GetDatum(lease.region),
-      timestamp_datum(lease.until_ms),
-      timestamp_datum(lease.highest_ms),
-      Float8GetDatum(static_cast<double>(lease_length_ms())),
-      timestamp_datum(last.renewed_ms),
-      Int64GetDatum(last.missed),
-      timestamp_datum(last.contact_ms),
-      Float8GetDatum(static_cast<double>(last.clocks_apart_ms)),
-      Int64GetDatum(lease.incarnation),
-      CStringGetTextDatum(last.message),
-  };
-  bool nulls[11] = {};
-  nulls[0] = lease_fleet() == 0;
-  nulls[1] = nulls[2] = !held;
-  nulls[3] = !held || lease.highest_ms <= 0;
-  nulls[5] = last.renewed_ms == 0;
-  nulls[7] = nulls[8] = last.contact_ms == 0;
-  nulls[10] = last.message[0] == '\0';
-  tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+  put_row(fcinfo, {
+                      {"fleet", Int64GetDatum(lease_fleet()), lease_fleet() == 0},
+                      {"region", Int32GetDatum(lease.region), !held},
+                      {"until", timestamp_datum(lease.until_ms), !held},
+                      {"published_until", timestamp_datum(lease.highest_ms),
+                       !held || lease.highest_ms <= 0},
+                      {"length_ms", Float8GetDatum(static_cast<double>(lease_length_ms()))},
+                      {"last_renewal", timestamp_datum(last.renewed_ms), last.renewed_ms == 0},
+                      {"missed_renewals", Int64GetDatum(last.missed)},
+                      {"last_contact", timestamp_datum(last.contact_ms), last.contact_ms == 0},
+                      {"clocks_apart_ms", Float8GetDatum(static_cast<double>(last.clocks_apart_ms)),
+                       last.contact_ms == 0},
+                      {"incarnation", Int64GetDatum(lease.incarnation)},
+                      {"last_message", last.message[0] == '\0' ? nullptr : last.message},
+                  });
   return Datum{0};
 }
 

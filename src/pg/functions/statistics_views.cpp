@@ -1,7 +1,7 @@
 // Behind the views shard_stats, database_stats and refusals; reset_stats().
 
 #include "core/clock.hpp"
-#include "pg/server/datum.hpp"
+#include "pg/server/row.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/mark/seal_check.hpp"
@@ -63,11 +63,6 @@ Sums sums_of(const DatabaseState& state) {
   return sums;
 }
 
-void put_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls) {
-  const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-  tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-}
-
 }  // namespace
 
 SF_SQL_FUNCTION(shard_stats) {
@@ -84,24 +79,24 @@ SF_SQL_FUNCTION(shard_stats) {
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
     // Waits and refusals count at once, ids at the end of the transaction.
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
-    Datum values[12] = {
-        // Where several shards share a word, the one that minted last speaks for them.
-        Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id))),
-        Int64GetDatum(static_cast<int64_t>(last_id)),
-        timestamp_datum(layout.ms_of_tick(layout.tick_of(last_id))),
-        Int64GetDatum(count_of(counters.ids)),
-        Int64GetDatum(count_of(counters.batches)),
-        Int64GetDatum(count_of(counters.borrowed)),
-        Int64GetDatum(count_of(counters.waits)),
-        milliseconds_datum(count_of(counters.waited_us)),
-        Int64GetDatum(count_of(counters.refusals)),
-        Float8GetDatum(rate(count_of(counters.ids), us)),
-        Int64GetDatum(capacity()),
-        timestamp_datum(since_ms),
-    };
-    bool nulls[12] = {};
-    nulls[1] = nulls[2] = last_id == 0;
-    put_row(fcinfo, values, nulls);
+    put_row(fcinfo,
+            {
+                // Where several shards share a word, the one that minted last speaks for them.
+                {"shard",
+                 Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id)))},
+                {"last_id", Int64GetDatum(static_cast<int64_t>(last_id)), last_id == 0},
+                {"last_time", timestamp_datum(layout.ms_of_tick(layout.tick_of(last_id))),
+                 last_id == 0},
+                {"ids", Int64GetDatum(count_of(counters.ids))},
+                {"batches", Int64GetDatum(count_of(counters.batches))},
+                {"borrowed_ticks", Int64GetDatum(count_of(counters.borrowed))},
+                {"waits", Int64GetDatum(count_of(counters.waits))},
+                {"wait_time", milliseconds_datum(count_of(counters.waited_us))},
+                {"refusals", Int64GetDatum(count_of(counters.refusals))},
+                {"rate", Float8GetDatum(rate(count_of(counters.ids), us))},
+                {"capacity", Int64GetDatum(capacity())},
+                {"stats_since", timestamp_datum(since_ms)},
+            });
   }
   return Datum{0};
 }
@@ -112,30 +107,30 @@ SF_SQL_FUNCTION(database_stats) {
   const DatabaseState* const state = find_database_state();
   const Sums sums = state == nullptr ? Sums{} : sums_of(*state);
   const Statistics& counts = statistics_of(state);
-  const int64_t since_ms = stats_since_ms(state);
   int64_t refusals = 0;
   for (const Refusals& cause : counts.refusals)
     if (is_ours(cause)) refusals += count_of(cause.count);
-  Datum values[15] = {
-      timestamp_datum(since_ms),
-      Int64GetDatum(sums.ids),
-      Int64GetDatum(sums.batches),
-      Int64GetDatum(sums.borrowed),
-      Int64GetDatum(sums.waits + count_of(counts.waits)),
-      milliseconds_datum(sums.waited_us + count_of(counts.waited_us)),
-      Int64GetDatum(refusals),
-      Int64GetDatum(count_of(counts.mark_extensions)),
-      Int64GetDatum(count_of(counts.mark_flushes)),
-      milliseconds_datum(count_of(counts.mark_flush_us)),
-      milliseconds_datum(std::max(counts.longest_mark_flush_us.load(std::memory_order_relaxed),
-                                  mark_stalled_for_us(counts))),
-      Int64GetDatum(count_of(counts.commit_waits)),
-      milliseconds_datum(count_of(counts.commit_waited_us)),
-      Float8GetDatum(rate(sums.ids, counted_us(state))),
-      Int64GetDatum(capacity()),
-  };
-  bool nulls[15] = {};
-  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+  return row_of(
+      fcinfo,
+      {
+          {"stats_since", timestamp_datum(stats_since_ms(state))},
+          {"ids", Int64GetDatum(sums.ids)},
+          {"batches", Int64GetDatum(sums.batches)},
+          {"borrowed_ticks", Int64GetDatum(sums.borrowed)},
+          {"waits", Int64GetDatum(sums.waits + count_of(counts.waits))},
+          {"wait_time", milliseconds_datum(sums.waited_us + count_of(counts.waited_us))},
+          {"refusals", Int64GetDatum(refusals)},
+          {"mark_extensions", Int64GetDatum(count_of(counts.mark_extensions))},
+          {"mark_flushes", Int64GetDatum(count_of(counts.mark_flushes))},
+          {"mark_flush_time", milliseconds_datum(count_of(counts.mark_flush_us))},
+          {"longest_mark_flush",
+           milliseconds_datum(std::max(counts.longest_mark_flush_us.load(std::memory_order_relaxed),
+                                       mark_stalled_for_us(counts)))},
+          {"commit_waits", Int64GetDatum(count_of(counts.commit_waits))},
+          {"commit_wait_time", milliseconds_datum(count_of(counts.commit_waited_us))},
+          {"rate", Float8GetDatum(rate(sums.ids, counted_us(state)))},
+          {"capacity", Int64GetDatum(capacity())},
+      });
 }
 
 // Not refused where the seal is wrong: these are the refusals that tell of it.
@@ -149,16 +144,17 @@ SF_SQL_FUNCTION(refusals) {
     const bool ours = is_ours(refusals);
     const int64_t last_ms = ours ? refusals.last_ms.load(std::memory_order_relaxed) : 0;
     const int64_t since_ms = ours ? refusals.since_ms.load(std::memory_order_relaxed) : 0;
-    Datum values[4] = {CStringGetTextDatum(text_of(static_cast<Cause>(i)).label),
-                       Int64GetDatum(ours ? count_of(refusals.count) : 0), timestamp_datum(last_ms),
-                       timestamp_datum(since_ms)};
-    bool nulls[4] = {false, false, last_ms == 0, since_ms == 0};
-    put_row(fcinfo, values, nulls);
+    put_row(fcinfo, {
+                        {"cause", text_of(static_cast<Cause>(i)).label},
+                        {"refusals", Int64GetDatum(ours ? count_of(refusals.count) : 0)},
+                        {"last_at", timestamp_datum(last_ms), last_ms == 0},
+                        {"since", timestamp_datum(since_ms), since_ms == 0},
+                    });
   }
   return Datum{0};
 }
 
-// Who holds the places of max_databases.
+// The databases that hold the places of max_databases.
 SF_SQL_FUNCTION(databases) {
   if (shared_state == nullptr) error_not_preloaded();
   InitMaterializedSRF(fcinfo, 0);
@@ -166,10 +162,11 @@ SF_SQL_FUNCTION(databases) {
     const char* const name = get_database_name(holder_of(state));
     if (name == nullptr) return;  // dropped; whoever needs the place gets it
     const int64_t mark_ms = state.limits.highest_ms();
-    Datum values[3] = {CStringGetTextDatum(name), timestamp_datum(mark_ms),
-                       Int64GetDatum(sums_of(state).ids)};
-    bool nulls[3] = {false, mark_ms == 0, false};
-    put_row(fcinfo, values, nulls);
+    put_row(fcinfo, {
+                        {"database", name},
+                        {"mark", timestamp_datum(mark_ms), mark_ms == 0},
+                        {"ids", Int64GetDatum(sums_of(state).ids)},
+                    });
   });
   return Datum{0};
 }

@@ -6,7 +6,7 @@
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/mark/condition.hpp"
-#include "pg/server/datum.hpp"
+#include "pg/server/row.hpp"
 #include "pg/mark/seal_check.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/refuse/errors.hpp"
@@ -29,22 +29,22 @@ double used_percent(const Layout& of) {
 }
 
 Datum layout_row(FunctionCallInfo fcinfo, const Layout& of) {
-  Datum values[12] = {
-      CStringGetTextDatum(layout_bits_text(of)),
-      Int32GetDatum(of.time_bits),
-      Int32GetDatum(of.region_bits),
-      Int32GetDatum(of.shard_bits),
-      Int32GetDatum(of.sequence_bits),
-      Int32GetDatum(static_cast<int32>(of.tick_ms)),
-      timestamp_datum(of.epoch_ms),
-      Int32GetDatum(static_cast<int32>(of.regions())),
-      Int32GetDatum(static_cast<int32>(of.shards())),
-      Int64GetDatum(static_cast<int64_t>(of.ids_per_tick() * 1000 / of.tick_ms)),
-      timestamp_datum(of.ms_of_tick(of.last_minted_tick() + 1)),
-      Float8GetDatum(used_percent(of)),
-  };
-  bool nulls[12] = {};
-  return row_datum(fcinfo, values, nulls);
+  return row_of(fcinfo,
+                {
+                    {"bits", layout_bits_text(of)},
+                    {"time_bits", Int32GetDatum(of.time_bits)},
+                    {"region_bits", Int32GetDatum(of.region_bits)},
+                    {"shard_bits", Int32GetDatum(of.shard_bits)},
+                    {"sequence_bits", Int32GetDatum(of.sequence_bits)},
+                    {"tick_ms", Int32GetDatum(static_cast<int32>(of.tick_ms))},
+                    {"epoch", timestamp_datum(of.epoch_ms)},
+                    {"regions", Int32GetDatum(static_cast<int32>(of.regions()))},
+                    {"shards", Int32GetDatum(static_cast<int32>(of.shards()))},
+                    {"ids_per_second",
+                     Int64GetDatum(static_cast<int64_t>(of.ids_per_tick() * 1000 / of.tick_ms))},
+                    {"ends_at", timestamp_datum(of.ms_of_tick(of.last_minted_tick() + 1))},
+                    {"used_percent", Float8GetDatum(used_percent(of))},
+                });
 }
 
 }  // namespace
@@ -81,30 +81,31 @@ SF_SQL_FUNCTION(clock_status) {
   const int64_t floor_ms = state == nullptr ? 0 : state->limits.floor_ms();
   const ClockWatch& watch = shared_state->clock;
   const ClockBounds bounds = clock_bounds();
-  Datum values[15] = {
-      timestamp_datum(condition.clock_ms),
-      BoolGetDatum(condition.minting()),
-      condition.minting() ? Datum{0} : CStringGetTextDatum(condition.reason()),
-      timestamp_datum(std::min(floor_ms, layout.ms_of_tick(layout.last_minted_tick() + 1))),
-      timestamp_datum(condition.covered_ms),
-      Float8GetDatum(static_cast<double>(condition.lead_ms)),
-      milliseconds_datum(clock_drift_us()),
-      Int64GetDatum(count_of(watch.backward_steps)),
-      milliseconds_datum(watch.largest_backward_us.load(std::memory_order_relaxed)),
-      Int64GetDatum(count_of(watch.forward_steps)),
-      milliseconds_datum(watch.largest_forward_us.load(std::memory_order_relaxed)),
-      BoolGetDatum(bounds.synchronized),
-      milliseconds_datum(bounds.offset_us),
-      milliseconds_datum(bounds.estimated_error_us),
-      milliseconds_datum(bounds.maximum_error_us),
-  };
-  bool nulls[15] = {};
-  nulls[2] = condition.minting();
-  nulls[3] = floor_ms == 0;
-  // The mark is written as ids come to it: idle, not broken.
-  nulls[4] = condition.covered_ms <= condition.clock_ms;
-  std::fill(nulls + 11, nulls + 15, !bounds.known);
-  PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
+  return row_of(
+      fcinfo,
+      {
+          {"clock", timestamp_datum(condition.clock_ms)},
+          {"minting", BoolGetDatum(condition.minting())},
+          {"reason", condition.reason()},
+          {"floor",
+           timestamp_datum(std::min(floor_ms, layout.ms_of_tick(layout.last_minted_tick() + 1))),
+           floor_ms == 0},
+          // The mark is written as ids come to it: idle, not broken.
+          {"covered_until", timestamp_datum(condition.covered_ms),
+           condition.covered_ms <= condition.clock_ms},
+          {"lead_ms", Float8GetDatum(static_cast<double>(condition.lead_ms))},
+          {"drift_ms", milliseconds_datum(clock_drift_us())},
+          {"backward_steps", Int64GetDatum(count_of(watch.backward_steps))},
+          {"largest_backward_step_ms",
+           milliseconds_datum(watch.largest_backward_us.load(std::memory_order_relaxed))},
+          {"forward_steps", Int64GetDatum(count_of(watch.forward_steps))},
+          {"largest_forward_step_ms",
+           milliseconds_datum(watch.largest_forward_us.load(std::memory_order_relaxed))},
+          {"synchronized", BoolGetDatum(bounds.synchronized), !bounds.known},
+          {"offset_ms", milliseconds_datum(bounds.offset_us), !bounds.known},
+          {"estimated_error_ms", milliseconds_datum(bounds.estimated_error_us), !bounds.known},
+          {"maximum_error_ms", milliseconds_datum(bounds.maximum_error_us), !bounds.known},
+      });
 }
 
 }  // namespace snowflake::pg

@@ -31,23 +31,29 @@ inline std::string_view text_view(const text* argument) {
   return {VARDATA_ANY(argument), static_cast<size_t>(VARSIZE_ANY_EXHDR(argument))};
 }
 
-// The row that a function with OUT parameters returns. Finding out its shape costs several times
-// what forming the row does, so the shape is kept for as long as the query has the function looked
+// The shape of the row that a function with OUT parameters returns. Finding it out costs several
+// times what forming the row does, so it is kept for as long as the query has the function looked
 // up.
-template <int columns>
-Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
+inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   FmgrInfo* const function = fcinfo->flinfo;
   if (function->fn_extra == nullptr) {
     const MemoryContext caller = MemoryContextSwitchTo(function->fn_mcxt);
     TupleDesc descriptor;
-    if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE ||
-        descriptor->natts != columns)
+    if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
       elog(ERROR, "the function's SQL definition is not that of this library");
     function->fn_extra = BlessTupleDesc(descriptor);
     MemoryContextSwitchTo(caller);
   }
-  const auto descriptor = static_cast<TupleDesc>(function->fn_extra);
-  return HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls));
+  return static_cast<TupleDesc>(function->fn_extra);
+}
+
+// Of a few columns; row.hpp has what names them.
+template <int columns>
+Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
+  const TupleDesc shape = row_shape(fcinfo);
+  if (shape->natts != columns)
+    elog(ERROR, "the function's SQL definition is not that of this library");
+  return HeapTupleGetDatum(heap_form_tuple(shape, values, nulls));
 }
 
 }  // namespace snowflake::pg

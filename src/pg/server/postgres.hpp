@@ -10,6 +10,7 @@
 #include "core/base32.hpp"
 #include "core/base62.hpp"
 #include "core/clock.hpp"
+#include "core/clock_base.hpp"
 #include "core/clock_bounds.hpp"
 #include "core/key_shard.hpp"
 #include "core/keyed_max.hpp"

@@ -1,0 +1,43 @@
+#include "pg/server/row.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+constexpr int kMost = 32;  // columns
+
+struct Values {
+  Datum values[kMost];
+  bool nulls[kMost];
+};
+
+Values values_of(TupleDesc descriptor, std::initializer_list<Column> columns) {
+  Values row{};
+  int i = 0;
+  for (const Column& column : columns) {
+    if (i == kMost || i == descriptor->natts ||
+        strcmp(NameStr(TupleDescAttr(descriptor, i)->attname), column.name) != 0)
+      elog(ERROR, "column \"%s\" is not where this library has it", column.name);
+    row.values[i] = column.value;
+    row.nulls[i++] = column.null;
+  }
+  if (i != descriptor->natts)
+    elog(ERROR, "the function's SQL definition is not that of this library");
+  return row;
+}
+
+}  // namespace
+
+Datum row_of(FunctionCallInfo fcinfo, std::initializer_list<Column> columns) {
+  TupleDesc const descriptor = row_shape(fcinfo);
+  Values row = values_of(descriptor, columns);
+  return HeapTupleGetDatum(heap_form_tuple(descriptor, row.values, row.nulls));
+}
+
+void put_row(FunctionCallInfo fcinfo, std::initializer_list<Column> columns) {
+  const auto result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  Values row = values_of(result->setDesc, columns);
+  tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,34 @@
+// How long a call has waited for its next id, or a commit for the clock; and the one sleep of both.
+#pragma once
+
+#include <cstdint>
+
+#include "core/clock.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+struct WaitBudget {
+  int64_t since_us = 0;  // by the monotonic clock; 0: has not waited
+
+  // Less a millisecond of grace: what is needed is rounded as well, and a wait that was granted
+  // must not fail by that.
+  int64_t waited_ms() const;
+};
+
+// Sleeps for so long, or for a part of it, since what is waited for may come in another way.
+// Returns for how long, in us.
+int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
+
+// The same, interruptible. `count(first, us)` is told before an interrupt is heard: a wait that is
+// cancelled was one as well.
+template <class Count>
+void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
+  const bool first = budget.since_us == 0;
+  if (first) budget.since_us = monotonic_us();
+  const int64_t slept_us = sleep_on_latch(ms, wait_event);
+  count(first, slept_us);
+  CHECK_FOR_INTERRUPTS();
+}
+
+}  // namespace snowflake::pg
