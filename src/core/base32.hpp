@@ -38,7 +38,7 @@ inline constexpr Base32Values kBase32Values = [] {
     values.of[symbol] = static_cast<uint8_t>(i);
     if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
   }
-  // What a reader may write instead; indexed as bytes, for char may be signed.
+  // Symbols that a reader may write instead; indexed as bytes, for char may be signed.
   for (const uint8_t zero : {uint8_t{'O'}, uint8_t{'o'}}) values.of[zero] = 0;
   for (const uint8_t one : {uint8_t{'I'}, uint8_t{'i'}, uint8_t{'L'}, uint8_t{'l'}})
     values.of[one] = 1;

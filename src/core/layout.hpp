@@ -136,7 +136,7 @@ enum class LayoutError : uint8_t {
   end_of_time,
 };
 
-// What is wrong, as a full sentence for an error's detail.
+// The fault, as a full sentence for an error's detail.
 constexpr const char* describe(LayoutError error) noexcept {
   switch (error) {
     case LayoutError::none:

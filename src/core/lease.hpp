@@ -33,7 +33,7 @@ enum class LeaseCall : uint8_t { acquire, renew, give_back };
 struct LeaseRequest {
   LeaseCall call;
   int32_t server;       // the login role that asks: the control database goes by its own records
-  int64_t incarnation;  // one life of a postmaster, drawn at random; never 0
+  int64_t incarnation;  // of a postmaster, drawn at random at its start; never 0
   int64_t term;         // of the newest answer that the server has, 0: it has none
   int64_t newest;       // that answer's number
   bool proven;          // the control database has signed these two

@@ -287,7 +287,7 @@ constexpr void nothing_lost(FleetState& fleet, int64_t now_ms, int64_t salt) noe
   begin_term(fleet, now_ms, salt);
 }
 
-// What was decided after the moment that the control database was recovered to is lost: regions
+// Decisions made after the moment that the control database was recovered to are lost: regions
 // begin above all that may have been granted. `silent`: this copy has granted nothing since.
 // REQUIRES that `now_ms` is not before any of those grants by more than the clocks may be apart.
 constexpr void recovered(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,

@@ -18,7 +18,7 @@
 
 namespace snowflake {
 
-// What the memory says, read by the worker or under the lock.
+// The memory as read by the worker or under the lock.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -39,8 +39,8 @@ struct RegionHold {
   int64_t begin_ms;
 };
 
-// What an answer means for the incarnation that it reaches.
-enum class LeaseNews : uint8_t {
+// The meaning of an answer for the incarnation that it reaches.
+enum class LeaseEvent : uint8_t {
   stale,       // of another incarnation, or not newer than what is known: ignored
   taken,       // a region is granted: take()
   extended,    // more time for the region that is held: extend()
@@ -53,35 +53,35 @@ enum class LeaseNews : uint8_t {
 
 // `giving_back`: the worker has forgotten its region in order to give it back. REQUIRES: sent and
 // received are the server's clock at these moments.
-constexpr LeaseNews read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
-                                int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
-  if (answer.incarnation != mine.incarnation) return LeaseNews::stale;
+constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
+                                 int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
+  if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::halted || answer.status == AnswerStatus::clock_ahead ||
       answer.status == AnswerStatus::unproven)
-    return LeaseNews::refused;
+    return LeaseEvent::refused;
   if (answer.term < mine.term || (answer.term == mine.term && answer.number <= mine.newest))
-    return LeaseNews::stale;
+    return LeaseEvent::stale;
   if (giving_back) {
-    // Whatever was asked before is of no interest any more.
-    return answer.call == LeaseCall::give_back ? LeaseNews::given_back : LeaseNews::stale;
+    // Questions that were asked before are of no interest any more.
+    return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
   // Given back by a worker that was killed: its successor has begun to acquire.
-  if (answer.call == LeaseCall::give_back) return LeaseNews::stale;
-  if (answer.status == AnswerStatus::lost) return LeaseNews::lost;
-  if (answer.status == AnswerStatus::full) return LeaseNews::full;
+  if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
+  if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
+  if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   const int64_t apart = clocks_apart(sent_ms, answer.clock_ms, received_ms);
-  if (apart > skew_ms || apart < -skew_ms) return LeaseNews::apart;
+  if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (mine.region != kNoRegion) {
     // Another region, or the same with another floor, was granted to a request of long ago: the
     // region was lost in between, and somebody else may have had it.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
-    return same ? LeaseNews::extended : LeaseNews::lost;
+    return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
   // A renewal was asked for a region that has been forgotten since.
-  return answer.call == LeaseCall::acquire ? LeaseNews::taken : LeaseNews::stale;
+  return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
-// What a worker's requests carry so that a copy of its memory is found out.
+// Numbers in a worker's requests by which a copy of its memory is found out.
 struct LeaseNonce {
   int64_t next;   // sent until a grant answers it
   int64_t acked;  // the last one that a grant has answered, 0: none yet
@@ -125,7 +125,7 @@ class BasicLeaseMemory {
     note(newest);
   }
 
-  // REQUIRES LeaseNews::taken.
+  // REQUIRES LeaseEvent::taken.
   void take(const LeaseAnswer& answer) noexcept {
     note(answer);
     store(grant_, answer.grant);
@@ -136,7 +136,7 @@ class BasicLeaseMemory {
     region_after_.store(answer.region + 1, std::memory_order_release);
   }
 
-  // REQUIRES LeaseNews::extended.
+  // REQUIRES LeaseEvent::extended.
   void extend(const LeaseAnswer& answer) noexcept {
     note(answer);
     store(grant_, answer.grant);
@@ -165,15 +165,15 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // What may be published of a mark, of whatever database; it is remembered first. REQUIRES the
-  // lock.
+  // The time up to which a mark, of whatever database, may be published; it is remembered first.
+  // REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);
     return covered_ms;
   }
 
-  // What a database that binds to its mark may mint in. REQUIRES the lock.
+  // The region that a database may mint in when it binds to its mark. REQUIRES the lock.
   RegionHold region() const noexcept {
     const LeaseView now = view();
     return {now.region, now.highest_ms};

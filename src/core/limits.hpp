@@ -1,5 +1,5 @@
-// What the sessions of a database share beside its words: the published limit, and what it follows
-// from. Positions below the limit may be claimed.
+// State that the sessions of a database share beside its words: the published limit, and what it
+// follows from. Positions below the limit may be claimed.
 //
 // Three kinds of exclusion, which the caller provides, and each member names:
 //  - *the lock* excludes bind(), publish(), withdraw(), end_region() and start_database() from one
@@ -29,7 +29,7 @@
 
 namespace snowflake {
 
-// What a session is bound to: as long as the generation is current, it mints in this region.
+// A session's binding to the mark: as long as the generation is current, it mints in this region.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
@@ -95,10 +95,10 @@ class BasicLimits {
     begin_ms_.store(0, std::memory_order_relaxed);
   }
 
-  // Whether a stored mark was written or adopted in this life of the server.
+  // Whether a stored mark was written or adopted since shared memory began.
   bool has_heard_of(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // A stored mark of an earlier life, or that was raised from outside. `raise_words` makes every
+  // A stored mark of an earlier boot, or that was raised from outside. `raise_words` makes every
   // later position of the database at least the one that it is given. REQUIRES the page, so that
   // nobody finds a mark heard of before the words are raised to it.
   template <class RaiseWords>
@@ -136,12 +136,12 @@ class BasicLimits {
   }
 
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  // What the limit is taken from, 0: nothing. REQUIRES the lock, shared.
+  // The mark that the limit is taken from, 0: none. REQUIRES the lock, shared.
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
   // The greatest mark that was written or adopted, and that was adopted; 0: none.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
-  // Where ids of the region that is held begin in this database, 0: not settled yet.
+  // The time at which ids of the region that is held begin in this database, 0: not settled yet.
   int64_t begin_ms() const noexcept { return begin_ms_.load(std::memory_order_relaxed); }
 
  private:

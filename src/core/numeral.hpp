@@ -1,4 +1,4 @@
-// What reading a number from text leads to: the same for every text form.
+// The outcome of reading a number from text: the same for every text form.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -11,7 +11,7 @@
 //  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
 // Memory order: uniqueness needs only the word's own modification order, for which relaxed would
-// do. What must not be reordered is a floor against the limit that relies on it: whoever publishes
+// do. A floor must not be reordered against the limit that relies on it: whoever publishes
 // a limit raises the floor first and publishes with release; whoever claims reads the limit with
 // acquire, and so sees the raised word (see pg/mark/high_water.cpp). And whoever raises a floor has
 // to see what those did before that have claimed below it (see core/settled.hpp): a claim's
@@ -30,7 +30,7 @@
 
 namespace snowflake {
 
-// What a claim may not exceed.
+// Bounds that a claim may not exceed.
 struct Bounds {
   uint64_t now;     // the tick that the clock shows
   uint64_t lead;    // how many ticks ids may be ahead of it

@@ -12,7 +12,7 @@
 //    stepped and does not stand still while the machine sleeps;
 //  - a counter that goes back (another processor's, a machine that woke up) is a great distance in
 //    unsigned arithmetic, and ends it.
-// What remains is a step of the wall clock within those 50 us, which is not seen before they are
+// Two things remain: a step of the wall clock within those 50 us, which is not seen before they are
 // over; and a counter that another host's hypervisor runs at another rate, by whose ratio they are
 // longer. Used only where the kernel itself tells the time by this counter, which it has then found
 // to be the same on all processors.

@@ -24,7 +24,7 @@
 namespace snowflake::pg {
 namespace {
 
-// Who hears of the end of a transaction and of changes, in this order: a commit that cannot wait
+// Listeners to the end of a transaction and to changes, in this order: a commit that cannot wait
 // fails before anything is kept of it.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});

@@ -10,20 +10,20 @@ struct Answer : Lease {
   Answer() {
     memory.begin(1, LeaseAnswer{}, [] {});
   }
-  LeaseNews read(const LeaseAnswer& answer, bool giving_back = false) const {
+  LeaseEvent read(const LeaseAnswer& answer, bool giving_back = false) const {
     return read_answer(memory.view(), giving_back, answer, kNow, kNow + 10, 10'000);
   }
 };
 
 TEST_F(Answer, IsReadOnce) {
   EXPECT_EQ(memory.view().region, kNoRegion);
-  EXPECT_EQ(read(granted), LeaseNews::taken);
+  EXPECT_EQ(read(granted), LeaseEvent::taken);
   memory.take(granted);
   EXPECT_EQ(memory.view().region, granted.region);
   EXPECT_EQ(memory.view().highest_ms, granted.floor_ms);
-  EXPECT_EQ(read(granted), LeaseNews::stale);
+  EXPECT_EQ(read(granted), LeaseEvent::stale);
   const LeaseAnswer renewed = ask(renew(granted));
-  EXPECT_EQ(read(renewed), LeaseNews::extended);
+  EXPECT_EQ(read(renewed), LeaseEvent::extended);
 }
 
 TEST_F(Answer, OfAnEarlierTermIsOld) {
@@ -33,50 +33,50 @@ TEST_F(Answer, OfAnEarlierTermIsOld) {
   newer.term = granted.term + 1;
   newer.number = 1;
   memory.note(newer);
-  EXPECT_EQ(read(granted), LeaseNews::stale);
+  EXPECT_EQ(read(granted), LeaseEvent::stale);
   granted.term += 2;
-  EXPECT_EQ(read(granted), LeaseNews::taken);
+  EXPECT_EQ(read(granted), LeaseEvent::taken);
 }
 
 TEST_F(Answer, ForAnotherIncarnationIsIgnored) {
   granted.incarnation = 2;
-  EXPECT_EQ(read(granted), LeaseNews::stale);
+  EXPECT_EQ(read(granted), LeaseEvent::stale);
 }
 
 TEST_F(Answer, ToARenewalTakesNoRegion) {
   memory.take(granted);
   const LeaseAnswer renewed = ask(renew(granted));
   memory.forget([] {});
-  EXPECT_EQ(read(renewed), LeaseNews::stale);
-  EXPECT_EQ(read(ask(acquire(1)), true), LeaseNews::stale) << "while it gives back";
-  EXPECT_EQ(read(ask(acquire(1))), LeaseNews::taken);
+  EXPECT_EQ(read(renewed), LeaseEvent::stale);
+  EXPECT_EQ(read(ask(acquire(1)), true), LeaseEvent::stale) << "while it gives back";
+  EXPECT_EQ(read(ask(acquire(1))), LeaseEvent::taken);
 }
 
 TEST_F(Answer, OfAnotherHoldingEndsTheIncarnation) {
   memory.take(granted);
   LeaseAnswer other = ask(renew(granted));
   other.floor_ms += 5;
-  EXPECT_EQ(read(other), LeaseNews::lost) << "somebody else had the region in between";
+  EXPECT_EQ(read(other), LeaseEvent::lost) << "somebody else had the region in between";
   other = ask(renew(granted));
   other.region = 3;
-  EXPECT_EQ(read(other), LeaseNews::lost);
+  EXPECT_EQ(read(other), LeaseEvent::lost);
 }
 
 TEST_F(Answer, WithAClockThatIsApartIsNotTaken) {
   granted.clock_ms = kNow - 10'001;
-  EXPECT_EQ(read(granted), LeaseNews::apart);
+  EXPECT_EQ(read(granted), LeaseEvent::apart);
   granted.clock_ms = kNow + 10 + 10'001;
-  EXPECT_EQ(read(granted), LeaseNews::apart);
+  EXPECT_EQ(read(granted), LeaseEvent::apart);
   granted.clock_ms = kNow + 10'010;
-  EXPECT_EQ(read(granted), LeaseNews::taken);
+  EXPECT_EQ(read(granted), LeaseEvent::taken);
 }
 
 TEST_F(Answer, ThatRefusesChangesNothing) {
   memory.take(granted);
   LeaseAnswer refused = ask(renew(granted, 0, kNow + 99'999));
-  EXPECT_EQ(read(refused), LeaseNews::refused);
+  EXPECT_EQ(read(refused), LeaseEvent::refused);
   refused.status = AnswerStatus::halted;
-  EXPECT_EQ(read(refused), LeaseNews::refused);
+  EXPECT_EQ(read(refused), LeaseEvent::refused);
 }
 
 TEST_F(Answer, ANewIncarnationHasNothingOfTheOldOne) {

@@ -29,7 +29,7 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   LeaseMemory memory{};
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
-  EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseNews::extended);
+  EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
   // The first answer is lost; a copy of the memory comes second.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
@@ -90,7 +90,7 @@ TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
     memory.take(held);
     const LeaseAnswer late = ask(renew(held));
     memory.extend(there);
-    EXPECT_EQ(read_answer(memory.view(), false, late, kNow, kNow, 10'000), LeaseNews::stale);
+    EXPECT_EQ(read_answer(memory.view(), false, late, kNow, kNow, 10'000), LeaseEvent::stale);
     EXPECT_EQ(ask(renew(there)).status, AnswerStatus::halted);
     EXPECT_EQ(ask(acquire(9)).status, AnswerStatus::halted) << "and then nobody is told anything";
     fleet.halted = false;

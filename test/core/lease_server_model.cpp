@@ -317,11 +317,11 @@ void World::hear(const Told& told) {
   if (told.nonce == s.worker.nonce.next && answer.call != LeaseCall::give_back)
     s.worker.nonce.answered(rules_.grant_acks ? answer.status : AnswerStatus::granted, draw());
   switch (read_answer(mine, s.worker.giving_back, answer, told.sent_ms, received, skew_ms_)) {
-    case LeaseNews::stale:
-    case LeaseNews::refused:
-    case LeaseNews::apart:
+    case LeaseEvent::stale:
+    case LeaseEvent::refused:
+    case LeaseEvent::apart:
       return;
-    case LeaseNews::taken: {
+    case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
       // Goes on as who it was, with the time that it had.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
@@ -329,20 +329,20 @@ void World::hear(const Told& told) {
       happened("taken");
       break;
     }
-    case LeaseNews::extended:
+    case LeaseEvent::extended:
       s.memory.extend(answer);
       happened("extended");
       break;
-    case LeaseNews::full:
+    case LeaseEvent::full:
       s.memory.note(answer);
       happened("full");
       break;
-    case LeaseNews::given_back:
+    case LeaseEvent::given_back:
       s.memory.note(answer);
       s.worker.giving_back = false;
       happened("given back");
       break;
-    case LeaseNews::lost:
+    case LeaseEvent::lost:
       s.born = now_;
       if (rules_.lost_is_new) {
         s.memory.begin(draw(), answer, [&] { withdraw(s); });

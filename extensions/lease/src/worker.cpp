@@ -95,7 +95,7 @@ void hear(const Reply& reply) {
   compare_clocks(reply);
   state.nonce.answered(answer.status, draw());
   switch (read_answer(mine, false, answer, reply.sent_ms, reply.received_ms, port->skew_ms)) {
-    case LeaseNews::taken:
+    case LeaseEvent::taken:
       port->take(answer, reply.fleet);
       renewed(reply.received_ms);
       snprintf(text, sizeof(text), "leased region %d of fleet %" PRId64 "%s%s%s", answer.region,
@@ -104,27 +104,27 @@ void hear(const Reply& reply) {
                answer.floor_ms == 0 ? "" : " on");
       say(LOG, text);
       break;
-    case LeaseNews::extended:
+    case LeaseEvent::extended:
       port->extend(answer);
       renewed(reply.received_ms);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
       // Of interest where the log has told of trouble: that it is over.
       say(DEBUG1, text);
       break;
-    case LeaseNews::lost:
+    case LeaseEvent::lost:
       port->begin(draw(), answer);
       snprintf(text, sizeof(text), "lost region %d: %s", mine.region, reply.said);
       say(WARNING, text);
       due_in(0);
       return;
-    case LeaseNews::full:
+    case LeaseEvent::full:
       port->note(answer);
       snprintf(text, sizeof(text), "no region is free before %s. %s", time_text(answer.until_ms),
                reply.said);
       complain(text);
       wait_a_while();
       return;
-    case LeaseNews::apart:
+    case LeaseEvent::apart:
       snprintf(text, sizeof(text),
                "refused to lease: this server's clock is %" PRId64
                " ms %s the control database's, \"snowflake.max_skew\" is %" PRId64 " ms",
@@ -133,7 +133,7 @@ void hear(const Reply& reply) {
       complain(text);
       try_again_later();
       return;
-    case LeaseNews::refused:
+    case LeaseEvent::refused:
       if (answer.status == AnswerStatus::halted)
         snprintf(text, sizeof(text), "the control database at %s waits for an operator: %s %s",
                  asked_host(), reply.said, kWaysOut);

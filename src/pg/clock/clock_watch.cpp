@@ -37,7 +37,7 @@ bool find_out_kernel_uses_tsc() {
 void note_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // Where the step takes back a jump under which nothing was minted, nothing waits for it.
+  // If the step takes back a jump under which nothing was minted, nothing waits for it.
   if (step_us <= int64_t{max_lead_ms} * 1000 || watch.ahead.ongoing()) return;
   raise_to(watch.behind_until_ms, wall_clock_ms() + step_us / 1000);
   if (watch.behind.begin()) log_stepped_back(step_us / 1000, before + 1);

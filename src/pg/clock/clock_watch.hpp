@@ -19,8 +19,8 @@ void start_clock_watch(ClockWatch& watch);
 // second where anything mints.
 void look_at_clock();
 
-// What only the log wants to know: whether the kernel has the clock as synchronized, and whether
-// the layout lasts. Where the mark is extended.
+// For the log alone: whether the kernel has the clock as synchronized, and whether the layout
+// lasts. Called when the mark is extended.
 void look_at_clock_error();
 
 // Whether the time-stamp counter may say how long a reading of the clock lasts: snowflake.use_tsc,

@@ -1,4 +1,4 @@
-// What administrators call.
+// Functions for administrators.
 
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"

@@ -1,4 +1,4 @@
-// What the extension's script calls once, when it creates the extension.
+// The functions that the extension's script calls once, when it creates the extension.
 
 #include "pg/functions/create_extension.hpp"
 
@@ -40,8 +40,8 @@ const char* sign_of_others() {
   return nullptr;
 }
 
-// What is sealed is said when that is committed: while the extension's script runs, PostgreSQL
-// keeps notices back.
+// The notice of the seal waits for the commit: while the extension's script runs, PostgreSQL keeps
+// notices back.
 constinit bool seal_is_new = false;
 
 void announce_seal_at_commit() {

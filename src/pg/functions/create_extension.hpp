@@ -1,4 +1,4 @@
-// What CREATE EXTENSION does beside its script.
+// The part of CREATE EXTENSION that its script cannot do.
 #pragma once
 
 namespace snowflake::pg {

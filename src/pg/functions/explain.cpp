@@ -52,7 +52,7 @@ void contradict_time(const Condition& condition, const Layout& ids, uint64_t id,
 }
 
 // Whether this server mints ids of that region and time. A leased region has had other holders:
-// below the floor of the present lease they were somebody else's, or another life's of this server.
+// below the floor of the present lease they were another's, or this server's of an earlier boot.
 bool is_own(const Layout& ids, uint64_t id) {
   const auto region = static_cast<int32_t>(ids.region_of(id));
   if (!leased()) return region == own_region;

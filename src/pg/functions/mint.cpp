@@ -105,7 +105,7 @@ struct Source {
 };
 
 // Claims between one and `wanted` ids, waiting for the clock and extending the mark as need be.
-// The source is told apart from the claim: a structure of both would be copied through memory.
+// `source` is an out-parameter: returned together with the claim it would be spilled to the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock, Source& source) {
   WaitBudget budget;
   for (;; clock = exact_clock()) {
@@ -253,7 +253,7 @@ SF_SQL_FUNCTION(next_id_after) {
   check_shard(shard);
   if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
   const int64_t after = PG_GETARG_INT64(1);
-  // Where the region was lost meanwhile, the next one may be below that of `after`.
+  // If the region was lost meanwhile, the next one may be below that of `after`.
   for (;;) {
     advance_past(shard, after, lead_ticks);
     const int64_t id = next_id(shard, "next_id()");

@@ -81,7 +81,7 @@ SF_SQL_FUNCTION(shard_stats) {
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
     put_row(fcinfo,
             {
-                // Where several shards share a word, the one that minted last speaks for them.
+                // If several shards share a word, this is the one that minted last.
                 {"shard",
                  Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id)))},
                 {"last_id", Int64GetDatum(static_cast<int64_t>(last_id)), last_id == 0},

@@ -16,7 +16,7 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// Where the relation is dropped between the two look-ups, the name stands for another one.
+// If the relation is dropped between the two look-ups, the name stands for another one.
 Oid qualify(RangeVar* name) {
   for (;;) {
     const Oid relation = RangeVarGetRelid(name, NoLock, true);

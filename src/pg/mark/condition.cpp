@@ -51,12 +51,13 @@ bool is_flush_stalled(const DatabaseState* state) {
   return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;
 }
 
-// What is locked against reading is being dropped or altered, and calls wait for it as well.
+// A sequence that is locked against this is being dropped or altered, and calls wait for it as
+// well.
 void look_at_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
   facts.state = sequences.obstacle();
   if (facts.state != Obstacle::none) return;
-  // What calls take: ALTER SEQUENCE locks against that and not against reading.
+  // As calls lock them: ALTER SEQUENCE excludes that, and does not exclude reading.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
     Oid relation;

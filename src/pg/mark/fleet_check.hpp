@@ -7,15 +7,15 @@
 
 namespace snowflake::pg {
 
-// What the sequence says, having remembered the present fleet, durably, where none was. False where
-// the sequence does not exist any more: look it up again. REQUIRES, where regions are leased, that
+// Reads the sequence, and first remembers the present fleet, durably, if it has none. False if the
+// sequence does not exist any more: look it up again. REQUIRES, where regions are leased, that
 // one is held.
 bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
 // For a caller that must not block: false only where another regime was seen.
 bool fleet_still_holds(const StateSequences& sequences);
 
-// What the sequence says; 0 where it is gone. REQUIRES a lock on it.
+// The value of the sequence; 0 if it is gone. REQUIRES a lock on it.
 int64_t remembered_fleet(const StateSequences& sequences);
 
 }  // namespace snowflake::pg

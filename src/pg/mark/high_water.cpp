@@ -114,7 +114,7 @@ void take_limit(bool more_is_written) {
   hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
 }
 
-// What the mark said, and what it says now.
+// The mark before a write, and after it.
 struct MarkUpdate {
   int64_t before;
   XLogRecPtr before_lsn;
@@ -178,7 +178,7 @@ bool flush_mark(XLogRecPtr lsn) {
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  // What was written early is flushed by now as a rule, and then nothing here touches the disk.
+  // A mark that was written early is flushed by now as a rule; then nothing here touches the disk.
   const bool early = !update.lowered && limit_of(update.before) > position;
   const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
   end_mark_write(flushed);

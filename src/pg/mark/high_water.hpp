@@ -3,19 +3,19 @@
 // The mark is the value of sequence snowflake.high_water, in ms since 1970. A position may be
 // claimed only below the *published limit*, a mark whose WAL record has been flushed. So whatever
 // PostgreSQL recovers (a crash, a promotion, a backup) has a mark above every id that was ever
-// returned, and the first session to come absorbs it: it raises the words to it.
+// returned, and the first session to come adopts it: it raises the words to it.
 //
 // Invariants
 //  1. stored >= published limit, always: the page is written and flushed first.
 //  2. The words are raised to a mark before a limit that follows from it is published (release),
 //     and a claimer reads the limit (acquire) before the word.
-//  3. stored never goes down but by set_mark(). Where somebody lowered the sequence's value, the
+//  3. stored never goes down but by set_mark(). If somebody lowers the sequence's value, the
 //     witness beside it (sequence_page.hpp) still says what was written; the limit is withdrawn (a
 //     new generation) and the value is written again.
 //  4. A mark is never written above now + max_lead + reserve, and never for an id that is refused.
-//  5. A stored mark more than max_lead ahead of the clock is not absorbed, and nothing is written
-//     or published beside it: calls wait until the clock is there. Whoever lowers it again leaves
-//     no trace of it.
+//  5. A stored mark more than max_lead ahead of the clock is not adopted, and nothing is written
+//     or published beside it: calls wait until the clock is there. If it is lowered again, nothing
+//     remembers the high value.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 namespace snowflake::pg {
 
 // Takes hold of the database's mark: finds it and checks the seal, unless another session did both
-// within a second, reads it, and absorbs it where this server life had not heard of it yet. Writes
+// within a second, reads it, and adopts it if it is new to this server. Writes
 // nothing. The hold may not be good afterwards: call again. `to_claim`: without a lease that covers
 // the present, waits or refuses; who only raises the mark needs none.
 void attach(WaitBudget& budget, bool to_claim = true);

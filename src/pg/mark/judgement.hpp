@@ -11,9 +11,9 @@ namespace snowflake::pg {
 // Of the server, its clock and its lease.
 Facts facts_of_server();
 
-// What a call does about the first obstacle: raises its error, or waits for a part of max_wait, for
-// a lease or for the clock, and returns true: look at all anew. The mark, if one is given, is
-// closed before. False where there is none.
+// Acts on the first obstacle: raises its error, or waits for a lease or the clock, for a part of
+// max_wait, and returns true: look at all anew. The mark, if one is given, is closed before.
+// Returns false if there is no obstacle.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
 // Whether a mark is so far ahead that calls wait for it.

@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// What this transaction has dropped, and may yet roll back.
+// The mark that this transaction has dropped, and may yet bring back by a rollback.
 struct DroppedMark {
   Oid relation;
   int64_t mark_ms;
@@ -42,7 +42,7 @@ void note_lost_mark(int64_t mark_ms) {
 }
 
 int64_t lost_mark_ms() {
-  // What was written before the mark was lowered is known to the database's state alone.
+  // Only the database's state knows what was written before the mark was lowered.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   return std::max({highest_ms, dropped.mark_ms, postmaster_memory->lost_marks.read(MyDatabaseId)});

@@ -1,5 +1,5 @@
 // Marks that a DROP EXTENSION, or the rollback of its creation, makes unreachable. What they
-// covered may have been returned, so an extension created later in the life of this postmaster
+// covered may have been returned, so an extension created later under this postmaster
 // starts above them.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a mark must be for ids to be minted under it; and setting it by hand.
+// Conditions on the mark for ids to be minted under it; and setting it by hand.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ Obstacle obstacle_here(Relation mark);
 // Raises its error.
 void check_mark(Relation mark);
 
-// Makes the mark `ms`, also where it is greater: but not less than what was written or absorbed
+// Makes the mark `ms`, also where it is greater: but not less than what was written or adopted
 // since the server started. Returns what it is now, which is durable.
 int64_t set_mark(int64_t ms);
 

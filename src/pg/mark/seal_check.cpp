@@ -35,7 +35,7 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// What the next dump will present: 0 where nothing, and where rows differ one that is not `local`.
+// The seal that the next dump will present: 0 for none; where rows differ, one that is not `local`.
 // A table that is locked is being dropped, dumped or altered; what was checked before still counts.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
@@ -125,8 +125,8 @@ void require_seal_slowly() {
     return;
   }
 
-  // Where another backend has just looked, that will do. What a standby knows is never trusted:
-  // what it replays does not pass through us.
+  // If another backend has just looked, that will do. Not on a standby: a change that it replays
+  // does not pass through us.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !seal_checked_lately(*state)) {
     Oid mark = InvalidOid;
@@ -138,7 +138,7 @@ void require_seal_slowly() {
       fault = look_at_seal(sequences, &seals);
     }
     if (fault != Obstacle::none) error_of_seal(fault, seals);
-    // What is noted also says that the state's mark is the one that belongs to this seal.
+    // The note also says that the state's mark belongs to this seal.
     if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
   }
   seal_is_good = true;

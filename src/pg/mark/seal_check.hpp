@@ -12,7 +12,7 @@
 
 namespace snowflake::pg {
 
-// What is wrong with the seal, or none. seal_gone: one of the sequences has been dropped meanwhile,
+// The fault of the seal, or none. seal_gone: one of the sequences has been dropped meanwhile,
 // look them up again.
 Obstacle look_at_seal(const StateSequences& sequences, Seals* seals);
 

@@ -9,7 +9,7 @@ namespace {
 
 constinit StateSequences known{};
 
-// What one subtransaction has made and dropped no rollback brings back.
+// A row inserted and deleted by the same subtransaction cannot reappear.
 bool may_come_back(HeapTupleHeader row) {
   if ((row->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
     return false;

@@ -21,7 +21,7 @@ struct StateSequences {
     return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
            OidIsValid(fleet) && OidIsValid(fingerprint) && OidIsValid(dumped_seal);
   }
-  // What is wrong with them, or none.
+  // The first fault of theirs, or none.
   Obstacle obstacle() const {
     if (complete()) return Obstacle::none;
     if (!installed) return Obstacle::not_installed;
@@ -41,7 +41,7 @@ StateSequences known_state_sequences();
 StateSequences current_state_sequences();
 // Looked up now, and incomplete where the extension, or one of them, is missing: no error.
 StateSequences present_state_sequences();
-// What was known, and perhaps incomplete.
+// As they were last known, perhaps incomplete.
 StateSequences remembered_state_sequences();
 void forget_state_sequences();
 

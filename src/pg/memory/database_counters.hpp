@@ -1,5 +1,6 @@
-// What a database counts beside its shards: refusals by cause, the mark's extensions and flushes,
-// waits that belong to no shard. Nothing here is touched by a call that is given an id at once.
+// The counters of a database beside its shards': refusals by cause, the mark's extensions and
+// flushes, waits that belong to no shard. Nothing here is touched by a call that is given an id at
+// once.
 //
 // In shared memory of our own, beside the database's state. PostgreSQL 18's custom kinds of
 // cumulative statistics would do for the counts alone: but 15 to 17 have none, and what is counted

@@ -39,7 +39,7 @@ struct alignas(64) DatabaseState {
   Oid database;                  // InvalidOid: a free place
   alignas(64) Settled settled;   // apart from what every claim reads
 
-  // Whoever asks next looks at seal and fleet himself.
+  // The next session that asks checks seal and fleet itself.
   void forget_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);

@@ -40,7 +40,7 @@ bool lease_worker_runs() {
 LeaseReport lease_report() {
   LWLockAcquire(shared_state->lock, LW_SHARED);
   LeaseReport last = shared_state->lease.report;
-  // What it said before it ended says nothing about now.
+  // Its last message, from before it ended, says nothing about now.
   if (shared_state->lease.worker == nullptr)
     strlcpy(last.message, "the lease worker is not running", sizeof(last.message));
   LWLockRelease(shared_state->lock);

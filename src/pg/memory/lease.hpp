@@ -2,7 +2,7 @@
 // of it, and wait for. Times are ms since 1970.
 //
 // The lease is the postmaster's memory, see core/lease_memory.hpp. Locking rules
-//  - whoever raises `highest` or takes a region from it holds shared_state->lock, and the worker
+//  - who raises `highest` or takes a region from it holds shared_state->lock, and the worker
 //    changes it under the same lock, where all limits were withdrawn before;
 //  - `until` only rises while a region is held, and may be read without.
 #pragma once
@@ -18,7 +18,7 @@ bool leased();
 // Whether there is a process that leases.
 bool lease_worker_runs();
 
-// What a database of this server remembers of its regime before it has minted: the fleet,
+// The regime that a database of this server remembers before it has minted: the fleet,
 // kUnheardFleet (core/obstacle.hpp) where none has answered yet, 0 where nothing is leased.
 int64_t fleet_to_remember();
 
@@ -41,7 +41,7 @@ RegionHold region_under_lock();
 // The lease that bounds limits, for Limits::publish(). Null where nothing is leased.
 LeaseMemory* limiting_lease();
 
-// What waits for a lease asks for it at once.
+// Asks the worker for a lease at once, for a call that waits.
 void wake_lease_worker();
 
 }  // namespace snowflake::pg

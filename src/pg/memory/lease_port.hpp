@@ -1,4 +1,4 @@
-// What the generator's library offers to the one that leases regions (extensions/lease), by a
+// The interface of the generator's library for the one that leases regions (extensions/lease), by a
 // rendezvous variable: the one needs nothing but libc, the other libpq, and is loaded only where
 // "snowflake.fleet" is set.
 //
@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
-// What the view snowflake.lease shows of the worker's exchanges.
+// The worker's exchanges, for the view snowflake.lease.
 struct LeaseReport {
   int64_t renewed_ms;       // when a lease was last granted or renewed, 0: not yet
   int64_t missed;           // exchanges since then that brought none

@@ -25,9 +25,8 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// What is granted is granted to a clock that agrees with the control database's to within max_skew:
-// a jump that both have made is confirmed by that, as by accept_clock(). A wrong one is answered
-// with no grant.
+// A grant says that this server's clock agrees with the control database's to within max_skew, so
+// it confirms a jump that both have made, as accept_clock() does. A wrong clock gets no grant.
 void confirm_clock() {
   const int64_t drift_us = clock_drift_us();
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
@@ -35,7 +34,7 @@ void confirm_clock() {
   log_clock_accepted(drift_us / 1000);
 }
 
-// What the port offers.
+// The functions that the port offers.
 
 void begin(int64_t incarnation, const LeaseAnswer& newest) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
@@ -67,9 +66,9 @@ LeaseView forget() {
   return last;
 }
 
-void report(const LeaseReport& news) {
+void report(const LeaseReport& latest) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  shared_state->lease.report = news;
+  shared_state->lease.report = latest;
   LWLockRelease(shared_state->lock);
 }
 
@@ -128,7 +127,7 @@ void install_lease() {
   using Install = void (*)();
   const auto install = reinterpret_cast<Install>(
       load_external_function("$libdir/snowflake_lease", "snowflake_lease_install", true, nullptr));
-  // Where nobody mints for clients there is nothing to lease: pg_upgrade, single-user mode.
+  // Nobody mints for clients in pg_upgrade and single-user mode: there is nothing to lease.
   if (!IsBinaryUpgrade && IsPostmasterEnvironment) install();
 }
 

@@ -1,4 +1,4 @@
-// What the library that leases does to the lease: it takes, extends and forgets a region.
+// Changes of the lease by the library that leases: it takes, extends and forgets a region.
 #pragma once
 
 namespace snowflake::pg {

@@ -1,4 +1,4 @@
-// What a session holds of the database's mark while it mints.
+// A session's hold on the database's mark while it mints.
 #pragma once
 
 #include "pg/memory/database_state.hpp"

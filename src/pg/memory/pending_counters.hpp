@@ -25,7 +25,7 @@ extern PendingCounters pending[kPendingSlots];
 // The greatest id of this transaction, of all shards, or 0: commit wait rests on it.
 extern uint64_t highest_id_of_transaction;
 
-// Where a slot is empty or another word's.
+// For a slot that is empty or another word's.
 void take_slot(PendingCounters& slot, Shard& word);
 
 void flush_pending_counters();

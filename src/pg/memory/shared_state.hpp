@@ -1,5 +1,5 @@
-// What the server's processes share in PostgreSQL's shared memory: the clock watch and, for each
-// database that mints, its state and the words of its shards.
+// The state that the server's processes share in PostgreSQL's shared memory: the clock watch and,
+// for each database that mints, its state and the words of its shards.
 #pragma once
 
 #include <cstdint>

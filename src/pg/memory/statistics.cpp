@@ -43,7 +43,7 @@ void end_refusals_of(Statistics& statistics) {
   }
 }
 
-// What this session is at.
+// The write of the mark that this session is at.
 struct MarkWrite {
   Statistics* statistics;  // null: nothing
   int64_t since_us;
@@ -115,7 +115,7 @@ void forget_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
-  // Whoever begins after this session was the last sets the time anew, and must not be overwritten.
+  // A session that begins after this one was the last sets the time anew: do not overwrite that.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());
@@ -125,7 +125,7 @@ void end_mark_write(bool flushed) {
   const int64_t us = monotonic_us() - mark_write.since_us;
   Statistics& statistics = *mark_write.statistics;
   forget_mark_write();
-  // Where WAL buffers are full it is the write that waits, and perhaps nothing is left to flush.
+  // If WAL buffers are full it is the write that waits, and perhaps nothing is left to flush.
   if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
   statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);

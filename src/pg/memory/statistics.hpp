@@ -22,8 +22,8 @@ inline bool is_ours(const Refusals& refusals) {
   return refusals.database.load(std::memory_order_relaxed) == MyDatabaseId;
 }
 
-// What refuse() calls before it raises the error: counts the refusal in the current database, and
-// says in the log that refusals of this cause have begun. Takes no place: that is for minting.
+// Counts a refusal in the current database, and says in the log that refusals of this cause have
+// begun. refuse() calls it before it raises the error. Takes no place: that is for minting.
 void count_refusal(Obstacle obstacle);
 
 // The database has just been found to mint: refusals of causes that concern all of it are over, and

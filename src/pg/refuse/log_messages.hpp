@@ -1,5 +1,6 @@
-// What the server's log says without a call that fails: doc/monitoring.md has the table. Texts
-// only; who calls decides what is due. To the log alone, never to the client whose call noticed.
+// Messages in the server's log that belong to no call that fails: doc/monitoring.md has the table.
+// Texts only; who calls decides what is due. To the log alone, never to the client whose call
+// noticed.
 #pragma once
 
 #include <cstdint>

@@ -142,7 +142,7 @@ inline void for_each_setting(Visit visit) {
 }
 
 // Whether new sessions have a setting switched on by the server's configuration or the database's.
-// What was set for a role, or by a connection, says nothing of others.
+// A setting of a role or of a connection says nothing of others.
 inline bool is_on_for_all(const char* name) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {
@@ -184,7 +184,7 @@ inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBo
 #endif
 }
 
-// What pg_stat_activity shows while a call waits for the clock, or for the lease.
+// The wait events that pg_stat_activity shows for a call that waits for the clock or the lease.
 inline uint32 wait_event_named(uint32* event, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000
   if (*event == 0) *event = WaitEventExtensionNew(name);

@@ -90,7 +90,7 @@ int64_t SequencePage::mark() const {
 }
 
 int64_t SequencePage::mark_of_any(Relation relation) {
-  // What cannot be read is no mark, and no reason not to drop it.
+  // A relation that cannot be read is no mark, and may be dropped.
   if (!smgrexists(RelationGetSmgr(relation), MAIN_FORKNUM) ||
       RelationGetNumberOfBlocks(relation) == 0)
     return 0;

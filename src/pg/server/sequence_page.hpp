@@ -4,7 +4,7 @@
 // synchronous standby, keep a lock to the end of the transaction, and give no LSN. The page that is
 // left behind is one that they can go on with.
 //
-// What a sequence's page looks like is PostgreSQL's internal: one tuple, with a magic number in the
+// The form of a sequence's page is PostgreSQL's internal: one tuple, with a magic number in the
 // page's special space. Every open() checks that, and CREATE EXTENSION checks that SQL sees what
 // was written here and the other way round, so a version that changed it fails loudly and at once.
 #pragma once
@@ -17,7 +17,7 @@ namespace snowflake::pg {
 // error releases both, as it does everywhere in PostgreSQL.
 //
 // The mark is stored twice: as the sequence's value, which SQL shows and a dump carries, and behind
-// it in the same tuple, as the *witness*. Whoever has UPDATE on the sequence (pg_write_all_data has
+// it in the same tuple, as the *witness*. A role with UPDATE on the sequence (pg_write_all_data has
 // it on all) can change the value with setval(); the witness goes along unchanged, in setval()'s
 // own WAL record and in the new storage of ALTER SEQUENCE, for PostgreSQL treats the tuple as a
 // whole. So a value that was lowered decides nothing.
@@ -32,7 +32,7 @@ struct SequencePage {
   void close() { UnlockReleaseBuffer(buffer); }
 
   int64_t value() const;
-  // Where the WAL has to be flushed to for the value to be durable.
+  // The value is durable when the WAL is flushed up to here.
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
   // REQUIRES an exclusive lock. Returns the LSN of the record.
   XLogRecPtr write(Relation relation, int64_t value);
