@@ -9,7 +9,6 @@
 #error "the core knows no PostgreSQL: include core headers before postgres.h"
 #endif
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -25,9 +24,15 @@ constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
 }
 
 inline uint32_t shard_for(int64_t key, uint32_t shards) noexcept {
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof(digits), key).ptr;
-  return shard_for(std::string_view{digits, static_cast<size_t>(end - digits)}, shards);
+  char text[20];
+  size_t first = sizeof(text);
+  uint64_t left = key < 0 ? -static_cast<uint64_t>(key) : static_cast<uint64_t>(key);
+  do {
+    text[--first] = static_cast<char>('0' + left % 10);
+    left /= 10;
+  } while (left != 0);
+  if (key < 0) text[--first] = '-';
+  return shard_for(std::string_view{text + first, sizeof(text) - first}, shards);
 }
 
 // A UUID's sixteen bytes, the most significant first.

@@ -44,16 +44,25 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
+// What was reserved in the region of another hold, attach() finds out anew.
+[[gnu::cold, gnu::noinline]] void check_left_out(int shard) {
+  if (hold.good() || !owned_shards.contains(static_cast<uint32_t>(shard)))
+    error_shard_not_owned(shard);
+}
+
 void check_shard(int shard) {
   if (shared_state == nullptr) [[unlikely]]
     error_not_preloaded();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     error_shard_range(shard);
-  if (!mintable_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]] {
-    // What was reserved in the region of another hold, attach() finds out anew.
-    if (hold.good() || !owned_shards.contains(static_cast<uint32_t>(shard)))
-      error_shard_not_owned(shard);
-  }
+  if (!mintable_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
+    check_left_out(shard);
+}
+
+// Which shards are reserved is known only then. Out of line: it is no part of a usual call.
+[[gnu::cold, gnu::noinline]] void attach_for(int shard, WaitBudget& budget) {
+  attach(budget);
+  check_shard(shard);
 }
 
 constinit TickClock tick_clock{};
@@ -110,8 +119,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
   WaitBudget budget;
   for (;; clock = exact_clock()) {
     if (!hold.good()) [[unlikely]] {
-      attach(budget);
-      check_shard(static_cast<int>(shard));  // what has been reserved is known now
+      attach_for(static_cast<int>(shard), budget);
       continue;
     }
     Shard& word = word_of(hold.words, shard);
@@ -191,8 +199,7 @@ void advance_past(int shard, int64_t after, uint64_t lead) {
   WaitBudget budget;
   for (;;) {
     if (!hold.good()) {
-      attach(budget);
-      check_shard(shard);  // what has been reserved is known now
+      attach_for(shard, budget);
       continue;
     }
     const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),
