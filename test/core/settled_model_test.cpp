@@ -99,6 +99,7 @@ size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0
     std::vector<Actor> actors;
     for (auto& body : make(world)) actors.push_back({std::move(body), {}, 0, false, false, {}});
     std::vector<Actor*> pointers;
+    pointers.reserve(actors.size());
     for (Actor& actor : actors) pointers.push_back(&actor);
     schedules.run(pointers);
     world.check();
