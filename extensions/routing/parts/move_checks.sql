@@ -25,6 +25,14 @@ AS $$
            OR relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary)
            OR relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisreplident))
            THEN format('Table %s has no replica identity: give it a primary key, or ALTER TABLE ... REPLICA IDENTITY.', name)
+      -- Since PostgreSQL 16 a subscription writes as the owner of the table, and would try again without end.
+      WHEN relkind IN ('r', 'p') AND NOT has_schema_privilege(relowner, relnamespace, 'USAGE')
+           THEN format('Role %I owns table %s, and rows are copied as its owner, who has no USAGE on the schema: GRANT it.',
+                       pg_get_userbyid(relowner), name)
+      WHEN relkind IN ('r', 'p') AND NOT (SELECT bool_and(has_table_privilege(relowner, rel.oid, needed))
+                                          FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) AS needed)
+           THEN format('Role %I owns table %s, and rows are copied as its owner, who has taken privileges on it from himself: GRANT them.',
+                       pg_get_userbyid(relowner), name)
       WHEN relkind = 'r' AND relam <> (SELECT oid FROM pg_am WHERE amname = 'heap') THEN format('Table %s is no heap: ALTER TABLE ... SET ACCESS METHOD heap.', name)
       WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = rel.oid AND attnum > 0 AND attgenerated NOT IN ('', 's'))
            THEN format('Table %s has generated columns of a kind that is not known here: drop them.', name)
