@@ -199,11 +199,11 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five reserves
 		$disk->stall;
-		# One waits for its commit with the lock of WAL writes, and the other fills the buffers.
+		# One waits for its commit with the lock of WAL writes, and the other fills the buffers.  PostgreSQL 17 spells both otherwise.
 		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $wait->[0])");
-			$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'filler' AND wait_event = '$wait->[1]'");
+			$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'filler' AND lower(wait_event) = lower('$wait->[1]')");
 		}
 		$holder->quit;
 	},
