@@ -21,6 +21,24 @@ SELECT created_at - now() BETWEEN interval '89 min' AND interval '90 min' AS cre
   FROM snowflake.explain_id(snowflake.make_id(now() + interval '90 min', 161, 0, region => 3));
 -- ... of days and years
 SELECT age >= interval '3 days' AND age < interval '4 days' AS age, possible FROM snowflake.explain_id(snowflake.make_id(now() - interval '3 days', 1, 0, 3));
+-- ... of a place that backfill() keeps: what it gave, what it has not given, and while that cannot be read
+CREATE TABLE old (id bigint DEFAULT snowflake.next_id(161), made timestamptz);
+INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 50) AS n;
+CREATE INDEX ON old (made) WHERE id IS NULL;
+CALL snowflake.backfill('old', 'id', 'made', shard => 252, region => 27);
+SELECT DISTINCT e.region, e.shard, e.minted_by, e.possible, e.contradiction FROM old, LATERAL snowflake.explain_id(old.id) AS e;
+SELECT e.minted_by, e.possible, e.contradiction FROM (SELECT max(id) + 1 FROM old) AS next (id), LATERAL snowflake.explain_id(next.id) AS e;
+SELECT minted_by, possible, contradiction FROM snowflake.explain_id(snowflake.make_id(now() - interval '1 day', 253, 0, region => 27));
+SELECT max(id) AS old FROM old \gset
+BEGIN;
+LOCK TABLE snowflake.backfills;
+PREPARE TRANSACTION 'locks the places';
+SET lock_timeout = '10s';
+SELECT minted_by, possible, contradiction FROM snowflake.explain_id(:old);
+ROLLBACK PREPARED 'locks the places';
+RESET lock_timeout;
+DELETE FROM snowflake.backfills WHERE relation = 'public.old';
+DROP TABLE old;
 -- A number that some sequence gave
 SELECT created_at, region, shard, sequence, minted_by, possible, contradiction FROM snowflake.explain_id(4711);
 -- None at all

@@ -9,7 +9,6 @@ AS $$
 #variable_conflict use_column
 DECLARE
   l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
-  below CONSTANT integer := l.region_bits + l.shard_bits + l.sequence_bits;
   last_id CONSTANT bigint := snowflake.last_id_before('infinity');
   column_name name;
   type text;
@@ -48,29 +47,25 @@ BEGIN
   RETURN QUERY EXECUTE format($query$
     SELECT g.region, g.shard, g.ids, made.oldest, made.newest, g.least, g.greatest,
            CASE WHEN g.kind = 'early' THEN NULL
-                WHEN b.region IS NOT NULL THEN 'backfill() for ' || b.relation
                 WHEN oldest.minted_by IS DISTINCT FROM newest.minted_by THEN concat('in part ', oldest.minted_by, '; in part ', newest.minted_by)
                 ELSE newest.minted_by END,
            CASE g.kind WHEN 'none' THEN 'no id'
                        WHEN 'early' THEN 'plain numbers, or ids of the epoch''s first hour'
-                       ELSE CASE WHEN b.region IS NULL THEN newest.contradiction
-                                 WHEN ((g.greatest >> $3) << $5) + (g.greatest & ((1 << $5) - 1)) > b.last_position
-                                 THEN 'backfill() has not given such late ids of this place' END END
+                       ELSE newest.contradiction END
       FROM (SELECT kind, region, shard, count(*) AS ids, min(id) AS least, max(id) AS greatest
               FROM (SELECT id, kind,
-                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> ($4 + $5)) & ((1 << $6) - 1))::integer END AS region,
-                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> $5) & ((1 << $4) - 1))::integer END AS shard
+                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> ($3 + $4)) & ((1 << $5) - 1))::integer END AS region,
+                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> $4) & ((1 << $3) - 1))::integer END AS shard
                       FROM (SELECT %1$I::bigint AS id FROM %2$s %3$s) AS r,
                            LATERAL (SELECT CASE WHEN id IS NULL THEN 'none' WHEN id < 0 THEN 'negative' WHEN id > $1 THEN 'beyond'
-                                                WHEN id <= $2 THEN 'early' WHEN id > $7 THEN 'ahead' ELSE 'id' END) AS k (kind)) AS f
+                                                WHEN id <= $2 THEN 'early' WHEN id > $6 THEN 'ahead' ELSE 'id' END) AS k (kind)) AS f
              GROUP BY kind, region, shard) AS g
-      LEFT JOIN snowflake.backfills AS b ON (b.region, b.shard) = (g.region, g.shard)
       LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.least) AS e) AS oldest ON true
       LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.greatest) AS e) AS newest ON true
      CROSS JOIN LATERAL (SELECT oldest.created_at, newest.created_at) AS made (oldest, newest)
      ORDER BY 9, 1, 2, 6 $query$,
     column_name, relation, CASE WHEN sample < 100 THEN format('TABLESAMPLE SYSTEM (%s)', sample) END)
-    USING last_id, snowflake.last_id_before(l.epoch + interval '1 hour'), below, l.shard_bits, l.sequence_bits, l.region_bits,
+    USING last_id, snowflake.last_id_before(l.epoch + interval '1 hour'), l.shard_bits, l.sequence_bits, l.region_bits,
           coalesce((SELECT snowflake.last_id_before(h.mark) FROM snowflake.health() AS h), last_id);
 END
 $$;

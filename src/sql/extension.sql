@@ -426,7 +426,7 @@ CREATE FUNCTION snowflake.explain_id(
   AS 'MODULE_PATHNAME', 'snowflake_explain_id'
   LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.explain_id(bigint) IS
-  'What is to be known of any number as an id: its fields, its age, who mints such ids, whether this database can have minted it, and what contradicts that';
+  'What is to be known of any number as an id: its fields, its age, who mints such ids or for which table backfill() gave them, whether this database can have minted it, and what contradicts that';
 
 CREATE FUNCTION snowflake.now_bounds(OUT earliest timestamptz, OUT latest timestamptz)
   AS 'MODULE_PATHNAME', 'snowflake_now_bounds'

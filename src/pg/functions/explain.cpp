@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/seal.hpp"
 #include "pg/mark/condition.hpp"
+#include "pg/mark/reserved_places.hpp"
 #include "pg/server/row.hpp"
 #include "pg/refuse/errors.hpp"
 #include "pg/memory/lease.hpp"
@@ -61,19 +62,50 @@ bool is_own(const Layout& ids, uint64_t id) {
   return region == lease.region && ms >= lease.floor_ms && ms < lease.until_ms;
 }
 
-const char* minted_by(const Layout& ids, uint64_t id, bool ours) {
-  const char* near_epoch = "";
-  if (static_cast<int64_t>(ids.tick_of(id)) * ids.tick_ms < kHourMs)
-    near_epoch = "; or a sequence, for its time is within an hour of the epoch";
-  if (ours) return psprintf("this server%s", near_epoch);
+const char* server_of(const Layout& ids, uint64_t id, bool ours) {
+  if (ours) return "this server";
+  const uint32_t region = ids.region_of(id);
   if (leased())
     return psprintf(
         "who had region %u leased then: snowflake_fleet.minted_by() of the control database "
-        "knows%s",
-        ids.region_of(id), near_epoch);
-  if (ids.region_of(id) != static_cast<uint32_t>(own_region))
-    return psprintf("another server, of region %u%s", ids.region_of(id), near_epoch);
-  return psprintf("another server, which owns shard %u%s", ids.shard_of(id), near_epoch);
+        "knows",
+        region);
+  if (region != static_cast<uint32_t>(own_region))
+    return psprintf("another server, of region %u", region);
+  return psprintf("another server, which owns shard %u", ids.shard_of(id));
+}
+
+// Of an id that a server mints: what contradicts that one has. Returns which one would.
+const char* judge_minted(const Condition& condition, const Layout& ids, uint64_t id,
+                         Contradictions& all) {
+  const uint32_t shard = ids.shard_of(id);
+  const bool own = is_own(ids, id);
+  // Of leased regions this server may have had any.
+  if (!own && !leased())
+    all.add(psprintf("it is of region %u, this server mints in region %d", ids.region_of(id),
+                     own_region));
+  if (!owned_shards.contains(shard))
+    all.add(
+        psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard, owned_shards_text));
+  contradict_time(condition, ids, id, all);
+  return server_of(ids, id, own && owned_shards.contains(shard));
+}
+
+// The same of one whose place backfill() may keep.
+const char* judge(const Condition& condition, const Layout& ids, uint64_t id, Contradictions& all) {
+  const ReservedPlace place = find_reserved_place(ids.region_of(id), ids.shard_of(id));
+  if (!place.known)
+    all.add("whether backfill() keeps its place is not known: snowflake.backfills is locked");
+  const char* by;
+  if (place.relation == nullptr) {
+    by = judge_minted(condition, ids, id, all);
+  } else {
+    by = psprintf("backfill() for %s", place.relation);
+    if (static_cast<int64_t>(ids.position_of(id)) > place.last_position)
+      all.add("backfill() has not given such late ids of this place");
+  }
+  if (static_cast<int64_t>(ids.tick_of(id)) * ids.tick_ms >= kHourMs) return by;
+  return psprintf("%s; or a sequence, for its time is within an hour of the epoch", by);
 }
 
 }  // namespace
@@ -92,15 +124,7 @@ SF_SQL_FUNCTION(explain_id) {
   const uint32_t shard = known ? ids.shard_of(id) : 0;
   const char* by = "no server of this layout";
   if (known) {
-    const bool own = is_own(ids, id);
-    // Of leased regions this server may have had any.
-    if (!own && !leased())
-      all.add(psprintf("it is of region %u, this server mints in region %d", region, own_region));
-    if (!owned_shards.contains(shard))
-      all.add(psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard,
-                       owned_shards_text));
-    contradict_time(condition, ids, id, all);
-    by = minted_by(ids, id, own && owned_shards.contains(shard));
+    by = judge(condition, ids, id, all);
   } else {
     all.add(static_cast<int64_t>(id) < 0
                 ? "it is negative, and no layout mints negative numbers"

@@ -34,6 +34,25 @@ void keep(uint32_t region, uint32_t shard) {
   places.of[places.count++] = {region, shard};
 }
 
+// Of a table that is locked. Where it is gone there are none.
+template <class See>
+void for_each_row(Oid locked, See see) {
+  Relation relation = try_relation_open(locked, NoLock);
+  if (relation == nullptr) return;
+  SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
+  while (HeapTuple row = systable_getnext(scan)) see(row, RelationGetDescr(relation));
+  systable_endscan(scan);
+  relation_close(relation, NoLock);
+}
+
+// -1 for a null.
+template <class Number>
+Number number_in(HeapTuple row, TupleDesc columns, int column) {
+  bool null = false;
+  const Datum value = heap_getattr(row, column, columns, &null);
+  return null ? Number{-1} : static_cast<Number>(value);
+}
+
 }  // namespace
 
 void forget_reserved_places() {
@@ -45,22 +64,32 @@ void read_reserved_places(const StateSequences& sequences) {
   table = sequences.backfills;
   if (!OidIsValid(table)) return;
   LockRelationOid(table, AccessShareLock);
-  Relation relation = try_relation_open(table, NoLock);
-  if (relation != nullptr) {
-    SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
-    while (HeapTuple row = systable_getnext(scan)) {
-      bool nulls[2] = {};
-      const int32_t region =
-          DatumGetInt32(heap_getattr(row, 1, RelationGetDescr(relation), &nulls[0]));
-      const int32_t shard =
-          DatumGetInt32(heap_getattr(row, 2, RelationGetDescr(relation), &nulls[1]));
-      if (!nulls[0] && !nulls[1] && region >= 0 && shard >= 0 && may_be_ours(region))
-        keep(static_cast<uint32_t>(region), static_cast<uint32_t>(shard));
-    }
-    systable_endscan(scan);
-    relation_close(relation, NoLock);
-  }
+  for_each_row(table, [](HeapTuple row, TupleDesc columns) {
+    const int32_t region = number_in<int32_t>(row, columns, 1);
+    const int32_t shard = number_in<int32_t>(row, columns, 2);
+    if (region >= 0 && shard >= 0 && may_be_ours(region))
+      keep(static_cast<uint32_t>(region), static_cast<uint32_t>(shard));
+  });
   UnlockRelationOid(table, AccessShareLock);
+}
+
+ReservedPlace find_reserved_place(uint32_t region, uint32_t shard) {
+  ReservedPlace found{true, nullptr, -1};
+  const StateSequences sequences = present_state_sequences();
+  const Oid backfills = sequences.backfills;
+  if (!OidIsValid(backfills) || sequences.obstacle() == Obstacle::other_extension) return found;
+  if (!ConditionalLockRelationOid(backfills, AccessShareLock)) return {false, nullptr, -1};
+  for_each_row(backfills, [&](HeapTuple row, TupleDesc columns) {
+    if (number_in<int32_t>(row, columns, 1) != static_cast<int32_t>(region) ||
+        number_in<int32_t>(row, columns, 2) != static_cast<int32_t>(shard))
+      return;
+    bool null = false;
+    const Datum relation = heap_getattr(row, 3, columns, &null);
+    found.relation = null ? "" : TextDatumGetCString(relation);
+    found.last_position = number_in<int64_t>(row, columns, 6);
+  });
+  UnlockRelationOid(backfills, AccessShareLock);
+  return found;
 }
 
 bool may_have_reserved_places(const DatabaseState& state) {

@@ -15,6 +15,14 @@ namespace snowflake::pg {
 void read_reserved_places(const StateSequences& sequences);
 void forget_reserved_places();
 
+// For which table the database keeps a place, read now and without waiting.
+struct ReservedPlace {
+  bool known;             // false where the table of places is locked
+  const char* relation;   // as backfill() wrote it down; null where the place is not kept
+  int64_t last_position;  // of the latest id that was given, -1 before the first
+};
+ReservedPlace find_reserved_place(uint32_t region, uint32_t shard);
+
 // Whether sessions of the database have to read the table; what they have read is noted.
 bool may_have_reserved_places(const DatabaseState& state);
 void note_reserved_places(DatabaseState& state);
