@@ -6,8 +6,9 @@
 // Invariants, per region:
 //  1. floor and until only rise, and floor <= until. Exceptions: a region that is given back ends
 //     at its holder's highest limit; a dead holder's, where its clock and reserve end; one whose
-//     holder goes on after a recovery has that holder's floor and until again.
+//     holder goes on after a recovery has that holder's floor again.
 //  2. A new holder's floor is at least every earlier holder's until or highest limit.
+//  3. until is at least what any holder was granted, also where the grant is lost: see recovered().
 #pragma once
 
 #include <span>
@@ -167,8 +168,9 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 // After a recovery that ended all leases: may the holder of before go on? A signed lease that ends
 // so late was the last one of its region, whatever is lost: the next holder would have been given
 // the region at or after its end, and no clock said so yet. Nobody else has a later time of it
-// either, as all floors are beyond everything that was granted. Not where the database may have
-// granted something between being recovered and saying so: that could be the same region.
+// either, as all floors are beyond everything that was granted. Its end stays there too: the
+// request may be older than the holder's last extension. Not where the database may have granted
+// something between being recovered and saying so: that could be the same region.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return request.titled && fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -179,7 +181,7 @@ constexpr LeaseAnswer adopt(FleetState& fleet, std::span<LeasedRegion> regions,
                             const LeaseRequest& request, int64_t clock_ms) noexcept {
   LeasedRegion& region = regions[static_cast<size_t>(request.region)];
   region.floor_ms = request.floor_ms;
-  region.until_ms = request.until_ms;
+  region.until_ms = std::max(region.until_ms, request.until_ms);
   region.incarnation = request.incarnation;
   region.server = request.server;
   region.given_back = false;
@@ -198,9 +200,11 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
+// Numbers begin again where a recovery lost some: a grant that is newer than all that its holder
+// had heard in this term was lost, and may share its number with one that is on its way to him.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
-  if (!holds(region, request) || region.grant != request.grant)
+  if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
     return answer(fleet, request, AnswerStatus::lost, clock_ms);
   region.floor_ms = std::clamp(request.highest_ms, region.floor_ms, region.until_ms);
   region.until_ms = region.floor_ms;

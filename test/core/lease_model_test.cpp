@@ -93,9 +93,9 @@ INSTANTIATE_TEST_SUITE_P(Model, LeaseRule,
                                          RULE(mark_below_until, 0), RULE(observe_below_until, 0),
                                          RULE(commit_first, 0), RULE(identity_checked, 2171),
                                          RULE(lease_checked, 0), RULE(grant_acks, 0),
-                                         RULE(adopt_while_leased, 7464),
-                                         RULE(adopt_signed_only, 55715), RULE(proofs_checked, 0),
-                                         RULE(dead_by_reserve, 11609), RULE(old_is_stopped, 2602)),
+                                         RULE(adopt_while_leased, 7464), RULE(adopt_signed_only, 0),
+                                         RULE(proofs_checked, 0), RULE(dead_by_reserve, 11609),
+                                         RULE(old_is_stopped, 2602)),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

@@ -27,6 +27,8 @@ void World::lie() {
   const LeaseAnswer answer = decide(control_.fleet, control_.regions, request, request.clock_ms);
   if (answer.status == AnswerStatus::unproven) happened("unproven");
   if (answer.status == AnswerStatus::halted && !behind) violate("halted by a lie");
+  if (answer.status == AnswerStatus::granted && request.call == LeaseCall::renew)
+    violate("a liar goes on with a lease that nobody had");
 }
 
 void World::operate() {

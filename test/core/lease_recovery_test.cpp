@@ -43,6 +43,39 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
+// The network repeats a renewal that is older than the holder's last extension.
+TEST_F(Recovery, ALateRenewalShortensNothing) {
+  const LeaseRequest early = renew(held);
+  LeaseRequest request = renew(held, 0, kNow + 5000);
+  request.length_ms = kHour;
+  const LeaseAnswer extended = ask(request, kNow + 5000);
+  ASSERT_GT(extended.until_ms, held.until_ms);
+  forget_everything(true);
+  const LeaseAnswer again = ask(early);
+  ASSERT_EQ(again.status, AnswerStatus::granted);
+  EXPECT_GE(again.until_ms, extended.until_ms);
+  // What the holder has issued in the meantime is beyond the next one's floor.
+  EXPECT_EQ(ask(give_back(again, extended.until_ms)).status, AnswerStatus::given_back);
+  EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
+}
+
+// Numbers begin again in the copy that was recovered. A grant that was lost is given back late,
+// where the same incarnation has been granted the region anew under the same number.
+TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
+  ASSERT_EQ(held.grant, 1);
+  forget_everything(true);
+  for (LeasedRegion& region : regions) region.until_ms = 0;
+  fleet.newest = held.grant - 1;
+  const LeaseAnswer again = ask(acquire(1));
+  ASSERT_EQ(again.grant, held.grant);
+  LeaseRequest late = give_back(held, kNow);
+  late.term = fleet.term;  // heard in an answer that did not reach the region
+  late.newest = 0;
+  EXPECT_EQ(ask(late).status, AnswerStatus::lost);
+  EXPECT_EQ(regions[static_cast<size_t>(again.region)].incarnation, 1);
+  EXPECT_EQ(ask(give_back(again, kNow)).status, AnswerStatus::given_back);
+}
+
 TEST_F(Recovery, NotWhereSomethingMayHaveBeenGrantedSince) {
   forget_everything(false);
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::lost);

@@ -208,7 +208,8 @@ BEGIN
   END IF;
 
   IF request.call = 'give_back' THEN
-    IF held.region IS NULL OR held.grant_number <> request.grant_number THEN
+    IF held.region IS NULL OR held.grant_number <> request.grant_number OR
+       request.grant_number > request.newest THEN
       RETURN answer;
     END IF;
     held.floor_ms := greatest(held.floor_ms, least(request.highest_ms, held.until_ms));
@@ -222,7 +223,7 @@ BEGIN
   IF ended THEN
     anew := true;
     held.floor_ms := request.floor_ms;
-    held.until_ms := request.until_ms;
+    held.until_ms := greatest(held.until_ms, request.until_ms);
     held.incarnation := request.incarnation;
     held.server := request.server;
     held.given_back := false;

@@ -86,14 +86,17 @@ cmp_ok($seen{$_} // 0, '>', 20, "$_: " . ($seen{$_} // 0) . ' times')
   foreach qw(granted given_back lost full halted clock_ahead unproven);
 
 # After recovered(), who holds a lease goes on: a granted renewal of a term that is over.
-my ($lasting, $adopted) = (0, 0);
+my ($lasting, $adopted, $older) = (0, 0, 0);
 foreach (@lines)
 {
 	my @words = split /\t/;
 	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[4] != 0 && $words[4] < $lasting && $words[20] =~ /^granted/;
+	# A grant that is newer than what its holder has heard ends no lease.
+	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[17] > $words[5] && $words[20] =~ /^lost/;
 	$lasting = (split /,/, $words[-1])[5] if $words[0] ne 'reset';
 	$lasting = $words[1] if $words[0] eq 'reset';
 }
 cmp_ok($adopted, '>', 20, "renewed after a recovery: $adopted times");
+cmp_ok($older, '>', 20, "given back what the term has not granted: $older times");
 
 done_testing();

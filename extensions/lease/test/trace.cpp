@@ -69,7 +69,9 @@ LeaseRequest random_request() {
                  : percent(80) ? 0
                  : percent(50) ? fleet.term + below(3) - 1
                                : fleet.lasting - below(2);
-  request.newest = below(1000) < 995 ? below(fleet.newest + 1) : fleet.newest + 1;
+  request.newest = percent(40)         ? fleet.newest
+                   : below(1000) < 995 ? below(fleet.newest + 1)
+                                       : fleet.newest + 1;
   request.clock_ms = now + (percent(80) ? below(500) - 250 : below(20'000) - 10'000);
   request.length_ms = below(70'000);
   request.age_ms = percent(50) ? below(70'000) : 0;
