@@ -13,7 +13,7 @@ use Test::More;
 
 my $root = "$FindBin::RealBin/..";
 my ($commands) = slurp_file("$root/doc/core.md") =~ /^```sh\n(.*?)^```$/ms;
-my ($install, $compile, $seal, $mint, $decode) = map { s{\bexamples/}{$root/examples/}r } split /\n/, $commands;
+my ($install, $compile, $seal, $mint, $decode) = map { s{\bdoc/}{$root/doc/}r } split /\n/, $commands;
 
 my $node = Snowflake::Node->create_running('main');
 my $work = $node->basedir;

@@ -1,4 +1,4 @@
-"""examples/ids_over_http.py, and what doc/http.md shows of it."""
+"""doc/examples/ids_over_http.py, and what doc/http.md shows of it."""
 import http.client
 import json
 import os
@@ -14,7 +14,7 @@ import psycopg
 from tap import done, equal, ok
 
 root = Path(__file__).resolve().parents[3]
-program = root / "examples" / "ids_over_http.py"
+program = root / "doc" / "examples" / "ids_over_http.py"
 started = []
 
 
