@@ -9,20 +9,13 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => <<~'CONF');
-	include = 'tested.conf'
-	CONF
+my $node = Snowflake::Node->create('main');
 
 # Another layout in a database of its own; the clock a little further back each time.
 sub start_with
 {
 	my ($settings, $database) = @_;
-	my $file = $node->data_dir . '/tested.conf';
-	open my $handle, '>', $file or die "$file: $!";
-	print $handle "snowflake.max_lead = '60s'\n$settings\n";
-	close $handle;
-	$node->stop('immediate');
-	$node->start;
+	$node->start_with("snowflake.max_lead = '60s'\n$settings", 'immediate');
 	$node->create_database($database)
 	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_database WHERE datname = '$database'") eq '0';
 	return;

@@ -6,25 +6,13 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
+use PostgreSQL::Test::Utils qw(slurp_file);
 use Snowflake::Node;
 use Test::More;
 
-my %parameters = (allows_streaming => 'logical', conf => "autovacuum = off\ninclude = 'tested.conf'\n");
+my %parameters = (allows_streaming => 'logical');
 my $node = Snowflake::Node->create('main', %parameters);
 my $other = Snowflake::Node->create('other', %parameters);
-
-# The layout that a server starts with.
-sub start_with
-{
-	my ($server, $settings) = @_;
-	my $file = $server->data_dir . '/tested.conf';
-	unlink $file;
-	append_to_file($file, "$settings\n");
-	$server->stop('fast') if $server->{started}++;
-	$server->start;
-	return;
-}
 
 sub create_partitions
 {
@@ -57,7 +45,7 @@ foreach (
 	[ '40/6+0/12', 0, 12, 6 ])
 {
 	my ($layout, $shard_bits, $sequence_bits, $region_bits) = @$_;
-	start_with($node, "snowflake.layout = '$layout'");
+	$node->start_with("snowflake.layout = '$layout'");
 	$layout =~ s/'.*//s;
 	(my $database = "l_$layout") =~ tr{/+}{_};
 	$node->create_database($database);
@@ -87,7 +75,7 @@ foreach (
 }
 
 # Settings that contradict the seal: nothing is placed, nothing is looked for in the wrong place.
-start_with($node, "snowflake.layout = '41/5+8/10'");
+$node->start_with("snowflake.layout = '41/5+8/10'");
 my %contradiction = (
 	sqlstate => '55000',
 	message => 'the settings contradict the layout that this database is sealed with',
@@ -102,7 +90,7 @@ $node->refuses($_->[1], \%contradiction, "contradicting settings: $_->[0]", 'l_i
   [ 'a generic plan', "SET plan_cache_mode = force_generic_plan; PREPARE p(bigint) AS SELECT * FROM t WHERE id = \$1; EXECUTE p($id)" ],
   [ 'a partition', "INSERT INTO t_11 VALUES ($id + 1)" ],
   [ 'ATTACH', "ALTER TABLE t DETACH PARTITION t_3; INSERT INTO t_3 VALUES (1); ALTER TABLE t ATTACH PARTITION t_3 FOR VALUES WITH (MODULUS 16, REMAINDER 3)" ];
-start_with($node, "snowflake.layout = 'instagram'");
+$node->start_with("snowflake.layout = 'instagram'");
 $node->safe_psql('l_instagram', <<~'SQL');
 	DELETE FROM t_3 WHERE id = 1;
 	ALTER TABLE t ATTACH PARTITION t_3 FOR VALUES WITH (MODULUS 16, REMAINDER 3)
@@ -134,7 +122,7 @@ sub restore
 	IPC::Run::run([ 'psql', '-Xq', '-f', $dump, '-d', $other->connstr($database) ], '>', '/dev/null', '2>', $errors);
 	return slurp_file($errors);
 }
-start_with($other, "snowflake.layout = 'instagram'");
+$other->start_with("snowflake.layout = 'instagram'");
 foreach my $way ('partitions', 'root')
 {
 	unlike(restore($dump{$way}, $way), qr/ERROR|FATAL/, "restored by $way: no error");
@@ -145,7 +133,7 @@ foreach my $way ('partitions', 'root')
 }
 
 # Under another layout the partitions refuse rows of others, and what was routed anew is not used.
-start_with($other, "snowflake.layout = '42/8/13'");
+$other->start_with("snowflake.layout = '42/8/13'");
 like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout, by partitions');
 my %restored = (
 	sqlstate => '55000',
@@ -160,7 +148,7 @@ $other->refuses($_, \%restored, "... and nothing goes by that: $_", 'root')
   'DELETE FROM photos WHERE id = 1', "COPY photos FROM PROGRAM 'echo 1,1' (FORMAT csv)";
 
 # Logical replication, from a plain table and from partitions of another number.
-start_with($other, "snowflake.layout = 'instagram'");
+$other->start_with("snowflake.layout = 'instagram'");
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE plain (id bigint PRIMARY KEY, n int);
 	INSERT INTO plain SELECT snowflake.next_id(n), n FROM generate_series(0, 99) AS n;

@@ -9,19 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => "include = 'tested.conf'\n");
-
-sub start_with
-{
-	my ($settings) = @_;
-	my $file = $node->data_dir . '/tested.conf';
-	open my $handle, '>', $file or die "$file: $!";
-	print $handle "$settings\n";
-	close $handle;
-	$node->stop;
-	$node->start;
-	return;
-}
+my $node = Snowflake::Node->create('main');
 
 my @base62 = ('0' .. '9', 'A' .. 'Z', 'a' .. 'z');
 my @base32 = ('0' .. '9', grep { !/[ILOU]/ } 'A' .. 'Z');
@@ -69,7 +57,7 @@ my %layouts = (
 foreach my $database (sort keys %layouts)
 {
 	my ($settings, $time_bits, $bits, $tick) = @{ $layouts{$database} };
-	start_with($settings);
+	$node->start_with($settings);
 	$node->create_database($database);
 	my $below = $bits - $time_bits;
 	my $last = $bits >= 63 ? ~0 >> 1 : (1 << $bits) - 1;
@@ -136,7 +124,7 @@ foreach my $database (sort keys %layouts)
 my $page = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/outside.md");
 my ($sorted, $unsorted) = $page =~ /ICU\s+collations\s+(`und`.*?)\.\s+It\s+does\s+not\s+in\s+(`et`.*?) and some/s or die 'the page names no collations';
 is($node->safe_psql('twitter', q{SELECT count(*) > 0 FROM pg_collation WHERE collprovider = 'i'}), 't', 'the server has ICU');
-start_with($layouts{twitter}[0]);
+$node->start_with($layouts{twitter}[0]);
 $node->safe_psql('twitter', <<~'SQL');
 	CREATE TABLE texts AS
 	  SELECT id, snowflake.to_base32(id) AS base32, snowflake.to_ulid(id) AS ulid
@@ -156,7 +144,7 @@ foreach my $text (qw(base32 ulid))
 is(is_sorted('base32', "$_-x-icu"), 'f', "base32 does not under $_") foreach $unsorted =~ /`(\w+)`/g;
 
 # A UUID of another layout or epoch is not taken for one of this.
-start_with("snowflake.layout = 'instagram'");
+$node->start_with("snowflake.layout = 'instagram'");
 my @uuids = $node->ids('SELECT snowflake.to_uuid(snowflake.next_id(5)) FROM generate_series(1, 100)', 'instagram');
 my $tries = sub {
 	my ($database) = @_;
@@ -172,9 +160,9 @@ my $tries = sub {
 		SQL
 };
 is($tries->('instagram'), 'an id', 'from_uuid() knows its own');
-start_with($layouts{twitter}[0]);
+$node->start_with($layouts{twitter}[0]);
 is($tries->('twitter'), '22023', 'but none of another layout');
-start_with("snowflake.layout = 'instagram'\nsnowflake.epoch = '2025-01-02'");
+$node->start_with("snowflake.layout = 'instagram'\nsnowflake.epoch = '2025-01-02'");
 $node->create_database('later');
 is($tries->('later'), '22023', 'or another epoch');
 

@@ -10,26 +10,13 @@ use PostgreSQL::Test::Utils qw(slurp_file);
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => "include = 'tested.conf'\n");
-my $started = 0;
-
-sub start_with
-{
-	my ($settings) = @_;
-	open my $file, '>', $node->data_dir . '/tested.conf' or die $!;
-	print $file "$settings\n";
-	close $file;
-	$node->stop if $started++;
-	$node->start;
-	return;
-}
-
+my $node = Snowflake::Node->create('main');
 my @keys = ((map { $_ * $_ * 7919 } 1 .. 400), '', 'Ann', "M\xc3\xbcller", "\xe6\x97\xa5\xe6\x9c\xac", 'x' x 55, 'x' x 56, 'x' x 1000);
 my %shards = (fleet => 256, wide => 8192, instagram => 8192, js53 => 128, '41/2+0/20' => 1, '41/16/5' => 65536, '40/24/0' => 1 << 24);
 foreach my $layout (sort keys %shards)
 {
 	(my $database = "of_$layout") =~ tr{/+}{__};
-	start_with("snowflake.layout = '$layout'\nsnowflake.max_databases = 1");
+	$node->start_with("snowflake.layout = '$layout'\nsnowflake.max_databases = 1");
 	$node->create_database($database);
 	my @got = split /\n/, $node->safe_psql($database, "SELECT snowflake.shard_for(key) FROM unnest(ARRAY['${\ join \"','\", @keys}']) WITH ORDINALITY AS k (key, n) ORDER BY n");
 	my @expected = map { hex(substr sha256_hex($_), 0, 8) * $shards{$layout} >> 32 } @keys;
@@ -49,12 +36,12 @@ foreach my $row ($page =~ /^(\| `[^`]*` \| `[0-9a-f]{8}` \|.*)$/mg)
 is(scalar keys %{ $shard_of_key{fleet} }, 8, 'routing.md: vectors');
 foreach my $layout ('fleet', 'wide')
 {
-	start_with("snowflake.layout = '$layout'");
+	$node->start_with("snowflake.layout = '$layout'");
 	is($node->safe_psql("of_$layout", "SELECT snowflake.shard_for('$_')"), $shard_of_key{$layout}{$_}, "routing.md: $_ under $layout") foreach sort keys %{ $shard_of_key{$layout} };
 }
 
 # Another encoding of the database, another of the client: the text is the same, and so is its shard.
-start_with("snowflake.layout = 'wide'");
+$node->start_with("snowflake.layout = 'wide'");
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE template0 ENCODING '$_' LOCALE 'C'") foreach qw(latin1 euc_jp sql_ascii);
 $node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(latin1 euc_jp sql_ascii);
 my $mueller = hex(substr sha256_hex("M\xc3\xbcller"), 0, 8) * 8192 >> 32;
@@ -67,7 +54,7 @@ $node->refuses("SELECT snowflake.shard_for('M\xfcller')", { sqlstate => '22021',
 	'and nothing else', 'sql_ascii');
 
 # What depends on the layout is refused where that is contradicted.
-start_with("snowflake.layout = 'fleet'");
+$node->start_with("snowflake.layout = 'fleet'");
 $node->refuses($_, { sqlstate => '55000', message => 'the settings contradict the layout that this database is sealed with' }, $_, 'of_wide')
   foreach "SELECT snowflake.shard_for('Ann')", 'SELECT snowflake.shard_for(5)', "SELECT snowflake.shard_for('00000000-0000-0000-0000-000000000000'::uuid)";
 

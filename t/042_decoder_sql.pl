@@ -8,21 +8,9 @@ use lib "$FindBin::RealBin/lib";
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => "include = 'tested.conf'\n");
+my $node = Snowflake::Node->create('main');
 my $plain = Snowflake::Node->create('plain', conf => "shared_preload_libraries = ''\n");
 $plain->start;
-
-my $started = 0;
-sub start_with
-{
-	my ($settings) = @_;
-	open my $file, '>', $node->data_dir . '/tested.conf' or die $!;
-	print $file "$settings\n";
-	close $file;
-	$node->stop if $started++;
-	$node->start;
-	return;
-}
 
 my %layouts = (
 	fleet => '',
@@ -36,7 +24,7 @@ my %layouts = (
 my @time_calls = map { "snowflake.$_(at)" } qw(min_id max_id last_id_before);
 foreach my $layout (sort keys %layouts)
 {
-	start_with($layouts{$layout});
+	$node->start_with($layouts{$layout});
 	$node->create_database($layout);
 	$plain->safe_psql('postgres', "CREATE DATABASE $layout");
 	my $script = $node->safe_psql($layout, 'SELECT snowflake.decoder_sql()');
@@ -87,7 +75,7 @@ is($plain->safe_psql('fleet', "SELECT count(*) FROM unnest(ARRAY['', '0', '00000
 is($plain->safe_psql('fleet', "SELECT snowflake.from_base62('AzL8n0Y58m7')"), '9223372036854775807', 'the greatest is read');
 
 # Under any zone and style of the session that asks, and any search_path of the one that reads.
-start_with('');
+$node->start_with('');
 is($node->safe_psql('fleet', "SET timezone = 'Asia/Tokyo'; SET datestyle = 'German'; SELECT md5(snowflake.decoder_sql())"), $node->safe_psql('fleet', 'SELECT md5(snowflake.decoder_sql())'),
 	'the session that asks has no say');
 is($plain->safe_psql('fleet', "CREATE SCHEMA odd; CREATE FUNCTION odd.strpos(text, text) RETURNS integer LANGUAGE sql AS 'SELECT 1'; SET search_path = odd, pg_catalog; SET timezone = 'Asia/Tokyo';
@@ -108,7 +96,7 @@ is($plain->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE pronamespa
 $node->refuses("SELECT snowflake.decoder_sql('$_')", { sqlstate => '3F000', message => qq{there can be no schema "$_"}, detail => 'begin with "pg_"', hint => 'Pass another name' }, "no schema '$_'", 'fleet')
 	foreach '', 'pg_ids', 'information_schema';
 $node->refuses('SELECT snowflake.decoder_sql(NULL)', { sqlstate => '22004', message => 'decoder_sql\(\) takes no null' }, 'no null', 'fleet');
-start_with("snowflake.layout = 'wide'");
+$node->start_with("snowflake.layout = 'wide'");
 $node->refuses('SELECT snowflake.decoder_sql()', { sqlstate => '55000', message => 'the settings contradict the layout' }, 'settings that contradict the seal print nothing', 'fleet');
 
 done_testing();

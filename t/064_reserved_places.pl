@@ -9,18 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create('main', conf => "include = 'tested.conf'\n");
-my $started = 0;
-sub start_with
-{
-	my ($settings) = @_;
-	open my $file, '>', $node->data_dir . '/tested.conf' or die $!;
-	print $file "$settings\n";
-	close $file;
-	$node->stop if $started++;
-	$node->start;
-	return;
-}
+my $node = Snowflake::Node->create('main');
 my %reserved = (
 	sqlstate => '55000',
 	message => 'shard 5 is not owned by this server',
@@ -32,7 +21,7 @@ my $old = <<~'SQL';
 	CREATE INDEX ON old (made) WHERE id IS NULL;
 	SQL
 
-start_with('snowflake.region = 3');
+$node->start_with('snowflake.region = 3');
 $node->create_database('app');
 $node->safe_psql('app', $old);
 $node->safe_psql('app', "CALL snowflake.backfill('old', 'id', 'made', shard => 5)");
@@ -40,7 +29,7 @@ is($node->safe_psql('app', 'SELECT region, shard FROM snowflake.backfills'), '31
 is($node->safe_psql('app', 'SELECT snowflake.region_of(snowflake.next_id(5))'), '3', 'in this region the shard goes on');
 
 # The server is given that region.
-start_with('snowflake.region = 31');
+$node->start_with('snowflake.region = 31');
 $node->safe_psql('app', "CREATE TABLE near (id bigint, old_id bigint); CREATE TRIGGER set_id BEFORE INSERT ON near FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('old_id')");
 my @calls = (
 	'SELECT snowflake.next_id(5)', 'SET snowflake.default_shard = 5; SELECT snowflake.next_id()', 'SELECT snowflake.next_ids(5, 10)',
@@ -58,7 +47,7 @@ $node->create_database('other');
 is($node->safe_psql('other', 'SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'the place is kept in its database');
 
 # Back again; and places that a dump brings, of this very region, while sessions mint.
-start_with('snowflake.region = 3');
+$node->start_with('snowflake.region = 3');
 is($node->safe_psql('app', 'SELECT snowflake.region_of(snowflake.next_id(5))'), '3', 'in its old region the shard mints again');
 my $session = $node->background_psql('app', on_error_stop => 0);
 like($session->query('SELECT snowflake.next_id(5)'), qr/^\d+$/, 'a session mints');
@@ -76,11 +65,11 @@ like($session->query('SELECT snowflake.next_id(5)'), qr/^\d+$/, 'a superuser tak
 $session->quit;
 
 # A layout without regions: by its shards.
-start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
+$node->start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
 $node->create_database('plain');
 $node->safe_psql('plain', $old =~ s/next_id\(5\)/next_id(6)/r);
 $node->safe_psql('plain', "CALL snowflake.backfill('old', 'id', 'made', shard => 5)");
-start_with("snowflake.layout = 'instagram'");
+$node->start_with("snowflake.layout = 'instagram'");
 $node->refuses('SELECT snowflake.next_id(5)', \%reserved, 'without regions, when the shard is owned again', 'plain');
 is($node->safe_psql('plain', 'SELECT count(DISTINCT snowflake.next_id(n)) FROM unnest(ARRAY[0, 4, 6, 8191]) AS n'), '4', 'all others mint');
 

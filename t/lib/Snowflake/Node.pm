@@ -108,6 +108,18 @@ sub start
 	return $started;
 }
 
+# Starts the server, anew where it runs, with settings (text) in the place of those of the last such start.
+sub start_with
+{
+	my ($self, $settings, $mode) = @_;
+	my $file = $self->data_dir . '/tested.conf';
+	$self->append_conf('postgresql.conf', "include = 'tested.conf'") if !-e $file;
+	unlink $file;
+	append_to_file($file, "$settings\n");
+	$self->stop($mode);
+	return $self->start;
+}
+
 sub restart
 {
 	my ($self, %params) = @_;
