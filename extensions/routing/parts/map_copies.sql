@@ -30,12 +30,15 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'Internal: the options of a connection string in libpq''s form name=value';
 
--- Of an option that is there twice libpq takes the last.
+-- Of an option that is there twice libpq takes the last. In a URI a password may have a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT 'connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000 ' || conninfo
+  SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
+    THEN regexp_replace(conninfo, '^(postgres(?:ql)?://(?:[^@/]*@)?[^?]*)\??', '\1?' || replace(limits, ' ', '&'))
+    ELSE limits || conninfo END
+  FROM (VALUES ('connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000 ')) AS l (limits)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.with_timeouts(text) IS
   'Internal: the connection string, with time limits where it has none: 10 s to connect, 60 s for a network that is gone';
@@ -197,8 +200,7 @@ BEGIN
       HINT = 'Run CREATE EXTENSION dblink, or push the map with the program snowflake-push-map.';
   END IF;
   EXECUTE format('SELECT map FROM %s($1, $2) AS map (map jsonb)', dblink)
-     INTO map USING CASE WHEN control ~ '^postgres(ql)?://' THEN control ELSE snowflake_fleet.with_timeouts(control) END,
-                    'SELECT snowflake_fleet.export_map()';
+     INTO map USING snowflake_fleet.with_timeouts(control), 'SELECT snowflake_fleet.export_map()';
   RETURN snowflake_fleet.import_map(map);
 END
 $$;

@@ -100,6 +100,11 @@ $b->safe_psql('postgres', 'CREATE EXTENSION dblink');
 my $conninfo = Snowflake::Fleet::quote($fleet->conninfo('control'));
 is($b->safe_psql('postgres', "SELECT snowflake_fleet.pull_map($conninfo), snowflake_fleet.pull_map($conninfo)"), 't|f', 'a copy is pulled, once');
 is(map_of($b), map_of($control), '... as it is');
+my $uri = 'postgresql:///postgres?port=' . $control->port . '&host=' . $control->host =~ s{/}{%2F}gr;
+is($b->safe_psql('postgres', "SELECT snowflake_fleet.pull_map('$uri')"), 'f', '... and asked for by a URI');
+is($b->safe_psql('postgres', "SELECT snowflake_fleet.with_timeouts('$_->[0]')"),
+	"$_->[1]connect_timeout=10&keepalives_idle=30&keepalives_interval=10&keepalives_count=3&tcp_user_timeout=60000&$_->[2]", "with time limits, which it can overrule: $_->[0]")
+  foreach [ 'postgres://a?b:c?d@h:1/db?connect_timeout=3', 'postgres://a?b:c?d@h:1/db?', 'connect_timeout=3' ], [ 'postgresql://h', 'postgresql://h?', '' ];
 $a->refuses("SELECT snowflake_fleet.pull_map($conninfo)", { sqlstate => 55000, message => 'dblink', hint => 'CREATE EXTENSION' }, 'pulled without dblink');
 
 # Two changes at a time
