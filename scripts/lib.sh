@@ -22,17 +22,21 @@ as_root() {
   fi
 }
 
-# PostgreSQL refuses to run as root, so root works as the account that Debian's package makes.
+# PostgreSQL refuses to run as root, so root works as the account that Debian's package makes. Where $temporary is set,
+# temporary files are there: a test that is killed leaves the directories of its servers' sockets behind.
+temporary=''
 unprivileged() {
+  [ -z "$temporary" ] || local -x TMPDIR=$temporary
   if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-# private_directory TEMPLATE: a new directory that the unprivileged user owns. In
+# private_directory TEMPLATE: a new directory that the unprivileged user owns, with a directory tmp in it. In
 # /var/tmp: /tmp may be in memory.
 private_directory() {
   local directory
   directory=$(mktemp -d /var/tmp/"$1")
-  [ "$(id -u)" != 0 ] || chown postgres: "$directory"
+  mkdir "$directory/tmp"
+  [ "$(id -u)" != 0 ] || chown postgres: "$directory" "$directory/tmp"
   echo "$directory"
 }
 

@@ -9,7 +9,7 @@ use IPC::Run;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $directory = File::Temp->newdir('/tmp/snowflake-pgbouncer-XXXXXX');
+my $directory = File::Temp->newdir('snowflake-pgbouncer-XXXXXX', TMPDIR => 1);
 my $port = 6432;    # of a socket in a directory of its own; nothing listens on it
 open my $config, '>', "$directory/pgbouncer.ini" or die $!;
 print $config <<"END";
