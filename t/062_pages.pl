@@ -34,7 +34,6 @@ my %elsewhere = (
 
 # Blocks that are not run, by how they begin.
 my %not_run = (
-	'README.md' => { 'scripts/demo  ' => 'each builds a server of its own for minutes' },
 	'CONTRIBUTING.md' => { 'make  ' => 'is what runs this test' },
 	'doc/monitoring/README.md' => {
 		'CREATE ROLE monitor' => 'test/metrics makes the role',
