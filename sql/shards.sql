@@ -233,6 +233,26 @@ CALL snowflake.create_shards('"Photo app"', '[10,14)', 'c_', commit_each => true
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
 SELECT string_agg(nspname, ' ' ORDER BY nspname) FROM pg_namespace WHERE nspname LIKE 'c\_%';
+-- One shard, as strictly
+\set VERBOSITY terse
+SELECT snowflake.create_shard('more', 5);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.create_shard(0, 5);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.create_shard('"Photo app"', 256);
+\echo SQLSTATE :SQLSTATE
+-- Nothing that others have put somewhere runs with the rights of the caller
+CREATE SCHEMA other_9 AUTHORIZATION regress_shards_owner;
+SELECT snowflake.create_shard('"Photo app"', 9, 'other_');
+\echo SQLSTATE :SQLSTATE
+CREATE FUNCTION shard_5.format(text, name, name) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''ran format()''; RETURN ''shard_5.cache''; END';
+CREATE FUNCTION public.shards_run(integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RAISE WARNING ''ran a constraint''; RETURN true; END';
+ALTER TABLE shard_5.albums OWNER TO regress_shards_owner;
+SET client_min_messages = error;
+ALTER TABLE shard_5.albums ADD CONSTRAINT run CHECK (public.shards_run(1));
+SET client_min_messages = warning;
+SELECT snowflake.create_shard('"Photo app"', 5);
+\set VERBOSITY default
 -- A shard schema belongs to whoever may make it
 SET ROLE regress_shards_app;
 SELECT snowflake.create_shard('"Photo app"', 7);
@@ -243,6 +263,6 @@ SELECT string_agg(quote_ident(nspname), ', ') AS schemas FROM pg_namespace WHERE
 DROP VIEW shard_parts;
 DROP SCHEMA "Photo app", more, forms, literal, :schemas CASCADE;
 DROP DOMAIN public.shards_minted_too, public.shards_minted, public.shards_zero;
-DROP FUNCTION public.shards_wrapped, public.shards_set_wrapped;
+DROP FUNCTION public.shards_wrapped, public.shards_set_wrapped, public.shards_run;
 DROP TABLE public.countries;
 DROP ROLE regress_shards_app, regress_shards_owner;

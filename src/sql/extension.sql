@@ -826,12 +826,14 @@ DECLARE
 BEGIN
   SELECT nspname, relname INTO home, relation FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = source;
   EXECUTE format('CREATE SCHEMA %I', scratch);
-  PERFORM set_config('search_path', concat_ws(', ', quote_ident(scratch), quote_ident(home), 'pg_temp'), true);
   -- Foreign keys, owners, privileges and comments, the other steps, hold no expressions.
   FOR stated IN
     SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step IN (0, 1, 2, 4) ORDER BY s.step, s.statement
   LOOP
+    -- For the statement alone: the owner of that schema may have a format() of his own in it.
+    PERFORM set_config('search_path', concat_ws(', ', quote_ident(scratch), quote_ident(home), 'pg_temp'), true);
     EXECUTE stated;
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   END LOOP;
   SELECT array_agg(w.statement) INTO again FROM (
     SELECT s.statement FROM snowflake.statements_of(format('%I.%I', scratch, relation)::regclass, shard) AS s WHERE s.step IN (0, 1, 2, 4)
@@ -862,7 +864,9 @@ BEGIN
       FULL JOIN (SELECT s.statement, true AS theirs FROM snowflake.statements_of(existing, shard) AS s WHERE attempt = 1
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s WHERE attempt = 2) AS t USING (statement);
-    EXIT WHEN missing IS NULL AND extra IS NULL;
+    -- The second time expressions are run, with the rights of the caller: not those of another owner than the template's.
+    EXIT WHEN missing IS NULL AND extra IS NULL
+           OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;
 END
 $$;
@@ -985,8 +989,7 @@ $$;
 COMMENT ON FUNCTION snowflake.uncopyable(regnamespace) IS
   'What create_shards() cannot copy of a template schema, and why';
 
-CREATE FUNCTION snowflake.create_shard(template regnamespace, shard integer, prefix text DEFAULT 'shard_')
-  RETURNS integer
+CREATE FUNCTION snowflake.make_shard(template regnamespace, shard integer, prefix text) RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -1020,6 +1023,13 @@ BEGIN
         DETAIL = 'This transaction does not see it yet.', HINT = 'Retry the transaction.';
     END IF;
   END;
+  -- What somebody else has put into a schema of this name would be found by the copied expressions.
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('schema %I has another owner than the template', target),
+      DETAIL = format('It belongs to %s, the template to %s.', (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
+      HINT = 'Find out whose it is; give it to the owner of the template, or pass another prefix.';
+  END IF;
   IF fresh THEN
     EXECUTE format('ALTER SCHEMA %I OWNER TO %s', target, source.nspowner::regrole);
     FOR stated IN
@@ -1073,8 +1083,8 @@ BEGIN
   RETURN coalesce(cardinality(made), 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
-  'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. See create_shards()';
+COMMENT ON FUNCTION snowflake.make_shard(regnamespace, integer, text) IS
+  'Internal: for create_shards(): one shard''s schema, of a template and a shard that were checked; returns how many tables were made';
 
 CREATE FUNCTION snowflake.check_template(template regnamespace, shards int4range, prefix text, partial boolean,
                                          commit_each boolean)
@@ -1139,6 +1149,18 @@ $$;
 COMMENT ON FUNCTION snowflake.check_template(regnamespace, int4range, text, boolean, boolean) IS
   'Internal: for create_shards(): raises the error that fits its arguments, warns of what is not copied';
 
+CREATE FUNCTION snowflake.create_shard(template regnamespace, shard integer, prefix text DEFAULT 'shard_')
+  RETURNS integer
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM snowflake.check_template(template, int4range(shard, shard, '[]'), prefix, false, false);
+  RETURN snowflake.make_shard(template, shard, prefix);
+END
+$$;
+COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
+  'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. Fails where create_shards() would';
+
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
                                          partial boolean DEFAULT false, commit_each boolean DEFAULT false)
@@ -1147,7 +1169,7 @@ AS $$
 BEGIN
   PERFORM snowflake.check_template(template, shards, prefix, partial, commit_each);
   FOR shard IN pg_catalog.lower(shards) .. pg_catalog.upper(shards) OPERATOR(pg_catalog.-) 1 LOOP
-    PERFORM snowflake.create_shard(template, shard, prefix);
+    PERFORM snowflake.make_shard(template, shard, prefix);
     IF commit_each THEN
       COMMIT;
     END IF;
