@@ -19,8 +19,8 @@ sub sample { print join("\t", @_), "\n" }
 sub say_sql {
   my ($statement) = @_;
   $lock_timeout = $1, return if $statement =~ /^SET lock_timeout = '?(\w+)'?;/;
-  local $ENV{PGOPTIONS} = "$ENV{PGOPTIONS} -c lock_timeout=$lock_timeout -c client_min_messages=warning";
-  for (1 .. 600) {
+  local $ENV{PGOPTIONS} = "$ENV{PGOPTIONS} -c lock_timeout=$lock_timeout -c statement_timeout=15min -c client_min_messages=warning";
+  for my $attempt (1 .. 60) {
     my $pid = open my $err, '-|' // die;
     if (!$pid) {
       open STDERR, '>&', \*STDOUT;
@@ -31,12 +31,14 @@ sub say_sql {
     close $err;
     return if $? == 0;
     die "$statement\n$said" if $said !~ /canceling statement due to lock timeout/;
-    sleep 0.05;
+    # The writers that waited have to catch up, or the next attempt meets all of them at once.
+    sleep($attempt < 40 ? 0.05 * $attempt : 2);
   }
   die "no lock for:\n$statement";
 }
 
 my (@phases, $writers, $number);
+END { kill 'TERM', $writers if $writers }
 
 # phase NAME, CODE: remembered with its begin and its end.
 sub phase {
@@ -71,8 +73,10 @@ sub start_writers {
 sub stop_writers {
   my ($prefix) = @_;
   sleep 3;    # what pgbench has not written down is lost
-  kill 'INT', $writers;
+  # Not INT, which a shell has its background jobs ignore.
+  kill 'TERM', $writers;
   waitpid $writers, 0;
+  undef $writers;
   open my $errors, '<', "$files/writers_$number.err" or die;
   my @errors = grep { /error|aborted|terminat/i } <$errors>;
   die "a writer saw an error:\n@errors" if @errors;
