@@ -30,7 +30,7 @@ install_client() {
     pgbouncer) install_missing pgbouncer libdbd-pg-perl ;;
     pg_partman) install_missing "postgresql-$(pg_major)-partman" libdbd-pg-perl ;;
     jq) install_missing jq ;;
-    http) install_missing python3-psycopg python3-psycopg-pool ;;
+    http) install_missing python3-psycopg python3-psycopg-pool python3-flask python3-waitress ;;
     reader-javascript) command -v node >/dev/null || install_missing nodejs ;;
     reader-python) install_missing python3 ;;
     reader-java) install_java ;;
