@@ -95,6 +95,8 @@ INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (
 \set VERBOSITY default
 SELECT snowflake.present_seal();
 \echo SQLSTATE :SQLSTATE
+SELECT snowflake.place_reserved();
+\echo SQLSTATE :SQLSTATE
 \set VERBOSITY terse
 CREATE TRIGGER by_statement BEFORE INSERT ON own EXECUTE FUNCTION snowflake.present_seal();
 INSERT INTO own VALUES (:seal);

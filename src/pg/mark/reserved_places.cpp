@@ -1,6 +1,7 @@
 #include "pg/mark/reserved_places.hpp"
 
 #include "pg/memory/mark_hold.hpp"
+#include "pg/refuse/errors.hpp"
 #include "pg/server/session_events.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
@@ -128,7 +129,7 @@ bool is_table_of_places(Oid relation) {
 
 // The table's trigger: each session looks again, those that are open at the commit.
 SF_SQL_FUNCTION(place_reserved) {
-  if (!CALLED_AS_TRIGGER(fcinfo)) elog(ERROR, "place_reserved() was not called as a trigger");
+  if (!CALLED_AS_TRIGGER(fcinfo)) error_not_the_places_trigger();
   CacheInvalidateRelcache(reinterpret_cast<TriggerData*>(fcinfo->context)->tg_relation);
   DatabaseState* const state = shared_state == nullptr ? nullptr : find_or_take_database_state();
   if (state != nullptr) state->has_places.store(true, std::memory_order_relaxed);
