@@ -105,6 +105,7 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
+  forget_mark_write();  // that an error ended whose subtransaction alone was rolled back
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)
