@@ -204,7 +204,6 @@ void note_minting() {
 // The mark is another's by now, or what it goes by has changed: every session looks at all anew.
 void give_up_mark() {
   withdraw_limit(*hold.state);
-  forget_checks(*hold.state);
   forget_hold();
 }
 

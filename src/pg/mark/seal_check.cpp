@@ -55,8 +55,10 @@ int64_t carried_seal(Oid table, int64_t local) {
   return carried;
 }
 
+// Acquire: pairs with the releases below. Who goes by what another session found sees also what
+// that has noted before: that there are reserved places.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
-  const int64_t checked = checked_us.load(std::memory_order_relaxed);
+  const int64_t checked = checked_us.load(std::memory_order_acquire);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
 }
 
@@ -77,16 +79,11 @@ bool all_checked_lately(const DatabaseState& state) {
 
 void note_all_checked(DatabaseState& state) {
   note_seal_checked(state);
-  state.fleet_checked_us.store(monotonic_us(), std::memory_order_relaxed);
-}
-
-void forget_checks(DatabaseState& state) {
-  state.seal_checked_us.store(0, std::memory_order_relaxed);
-  state.fleet_checked_us.store(0, std::memory_order_relaxed);
+  state.fleet_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
 void note_seal_checked(DatabaseState& state) {
-  state.seal_checked_us.store(monotonic_us(), std::memory_order_relaxed);
+  state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
 Obstacle look_at_seal(const StateSequences& sequences, Seals* seals) {

@@ -27,8 +27,6 @@ void note_seal_checked(DatabaseState& state);
 // The same of the seal and of the fleet (fleet_check.hpp), which are not checked by the same calls.
 bool all_checked_lately(const DatabaseState& state);
 void note_all_checked(DatabaseState& state);
-// One of them was seen to be wrong: the next who asks looks at both.
-void forget_checks(DatabaseState& state);
 
 // The seal was found good in this transaction.
 extern bool seal_is_good;
