@@ -749,7 +749,9 @@ BEGIN
       FROM pg_constraint, snowflake.definition_of('pg_constraint', oid, schema) AS definition
      WHERE conrelid = source AND contype IN ('c', 'p', 'u', 'x', 'f')
     UNION ALL
-    SELECT 2, format('ALTER INDEX %I SET (%s)', relname, array_to_string(i.reloptions, ', '))
+    SELECT 2, format('ALTER INDEX %I SET (%s)', relname,
+                     (SELECT string_agg(format('%s = %L', split_part(option, '=', 1), substr(option, strpos(option, '=') + 1)), ', ' ORDER BY option)
+                        FROM unnest(i.reloptions) AS option))
       FROM pg_constraint JOIN pg_class AS i ON i.oid = conindid
      WHERE conrelid = source AND contype IN ('p', 'u', 'x') AND i.reloptions IS NOT NULL
     UNION ALL
