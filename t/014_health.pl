@@ -12,13 +12,15 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $disk = Snowflake::Disk->new(PostgreSQL::Test::Utils::tempdir());
-my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	fsync = on
 	wal_writer_delay = 10s
 	snowflake.reserve = 200ms
 	snowflake.clock_error = 5
 	CONF
+my $disk = Snowflake::Disk->new($node);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 
 # As a probe sees it, who has waited long enough after ten seconds.

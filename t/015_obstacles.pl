@@ -14,7 +14,6 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $disk = Snowflake::Disk->new(PostgreSQL::Test::Utils::tempdir());
 my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	fsync = on
 	wal_buffers = 32kB
@@ -26,6 +25,7 @@ my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	snowflake.on_copy = refuse
 	snowflake.unsynchronized = refuse
 	CONF
+my $disk = Snowflake::Disk->new($node);
 $node->clock->synchronize(1);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');

@@ -20,7 +20,7 @@ my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CO
 	snowflake.clock_error = 1
 	wal_sync_method = fdatasync
 	CONF
-my $disk = Snowflake::Disk->under($node);
+my $disk = Snowflake::Disk->new($node);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake.next_id(1)');
 $node->backup('base');
@@ -97,7 +97,7 @@ $_->finish foreach $drops, @waiting;
 is_over('DROP EXTENSION');
 
 # The disk of the WAL does not answer, and does again.
-$disk->hang;
+$disk->stall;
 my @calls = map { client('SELECT snowflake.next_id(1) FROM generate_series(1, 100), pg_sleep(0.05)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);
 like(firing($prometheus)->{SnowflakeNotMinting}{$main}{summary}, qr/disk of the WAL/, 'which is the reason');

@@ -22,7 +22,7 @@ sub new
 	# Written in place from now on: the servers have it mapped.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
-	$library //= _build("$self->{file}.so");
+	$library //= build(dirname(__FILE__) . '/clock.c', "$self->{file}.so");
 	$self->_check;
 	return $self;
 }
@@ -78,10 +78,10 @@ sub environment
 	return (LD_PRELOAD => join(' ', $library, $ENV{LD_PRELOAD} // ()), SNOWFLAKE_CLOCK => $self->{file});
 }
 
-sub _build
+# A library to preload, of a source in C.
+sub build
 {
-	my ($target) = @_;
-	my $source = dirname(__FILE__) . '/clock.c';
+	my ($source, $target) = @_;
 	system($ENV{CC} // 'cc', '-O2', '-fPIC', '-shared', '-o', $target, $source, '-ldl') == 0
 	  or die "could not build $source\n";
 	return $target;

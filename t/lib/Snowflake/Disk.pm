@@ -1,4 +1,4 @@
-# A disk that can be stalled: for the servers that are started while one is there.
+# A disk of a server that can be stalled.
 
 package Snowflake::Disk;
 
@@ -8,15 +8,12 @@ use warnings FATAL => 'all';
 use File::Basename qw(dirname);
 use File::Spec;
 
+# For a node that is not running.
 sub new
 {
-	my ($class, $directory) = @_;
-	my $self = bless { file => File::Spec->rel2abs("$directory/stalled") }, $class;
-	my $library = File::Spec->rel2abs("$directory/disk.so");
-	my $source = dirname(__FILE__) . '/disk.c';
-	system($ENV{CC} // 'cc', '-O2', '-fPIC', '-shared', '-o', $library, $source) == 0 or die "could not build $source\n";
-	$ENV{LD_PRELOAD} = $library;
-	$ENV{SNOWFLAKE_STALLED} = $self->{file};
+	my ($class, $node) = @_;
+	my $self = bless { file => File::Spec->rel2abs($node->basedir . '/stalled') }, $class;
+	$node->preload(dirname(__FILE__) . '/disk.c', SNOWFLAKE_STALLED => $self->{file});
 	return $self;
 }
 

@@ -15,10 +15,7 @@ sub new
 	my ($class, $node) = @_;
 	my $directory = File::Spec->rel2abs($node->basedir . '/machine');
 	make_path($directory);
-	my $library = "$directory/machine.so";
-	my $source = dirname(__FILE__) . '/machine.c';
-	system($ENV{CC} // 'cc', '-O2', '-fPIC', '-shared', '-o', $library, $source) == 0 or die "could not build $source\n";
-	$node->preload($library, SNOWFLAKE_MACHINE => $directory);
+	$node->preload(dirname(__FILE__) . '/machine.c', SNOWFLAKE_MACHINE => $directory);
 	return bless { directory => $directory }, $class;
 }
 

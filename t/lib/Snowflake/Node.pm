@@ -18,6 +18,8 @@ BEGIN
 use parent 'PostgreSQL::Test::Cluster';
 
 use Carp;
+use File::Basename qw(basename);
+use File::Spec;
 use IPC::Run;
 # By name: all that it exports would hide the methods of the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
@@ -82,11 +84,12 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# A library (or undef) for the server's processes beside the clock's, and what is in their environment.
+# A library for the server's processes beside the clock's, by its source in C (or undef), and what is in their environment.
 sub preload
 {
-	my ($self, $library, %environment) = @_;
-	push @{ $self->{snowflake_libraries} }, $library if defined $library;
+	my ($self, $source, %environment) = @_;
+	push @{ $self->{snowflake_libraries} },
+	  Snowflake::Clock::build($source, File::Spec->rel2abs($self->basedir . '/' . basename($source, '.c') . '.so')) if defined $source;
 	$self->{snowflake_environment} = { %{ $self->{snowflake_environment} // {} }, %environment };
 	return;
 }

@@ -12,11 +12,9 @@ use File::Basename qw(dirname);
 sub new
 {
 	my ($class, $node) = @_;
-	my $self = bless { file => $node->basedir . '/names', library => $node->basedir . '/resolver.so' }, $class;
-	system($ENV{CC} // 'cc', '-O2', '-fPIC', '-shared', '-o', $self->{library}, dirname(__FILE__) . '/resolver.c', '-ldl') == 0
-	  or die "could not build resolver.c\n";
+	my $self = bless { file => $node->basedir . '/names' }, $class;
 	$self->set;
-	$node->preload($self->{library}, SNOWFLAKE_RESOLVER => $self->{file});
+	$node->preload(dirname(__FILE__) . '/resolver.c', SNOWFLAKE_RESOLVER => $self->{file});
 	return $self;
 }
 
