@@ -225,7 +225,7 @@ class Chaos:
     def run(self):
         stop = f"{self.options.directory}/stop"
         journals = [f"{self.options.directory}/journal_{n}" for n in range(self.options.writers)]
-        writers = [multiprocessing.Process(target=write, args=(self.control.conninfo, n, self.options.seed, journals[n], stop)) for n in range(self.options.writers)]
+        writers = [multiprocessing.Process(target=write, args=(self.control.conninfo, n, self.options.seed, journals[n], stop), daemon=True) for n in range(self.options.writers)]
         for writer in writers:
             writer.start()
         until = time.monotonic() + self.options.seconds
