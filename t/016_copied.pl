@@ -131,7 +131,7 @@ $copy->start;
 $_->safe_psql('postgres', 'SELECT snowflake.next_id(1)') foreach $node, $copy;
 is($copy->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'a base backup that is started mints, and says so');
 is($copy->safe_psql('postgres', 'SELECT advice FROM snowflake.health()'),
-	'Stop the server that it comes from, or give one of the two another region; then run SELECT snowflake.accept_copy().', 'and what to do');
+	'Stop the server that it comes from, or give one of the two another region or other shards; then run SELECT snowflake.accept_copy().', 'and what to do');
 is(warnings_of($copy), 1, 'its log has one warning');
 like($copy->log_content, qr/${warning}files\./, 'by its files');
 is($node->safe_psql('postgres', $state), 't||f', 'the original sees nothing');
@@ -176,7 +176,7 @@ $copy->safe_psql('postgres', 'CREATE ROLE joe; CREATE DATABASE other TEMPLATE po
 $copy->refuses('SET ROLE joe; SELECT snowflake.accept_copy()', { sqlstate => '42501', message => 'permission denied for function accept_copy' }, 'not everybody may accept it');
 $copy->refuses('SET default_transaction_read_only = on; SELECT snowflake.accept_copy()', { sqlstate => '25006', message => 'cannot execute accept_copy\(\)' }, 'nor a read-only transaction');
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'it is refused still');
-is($copy->safe_psql('postgres', 'SELECT snowflake.accept_copy()'), 't', 'a superuser may');
+is($copy->safe_psql('postgres', 'BEGIN; SELECT snowflake.accept_copy(); ROLLBACK'), 't', 'a superuser may, and takes it back by no rollback');
 is($copy->safe_psql('postgres', 'SELECT snowflake.accept_copy()'), 'f', 'a second time finds nothing to accept');
 $ledger->new_life;
 at_home('accepted', $copy);

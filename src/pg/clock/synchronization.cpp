@@ -22,7 +22,7 @@ void wait_for_synchronization(WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
   const int64_t left_ms = max_wait_ms - budget.waited_ms();
   if (when_unsynchronized() == Unsynchronized::refuse || left_ms <= 0)
-    error_mint_unsynchronized(clock_bounds());
+    error_mint_unsynchronized(clock_bounds(), budget.waited_ms());
   sleep_part(budget, left_ms, clock_wait_event(), [](bool, int64_t) {});
 }
 

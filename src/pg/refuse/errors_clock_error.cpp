@@ -14,8 +14,11 @@ void error_clock_unsynchronized(const ClockBounds& bounds) {
                   errdetail_internal("%s", clock_error_text(bounds)), errhint("%s", text.hint)));
 }
 
-void error_mint_unsynchronized(const ClockBounds& bounds) {
-  refuse(Obstacle::unsynchronized, nullptr, clock_error_text(bounds));
+void error_mint_unsynchronized(const ClockBounds& bounds, int64_t waited_ms) {
+  refuse(Obstacle::unsynchronized, nullptr,
+         psprintf("%s \"snowflake.unsynchronized\" is %s%s.", clock_error_text(bounds),
+                  GetConfigOption("snowflake.unsynchronized", false, false),
+                  waited_ms == 0 ? "" : psprintf(", the call waited %s", span_text(waited_ms))));
 }
 
 void error_commit_unsynchronized(const ClockBounds& bounds) {

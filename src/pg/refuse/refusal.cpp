@@ -96,8 +96,8 @@ constexpr RefusalText kTable[kObstacles] = {
      "of another fleet", "Correct \"snowflake.fleet\" and restart the server."},
     {Obstacle::copied, Cause::copy, kState, "this database last minted elsewhere",
      "last minted elsewhere",
-     "Stop the server that it comes from, or give one of the two another region; then run SELECT "
-     "snowflake.accept_copy()."},
+     "Stop the server that it comes from, or give one of the two another region or other shards; "
+     "then run SELECT snowflake.accept_copy()."},
     {Obstacle::mark_not_permanent, Cause::mark_unsafe, kState,
      "the high-water mark would not survive a crash", "high-water mark not permanent",
      "Run ALTER SEQUENCE snowflake.high_water SET LOGGED."},
