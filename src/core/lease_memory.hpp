@@ -125,7 +125,7 @@ class BasicLeaseMemory {
     note(newest);
   }
 
-  // REQUIRES LeaseEvent::taken.
+  // REQUIRES LeaseEvent::taken, and the lock.
   void take(const LeaseAnswer& answer) noexcept {
     note(answer);
     store(grant_, answer.grant);

@@ -638,7 +638,7 @@ CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT CASE
-           WHEN bool_or(proname <> ALL ('{time_of,region_of,sequence_of,created_within,min_id,max_id,id_range,first_id_since,last_id_before,
+           WHEN bool_or(proname <> ALL ('{time_of,region_of,sequence_of,created_within,min_id,max_id,id_range,last_id_before,
                                           to_base62,from_base62,to_base32,from_base32,to_uuid,from_uuid,to_ulid,from_ulid,set_id,
                                           shard_of,shard_for,schema_of,has_id,decode}')) THEN 'mints'
            WHEN bool_or(proname = ANY ('{shard_of,shard_for,schema_of,has_id,decode}')) AND expression ~ '\{CONST ' THEN 'compares'

@@ -38,7 +38,7 @@ int64_t durable_mark_ms() {
   return mark_ms;
 }
 
-// To where the words are to be raised. Not above the mark; as far as the marks that were absorbed,
+// To where the words are to be raised. Not above the mark; as far as the marks that were adopted,
 // or will be, so that a restart under an earlier clock does not take the answer back.
 uint64_t target_tick(const DatabaseState* state) {
   const uint64_t limit = state == nullptr ? 0 : state->limits.read();
@@ -74,7 +74,7 @@ SettledAnswer settled() {
     tick = state->settled.settle(layout, words, target, open_since, prepared_since,
                                  static_cast<uint64_t>(sequence_spread));
   } else {
-    // Nobody has minted in this life of the server. Who begins to absorbs the mark first.
+    // Nobody has minted since the server started. The first to mint adopts the mark before.
     tick = std::min(target, prepared_since());
   }
   if (tick == 0) return no_answer(HeldBy::mark);
