@@ -51,6 +51,7 @@ DECLARE
     '  %2$s\n'
     'END\n';
   foreign_one text;
+  other record;
 BEGIN
   IF cluster IS NULL OR cluster = '' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -76,8 +77,24 @@ BEGIN
       DETAIL = 'This database has clusters of its own.',
       HINT = 'Drop the functions of PL/Proxy''s clusters, or have yours answer from snowflake_fleet.partitions().';
   END IF;
+  -- Their owner can change them, now or later.
+  SELECT o.what, r.rolname INTO other
+    FROM (SELECT 'schema plproxy' AS what, nspowner AS owner FROM pg_namespace WHERE nspname = 'plproxy'
+          UNION ALL
+          SELECT 'function ' || p.oid::regprocedure, proowner FROM pg_proc AS p WHERE strpos(prosrc, mark) > 0
+             AND pronamespace = to_regnamespace('plproxy')) AS o
+    JOIN pg_roles AS r ON r.oid = o.owner
+   WHERE NOT r.rolsuper AND r.rolname <> current_user ORDER BY o.what LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+      MESSAGE = format('%s belongs to role %s', other.what, quote_ident(other.rolname)),
+      DETAIL = 'Whoever calls a function of PL/Proxy runs what is in this schema, as himself.',
+      HINT = 'Have that role make the cluster, or give the schema and its functions to another one with ALTER ... OWNER TO.';
+  END IF;
 
-  CREATE SCHEMA IF NOT EXISTS plproxy;
+  IF to_regnamespace('plproxy') IS NULL THEN
+    CREATE SCHEMA plproxy;
+  END IF;
   -- Whoever calls a function of PL/Proxy has these functions called, as himself. They tell what the map tells everybody, so
   -- the schema is opened to everybody, unless there is more in it, or its privileges were chosen already.
   IF NOT EXISTS (SELECT FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
@@ -105,7 +122,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_plproxy(text) IS
-  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes. Opens their schema, plproxy, to all roles where nothing else is in it';
+  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes. Opens their schema, plproxy, to all roles where nothing else is in it. 42501 where it belongs to another role that is no superuser''s';
 
 REVOKE ALL ON PROCEDURE snowflake_fleet.use_plproxy(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.run_on(bigint), snowflake_fleet.partitions() TO PUBLIC;

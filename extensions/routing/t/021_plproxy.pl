@@ -114,6 +114,13 @@ is($router->safe_psql('postgres', $acl), 'f|f', '... it stays closed');
 $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy; CREATE TABLE plproxy.passwords (p text); GRANT SELECT ON plproxy.passwords TO PUBLIC');
 $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
 is($router->safe_psql('postgres', $acl), 'f|f', 'a schema with more in it is not opened');
+$router->safe_psql('postgres', 'ALTER FUNCTION plproxy.get_cluster_partitions(text) OWNER TO app');
+my %of_another = (sqlstate => 42501, detail => 'as himself', hint => 'OWNER TO');
+$router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'function plproxy.get_cluster_partitions\(text\) belongs to role app' }, 'a function that another role could change');
+$router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy AUTHORIZATION app');
+$router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'schema plproxy belongs to role app' }, 'a schema that another role could change');
+$router->safe_psql('postgres', 'GRANT EXECUTE ON PROCEDURE snowflake_fleet.use_plproxy(text) TO app; SET ROLE app; CALL snowflake_fleet.use_plproxy()');
+is($router->safe_psql('postgres', 'SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace(\'plproxy\') AND proowner = to_regrole(\'app\')'), 3, 'its owner makes a cluster of his own');
 
 # A server that accepts and does not answer: PL/Proxy knows no limit for connecting, and obeys the statement's.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
