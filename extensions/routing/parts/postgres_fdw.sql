@@ -68,6 +68,14 @@ DECLARE
   -- The roles that one of the servers knows are known by the new ones.
   model CONSTANT oid := min(oid) FROM pg_foreign_server WHERE srvname ~ '^snowflake_shard_[0-9]+$';
 BEGIN
+  SELECT srvname, rolname INTO this FROM pg_foreign_server JOIN pg_roles AS r ON r.oid = srvowner
+   WHERE srvname ~ '^snowflake_shard_[0-9]+$' AND NOT rolsuper AND rolname <> current_user ORDER BY srvname LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+      MESSAGE = format('foreign server %s belongs to role %s', this.srvname, quote_ident(this.rolname)),
+      DETAIL = 'Its owner could have it lead elsewhere, with the rows and passwords of others.',
+      HINT = 'Drop it, have that role call this, or give the server to another one with ALTER SERVER ... OWNER TO.';
+  END IF;
   FOR this IN
     SELECT snowflake_fleet.fdw_server_name(m.shard) AS fdw, (SELECT value FROM snowflake_fleet.options_of(m.conninfo) WHERE option = 'user') AS login
       FROM snowflake_fleet.map AS m
@@ -93,7 +101,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.make_fdw_servers() IS
-  'Behind snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map';
+  'Behind snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map. 42501 where one belongs to another role that is no superuser';
 
 -- The remote table of a shard: %s in `remote` is the shard's number.
 CREATE FUNCTION snowflake_fleet.remote_name(remote text, shard integer, OUT schema text, OUT relation text)

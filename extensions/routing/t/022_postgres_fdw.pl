@@ -34,6 +34,11 @@ $router->refuses("CALL snowflake_fleet.use_postgres_fdw($_->[0])", $_->[1], "not
   [ "'users', 'public.users'", { sqlstate => 22023, message => '"public.users" names no table of a shard', hint => 'shard_%s' } ],
   [ "'users', 'users_%s'", { sqlstate => 22023, message => '"users_%s" names no table of a shard' } ];
 
+$router->safe_psql('postgres', 'CREATE ROLE guest; GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO guest; SET ROLE guest; CREATE SERVER snowflake_shard_3 FOREIGN DATA WRAPPER postgres_fdw');
+$router->refuses("CALL snowflake_fleet.use_postgres_fdw('users')", { sqlstate => 42501, message => 'foreign server snowflake_shard_3 belongs to role guest', detail => 'lead elsewhere', hint => 'OWNER TO' },
+	'a foreign server that another role could change');
+$router->safe_psql('postgres', 'DROP SERVER snowflake_shard_3; DROP OWNED BY guest; DROP ROLE guest');
+
 sub partitions
 {
 	return $router->safe_psql('postgres', <<~'SQL');
