@@ -29,6 +29,7 @@ OBJS = \
 	src/pg/functions/set_id.o \
 	src/pg/functions/settled.o \
 	src/pg/functions/shard_for.o \
+	src/pg/functions/shard_statement.o \
 	src/pg/functions/statistics_views.o \
 	src/pg/functions/text_forms.o \
 	src/pg/functions/uuid.o \

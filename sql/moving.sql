@@ -235,12 +235,52 @@ CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil bigint DEFAULT sn
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[2,6)', prefix => 'moving_');
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[0,)', prefix => 'moving_');
 CALL snowflake.alter_shards(NULL, '[0,1)');
--- A temporary table of the session is no shard's; one of the statement's own is its own
+-- A temporary table of the session is no shard's
 CREATE TEMPORARY TABLE elsewhere (id bigint);
 CALL snowflake.alter_shards('ALTER TABLE elsewhere ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
-CALL snowflake.alter_shards('CREATE TEMPORARY TABLE own (n integer); ALTER TABLE own ADD COLUMN m integer; DROP TABLE own', '[3,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('COMMENT ON TABLE elsewhere IS ''evil''', '[3,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('CREATE VIEW evil AS SELECT * FROM elsewhere', '[3,4)', prefix => 'moving_');
 SELECT count(*) AS columns FROM pg_attribute WHERE attrelid = 'elsewhere'::regclass AND attnum > 0;
 DROP TABLE elsewhere;
+-- What alter_shards() does not know it does not run: DML, privileges, owners, other schemas, CASCADE, temporary and concurrent
+\a
+SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L, ''[2,4)'', prefix => ''moving_'')', statement)), ' \| It runs CREATE.*', '') AS refused
+  FROM unnest(ARRAY[
+    '', ';', 'SELECT 1', 'DELETE FROM notes', 'ALTER TABLE notes ADD COLUMN evil integer; UPDATE notes SET evil = 1', 'TRUNCATE notes', 'COPY notes FROM STDIN',
+    'CREATE TABLE evil AS SELECT * FROM notes', 'GRANT SELECT ON notes TO PUBLIC', 'ALTER TABLE notes OWNER TO regress_moving', 'DROP SCHEMA moving_0',
+    'DO ''BEGIN END''', 'SET search_path = moving', 'COMMIT', 'VACUUM notes', 'CREATE FUNCTION evil() RETURNS integer LANGUAGE sql AS ''SELECT 1''', 'DROP ROLE regress_moving',
+    'ALTER TABLE notes SET SCHEMA moving', 'ALTER TABLE notes ENABLE RULE evil', 'CREATE RULE evil AS ON INSERT TO notes DO INSTEAD NOTHING', 'ALTER VIEW notes OWNER TO regress_moving',
+    'CREATE INDEX CONCURRENTLY ON notes (stars)', 'DROP INDEX CONCURRENTLY notes_pkey', 'DROP TABLE notes CASCADE', 'ALTER TABLE notes DROP COLUMN stars CASCADE',
+    'CREATE TEMP TABLE evil ()', 'CREATE TEMP VIEW evil AS SELECT 1', 'CREATE TABLE pg_temp.evil ()', 'CREATE TABLE moving.evil ()', 'DROP TABLE notes, moving.photos',
+    'CREATE INDEX ON moving.photos (id)', 'ALTER INDEX moving.photos_pkey RENAME TO evil', 'COMMENT ON TABLE moving.photos IS ''evil''', 'COMMENT ON COLUMN moving.photos.id IS ''evil''',
+    'COMMENT ON TABLE pg_class IS ''evil''', 'COMMENT ON COLUMN pg_class.relname IS ''evil''', 'COMMENT ON SCHEMA moving IS ''evil''', 'DROP TRIGGER evil ON moving.photos',
+    'CREATE TRIGGER evil BEFORE INSERT ON moving.photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id(''id'')', 'CREATE POLICY evil ON moving.photos', 'ALTER POLICY evil ON moving.photos RENAME TO worse',
+    'CREATE TABLE evil (id bigint REFERENCES moving.photos)', 'CREATE TABLE evil (id bigint, FOREIGN KEY (id) REFERENCES moving.photos)', 'CREATE TABLE evil () INHERITS (moving.photos)',
+    'ALTER TABLE notes ADD FOREIGN KEY (id) REFERENCES moving.photos', 'ALTER TABLE notes ADD COLUMN evil bigint REFERENCES moving.photos', 'ALTER TABLE notes INHERIT moving.photos',
+    'ALTER TABLE notes ATTACH PARTITION moving.photos DEFAULT', 'ALTER TABLE notes RENAME COLUMN', 'ALTER TABLE notes ADD COLUMN evil integer; DROP TABLE absent']) AS statement;
+\a
+-- Heirs in other schemas follow their parent
+CREATE TABLE moving.heir () INHERITS (moving_3.notes);
+CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
+DROP TABLE moving.heir;
+-- All that it knows
+CALL snowflake.alter_shards($$
+  CREATE TABLE tags (note bigint REFERENCES notes, tag text, PRIMARY KEY (note, tag));
+  ALTER TABLE tags ADD COLUMN made date DEFAULT now(), ADD CHECK (tag > ''), ALTER COLUMN made SET NOT NULL, ENABLE ROW LEVEL SECURITY;
+  CREATE INDEX tags_made ON tags (made);
+  ALTER INDEX tags_made SET (fillfactor = 80);
+  ALTER INDEX tags_made RENAME TO tags_by_made;
+  CREATE VIEW tagged AS SELECT tag, body FROM tags JOIN notes ON id = note;
+  CREATE TRIGGER set_id BEFORE INSERT ON tags FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('note', 'note');
+  CREATE POLICY all_of_them ON tags USING (true);
+  ALTER POLICY all_of_them ON tags USING (note > 0);
+  ALTER TABLE tags RENAME COLUMN tag TO word;
+  COMMENT ON TABLE tags IS 'words of notes';
+  COMMENT ON COLUMN tags.word IS 'one of them';
+  COMMENT ON TRIGGER set_id ON tags IS 'shares the note''s shard'$$, '[2,4)', prefix => 'moving_');
+\d moving_3.tags
+CALL snowflake.alter_shards('DROP POLICY all_of_them ON tags; DROP TRIGGER set_id ON tags; DROP VIEW tagged; DROP INDEX tags_by_made; DROP TABLE IF EXISTS tags, absent', '[2,4)', prefix => 'moving_');
+SELECT relname FROM pg_class WHERE relnamespace = 'moving_3'::regnamespace ORDER BY 1;
 BEGIN;
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN other integer', '[2,4)', prefix => 'moving_', commit_each => false);
 ROLLBACK;

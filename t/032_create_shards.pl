@@ -1,4 +1,5 @@
-# Several sessions that make the same shards at a time: they wait for each other, and no one fails.
+# Several sessions that make the same shards at a time: they wait for each other, and no one fails. alter_shards() where somebody
+# holds a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -49,5 +50,29 @@ $node->safe_psql('postgres', "CALL snowflake.create_shards('template', '[9,9]')"
 $old->query("CALL snowflake.create_shards('template', '[9,9]')");
 like($old->{stderr}, qr/schema shard_9 was made by another session/, 'a snapshot from before is told to try again');
 $old->quit;
+
+# alter_shards() meets a table that somebody holds: it says where it stopped, nothing waits behind it, and it goes on from there.
+my $holder = $node->session;
+$holder->query_safe('BEGIN; SELECT FROM shard_2.users');
+my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date', '[%s,4)')};
+my $added = q{SELECT string_agg(relnamespace::regnamespace::text, ' ' ORDER BY 1) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid WHERE attname = 'born'};
+my $session = $node->session;
+$session->query_safe('SET client_min_messages = warning');
+foreach my $patience ('', "SET lock_timeout = '10ms'; ")
+{
+	$session->query($patience . sprintf($add, $patience eq '' ? 0 : 2));
+	like($session->{stderr}, qr/ERROR:  in schema shard_2: canceling statement due to lock timeout\n.*DETAIL:  Nothing has changed in schema shard_2\.\n.*HINT:  .*lock_timeout.*go on with shards => '\[2,4\)'/s,
+		"alter_shards() gives up a lock ($patience), and says where");
+	$session->{stderr} = '';
+	is($node->safe_psql('postgres', $added), 'shard_0 shard_1', '... what is before it is done');
+}
+is($session->query_safe('SHOW lock_timeout'), '10ms', '... the setting is as before');
+$holder->query_safe('COMMIT');
+$holder->quit;
+$session->query_safe(sprintf $add, 2);
+is($node->safe_psql('postgres', $added), 'shard_0 shard_1 shard_2 shard_3', '... called again, it goes on');
+is($session->query_safe('RESET lock_timeout; BEGIN; ' . (sprintf($add, 0) =~ s/ADD COLUMN/DROP COLUMN/r =~ s/born date/born/r =~ s/\)$/, commit_each => false)/r) . '; SHOW lock_timeout; ROLLBACK'), '0',
+	'... nor does a transaction of the caller keep it');
+$session->quit;
 
 done_testing();

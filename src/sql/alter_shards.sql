@@ -43,6 +43,13 @@ $$;
 COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
   'Internal: for alter_shards(): the schemas of a range of shards; an error where one is missing, or they have several owners';
 
+-- Functions that a statement calls, in a default say, are the caller's business.
+CREATE FUNCTION snowflake.check_shard_statement(statement text) RETURNS void
+  AS 'MODULE_PATHNAME', 'snowflake_check_shard_statement'
+  LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.check_shard_statement(text) IS
+  'Internal: for alter_shards(): an error for statements that are not known to touch only the tables that they name, or that name a schema';
+
 CREATE FUNCTION snowflake.alter_shard(statement text, schema name, shard integer, rest text) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -53,20 +60,23 @@ DECLARE
   advice text;
   elsewhere text;
   other text;
-  before oid[];
-  temporary CONSTANT oid[] := ARRAY(SELECT oid FROM pg_class WHERE relnamespace = pg_my_temp_schema());
+  before text[];
+  patience CONSTANT text := current_setting('lock_timeout');
 BEGIN
-  before := ARRAY(SELECT l.relation FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND l.relation IS NOT NULL);
+  before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
+  -- While it waits for a lock everybody else waits behind it.
+  PERFORM set_config('lock_timeout', CASE patience WHEN '0' THEN '3s' ELSE patience END, true);
   PERFORM set_config('search_path', concat_ws(', ', quote_ident(schema), 'pg_temp'), true);
   EXECUTE statement;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  PERFORM set_config('lock_timeout', patience, true);
+  -- What it did really: partitions and heirs follow their parent, wherever they are.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
-   WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND l.relation <> ALL (before)
+   WHERE l.pid = pg_backend_pid() AND l.relation || l.mode <> ALL (before)
+     AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-     AND nspname <> schema AND nspname NOT IN ('pg_toast', 'pg_catalog')
-     -- A temporary table of the session stands in for one that the schema has not; one that the statement makes is its own.
-     AND (nspname !~ '^pg_(toast_)?temp_' OR c.oid = ANY (temporary));
+     AND nspname <> schema AND nspname NOT IN ('pg_toast', 'pg_catalog');
   IF elsewhere IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('the statement alters %s', elsewhere),
@@ -88,7 +98,7 @@ EXCEPTION WHEN OTHERS THEN
   RAISE EXCEPTION USING ERRCODE = state,
     MESSAGE = format('in schema %I: %s', schema, message),
     DETAIL = concat_ws(' ', nullif(detail, ''), format('Nothing has changed in schema %I.', schema)),
-    HINT = concat_ws(' ', nullif(advice, ''), rest);
+    HINT = concat_ws(' ', nullif(advice, ''), CASE WHEN state = '55P03' THEN 'Others hold the table: SET lock_timeout says how long to wait.' END, rest);
 END
 $$;
 COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
@@ -104,6 +114,7 @@ DECLARE
   numbers pg_catalog.int4[];
 BEGIN
   PERFORM snowflake.refuse_null('alter_shards()', statement, shards::pg_catalog.text, prefix, commit_each::pg_catalog.text);
+  PERFORM snowflake.check_shard_statement(statement);
   SELECT pg_catalog.array_agg(s.schema), pg_catalog.array_agg(s.shard) INTO targets, numbers
     FROM snowflake.schemas_of_shards(shards, prefix) AS s;
   FOR place IN 1 .. pg_catalog.cardinality(targets) LOOP
@@ -118,4 +129,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.alter_shards(text, int4range, text, boolean) IS
-  'Runs a statement in each schema of a range of shards, as create_shards() names them, with that schema as search_path, and commits each. An error names the schema and the range to go on with; a notice says what is done';
+  'Runs DDL in each schema of a range of shards, as create_shards() names them, with that schema as search_path, and commits each. It knows CREATE, ALTER and DROP of tables, indexes, views, triggers and policies, and COMMENT ON these, by names without a schema; waits 3 s for a lock, or lock_timeout. An error names the schema and the range to go on with; a notice says what is done';

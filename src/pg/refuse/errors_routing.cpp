@@ -138,4 +138,43 @@ void error_shards_range(const char* shards) {
        errhint("Pass a range of shards, such as '[0,16)'.")));
 }
 
+// alter_shards()
+
+void error_statement_not_known(const char* command) {
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+           errmsg("alter_shards() does not run this %s", command),
+           errdetail("It runs CREATE, ALTER and DROP of tables, indexes, views, triggers and "
+                     "policies, without a change of owner, and COMMENT ON these."),
+           errhint("Run the statement in each schema yourself.")));
+}
+
+void error_statement_leads_out(const char* name) {
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_SCHEMA_NAME), errmsg("the statement names %s", name),
+           errdetail("It is for the tables of a shard's schema only, which is all of search_path."),
+           errhint("Name the tables without their schema.")));
+}
+
+void error_statement_temporary(const char* name) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+                  errmsg("the statement makes a temporary relation, \"%s\"", name),
+                  errdetail("It would be in no shard's schema."), errhint("Leave out TEMPORARY.")));
+}
+
+void error_statement_cascades() {
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                  errmsg("alter_shards() drops nothing by CASCADE"),
+                  errdetail("What would be dropped along may be in other schemas."),
+                  errhint("Drop what depends on it first.")));
+}
+
+void error_statement_concurrent(const char* command) {
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+           errmsg("alter_shards() does not run %s CONCURRENTLY", command),
+           errdetail("It has a transaction for each schema, so that an error leaves nothing."),
+           errhint("Run it in each schema yourself, or leave out CONCURRENTLY.")));
+}
+
 }  // namespace snowflake::pg

@@ -1,5 +1,5 @@
-// Errors of routing: partitions by shard, shards for keys, the trigger that sets ids, DROP
-// EXTENSION, Citus.
+// Errors of routing: partitions by shard, shards for keys, the trigger that sets ids, statements
+// for the schemas of shards, DROP EXTENSION, Citus.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +28,12 @@ namespace snowflake::pg {
 [[noreturn]] void error_collation_unknown();
 [[noreturn]] void error_collation_nondeterministic(unsigned collation);
 [[noreturn]] void error_shards_range(const char* shards);
+
+// alter_shards()
+[[noreturn]] void error_statement_not_known(const char* command);
+[[noreturn]] void error_statement_leads_out(const char* name);
+[[noreturn]] void error_statement_temporary(const char* name);
+[[noreturn]] void error_statement_cascades();
+[[noreturn]] void error_statement_concurrent(const char* command);
 
 }  // namespace snowflake::pg
