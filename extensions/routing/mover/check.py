@@ -3,6 +3,7 @@ import re
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from .definition import description, differences, dump_of, made_aside
 from .errors import Refused, in_bytes, say
@@ -19,6 +20,12 @@ SENDERS = """SELECT pg_catalog.current_setting('wal_level'),
   pg_catalog.current_setting('max_wal_senders')::int, (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'walsender')"""
 # A server that was promoted or restored may lack what it had applied and confirmed: the source does not send it again.
 WHEREABOUTS = "SELECT (system_identifier, timeline, database, directory)::text FROM snowflake_fleet.whereabouts()"
+# COPY by a role that policies apply to leaves out the rows that they hide, without a word.
+HIDDEN = """SELECT t::text FROM snowflake_fleet.tables_of(%(schema)s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
+ WHERE relrowsecurity AND NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE rolname = %(role)s
+       AND (rolsuper OR rolbypassrls OR NOT relforcerowsecurity AND pg_catalog.pg_has_role(r.oid, relowner, 'USAGE')))"""
+FORCED = """SELECT t::text, pg_catalog.pg_get_userbyid(relowner) FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
+ WHERE relrowsecurity AND relforcerowsecurity"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
 
@@ -63,6 +70,7 @@ def of_target(move):
     for kind, name in move.source.rows("SELECT * FROM snowflake_fleet.requirements_of(%s)", (move.schema,)):
         if (name,) not in target.rows(there[kind]):
             yield f"The target has no {kind} {name}, which the schema needs: run CREATE {kind.upper()} there."
+    yield from of_row_security(move)
     row = move.target_row()
     if row is not None and row.other_database != move.source_database:
         yield f"The target is waiting for shard {move.shard} from another server, {row.other}: end that move first."
@@ -72,6 +80,21 @@ def of_target(move):
         yield f"The target has a subscription {move.name}, of no move: drop it."
     if row is None and move.has_schema(target):
         yield from of_premade(move)
+
+
+def of_row_security(move):
+    """Rows that a policy hides from who copies them, or refuses to who applies changes: by the attributes that roles have there."""
+    role = conninfo_to_dict(move.source_for_target).get("user")
+    for (table,) in move.source.rows(HIDDEN, {"schema": move.schema, "role": role}):
+        who = f"role {role}" if role else "a role that it does not name"
+        yield (f"Table {table} has row security, and --source-for-target copies it as {who}, which may not see all rows: "
+               "name a role there that has BYPASSRLS.")
+    # From version 16 on the target applies as the owner of the table.
+    if move.target.version >= 160000:
+        for table, owner in move.source.rows(FORCED, (move.schema,)):
+            if move.target.value("SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s AND NOT rolsuper AND NOT rolbypassrls)", (owner,)):
+                yield (f"Table {table} forces row security on its owner, role {owner}, as whom the target applies changes: "
+                       "ALTER TABLE ... NO FORCE ROW LEVEL SECURITY.")
 
 
 def of_premade(move):

@@ -227,12 +227,7 @@ BEGIN
     FROM pg_subscription_rel JOIN pg_class AS c ON c.oid = srrelid WHERE relnamespace = space
   UNION ALL
   SELECT format('%s has a security label: the program knows no provider of them.', pg_describe_object(i.classid, i.objid, 0))
-    FROM inside AS i JOIN pg_seclabel AS l ON l.classoid = i.classid AND l.objoid = i.objid
-  UNION ALL
-  -- Where changes are applied as the tables' owners, which is from version 16 on.
-  SELECT format('Table %s forces row security on its owner, as whom the target applies changes: ALTER TABLE ... NO FORCE ROW LEVEL SECURITY.', c.oid::regclass)
-    FROM pg_class AS c JOIN pg_roles AS r ON r.oid = relowner
-   WHERE relnamespace = space AND relforcerowsecurity AND NOT rolsuper AND NOT rolbypassrls AND current_setting('server_version_num')::int >= 160000;
+    FROM inside AS i JOIN pg_seclabel AS l ON l.classoid = i.classid AND l.objoid = i.objid;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.immovable(name) IS
