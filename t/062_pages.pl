@@ -1,7 +1,7 @@
 # Every example of the pages is run: here those of the README and of the pages that have no test of their own, as they
 # stand there, one after the other on one server. What is run elsewhere or nowhere is listed below, and nothing else
-# passes. And doc/reference.md is compared with the catalogue, the README's presets with their layouts, and each link
-# with what it leads to.
+# passes. And doc/reference.md is compared with the catalogue, doc/errors.md with the sources, the README's presets with
+# their layouts, and each link with what it leads to.
 
 use strict;
 use warnings FATAL => 'all';
@@ -214,6 +214,24 @@ foreach my $page (grep { $_ ne 'CHANGELOG.md' } sort keys %page)
 	}
 	is(join(', ', @wrong), '', "$page: files are there");
 }
+
+# Every SQLSTATE that the sources raise is on the page of errors, and no other. XX... are faults, 01... warnings, SF... our own
+# that nobody is told.
+my (%sqlstate, %raised);
+foreach (split /\n/, slurp_file($node->config_data('--sharedir') . '/errcodes.txt'))
+{
+	my ($code, $macro, $name) = /^(\w{5}) +[EWS] +(ERRCODE_\w+)(?: +(\w+))?/ or next;
+	$sqlstate{$_} //= $code foreach $macro, $name // ();
+}
+foreach my $file (grep { m{^/(?:src|extensions/\w+/(?:src|parts))/.*\.(?:[ch]pp|sql)$} } @files)
+{
+	my $text = slurp_file("$root$file");
+	$raised{ $sqlstate{$_} // $_ } //= $file foreach $text =~ /\b(ERRCODE_[A-Z_]+)\b/g, $text =~ /\bERRCODE = '+(\w+)'/g;
+}
+delete @raised{ grep { /^(?:XX|01|SF)/ } keys %raised };
+my %on_page = map { $_ => 1 } map { split /, / } $page{'doc/errors.md'} =~ /^\| ((?:[0-9A-Z]{5}(?:, )?)+) \|/mg;
+is(join(', ', map { "$_ ($raised{$_})" } grep { !$on_page{$_} } sort keys %raised), '', 'errors: every SQLSTATE is on the page');
+is(join(', ', grep { !$raised{$_} } sort keys %on_page), '', 'errors: and no other');
 
 # Links, and the sections that they lead to.
 sub anchors
