@@ -22,6 +22,7 @@ OBJS = \
 	src/pg/functions/create_extension.o \
 	src/pg/functions/decode.o \
 	src/pg/functions/explain.o \
+	src/pg/functions/give_ids.o \
 	src/pg/functions/health.o \
 	src/pg/functions/lease_status.o \
 	src/pg/functions/mint.o \

@@ -347,6 +347,50 @@ RESET ROLE;
 BEGIN;
 INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) SELECT current_setting('snowflake.region')::integer, 1, 'x', 'id', 1;
 ROLLBACK;
+-- The triggers of a table run with the rights of its owner, who gets no others by them, and change no setting of the caller
+GRANT USAGE ON SCHEMA moving TO regress_moving;
+CREATE TABLE theirs (id bigint DEFAULT snowflake.next_id(9), created_at timestamptz DEFAULT '2026-03-01', who text);
+CREATE INDEX ON theirs (created_at);
+INSERT INTO theirs SELECT NULL FROM generate_series(1, 3);
+CREATE FUNCTION regress_trap() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.who := current_user;
+  SET work_mem = '77MB';
+  IF TG_ARGV[0] <> '' THEN EXECUTE TG_ARGV[0]; END IF;
+  RETURN NEW;
+END
+$$;
+ALTER TABLE theirs OWNER TO regress_moving;
+ALTER FUNCTION regress_trap OWNER TO regress_moving;
+SELECT what, refusal FROM unnest(ARRAY['RESET ROLE', 'SET SESSION AUTHORIZATION DEFAULT', 'ALTER ROLE regress_moving SUPERUSER', 'CREATE TEMPORARY TABLE evil (n integer)', 'SELECT pg_catalog.pg_read_file(''PG_VERSION'')', '']) AS what,
+  LATERAL (SELECT refusal(format('CREATE OR REPLACE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap(%L); SELECT snowflake.give_ids(%L, ''id'', ARRAY(SELECT ctid FROM theirs), ''{7,8,9}'')', what, 'moving.theirs'))) AS r;
+UPDATE theirs SET id = NULL;
+RESET work_mem;
+CALL snowflake.backfill('theirs', 'id', 'created_at', 9);
+SELECT DISTINCT who, id IS NOT NULL AS has_it, current_setting('work_mem') <> '77MB' AS as_before, current_user = session_user AS myself FROM theirs;
+-- A deferred one would run as who commits
+UPDATE theirs SET id = NULL;
+DROP TRIGGER trap ON theirs;
+CREATE CONSTRAINT TRIGGER trap AFTER UPDATE ON theirs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION regress_trap('');
+SELECT refusal($$SELECT snowflake.give_ids('theirs', 'id', ARRAY(SELECT ctid FROM theirs), '{7,8,9}')$$);
+-- Who may update the table but is not its owner stays himself
+DROP TRIGGER trap ON theirs;
+CREATE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap('');
+CREATE ROLE regress_guest;
+GRANT USAGE ON SCHEMA moving TO regress_guest;
+SET ROLE regress_guest;
+SELECT refusal($$SELECT snowflake.give_ids('theirs', 'id', '{"(0,1)"}', '{7}')$$);
+RESET ROLE;
+GRANT SELECT, UPDATE ON theirs TO regress_guest;
+SELECT array_agg(ctid) AS places FROM theirs \gset
+SET ROLE regress_guest;
+SELECT snowflake.give_ids('theirs', 'id', :'places', '{7,8,9}');
+RESET ROLE;
+SELECT DISTINCT who FROM theirs;
+SELECT snowflake.give_ids('theirs', 'none', :'places', '{7,8,9}');
+SELECT snowflake.give_ids(0, 'id', :'places', '{7,8,9}');
+DROP OWNED BY regress_guest;
+DROP ROLE regress_guest;
 -- Nor is a place taken back by whoever may write every table, or backfill: its ids would be given again
 CREATE FUNCTION change(text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

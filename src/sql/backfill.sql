@@ -202,6 +202,12 @@ $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
   'Internal: for backfill(): raises the error that fits its arguments; returns the region of the ids';
 
+CREATE FUNCTION snowflake.give_ids(relation regclass, id_column name, places tid[], ids bigint[]) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_give_ids'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off;
+COMMENT ON FUNCTION snowflake.give_ids(regclass, name, tid[], bigint[]) IS
+  'Internal: for backfill(): gives the rows at these places their ids, with the rights of the table''s owner where the caller has them; returns how many have them now';
+
 -- Waits for no row, so it is part of no deadlock: where somebody has one, the batch ends before it.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, place_shard integer, place_region integer,
                                          utc boolean, batch integer)
@@ -253,10 +259,8 @@ BEGIN
                          floor(extract(epoch FROM t.at - layout.epoch) * 1000 / layout.tick_ms)::bigint << layout.sequence_bits AS earliest
                     FROM unnest(tids, times) WITH ORDINALITY AS t (tid, at, number)
                    WHERE t.at <= held) AS e) AS p;
-  -- Counted are the rows that have it: a trigger may take it away again, and they would be asked for without end.
-  EXECUTE format('WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM unnest($1, $2) AS v (place, id) WHERE t.ctid = v.place '
-                 'RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER (WHERE has_it) FROM given', relation, id_column)
-    INTO done USING tids, ids;
+  -- Those that have none would be asked for without end.
+  done := coalesce(snowflake.give_ids(relation, id_column, tids, ids), 0);
   IF done <> coalesce(cardinality(tids), 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'triggered_action_exception',
       MESSAGE = format('%s of %s rows of %s could not be given an id', cardinality(tids) - done, cardinality(tids), relation),

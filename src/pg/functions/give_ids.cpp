@@ -1,0 +1,64 @@
+// give_ids(): the UPDATE of backfill(). What its owner has hung on a table, triggers above all,
+// runs with the owner's rights, whoever calls, as in REINDEX and in logical replication.
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// InvalidOid where there is no such relation.
+Oid owner_of(Oid relation) {
+  const HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+  if (!HeapTupleIsValid(tuple)) return InvalidOid;
+  const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+  ReleaseSysCache(tuple);
+  return owner;
+}
+
+// Counted are the rows that have it: a trigger may take it away again.
+const char* update_of(Oid relation, const char* column) {
+  return psprintf(
+      "WITH given AS (UPDATE %s AS t SET %s = v.id FROM ROWS FROM (pg_catalog.unnest($1), "
+      "pg_catalog.unnest($2)) AS v (place, id) "
+      "WHERE t.ctid OPERATOR(pg_catalog.=) v.place RETURNING t.%s IS NOT DISTINCT FROM v.id AS "
+      "has_it) SELECT pg_catalog.count(*) FILTER (WHERE has_it) FROM given",
+      quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+                                 get_rel_name(relation)),
+      column, column);
+}
+
+int64 run_update(const char* query, Datum places, Datum ids) {
+  Oid types[] = {TIDARRAYOID, INT8ARRAYOID};
+  Datum values[] = {places, ids};
+  SPI_connect();
+  SPI_execute_with_args(query, 2, types, values, nullptr, false, 0);
+  bool is_null = false;
+  const int64 done =
+      DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+  SPI_finish();
+  return done;
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(give_ids) {
+  const Oid relation = PG_GETARG_OID(0);
+  const Oid owner = owner_of(relation);
+  if (!OidIsValid(owner)) PG_RETURN_INT64(0);
+  const char* const query = update_of(relation, quote_identifier(NameStr(*PG_GETARG_NAME(1))));
+  Oid user = InvalidOid;
+  int context = 0;
+  GetUserIdAndSecContext(&user, &context);
+  // Settings that a trigger changes are taken back. An error takes back all of it.
+  const int settings = NewGUCNestLevel();
+  // A caller who has not the owner's rights is not given them.
+  if (user != owner && has_privs_of_role(user, owner))
+    SetUserIdAndSecContext(owner, context | SECURITY_RESTRICTED_OPERATION);
+  const int64 done = run_update(query, PG_GETARG_DATUM(2), PG_GETARG_DATUM(3));
+  AtEOXact_GUC(false, settings);
+  SetUserIdAndSecContext(user, context);
+  PG_RETURN_INT64(done);
+}
+
+}  // namespace snowflake::pg
