@@ -116,12 +116,31 @@ $node->reconfigure(synchronous_standby_names => "''");
 $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 2'), 'what was settled meanwhile was below it');
 
+# The same in commit wait, which ends as soon as the clock is there.
+$node->reconfigure('snowflake.clock_error' => "'5ms'", 'snowflake.max_clock_error' => "'10s'");
+$waiting = $node->start_writer(q{SET snowflake.commit_wait = on; SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (7)});
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')})
+  or BAIL_OUT('no commit waits for the clock');
+$while_it_waits = settled();
+is(held() . sql('SELECT count(*) FROM t WHERE n = 7'), $OPEN . 0, 'a commit that waits for the clock holds back');
+$node->clock->step(20);
+$node->finish_writer($waiting);
+cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 7'), 'what was settled meanwhile was below its id');
+$node->reconfigure('snowflake.clock_error' => '-1', 'snowflake.max_clock_error' => "'100ms'");
+
+# A burst ahead of the clock.
+my ($ahead) = $node->ids('SELECT max(id) FROM unnest(snowflake.next_ids(5, 90000)) AS id');
+is(sql("SELECT snowflake.settled_before() <= snowflake.min_id(clock_timestamp() + interval '1 ms')"), 't', 'ids ahead of the clock are not settled');
+is(held(), 'nothing', 'though nothing holds them back');
+comes_to_be_settled($ahead, 'until the clock has come to them');
+
 # Prepared transactions: those that minted, over a crash and until they end; whoever ends them.
 $late = $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (3) RETURNING id");
 $writer->query_safe("PREPARE TRANSACTION 'minted'");
 stays_behind($late, $PREPARED, 'behind a prepared transaction');
 is(sql('SELECT gid FROM snowflake.settled'), 'minted', 'the view names it');
 is(sql("SELECT snowflake.time_of($late) - since BETWEEN '0 ms' AND '200 ms' FROM snowflake.settled"), 't', 'and since when');
+is(sql(q{SELECT count(*), bool_and(granted) FROM pg_locks WHERE locktype = 'advisory'}), '2|t', 'it keeps two advisory locks');
 $writer->query_safe("BEGIN; INSERT INTO t (id, n) VALUES (2, 4); PREPARE TRANSACTION 'explicit'");
 $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (5); PREPARE TRANSACTION 'later'");
 stays_behind($late, $PREPARED, 'the first of them');
@@ -215,6 +234,16 @@ cmp_ok(settled(), '<', $before, 'a mark far ahead of the clock: the answer is of
 like($node->error_of('SELECT snowflake.next_id(5)'), qr/55000/, 'and nobody mints');
 $node->clock->step(600);
 ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() >= $before"), 'until the clock is there');
+
+# While the mark cannot be read, and nobody has minted since the start.
+$node->restart;
+my $dropper = $node->session;
+$dropper->query_safe('BEGIN; SET client_min_messages = error; DROP EXTENSION snowflake CASCADE');
+is(sql("SET lock_timeout = '10s'; SELECT snowflake.settled_before() IS NULL"), 't', 'no answer while the extension is being dropped');
+is(sql("SET lock_timeout = '10s'; SELECT held_back_by FROM snowflake.settled()"), 'the high-water mark is locked, lost or not durable yet', 'and why');
+$dropper->query_safe('ROLLBACK');
+like(settled(), qr/^\d+$/, 'until that is rolled back');
+$dropper->quit;
 
 # Replaced while the server runs.
 $before = settled();

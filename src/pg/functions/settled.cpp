@@ -28,12 +28,16 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
+// Where the seal is locked, the mark is as well.
+SettledAnswer ask() {
+  return try_require_seal() ? settled() : no_answer(HeldBy::mark);
+}
+
 }  // namespace
 
 SF_SQL_FUNCTION(settled_before) {
   if (shared_state == nullptr) error_not_preloaded();
-  require_seal();
-  const SettledAnswer answer = settled();
+  const SettledAnswer answer = ask();
   if (answer.held_by == HeldBy::one_snapshot) error_one_snapshot();
   if (!answer.known) PG_RETURN_NULL();
   PG_RETURN_INT64(answer.id);
@@ -41,8 +45,7 @@ SF_SQL_FUNCTION(settled_before) {
 
 SF_SQL_FUNCTION(settled) {
   if (shared_state == nullptr) error_not_preloaded();
-  require_seal();
-  const SettledAnswer answer = settled();
+  const SettledAnswer answer = ask();
   const char* const reason = text_of(answer.held_by);
   Datum values[5] = {
       Int64GetDatum(answer.id),         reason == nullptr ? Datum{0} : CStringGetTextDatum(reason),

@@ -141,4 +141,25 @@ void require_seal_slowly() {
   seal_is_good = true;
 }
 
+bool try_require_seal() {
+  if (seal_is_good) return true;
+  if (shared_state == nullptr) error_not_preloaded();
+  watch_session_events();
+  const DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
+  if (state != nullptr && seal_checked_lately(*state)) {
+    require_seal_slowly();
+    return true;
+  }
+  // Whoever has a lock does not wait for it.
+  const StateSequences sequences = known_state_sequences();
+  if (!ConditionalLockRelationOid(sequences.seal_local, AccessShareLock)) return false;
+  const bool readable = ConditionalLockRelationOid(sequences.seal, AccessShareLock);
+  if (readable) {
+    require_seal_slowly();
+    UnlockRelationOid(sequences.seal, AccessShareLock);
+  }
+  UnlockRelationOid(sequences.seal_local, AccessShareLock);
+  return readable;
+}
+
 }  // namespace snowflake::pg

@@ -42,4 +42,7 @@ inline void require_seal() {
     require_seal_slowly();
 }
 
+// The same for a caller that must not wait: false where the seal is locked, as by DROP EXTENSION.
+bool try_require_seal();
+
 }  // namespace snowflake::pg

@@ -52,11 +52,11 @@ uint64_t target_tick(const DatabaseState* state) {
   return std::min({mark_tick, tick_below(reach_ms), layout.last_minted_tick()});
 }
 
+}  // namespace
+
 SettledAnswer no_answer(HeldBy reason) {
   return {false, 0, reason, 0, InvalidTransactionId, 0};
 }
-
-}  // namespace
 
 SettledAnswer settled() {
   if (RecoveryInProgress()) return no_answer(HeldBy::standby);

@@ -33,4 +33,7 @@ struct SettledAnswer {
 // The answer, for snapshots that are taken from now on.
 SettledAnswer settled();
 
+// That there is none, and why.
+SettledAnswer no_answer(HeldBy reason);
+
 }  // namespace snowflake::pg
