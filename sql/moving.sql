@@ -213,6 +213,24 @@ SELECT regexp_replace(r, 'events_\d+(_\d+)*|''\d+''|It is \S.* now', '...', 'g')
   LATERAL refusal('CALL snowflake.' || called) AS r;
 SELECT count(*) AS left_behind FROM pg_inherits WHERE inhparent = 'clash'::regclass;
 
+-- What a check or an index calls has to take bigint: said before anything is done, also of a column that refers
+CREATE FUNCTION small(integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 < 1000';
+CREATE TABLE checked (id integer PRIMARY KEY CHECK (id > 0), n integer, EXCLUDE (id WITH =));
+CREATE INDEX ON checked ((id % 7)) WHERE id > 5;
+CREATE STATISTICS checked_statistics ON (id % 7), n FROM checked;
+CREATE TABLE of_checked (id bigint, "Checked" integer REFERENCES checked, about integer REFERENCES checked, CONSTRAINT fine CHECK (small("Checked")));
+INSERT INTO checked VALUES (7);
+SELECT i, refusal(format('CALL snowflake.adopt(''checked'', 5, rewrite => true, dry_run => %L)', i)) FROM unnest(ARRAY[true, false]) AS i;
+ALTER TABLE of_checked DROP CONSTRAINT fine;
+CREATE INDEX small_ones ON checked (n) WHERE small(id);
+SELECT refusal($$CALL snowflake.adopt('checked', 5, rewrite => true, dry_run => true)$$);
+CREATE FUNCTION small(bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 < 1000';
+CALL snowflake.adopt('checked', 5, rewrite => true, dry_run => true);
+SELECT count(*) AS narrow, count(*) FILTER (WHERE attrelid::regclass::text ~ 'trial') AS left_behind FROM pg_attribute
+ WHERE attrelid::regclass::text ~ 'checked$|trial' AND attnum > 0 AND atttypid = 'integer'::regtype;
+CALL snowflake.adopt('checked', 5, rewrite => true);
+SELECT attrelid::regclass, attname FROM pg_attribute WHERE attrelid::regclass::text ~ 'checked$' AND attnum > 0 AND atttypid = 'bigint'::regtype ORDER BY 1, 2;
+
 -- DDL over all shards' schemas
 CREATE SCHEMA moving_template;
 CREATE TABLE moving_template.notes (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), body text);

@@ -118,6 +118,38 @@ $$;
 COMMENT ON FUNCTION snowflake.hindrances(regclass, smallint) IS
   'Internal: for adopt(): what keeps a column from being written anew as bigint: views, rules, triggers, policies, functions, generated columns, publications, partitions, uses of its row type';
 
+-- What a check or an index calls may take integer and no bigint: tried with empty tables of the same checks and indexes.
+CREATE FUNCTION snowflake.try_bigint(relation regclass, attribute smallint) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  this record;
+  trial text;
+BEGIN
+  FOR this IN
+    SELECT r.referring, string_agg(format('%I', attname), ', ') AS columns, string_agg(format('ALTER COLUMN %I TYPE bigint', attname), ', ') AS changes
+      FROM snowflake.referring_columns(relation, attribute) AS r JOIN pg_attribute ON attrelid = r.referring AND attnum = r.number
+     WHERE atttypid <> 'bigint'::regtype GROUP BY 1
+  LOOP
+    trial := 'snowflake_trial_' || this.referring::oid;
+    BEGIN
+      EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES INCLUDING STATISTICS)', trial, this.referring);
+      EXECUTE format('ALTER TABLE pg_temp.%s %s', trial, this.changes);
+      RAISE SQLSTATE 'SFOK0';
+    EXCEPTION WHEN SQLSTATE 'SFOK0' THEN
+      NULL;   -- well; and taken back
+    WHEN OTHERS THEN
+      RAISE EXCEPTION USING ERRCODE = SQLSTATE,
+        MESSAGE = format('%s.%s cannot be made bigint', this.referring, this.columns),
+        DETAIL = format('Tried with an empty table of its checks and indexes: %s.', rtrim(SQLERRM, '.')),
+        HINT = 'Make functions that they call for bigint as well, or take these checks and indexes away and make them anew.';
+    END;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.try_bigint(regclass, smallint) IS
+  'Internal: for adopt(): an error where a check or an index keeps a column, or one that refers to it, from becoming bigint; changes nothing';
+
 CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name, tell boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
@@ -223,6 +255,7 @@ BEGIN
                         pg_size_pretty(bytes), round(bytes / 2e7, 1)),
         HINT = 'Pass rewrite => true, or move to a column of its own as from UUIDs.';
     END IF;
+    PERFORM snowflake.try_bigint(relation, id.attnum);
   END IF;
   PERFORM snowflake.refuse_future_ids(relation, id.attname, false);
 
