@@ -59,6 +59,7 @@ enum class AnswerStatus : uint8_t {
   halted,       // the control database is behind, until an operator says recovered()
   clock_ahead,  // the server's clock, by more than max_skew
   unproven,     // the server claims to know more than the control database, which never said so
+  term_over,    // a renewal of a term that is over: to be sent again, in the term that it now knows
 };
 
 struct LeaseAnswer {

@@ -166,11 +166,13 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 }
 
 // After a recovery that ended all leases: may the holder of before go on? A signed lease that ends
-// so late was the last one of its region, whatever is lost: the next holder would have been given
-// the region at or after its end, and no clock said so yet. Nobody else has a later time of it
-// either, as all floors are beyond everything that was granted. Its end stays there too: the
-// request may be older than the holder's last extension. Not where the database may have granted
-// something between being recovered and saying so: that could be the same region.
+// so late, and that its holder has not given back, was the last one of its region, whatever is
+// lost: the next holder would have been given the region at or after its end, and no clock said so
+// yet. Nobody else has a later time of it either, as all floors are beyond everything that was
+// granted; its end stays there too. Not where the database may have granted something between being
+// recovered and saying so: that could be the same region.
+// Who holds it still, says so in a term that began with the recovery: a renewal of an earlier one
+// may have been on its way for long, and its region given back and granted to somebody since.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return request.titled && fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -244,16 +246,17 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
 
   const bool held = request.call == LeaseCall::renew &&
                     lease_detail::holds(regions[static_cast<size_t>(request.region)], request);
-  const bool ended = request.term != 0 && request.term < fleet.lasting && !held;
-  const bool adopted =
-      ended && request.call == LeaseCall::renew &&
+  const bool adoptable =
+      request.call == LeaseCall::renew && request.term != 0 &&
       lease_detail::may_adopt(fleet, regions[static_cast<size_t>(request.region)], request);
-  if (ended && !adopted) return lease_detail::answer(fleet, request, AnswerStatus::lost, clock_ms);
+  if (request.term != 0 && request.term < fleet.lasting && !held)
+    return lease_detail::answer(fleet, request,
+                                adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
   // That it is behind can only be told when the answer arrives: the request may have taken long.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   fleet.ahead_ms = std::max(fleet.ahead_ms, request.ahead_ms);
-  if (adopted) return lease_detail::adopt(fleet, regions, request, clock_ms);
+  if (adoptable) return lease_detail::adopt(fleet, regions, request, clock_ms);
   if (request.call == LeaseCall::acquire)
     return lease_detail::acquire(fleet, regions, request, clock_ms);
   if (request.call == LeaseCall::renew)
@@ -269,13 +272,20 @@ constexpr void evict(LeasedRegion& region) noexcept {
   region.given_back = false;
 }
 
+// Whether a recovery may have lost what the region's last holder said: how far it was ahead.
+constexpr bool ahead_forgotten(const FleetState& fleet, const LeasedRegion& region) noexcept {
+  return region.grant <= fleet.lost_number;
+}
+
 // Ends the lease of a region whose holders are known to have stopped, none of them with a clock
 // that was ahead by more than clocks may be: what they have issued was never further ahead of it
-// than lead and reserve. The clock is the later one of this database and the operator.
-constexpr void end_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms) noexcept {
+// than lead and reserve. `ahead_ms` is the operator's word for these. The clock is the later one of
+// this database and the operator. REQUIRES his word where ahead_forgotten().
+constexpr void end_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
+                        int64_t ahead_ms) noexcept {
   evict(region);
-  region.until_ms =
-      std::max(region.floor_ms, std::min(region.until_ms, now_ms + fleet.ahead_ms + fleet.skew_ms));
+  const int64_t furthest = now_ms + std::max(fleet.ahead_ms, ahead_ms) + fleet.skew_ms;
+  region.until_ms = std::max(region.floor_ms, std::min(region.until_ms, furthest));
 }
 
 // A new term: answers of another copy of this database are old to every server that has heard of

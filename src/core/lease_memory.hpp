@@ -41,14 +41,15 @@ struct RegionHold {
 
 // The meaning of an answer for the incarnation that it reaches.
 enum class LeaseEvent : uint8_t {
-  stale,       // of another incarnation, or not newer than what is known: ignored
-  taken,       // a region is granted: take()
-  extended,    // more time for the region that is held: extend()
-  given_back,  // the control database has it back
-  lost,        // the incarnation has ended: forget the limits, begin() a new one
-  full,        // ask again when a region gets free
-  refused,     // ask again later; an operator is needed
-  apart,       // the clocks are: nothing is taken from this answer
+  stale,        // of another incarnation, or not newer than what is known: ignored
+  taken,        // a region is granted: take()
+  extended,     // more time for the region that is held: extend()
+  given_back,   // the control database has it back
+  lost,         // the incarnation has ended: forget the limits, begin() a new one
+  asked_again,  // note() it, and ask at once
+  full,         // ask again when a region gets free
+  refused,      // ask again later; an operator is needed
+  apart,        // the clocks are: nothing is taken from this answer
 };
 
 // `giving_back`: the worker has forgotten its region in order to give it back. REQUIRES: sent and
@@ -68,6 +69,7 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   // Given back by a worker that was killed: its successor has begun to acquire.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
+  if (answer.status == AnswerStatus::term_over) return LeaseEvent::asked_again;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   const int64_t apart = clocks_apart(sent_ms, answer.clock_ms, received_ms);
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;

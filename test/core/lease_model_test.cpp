@@ -31,6 +31,7 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
                                   "database restored",
                                   "control recovered",
                                   "nothing lost",
+                                  "asked again",
                                   "adopted",
                                   "dead",
                                   "unproven"};

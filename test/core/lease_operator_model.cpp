@@ -47,14 +47,11 @@ void World::operate() {
   }
 }
 
-// Holds the region, or may be about to hear that it does.
-bool World::lives_in(int64_t incarnation, int32_t region) const {
-  for (const Server& s : servers_) {
-    const LeaseView mine = s.memory.view();
-    if (s.up && mine.incarnation == incarnation)
-      return mine.region == region || mine.region == kNoRegion;
-  }
-  return false;
+// Who was granted another region may give it back, and then hear of this one.
+bool World::lives(int64_t incarnation) const {
+  return std::any_of(servers_.begin(), servers_.end(), [&](const Server& s) {
+    return s.up && s.memory.view().incarnation == incarnation;
+  });
 }
 
 // By an operator who knows that nobody mints in the region, and that no clock was far ahead.
@@ -64,15 +61,17 @@ void World::declare_dead(size_t region) {
   int64_t latest = 0;
   for (const Grant& grant : grants_) {
     if (grant.region != number) continue;
-    if (lives_in(grant.incarnation, number)) return;
+    if (lives(grant.incarnation)) return;
     latest = std::max(latest, furthest_[grant.incarnation]);
   }
   const int64_t clock = now_ + control_off_;
   if (latest > clock + skew_ms_) return;
   const int64_t until = control_.regions[region].until_ms;
   FleetState fleet = control_.fleet;
-  if (!rules_.dead_by_reserve) fleet.ahead_ms = -fleet.skew_ms;
-  end_dead(fleet, control_.regions[region], clock);
+  int64_t ahead = 0;
+  if (ahead_forgotten(fleet, control_.regions[region])) ahead = lead_ms_ + reserve_ms_;
+  if (!rules_.dead_by_reserve) fleet.ahead_ms = ahead = -fleet.skew_ms;
+  end_dead(fleet, control_.regions[region], clock, ahead);
   if (control_.regions[region].until_ms < until) happened("dead");
 }
 

@@ -16,11 +16,23 @@ struct Recovery : Lease {
     fleet = new_fleet();
     recovered(fleet, regions, kNow, 1, silent);
   }
+  // As a holder does who hears of the new term.
+  LeaseAnswer go_on(LeaseRequest request, int64_t clock = kNow) {
+    const LeaseAnswer answer = ask(request, clock);
+    if (answer.status != AnswerStatus::term_over) return answer;
+    request.term = answer.term;
+    request.newest = answer.number;
+    return ask(request, clock);
+  }
 };
 
 TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   forget_everything(true);
-  const LeaseAnswer again = ask(renew(held));
+  const LeaseAnswer over = ask(renew(held));
+  EXPECT_EQ(over.status, AnswerStatus::term_over);
+  EXPECT_EQ(over.region, kNoRegion);
+  EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0) << "before it is said again";
+  const LeaseAnswer again = go_on(renew(held));
   EXPECT_EQ(again.status, AnswerStatus::granted);
   EXPECT_EQ(again.region, held.region);
   EXPECT_EQ(again.floor_ms, held.floor_ms);
@@ -43,18 +55,45 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
-// The network repeats a renewal that is older than the holder's last extension.
-TEST_F(Recovery, ALateRenewalShortensNothing) {
+// Renewals of before the recovery come late: the holder has given the region back since, and
+// another has been granted it, for less time. Nothing is granted before he says that he has it.
+TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
+  regions.resize(1);
   const LeaseRequest early = renew(held);
+  ASSERT_EQ(ask(give_back(held, kNow + 3)).status, AnswerStatus::given_back);
+  ASSERT_EQ(ask(acquire(2)).region, held.region);
+  for (const bool known : {true, false}) {
+    if (known)
+      recovered(fleet, regions, kNow, 1, true);
+    else
+      forget_everything(true);
+    const LeaseAnswer answer = ask(early);
+    EXPECT_EQ(answer.status, AnswerStatus::term_over);
+    EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
+    // He had it no more.
+    LeaseMemory memory{};
+    memory.begin(1, LeaseAnswer{}, [] {});
+    memory.take(held);
+    memory.forget([] {});
+    EXPECT_EQ(read_answer(memory.view(), true, answer, kNow, kNow, 10'000), LeaseEvent::stale);
+    EXPECT_EQ(read_answer(memory.view(), false, answer, kNow, kNow, 10'000),
+              LeaseEvent::asked_again);
+    memory.note(answer);
+    EXPECT_EQ(memory.view().region, kNoRegion);
+    EXPECT_EQ(memory.view().term, fleet.term);
+  }
+}
+
+// What is granted anew ends where a forgotten grant may end, whatever the renewal says.
+TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
   const LeaseAnswer extended = ask(request, kNow + 5000);
   ASSERT_GT(extended.until_ms, held.until_ms);
   forget_everything(true);
-  const LeaseAnswer again = ask(early);
+  const LeaseAnswer again = go_on(renew(held));
   ASSERT_EQ(again.status, AnswerStatus::granted);
   EXPECT_GE(again.until_ms, extended.until_ms);
-  // What the holder has issued in the meantime is beyond the next one's floor.
   EXPECT_EQ(ask(give_back(again, extended.until_ms)).status, AnswerStatus::given_back);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
@@ -78,13 +117,20 @@ TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
 
 TEST_F(Recovery, NotWhereSomethingMayHaveBeenGrantedSince) {
   forget_everything(false);
-  EXPECT_EQ(ask(renew(held)).status, AnswerStatus::lost);
+  LeaseRequest request = renew(held);
+  EXPECT_EQ(go_on(request).status, AnswerStatus::lost);
+  request.term = fleet.term;
+  request.newest = fleet.newest;
+  EXPECT_EQ(ask(request).status, AnswerStatus::lost);
 }
 
 TEST_F(Recovery, NotWithoutASignature) {
   forget_everything(true);
   LeaseRequest request = renew(held);
   request.titled = false;
+  EXPECT_EQ(go_on(request).status, AnswerStatus::lost);
+  request.term = fleet.term;
+  request.newest = fleet.newest;
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
 }
 
@@ -92,9 +138,9 @@ TEST_F(Recovery, NotWhoseLeaseMayHaveEnded) {
   forget_everything(true);
   LeaseRequest request = renew(held);
   request.until_ms = kNow + 20'000;
-  EXPECT_EQ(ask(request).status, AnswerStatus::lost);
+  EXPECT_EQ(go_on(request).status, AnswerStatus::lost);
   request.until_ms = kNow + 20'001;
-  EXPECT_EQ(ask(request).status, AnswerStatus::granted);
+  EXPECT_EQ(go_on(request).status, AnswerStatus::granted);
 }
 
 TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
@@ -104,6 +150,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
     EXPECT_EQ(ask(acquire(incarnation, 1, later), later).status, AnswerStatus::granted);
   for (LeasedRegion& region : regions) evict(region);
   LeaseRequest request = renew(held, 0, later);
+  EXPECT_EQ(go_on(request, later).status, AnswerStatus::lost);
+  request.term = fleet.term;
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
@@ -116,7 +164,13 @@ TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
       recovered(other, others, kNow, 1, true);
     else
       nothing_lost(other, kNow, 1);
-    const LeaseAnswer there = decide(other, others, renew(held), kNow);
+    LeaseRequest again = renew(held);
+    LeaseAnswer there = decide(other, others, again, kNow);
+    if (lost) {
+      again.term = there.term;
+      again.newest = there.number;
+      there = decide(other, others, again, kNow);
+    }
     ASSERT_EQ(there.status, AnswerStatus::granted);
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});

@@ -333,6 +333,10 @@ void World::hear(const Told& told) {
       s.memory.extend(answer);
       happened("extended");
       break;
+    case LeaseEvent::asked_again:
+      s.memory.note(answer);
+      happened("asked again");
+      break;
     case LeaseEvent::full:
       s.memory.note(answer);
       happened("full");

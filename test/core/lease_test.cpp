@@ -276,14 +276,32 @@ TEST_F(Lease, ADeadHoldersRegionEndsBeyondLeadReserveAndSkew) {
   request.ahead_ms = 1'100;
   const LeaseAnswer held = ask(request);
   LeasedRegion& region = regions[static_cast<size_t>(held.region)];
-  end_dead(fleet, region, kNow + 5);
+  end_dead(fleet, region, kNow + 5, 0);
   EXPECT_EQ(region.until_ms, kNow + 5 + 1'100 + 10'000);
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::lost);
-  end_dead(fleet, region, kNow + 5'000);
+  end_dead(fleet, region, kNow + 5'000, 0);
   EXPECT_EQ(region.until_ms, kNow + 5 + 1'100 + 10'000) << "never later";
   regions[3].floor_ms = regions[3].until_ms = kNow + kHour;
-  end_dead(fleet, regions[3], kNow);
+  end_dead(fleet, regions[3], kNow, 0);
   EXPECT_EQ(regions[3].until_ms, kNow + kHour) << "never before the holder began";
+}
+
+TEST_F(Lease, WhatADeadHolderSaidMayBeForgotten) {
+  LeaseRequest request = acquire(1);
+  request.length_ms = kHour;
+  request.ahead_ms = 60'000;
+  const LeaseAnswer held = ask(request);
+  EXPECT_FALSE(ahead_forgotten(fleet, regions[static_cast<size_t>(held.region)]));
+  // A backup of before the grant.
+  regions.assign(4, LeasedRegion{0, 0, 0, 0, 0, -1, false});
+  fleet = new_fleet();
+  recovered(fleet, regions, kNow, 1, false);
+  LeasedRegion& region = regions[static_cast<size_t>(held.region)];
+  EXPECT_TRUE(ahead_forgotten(fleet, region));
+  end_dead(fleet, region, kNow + 5, 60'000);
+  EXPECT_EQ(region.until_ms, kNow + 5 + 60'000 + 10'000);
+  EXPECT_EQ(ask(acquire(2), region.until_ms).status, AnswerStatus::granted);
+  EXPECT_FALSE(ahead_forgotten(fleet, region));
 }
 
 TEST_F(Lease, WhoseClockIsAheadIsRefused) {

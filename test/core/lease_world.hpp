@@ -210,7 +210,7 @@ class World {
   void clone();
   void backup(const Server& s);
   void note_grant(const LeaseRequest& request, const LeaseAnswer& answer);
-  bool lives_in(int64_t incarnation, int32_t region) const;
+  bool lives(int64_t incarnation) const;
   bool within_a_grant(const Session& session, uint64_t position) const;
   int64_t draw() { return static_cast<int64_t>(random_.any() >> 2) + 1; }
   void violate(const std::string& what) {

@@ -185,6 +185,8 @@ void World::decide_one(size_t index) {
     return;
   }
   Control next = asked_one;
+  const bool adopts = request.call == LeaseCall::renew &&
+                      next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // Files put back in place have no new timeline. The first server that asks and has heard more
   // finds out; that no other is faster is what is assumed here, and cannot be promised.
   if (control_replaced_ && !at_old && request.term <= next.fleet.term &&
@@ -204,9 +206,7 @@ void World::decide_one(size_t index) {
     told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
   if (answer.status == AnswerStatus::unproven) violate("an honest server's claim is not believed");
-  if (answer.status == AnswerStatus::granted && request.term != 0 &&
-      request.term < next.fleet.lasting)
-    happened("adopted");
+  if (adopts && answer.status == AnswerStatus::granted) happened("adopted");
 }
 
 void World::note_grant(const LeaseRequest& request, const LeaseAnswer& answer) {

@@ -45,7 +45,7 @@ CREATE TYPE snowflake_fleet.answer AS (
   status text, fleet bigint, term bigint, number bigint, proof bigint, region integer, grant_number bigint,
   floor_ms bigint, until_ms bigint, title bigint, clock_ms bigint, detail text);
 COMMENT ON TYPE snowflake_fleet.answer IS
-  'What it is told: granted, given_back, lost, full, halted, clock_ahead or unproven';
+  'What it is told: granted, given_back, lost, full, halted, clock_ahead, unproven or term_over';
 
 CREATE FUNCTION snowflake_fleet.evict_region(number integer) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -85,17 +85,17 @@ COMMENT ON FUNCTION snowflake_fleet.recover_fleet(bigint, bigint, boolean) IS
   'Internal: ends all leases and has regions begin above all that may have been granted; `silent`: this copy of the database has '
   'granted nothing since it was recovered, so holders whose lease goes on may keep it';
 
-CREATE FUNCTION snowflake_fleet.end_dead(number integer, now_ms bigint) RETURNS void
+CREATE FUNCTION snowflake_fleet.end_dead(number integer, now_ms bigint, told_ahead_ms bigint) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
   UPDATE snowflake_fleet.region AS r
      SET incarnation = 0, given_back = false,
-         until_ms = greatest(r.floor_ms, least(r.until_ms, now_ms + f.ahead_ms + f.skew_ms))
+         until_ms = greatest(r.floor_ms, least(r.until_ms, now_ms + greatest(f.ahead_ms, told_ahead_ms) + f.skew_ms))
     FROM snowflake_fleet.fleet AS f
    WHERE r.region = number
 $$;
-COMMENT ON FUNCTION snowflake_fleet.end_dead(integer, bigint) IS
+COMMENT ON FUNCTION snowflake_fleet.end_dead(integer, bigint, bigint) IS
   'Internal: ends the lease of a region whose holders have stopped where their ids can have ended at the latest';
 
 CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigint
@@ -154,7 +154,7 @@ DECLARE
   answer snowflake_fleet.answer;
   earlier bigint := least(request.clock_ms, now_ms);
   anew boolean := false;
-  ended boolean := false;
+  adoptable boolean := false;
   known boolean := snowflake_fleet.notice(request);
 BEGIN
   SELECT f.* INTO STRICT fleet FROM snowflake_fleet.fleet AS f;
@@ -174,22 +174,20 @@ BEGIN
     answer.status := 'halted';
     RETURN answer;
   END IF;
+  IF request.call = 'renew' AND request.term <> 0 AND request.titled AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
+    SELECT r.* INTO held FROM snowflake_fleet.region AS r
+     WHERE r.region = request.region AND r.incarnation = 0 AND r.grant_number <= fleet.lost_number
+       AND NOT snowflake_fleet.is_static(r.region);
+    adoptable := held.region IS NOT NULL;
+  END IF;
   IF request.term <> 0 AND request.term < fleet.lasting AND
      NOT (request.call = 'renew' AND
           EXISTS (SELECT FROM snowflake_fleet.region AS r
                    WHERE r.region = request.region AND r.incarnation = request.incarnation AND r.incarnation <> 0
                      AND r.server = request.server)) THEN
-    ended := true;
-    IF request.call = 'renew' AND request.titled AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
-      SELECT r.* INTO held FROM snowflake_fleet.region AS r
-       WHERE r.region = request.region AND r.incarnation = 0 AND r.grant_number <= fleet.lost_number
-         AND NOT snowflake_fleet.is_static(r.region);
-    END IF;
-    IF held.region IS NULL THEN
-      answer.number := snowflake_fleet.next_number();
-      answer.status := 'lost';
-      RETURN answer;
-    END IF;
+    answer.number := snowflake_fleet.next_number();
+    answer.status := CASE WHEN adoptable THEN 'term_over' ELSE 'lost' END;
+    RETURN answer;
   END IF;
   IF request.call <> 'give_back' AND request.clock_ms - now_ms > fleet.skew_ms THEN
     answer.status := 'clock_ahead';
@@ -200,7 +198,7 @@ BEGIN
   answer.number := snowflake_fleet.next_number();
   answer.status := 'lost';
 
-  IF NOT ended THEN
+  IF NOT adoptable THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r
      WHERE r.incarnation = request.incarnation AND r.incarnation <> 0 AND r.server = request.server
        AND (request.call = 'acquire' OR r.region = request.region)
@@ -220,7 +218,7 @@ BEGIN
     RETURN answer;
   END IF;
 
-  IF ended THEN
+  IF adoptable THEN
     anew := true;
     held.floor_ms := request.floor_ms;
     held.until_ms := greatest(held.until_ms, request.until_ms);

@@ -101,13 +101,16 @@ COMMENT ON FUNCTION snowflake_fleet.nothing_lost(boolean) IS
   'stopped for good: leases go on. Where a grant was lost after all, two servers may mint the same ids: in doubt, recovered(). '
   'Does nothing where this database is where it was. 22023 where the old one was not said to be stopped';
 
-CREATE FUNCTION snowflake_fleet.dead(region integer, holder_is_stopped boolean DEFAULT false) RETURNS timestamptz
+CREATE FUNCTION snowflake_fleet.dead(region integer, holder_is_stopped boolean DEFAULT false, ahead interval DEFAULT NULL)
+  RETURNS timestamptz
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   own snowflake_fleet.fleet;
   held snowflake_fleet.region;
+  now_ms bigint;
+  ahead_ms CONSTANT numeric := floor(extract(epoch FROM ahead) * 1000);
 BEGIN
   IF holder_is_stopped IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -128,16 +131,32 @@ BEGIN
       DETAIL = 'It was recovered, promoted or copied, and no operator has said what was lost.',
       HINT = 'Look at the view snowflake_fleet.health.';
   END IF;
-  PERFORM snowflake_fleet.end_dead(held.region, snowflake_fleet.to_ms(clock_timestamp()));
+  IF ahead_ms NOT BETWEEN 0 AND 604800000 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = '"ahead" is out of range',
+      DETAIL = format('It is %s; servers issue ids from 0 to 7 days ahead of their clocks.', ahead),
+      HINT = 'Say its "snowflake.max_lead" and "snowflake.reserve" together.';
+  END IF;
+  now_ms := snowflake_fleet.to_ms(clock_timestamp());
+  IF ahead IS NULL AND held.grant_number <= own.lost_number AND
+     held.until_ms > greatest(held.floor_ms, now_ms + own.ahead_ms + own.skew_ms) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('how far the holder of region %s may have been ahead of its clock is not known', held.region),
+      DETAIL = format('The region has not been granted since this database was recovered, which may have lost what the holder said. It is free at %s.',
+                      snowflake_fleet.from_ms(held.until_ms)),
+      HINT = 'Add the holder''s "snowflake.max_lead" and "snowflake.reserve" together, as "ahead => ''2 s''" for the defaults.';
+  END IF;
+  PERFORM snowflake_fleet.end_dead(held.region, now_ms, coalesce(ahead_ms, 0)::bigint);
   RAISE LOG 'snowflake_fleet: an operator says that server % (incarnation %), in region %, is stopped',
     coalesce(quote_ident(held.server), 'none'), held.incarnation, held.region;
   RETURN (SELECT snowflake_fleet.from_ms(r.until_ms) FROM snowflake_fleet.region AS r WHERE r.region = held.region);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.dead(integer, boolean) IS
+COMMENT ON FUNCTION snowflake_fleet.dead(integer, boolean, interval) IS
   'Ends the lease of a region whose holder runs nowhere any more: after a power loss of everything, or after recovered() for '
   'regions that nobody had. Returns when the region is free: max_lead, reserve and max_skew from now, for no id of the holder is further '
   'ahead, unless its clock was, by more than max_skew. A holder that runs after all may mint what the next one mints. '
+  '`ahead`, max_lead and reserve together of the holder, is to be said where a recovery may have lost it: 55000 otherwise. '
   '22023 where the holder was not said to be stopped, 42704 where the region is not leased';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;

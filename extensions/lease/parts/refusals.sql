@@ -50,7 +50,7 @@ DECLARE
 BEGIN
   IF answer.status = 'granted' THEN
     UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.server = request.server AND f.since IS NOT NULL;
-  ELSIF answer.status <> 'given_back' THEN
+  ELSIF answer.status NOT IN ('given_back', 'term_over') THEN
     log := snowflake_fleet.note_refusal(request.server, answer.status);
   END IF;
   IF log THEN

@@ -136,8 +136,17 @@ SELECT status FROM snowflake_fleet.renew(4711, 13, :new_term, 999, :proof, 4, 1,
 RESET SESSION AUTHORIZATION;
 SELECT halted FROM snowflake_fleet.fleet;
 
+-- What the holder said may be lost: the operator is asked
+\set VERBOSITY terse
+SELECT snowflake_fleet.dead(1, holder_is_stopped => true);
+\set VERBOSITY default
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake_fleet.dead(1, holder_is_stopped => true, ahead => '-1 s');
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake_fleet.dead(1, holder_is_stopped => true, ahead => '30 s') BETWEEN clock_timestamp() + '39 s' AND clock_timestamp() + '41 s' AS dead;
+
 -- Restored in place: the table is another one. Who holds a lease goes on, and nobody else begins.
-SELECT snowflake_fleet.dead(1, holder_is_stopped => true) BETWEEN clock_timestamp() + '9 s' AND clock_timestamp() + '11 s' AS dead;
+SELECT snowflake_fleet.dead(1, holder_is_stopped => true, ahead => '0') BETWEEN clock_timestamp() + '9 s' AND clock_timestamp() + '11 s' AS dead;
 UPDATE snowflake_fleet.region SET until_ms = 5, floor_ms = 5;
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT * FROM snowflake_fleet.acquire(4711, 51, 0, 0, 0, 1, 0, now_ms(), 600000, 86400000, 1100, :seal) \gset
@@ -153,8 +162,11 @@ SELECT snowflake_fleet.recovered(clock_timestamp(), old_is_stopped => true) > cl
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status FROM snowflake_fleet.renew(4711, 51, :term, :number, :proof, 2, 1, now_ms(), 600000, 86400000, 1100, :seal, :region, :floor_ms, :until_ms + 1, :title);
 SELECT status FROM snowflake_fleet.renew(4711, 52, :term, :number, :proof, 2, 1, now_ms(), 600000, 86400000, 1100, :seal, :region, :floor_ms, :until_ms, :title);
+SELECT status, region AS again, term AS new_term, number AS new_number, proof AS new_proof
+  FROM snowflake_fleet.renew(4711, 51, :term, :number, :proof, 2, 1, now_ms(), 600000, 86400000, 1100, :seal, :region, :floor_ms, :until_ms, :title) \gset
+\echo :status :again
 SELECT status, region = :region AS region, floor_ms = :floor_ms AS floor, until_ms >= :until_ms AS until
-  FROM snowflake_fleet.renew(4711, 51, :term, :number, :proof, 2, 1, now_ms(), 600000, 86400000, 1100, :seal, :region, :floor_ms, :until_ms, :title);
+  FROM snowflake_fleet.renew(4711, 51, :new_term, :new_number, :new_proof, 2, 1, now_ms(), 600000, 86400000, 1100, :seal, :region, :floor_ms, :until_ms, :title);
 SELECT status FROM snowflake_fleet.acquire(4711, 52, 0, 0, 0, 1, 0, now_ms(), 10100, 86400000, 0, :seal);
 RESET SESSION AUTHORIZATION;
 

@@ -22,8 +22,8 @@ constexpr const char* kQueries[] = {
     "SELECT " COLUMNS " FROM snowflake_fleet.give_back($1, $2, $3, $4, $5, $6, $7::int, $8, $9)",
 };
 
-constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",    "full",
-                                     "halted",  "clock_ahead", "unproven"};
+constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",     "full",
+                                     "halted",  "clock_ahead", "unproven", "term_over"};
 
 constexpr int kMostParameters = 16;
 

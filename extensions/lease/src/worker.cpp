@@ -117,6 +117,10 @@ void hear(const Reply& reply) {
       say(WARNING, text);
       due_in(0);
       return;
+    case LeaseEvent::asked_again:
+      port->note(answer);
+      due_in(0);
+      return;
     case LeaseEvent::full:
       port->note(answer);
       snprintf(text, sizeof(text), "no region is free before %s. %s", time_text(answer.until_ms),

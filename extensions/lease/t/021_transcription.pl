@@ -55,7 +55,7 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	    ELSIF w[1] = 'nothing_lost' THEN
 	      PERFORM snowflake_fleet.begin_term(w[2]::bigint, w[3]::bigint);
 	    ELSIF w[1] = 'dead' THEN
-	      PERFORM snowflake_fleet.end_dead(w[2]::int, w[3]::bigint);
+	      PERFORM snowflake_fleet.end_dead(w[2]::int, w[3]::bigint, w[4]::bigint);
 	    ELSIF w[1] = 'evict' THEN
 	      PERFORM snowflake_fleet.evict_region(w[2]::int);
 	    ELSE
@@ -81,20 +81,21 @@ is($err, '', 'SQL decides the same, and leaves the same');
 
 # A trace that never meets a case says nothing of it.
 my %seen;
-$seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|unproven),/ ? $1 : () } @lines;
+$seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|unproven|term_over),/ ? $1 : () } @lines;
 cmp_ok($seen{$_} // 0, '>', 20, "$_: " . ($seen{$_} // 0) . ' times')
-  foreach qw(granted given_back lost full halted clock_ahead unproven);
+  foreach qw(granted given_back lost full halted clock_ahead unproven term_over);
 
-# After recovered(), who holds a lease goes on: a granted renewal of a term that is over.
-my ($lasting, $adopted, $older) = (0, 0, 0);
+# After recovered(), who holds a lease goes on: a granted renewal of a region that nobody has.
+my ($adopted, $older) = (0, 0);
+my @holder;
 foreach (@lines)
 {
 	my @words = split /\t/;
-	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[4] != 0 && $words[4] < $lasting && $words[20] =~ /^granted/;
+	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[20] =~ /^granted/ && !$holder[$words[13]];
 	# A grant that is newer than what its holder has heard ends no lease.
 	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[17] > $words[5] && $words[20] =~ /^lost/;
-	$lasting = (split /,/, $words[-1])[5] if $words[0] ne 'reset';
-	$lasting = $words[1] if $words[0] eq 'reset';
+	my (undef, @regions) = split /;/, $words[-1];
+	@holder = map { (split /,/)[2] } @regions;
 }
 cmp_ok($adopted, '>', 20, "renewed after a recovery: $adopted times");
 cmp_ok($older, '>', 20, "given back what the term has not granted: $older times");

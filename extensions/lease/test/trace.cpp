@@ -21,8 +21,8 @@ bool percent(int64_t chance) {
 }
 
 constexpr const char* kCalls[] = {"acquire", "renew", "give_back"};
-constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",    "full",
-                                     "halted",  "clock_ahead", "unproven"};
+constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",     "full",
+                                     "halted",  "clock_ahead", "unproven", "term_over"};
 constexpr int64_t kStart = 1'900'000'000'000;
 
 FleetState fleet;
@@ -84,7 +84,7 @@ LeaseRequest random_request() {
   if (percent(10) && fleet.adopt_ms != 0) {  // a holder of before a recovery
     request.call = LeaseCall::renew;
     request.region = static_cast<int32_t>(below(std::ssize(regions)));
-    request.term = fleet.lasting - 1;
+    request.term = percent(70) ? fleet.lasting + below(2) : fleet.lasting - 1;
     request.titled = true;
     request.until_ms = fleet.adopt_ms + below(20'000) - 2'000;
     request.floor_ms = request.until_ms - below(40'000);
@@ -121,8 +121,9 @@ void step() {
   }
   if (percent(2)) {
     const int64_t region = below(std::ssize(regions));
-    end_dead(fleet, regions[static_cast<size_t>(region)], now);
-    std::printf("dead\t%" PRId64 "\t%" PRId64, region, now);
+    const int64_t ahead = percent(50) ? 0 : below(3'000);
+    end_dead(fleet, regions[static_cast<size_t>(region)], now, ahead);
+    std::printf("dead\t%" PRId64 "\t%" PRId64 "\t%" PRId64, region, now, ahead);
     return print_state();
   }
   if (percent(3)) {
