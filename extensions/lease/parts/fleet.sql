@@ -48,7 +48,8 @@ COMMENT ON COLUMN snowflake_fleet.fleet.lost_number IS 'The newest answer''s num
 COMMENT ON COLUMN snowflake_fleet.fleet.adopt_ms IS
   'Holders of before the last recovered() go on where their lease ends later, in ms since 1970; 0: none does';
 COMMENT ON COLUMN snowflake_fleet.fleet.ahead_ms IS
-  'How far any server has issued ids ahead of its clock at most: snowflake.max_lead and snowflake.reserve, in ms';
+  'How far any server has issued ids ahead of its clock at most: snowflake.max_lead and snowflake.reserve, in ms; does not go '
+  'down by itself, and dead() waits for it';
 COMMENT ON COLUMN snowflake_fleet.fleet.fresh_ms IS
   'Regions that are made later begin here, in ms since 1970: above all that may have been granted before the last recovered()';
 COMMENT ON COLUMN snowflake_fleet.fleet.secret IS

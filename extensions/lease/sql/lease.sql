@@ -179,6 +179,15 @@ SELECT snowflake_fleet.dead(NULL, holder_is_stopped => true);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.dead(:region, holder_is_stopped => true) BETWEEN clock_timestamp() + '10 s' AND clock_timestamp() + '11.2 s' AS dead;
 SELECT holder, until < clock_timestamp() + '11.2 s' AS until FROM snowflake_fleet.regions WHERE region = :region;
+-- ... the greatest that any server has named, until that is set back
+UPDATE snowflake_fleet.region SET until_ms = 5, floor_ms = 5 WHERE region = :region;
+SET SESSION AUTHORIZATION regress_fleet_a;
+SELECT * FROM snowflake_fleet.acquire(4711, 61, 0, 0, 0, 1, 0, now_ms(), 600000, 86400000, 60000, :seal) \gset
+SELECT status FROM snowflake_fleet.renew(4711, 61, :term, :number, :proof, 2, 1, now_ms(), 600000, 86400000, 1100, :seal, :region, :floor_ms, :until_ms, :title);
+RESET SESSION AUTHORIZATION;
+SELECT snowflake_fleet.dead(:region, holder_is_stopped => true) BETWEEN clock_timestamp() + '60 s' AND clock_timestamp() + '71 s' AS dead;
+UPDATE snowflake_fleet.fleet SET ahead_ms = 1100;
+SELECT snowflake_fleet.dead(:region, holder_is_stopped => true) BETWEEN clock_timestamp() + '5 s' AND clock_timestamp() + '11.2 s' AS dead;
 
 DROP EXTENSION snowflake_fleet CASCADE;
 DROP FUNCTION now_ms();
