@@ -7,25 +7,31 @@ namespace snowflake::pg {
 
 namespace {
 
-// InvalidOid where there is no such relation.
-Oid owner_of(Oid relation) {
+// Its owner and its name, of one moment: it may be dropped at any.
+struct Table {
+  Oid owner;  // InvalidOid where there is no such relation
+  const char* name;
+};
+
+Table table_of(Oid relation) {
   const HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-  if (!HeapTupleIsValid(tuple)) return InvalidOid;
-  const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+  if (!HeapTupleIsValid(tuple)) return {InvalidOid, nullptr};
+  const auto form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+  const Table table{
+      form->relowner,
+      quote_qualified_identifier(get_namespace_name(form->relnamespace), NameStr(form->relname))};
   ReleaseSysCache(tuple);
-  return owner;
+  return table;
 }
 
 // Counted are the rows that have it: a trigger may take it away again.
-const char* update_of(Oid relation, const char* column) {
+const char* update_of(const char* table, const char* column) {
   return psprintf(
       "WITH given AS (UPDATE %s AS t SET %s = v.id FROM ROWS FROM (pg_catalog.unnest($1), "
       "pg_catalog.unnest($2)) AS v (place, id) "
       "WHERE t.ctid OPERATOR(pg_catalog.=) v.place RETURNING t.%s IS NOT DISTINCT FROM v.id AS "
       "has_it) SELECT pg_catalog.count(*) FILTER (WHERE has_it) FROM given",
-      quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-                                 get_rel_name(relation)),
-      column, column);
+      table, column, column);
 }
 
 int64 run_update(const char* query, Datum places, Datum ids) {
@@ -43,18 +49,17 @@ int64 run_update(const char* query, Datum places, Datum ids) {
 }  // namespace
 
 SF_SQL_FUNCTION(give_ids) {
-  const Oid relation = PG_GETARG_OID(0);
-  const Oid owner = owner_of(relation);
-  if (!OidIsValid(owner)) PG_RETURN_INT64(0);
-  const char* const query = update_of(relation, quote_identifier(NameStr(*PG_GETARG_NAME(1))));
+  const Table table = table_of(PG_GETARG_OID(0));
+  if (!OidIsValid(table.owner)) PG_RETURN_INT64(0);
+  const char* const query = update_of(table.name, quote_identifier(NameStr(*PG_GETARG_NAME(1))));
   Oid user = InvalidOid;
   int context = 0;
   GetUserIdAndSecContext(&user, &context);
   // Settings that a trigger changes are taken back. An error takes back all of it.
   const int settings = NewGUCNestLevel();
   // A caller who has not the owner's rights is not given them.
-  if (user != owner && has_privs_of_role(user, owner))
-    SetUserIdAndSecContext(owner, context | SECURITY_RESTRICTED_OPERATION);
+  if (user != table.owner && has_privs_of_role(user, table.owner))
+    SetUserIdAndSecContext(table.owner, context | SECURITY_RESTRICTED_OPERATION);
   const int64 done = run_update(query, PG_GETARG_DATUM(2), PG_GETARG_DATUM(3));
   AtEOXact_GUC(false, settings);
   SetUserIdAndSecContext(user, context);
