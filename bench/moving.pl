@@ -123,7 +123,7 @@ stop_writers('bigserial');
 # ---- from UUIDs
 
 my $page = do { local $/; open my $in, '<', "$FindBin::Bin/../doc/moving.md" or die; <$in> };
-my ($section) = $page =~ /^## From UUIDs\n(.*?)^## /ms or die "doc/moving.md has no section \"From UUIDs\"\n";
+my ($section) = $page =~ /^## From UUIDs\n(.*?)^##/ms or die "doc/moving.md has no section \"From UUIDs\"\n";
 my @statements = map { /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms } $section =~ /^```sql\n(.*?)^```$/gms;
 
 # What the page says of comments, also for tags: within a transaction line by line.

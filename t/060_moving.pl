@@ -169,15 +169,20 @@ $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE empty (id bigint PRIMARY KEY DEFAULT snowflake.next_id());
 	INSERT INTO "App"."Photos" SELECT FROM generate_series(1, 100);
 	INSERT INTO comments SELECT FROM generate_series(1, 100);
+	CREATE TABLE events (id bigint NOT NULL DEFAULT snowflake.next_id(7), at date NOT NULL DEFAULT '2026-01-01', PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
+	CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+	CREATE TABLE bare (id bigint DEFAULT snowflake.next_id(7)) PARTITION BY HASH (id);
+	INSERT INTO events SELECT FROM generate_series(1, 100);
 	-- an id that the new extension could mint a moment later
 	INSERT INTO comments SELECT snowflake.make_id(clock_timestamp() + interval '80 ms', 5, 0);
+	INSERT INTO events_1 SELECT snowflake.make_id(clock_timestamp() + interval '90 ms', 5, 0);
 	SQL
 my ($take, $put, $compare) = @{ $page{'From pgEdge\'s extension'} };
 $session = $node->session;
 $node->safe_psql('postgres', 'CREATE VIEW depends AS SELECT snowflake.next_id(7)');
 my (undef, $error) = Snowflake::Page::say_in($session, (Snowflake::Page::statements($take))[0]);
 like($error, qr/cannot drop extension snowflake because other objects depend on it/, 'pgEdge: what else depends on it is not dropped');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid WHERE relnamespace <> 'snowflake'::regnamespace}), '5', 'pgEdge: and nothing has changed');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid WHERE relnamespace <> 'snowflake'::regnamespace}), '10', 'pgEdge: and nothing has changed');
 $node->safe_psql('postgres', 'DROP VIEW depends');
 like(say_all('pgEdge', $take), qr/"App"\."Photos"\|Id\|snowflake\.next_id\(7\)/, 'pgEdge: the defaults are listed');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'}), '0', 'pgEdge: it is gone');
@@ -187,9 +192,10 @@ $session = $node->session;
 say_all('pgEdge', $put);
 is($node->safe_psql('postgres', q{SELECT pg_get_expr(adbin, adrelid), count(*) FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid
                                     WHERE relnamespace <> 'snowflake'::regnamespace GROUP BY 1 ORDER BY 2, 1}),
-	"'none'::text|1\nnow()|1\nsnowflake.next_id(5)|3", 'pgEdge: all defaults are back, and no others');
+	"'none'::text|1\nnow()|1\n'2026-01-01'::date|2\nsnowflake.next_id(5)|6", 'pgEdge: all defaults are back, and no others');
 is($node->safe_psql('postgres', 'INSERT INTO comments (caption) VALUES (NULL) RETURNING id > (SELECT max(id) FROM comments)'), 't',
 	'pgEdge: new ids are greater than those of every table');
+is($node->safe_psql('postgres', 'INSERT INTO events DEFAULT VALUES RETURNING id > (SELECT max(id) FROM events), snowflake.shard_of(id)'), 't|5', '... and of partitions');
 say_all('pgEdge', $compare);
 $session->quit;
 

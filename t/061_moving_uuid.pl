@@ -1,7 +1,7 @@
 # "From UUIDs" of doc/moving.md, statement by statement as it stands there, with two tables that refer to it, under four writers: no row is
 # lost, none is without an id, no id is twice in the database, no writer sees an error. With rows that were made
 # in the very moments in which other tables were given ids, many rows of one moment, and rows that can
-# have no id of their time.
+# have no id of their time. And a table that refers to itself, whose rows first get ids of a wrong time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -234,6 +234,77 @@ sub keeps_place
 	return;
 }
 
+# Photos of photos: with a first backfill by the wrong column, which is thrown away.
+sub refers_to_itself
+{
+	my $name = 'itself';
+	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n");
+	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
+	$sql->(<<~'SQL');
+		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(), updated_at timestamptz DEFAULT now(),
+		                     parent_id uuid REFERENCES photos ON DELETE SET NULL, caption text UNIQUE, of_caption text);
+		CREATE TABLE comments (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), photo_id uuid NOT NULL REFERENCES photos, about text);
+		CREATE INDEX ON photos (parent_id);
+		CREATE TABLE journal (what text);
+		INSERT INTO photos (caption, created_at, updated_at)
+		  SELECT 'old-' || n, '2025-02-01Z'::timestamptz + n * interval '1 min', '2026-02-01Z'::timestamptz - n * interval '1 min' FROM generate_series(1, 3000) n;
+		UPDATE photos SET of_caption = p.caption, parent_id = p.id FROM photos AS p
+		 WHERE split_part(photos.caption, '-', 2)::integer % 7 <> 0 AND p.caption = 'old-' || split_part(photos.caption, '-', 2)::integer / 2 * 2 + 1;
+		INSERT INTO comments (photo_id, about) SELECT id, caption FROM photos;
+		SQL
+	my $writers = Snowflake::Writers->start($node, 'postgres', <<'NEW', <<'ELSEWHERE', <<'NOWHERE');
+\set m random(1, 3000)
+\set n random(1, 1000000000000)
+WITH p AS (INSERT INTO photos (caption, of_caption, parent_id) SELECT 'new-' || :client_id || '-' || :n, caption, id FROM photos WHERE caption = 'old-' || :m)
+INSERT INTO journal VALUES ('new')
+NEW
+\set m random(1, 3000)
+\set n random(1, 3000)
+UPDATE photos SET parent_id = p.id, of_caption = p.caption FROM photos AS p WHERE p.caption = 'old-' || :m AND photos.caption = 'old-' || :n
+ELSEWHERE
+\set n random(1, 3000)
+UPDATE photos SET parent_id = NULL, of_caption = NULL WHERE caption = 'old-' || :n
+NOWHERE
+	$writers->write_until('SELECT count(*) > 20 FROM journal');
+	my $session = $node->session;
+	$session->set_query_timer_restart;
+	my $say = sub {
+		my ($statement) = @_;
+		my ($out, $error) = Snowflake::Page::say_in($session, $statement);
+		is($error, '', "$name: " . ($statement =~ /^(?:BEGIN;\s*)?([^\n]*)/)[0]);
+		return $out;
+	};
+	my @page = map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
+	my ($backfilled) = grep { $page[$_] =~ /CALL snowflake.backfill/ } 0 .. $#page;
+	my ($swap) = grep { $page[$_] =~ /^BEGIN;\s*LOCK TABLE/ } 0 .. $#page;
+	my @itself = map { [ Snowflake::Page::statements($_) ] } @{ $page{'A table that refers to itself'} };
+	$say->($lock_timeout);
+	$say->(/INDEX CONC|CALL/ ? s/created_at'|\(created_at/$& =~ s{created}{updated}r/ger : $_) foreach @page[ 1 .. $backfilled ];
+	is($sql->(q{SELECT bool_and(snowflake.time_of(new_id) = updated_at) FROM photos WHERE caption LIKE 'old-%'}), 't', "$name: old rows have a wrong time");
+	like($say->($_), qr/^(?:$|31\|5\|public\.photos\|)/, "$name: thrown away") foreach map { Snowflake::Page::statements($_) } @{ $page{'A wrong time'} };
+	$say->(s/shard => 5/shard => 5, region => 30/r) foreach @page[ 1 .. $backfilled ];
+	is($sql->(q{SELECT bool_and(snowflake.time_of(new_id) = created_at), count(*) FROM photos WHERE caption LIKE 'old-%'}), 't|3000', "$name: all old rows have the time at which they were made");
+	$say->($_) foreach @page[ $backfilled + 1 .. $swap - 1 ], map { @$_ } @itself[ 0 .. 2 ];
+	$sql->(q{INSERT INTO photos (id, parent_id, caption, of_caption) SELECT u, u, 'own', 'own' FROM gen_random_uuid() AS u});
+	like($node->error_of(q{INSERT INTO photos (id, parent_id, caption) VALUES (gen_random_uuid(), '00000000-0000-0000-0000-00000000000a', 'child'), ('00000000-0000-0000-0000-00000000000a', NULL, 'parent')}),
+		qr/new_parent_is_there/, "$name: a row before its parent is refused");
+	my $added = join '', map { "$_\n" } @{ $itself[3] };
+	$say->($page[$swap] =~ s/(LOCK TABLE[^;]*;\n)/$1$added/r);
+	my $new = $sql->('SELECT count(*) FROM journal');
+	$writers->write_until("SELECT count(*) > $new + 100 FROM journal");
+	is($writers->stop, '', "$name: no writer saw an error");
+	is($sql->(q{SELECT count(*) - (SELECT count(*) FROM journal), count(*) - count(DISTINCT p.id), bool_and(p.of_caption IS NOT DISTINCT FROM parent.caption), count(parent.id) > 1000,
+	                   string_agg(DISTINCT pg_typeof(p.parent_id)::text, ' ') FROM photos AS p LEFT JOIN photos AS parent ON parent.id = p.parent_id}),
+		'3001|0|t|t|bigint', "$name: each photo has the parent that it had");
+	$sql->(q{UPDATE photos SET parent_id = NULL WHERE caption = 'old-1'; DELETE FROM comments; UPDATE photos SET parent_id = (SELECT id FROM photos WHERE caption = 'old-1') WHERE caption = 'own'});
+	like($node->error_of(q{DELETE FROM photos WHERE caption = 'old-1'}), qr/photos_parent_fkey/, "$name: the constraint holds");
+	$say->($_) foreach @page[ $swap + 1 .. $#page ], @{ $itself[4] };
+	$session->quit;
+	$node->stop;
+	return;
+}
+
+refers_to_itself();
 moves('fleet', '', 20_000, 1024, 1, 5);
 moves('js53', "snowflake.layout = 'js53'\nsnowflake.owned_shards = '0-126'\n", 100_000, 256, 10, 127);
 
