@@ -46,6 +46,7 @@ try:
     page = (root / "doc" / "http.md").read_text()
     shown = re.findall(r"^\$ curl -s (-X \w+ )?'http://127\.0\.0\.1:8080(.*)'\n(.*)\n", page, re.M)
     equal(len(shown), 6, "commands of the page")
+    equal(re.search(r"(\d+) lines", page)[1], str(len(program.read_text().splitlines())), "as long as the page says")
     for method, path, answer in shown:
         found = ask(path, method[3:].strip() or "GET")[1]
         told = json.loads(answer)
