@@ -172,6 +172,7 @@ beside() {
   make_beside clang++ "$name" all || true
   libraries=("$work"/*/extensions/"$name"/*.so)
   if [ -e "${libraries[0]}" ]; then  # what is SQL alone has none
+    install_missing patch perl
     logged "$log" "$work/g++/scripts/structure" "${libraries[@]}"
     count_tap "$log"
     record "$name" "sources and library" "$status" "$log" "$passed" "$failed"

@@ -380,7 +380,7 @@ END
 $$;
 ALTER TABLE theirs OWNER TO regress_moving;
 ALTER FUNCTION regress_trap OWNER TO regress_moving;
-SELECT what, refusal FROM unnest(ARRAY['RESET ROLE', 'SET SESSION AUTHORIZATION DEFAULT', 'ALTER ROLE regress_moving SUPERUSER', 'CREATE TEMPORARY TABLE evil (n integer)', 'SELECT pg_catalog.pg_read_file(''PG_VERSION'')', '']) AS what,
+SELECT what, refusal FROM unnest(ARRAY['RESET ROLE', 'SET SESSION AUTHORIZATION DEFAULT', 'CREATE TEMPORARY TABLE evil (n integer)', 'SELECT pg_catalog.pg_read_file(''PG_VERSION'')', '']) AS what,
   LATERAL (SELECT refusal(format('CREATE OR REPLACE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap(%L); SELECT snowflake.give_ids(%L, ''id'', ARRAY(SELECT ctid FROM theirs), ''{7,8,9}'')', what, 'moving.theirs'))) AS r;
 UPDATE theirs SET id = NULL;
 RESET work_mem;

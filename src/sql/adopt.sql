@@ -131,7 +131,7 @@ BEGIN
       FROM snowflake.referring_columns(relation, attribute) AS r JOIN pg_attribute ON attrelid = r.referring AND attnum = r.number
      WHERE atttypid <> 'bigint'::regtype GROUP BY 1
   LOOP
-    trial := 'snowflake_trial_' || this.referring::oid;
+    trial := 'trial_' || this.referring::oid;
     BEGIN
       EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES INCLUDING STATISTICS)', trial, this.referring);
       EXECUTE format('ALTER TABLE pg_temp.%s %s', trial, this.changes);

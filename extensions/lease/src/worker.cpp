@@ -91,7 +91,7 @@ void compare_clocks(const Reply& reply) {
 void hear(const Reply& reply) {
   const LeaseAnswer& answer = reply.answer;
   const LeaseView mine = port->view();
-  char text[512];
+  char text[1024];
   compare_clocks(reply);
   state.nonce.answered(answer.status, draw());
   switch (read_answer(mine, false, answer, reply.sent_ms, reply.received_ms, port->skew_ms)) {

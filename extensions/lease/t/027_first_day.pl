@@ -32,8 +32,11 @@ foreach my $first ('acquire', 'renew')
 		't', "$database: says when new leases begin");
 	my $new = sub { return $control->ask(call => 'acquire', server => 'gamma', incarnation => 3, database => $database, %length); };
 	my $told = $first eq 'acquire' ? $new->() : undef;
-	my $goes_on = $control->ask(call => 'renew', server => 'alpha', incarnation => 1, acked => 1, nonce => 2, $control->known($alpha), database => $database, %length);
-	is("$goes_on->{status} $goes_on->{region} $goes_on->{floor_ms}", "granted 0 $alpha->{floor_ms}", "$database: who holds a lease goes on with it");
+	my @renewal = (call => 'renew', server => 'alpha', incarnation => 1, acked => 1, nonce => 2, $control->known($alpha), database => $database, %length);
+	my $over = $control->ask(@renewal);
+	is($over->{status}, 'term_over', "$database: who holds a lease hears of the new term,");
+	my $goes_on = $control->ask(@renewal, newest => $over->{number}, map { $_ => $over->{$_} } qw(term proof));
+	is("$goes_on->{status} $goes_on->{region} $goes_on->{floor_ms}", "granted 0 $alpha->{floor_ms}", "$database: and goes on with it");
 	$told //= $new->();
 	is($told->{status}, 'full', "$database: nobody is granted what another may have");
 	cmp_ok($told->{until_ms}, '>', $beta->{until_ms}, "$database: before that has ended");

@@ -17,7 +17,7 @@ struct LeaseReport {
   int64_t missed;           // exchanges since then that brought none
   int64_t contact_ms;       // when the control database last answered anything, 0: not yet
   int64_t clocks_apart_ms;  // how far the server's clock was ahead of the control database's then
-  char message[512];        // the last one, of either side
+  char message[1024];       // the last one, of either side
 };
 
 struct LeasePort {
