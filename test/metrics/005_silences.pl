@@ -96,9 +96,9 @@ $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_act
 $_->finish foreach $drops, @waiting;
 is_over('DROP EXTENSION');
 
-# The disk of the WAL does not answer, and does again.
+# The disk of the WAL does not answer, and does again. The calls go on beyond what the mark covers.
 $disk->stall;
-my @calls = map { client('SELECT snowflake.next_id(1) FROM generate_series(1, 100), pg_sleep(0.05)') } 1 .. 2;
+my @calls = map { client('SELECT snowflake.next_id(1), pg_sleep(0.05) FROM generate_series(1, 100)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);
 like(firing($prometheus)->{SnowflakeNotMinting}{$main}{summary}, qr/disk of the WAL/, 'which is the reason');
 $disk->answer;
