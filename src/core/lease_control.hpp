@@ -9,6 +9,7 @@
 //     holder goes on after a recovery has that holder's floor again.
 //  2. A new holder's floor is at least every earlier holder's until or highest limit.
 //  3. until is at least what any holder was granted, also where the grant is lost: see recovered().
+//     No holder is told more than the longest grant: the next recovery rests on that.
 #pragma once
 
 #include <span>
@@ -79,28 +80,28 @@ constexpr int64_t left_behind(std::span<const LeasedRegion> regions, const Lease
   });
 }
 
-// Until when the holder may mint. The earlier clock counts: a clock that is ahead makes nobody wait
-// for it. A grant is never taken back by a later one.
-constexpr int64_t extended(const FleetState& fleet, std::span<const LeasedRegion> regions,
-                           const LeaseRequest& request, int64_t until_ms,
-                           int64_t clock_ms) noexcept {
+// Until when a request is granted its region. The earlier clock counts: a clock that is ahead makes
+// nobody wait for it. A holder that has been granted more keeps that.
+constexpr int64_t granted_until(const FleetState& fleet, std::span<const LeasedRegion> regions,
+                                const LeaseRequest& request, int64_t floor_ms,
+                                int64_t clock_ms) noexcept {
   const int64_t longest = std::clamp<int64_t>(request.length_ms, 0, fleet.longest_ms);
   const int64_t length =
       grant_length(request.age_ms, longest, left_behind(regions, request, clock_ms));
-  return std::max(until_ms, std::min(request.clock_ms, clock_ms) + length);
+  return std::max(floor_ms, std::min(request.clock_ms, clock_ms) + length);
 }
 
 constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, int32_t number,
                             const LeaseRequest& request, int64_t clock_ms, bool anew) noexcept {
   LeasedRegion& region = regions[static_cast<size_t>(number)];
   LeaseAnswer result = answer(fleet, request, AnswerStatus::granted, clock_ms);
-  region.until_ms = extended(fleet, regions, request, region.until_ms, clock_ms);
+  result.until_ms = granted_until(fleet, regions, request, region.floor_ms, clock_ms);
+  region.until_ms = std::max(region.until_ms, result.until_ms);
   region.nonce = request.nonce;
   if (anew) region.grant = result.number;
   result.region = number;
   result.grant = region.grant;
   result.floor_ms = region.floor_ms;
-  result.until_ms = region.until_ms;
   return result;
 }
 
@@ -169,8 +170,8 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 // so late, and that its holder has not given back, was the last one of its region, whatever is
 // lost: the next holder would have been given the region at or after its end, and no clock said so
 // yet. Nobody else has a later time of it either, as all floors are beyond everything that was
-// granted; its end stays there too. Not where the database may have granted something between being
-// recovered and saying so: that could be the same region.
+// granted; the region's end stays there too, and the holder is told his own. Not where the database
+// may have granted something between being recovered and saying so: that could be the same region.
 // Who holds it still, says so in a term that began with the recovery: a renewal of an earlier one
 // may have been on its way for long, and its region given back and granted to somebody since.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,

@@ -69,7 +69,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   // Given back by a worker that was killed: its successor has begun to acquire.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
-  if (answer.status == AnswerStatus::term_over) return LeaseEvent::asked_again;
+  if (answer.status == AnswerStatus::term_over)
+    return answer.term > mine.term ? LeaseEvent::asked_again : LeaseEvent::refused;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   const int64_t apart = clocks_apart(sent_ms, answer.clock_ms, received_ms);
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
@@ -142,7 +143,9 @@ class BasicLeaseMemory {
   void extend(const LeaseAnswer& answer) noexcept {
     note(answer);
     store(grant_, answer.grant);
-    store(until_, std::max(read(until_), answer.until_ms));
+    // What was granted stays so, with the signature of it.
+    if (answer.until_ms < read(until_)) return;
+    store(until_, answer.until_ms);
     store(title_, answer.title);
   }
 

@@ -82,7 +82,9 @@ void World::recover() {
     snowflake::nothing_lost(control_.fleet, ++now_, draw());
     happened("nothing lost");
   } else {
-    recovered(control_.fleet, control_.regions, ++now_, draw(), control_moved_);
+    // The operator may be behind by what clocks may be apart.
+    const auto behind = static_cast<int64_t>(random_.below(static_cast<uint64_t>(skew_ms_) + 1));
+    recovered(control_.fleet, control_.regions, ++now_ - behind, draw(), control_moved_);
     if (!rules_.adopt_while_leased) control_.fleet.adopt_ms = 1;
   }
   control_moved_ = control_replaced_ = nothing_lost_ = false;

@@ -68,7 +68,13 @@ TEST_F(Lease, TheEarlierClockCountsAndNoRenewalTakesBack) {
   EXPECT_EQ(first.until_ms, kNow + 10'100);
   const LeaseAnswer second = ask(renew(first, 0, kNow - 9'000));
   EXPECT_EQ(second.status, AnswerStatus::granted);
-  EXPECT_EQ(second.until_ms, first.until_ms);
+  EXPECT_EQ(second.until_ms, kNow + 1'100);
+  EXPECT_EQ(regions[static_cast<size_t>(first.region)].until_ms, first.until_ms);
+  LeaseMemory memory{};
+  memory.begin(1, LeaseAnswer{}, [] {});
+  memory.take(first);
+  memory.extend(second);
+  EXPECT_EQ(memory.view().until_ms, first.until_ms);
   EXPECT_EQ(second.grant, first.grant);
   EXPECT_GT(second.number, first.number);
 }

@@ -304,6 +304,7 @@ void World::settle() {
   std::set<std::pair<size_t, int>> minted;
   for (int round = 0; now_ < end && minted.size() < wanted && violation_.empty(); ++round) {
     now_ += 1000;
+    recover();  // once more, where a server has heard of a later recovery than this database
     for (size_t i = 0; i < servers_.size(); ++i) {
       Server& s = servers_[i];
       if (round % 3 == 0 || s.memory.view().region == kNoRegion) {

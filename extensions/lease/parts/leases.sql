@@ -16,9 +16,9 @@ CREATE TABLE snowflake_fleet.region (
 );
 COMMENT ON TABLE snowflake_fleet.region IS
   'Who may mint ids of a region: none of a time before floor_ms, none of until_ms or later';
-COMMENT ON COLUMN snowflake_fleet.region.floor_ms IS 'In ms since 1970; only rises';
+COMMENT ON COLUMN snowflake_fleet.region.floor_ms IS 'In ms since 1970; only rises, but where a holder goes on after a recovery';
 COMMENT ON COLUMN snowflake_fleet.region.until_ms IS
-  'In ms since 1970; the next holder begins there. Only rises, but when the region is given back';
+  'In ms since 1970; the next holder begins there. Only rises, but when the region is given back, or its holder is dead';
 COMMENT ON COLUMN snowflake_fleet.region.incarnation IS
   'The holder: one life of a server, drawn at random; 0: nobody';
 COMMENT ON COLUMN snowflake_fleet.region.server IS 'The holder''s server, or the last one''s';
@@ -258,7 +258,8 @@ BEGIN
     END IF;
   END IF;
 
-  held.until_ms := greatest(held.until_ms, snowflake_fleet.granted_until(request, held.region, fleet.longest_ms, now_ms));
+  answer.until_ms := greatest(held.floor_ms, snowflake_fleet.granted_until(request, held.region, fleet.longest_ms, now_ms));
+  held.until_ms := greatest(held.until_ms, answer.until_ms);
   held.nonce := request.nonce;
   IF anew THEN
     held.grant_number := answer.number;
@@ -272,7 +273,6 @@ BEGIN
   answer.region := held.region;
   answer.grant_number := held.grant_number;
   answer.floor_ms := held.floor_ms;
-  answer.until_ms := held.until_ms;
   RETURN answer;
 END
 $$;

@@ -135,7 +135,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = '"ahead" is out of range',
       DETAIL = format('It is %s; servers issue ids from 0 to 7 days ahead of their clocks.', ahead),
-      HINT = 'Say its "snowflake.max_lead" and "snowflake.reserve" together.';
+      HINT = 'Say "snowflake.max_lead" and "snowflake.reserve" together.';
   END IF;
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   IF ahead IS NULL AND held.grant_number <= own.lost_number AND
@@ -144,7 +144,7 @@ BEGIN
       MESSAGE = format('how far the holder of region %s may have been ahead of its clock is not known', held.region),
       DETAIL = format('The region has not been granted since this database was recovered, which may have lost what the holder said. It is free at %s.',
                       snowflake_fleet.from_ms(held.until_ms)),
-      HINT = 'Add the holder''s "snowflake.max_lead" and "snowflake.reserve" together, as "ahead => ''2 s''" for the defaults.';
+      HINT = 'Add "snowflake.max_lead" and "snowflake.reserve" together, the greatest of all servers that can have had the region: "ahead => ''2 s''" for the defaults.';
   END IF;
   PERFORM snowflake_fleet.end_dead(held.region, now_ms, coalesce(ahead_ms, 0)::bigint);
   RAISE LOG 'snowflake_fleet: an operator says that server % (incarnation %), in region %, is stopped',
@@ -156,7 +156,7 @@ COMMENT ON FUNCTION snowflake_fleet.dead(integer, boolean, interval) IS
   'Ends the lease of a region whose holder runs nowhere any more: after a power loss of everything, or after recovered() for '
   'regions that nobody had. Returns when the region is free: max_lead, reserve and max_skew from now, for no id of the holder is further '
   'ahead, unless its clock was, by more than max_skew. A holder that runs after all may mint what the next one mints. '
-  '`ahead`, max_lead and reserve together of the holder, is to be said where a recovery may have lost it: 55000 otherwise. '
+  '`ahead`, max_lead and reserve together, the greatest of all servers that can have had the region, is to be said where a recovery may have lost it: 55000 otherwise. '
   '22023 where the holder was not said to be stopped, 42704 where the region is not leased';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;

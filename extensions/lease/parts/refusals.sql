@@ -12,7 +12,7 @@ CREATE TABLE snowflake_fleet.refusal (
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
-  'Answers that granted nothing, by server and cause: full, halted, clock_ahead, lost; to be changed by the functions only';
+  'Answers that granted nothing, by server and cause: full, halted, clock_ahead, unproven, lost; to be changed by the functions only';
 COMMENT ON COLUMN snowflake_fleet.refusal.since IS 'When the refusals that go on began; null: it was granted a region since';
 COMMENT ON COLUMN snowflake_fleet.refusal.times IS 'How often since the fleet was made';
 COMMENT ON COLUMN snowflake_fleet.refusal.logged IS 'When the log last had a line of it: one a minute at most';
@@ -45,7 +45,7 @@ CREATE FUNCTION snowflake_fleet.note_answer(request snowflake_fleet.request, ans
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  log boolean := request.call <> 'renew';
+  log boolean := request.call <> 'renew' OR answer.grant_number = answer.number;   -- goes on after a recovery
   region CONSTANT integer := greatest(answer.region, request.region);
 BEGIN
   IF answer.status = 'granted' THEN

@@ -108,7 +108,8 @@ BEGIN
   free := clock_timestamp() + max_lead + reserve + make_interval(secs => own.skew_ms / 1000.0);
   UPDATE snowflake_fleet.region AS r
      SET floor_ms = greatest(r.floor_ms, r.until_ms, snowflake_fleet.to_ms(free) + 1),
-         until_ms = greatest(r.floor_ms, r.until_ms, snowflake_fleet.to_ms(free) + 1), given_back = false
+         until_ms = greatest(r.floor_ms, r.until_ms, snowflake_fleet.to_ms(free) + 1), given_back = false,
+         grant_number = snowflake_fleet.next_number()   -- leases of before it was static are over
    WHERE r.region <@ regions;
   UPDATE snowflake_fleet.grants AS g
      SET ids_until = coalesce((SELECT snowflake_fleet.from_ms(r.floor_ms) FROM snowflake_fleet.region AS r

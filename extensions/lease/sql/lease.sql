@@ -25,8 +25,12 @@ SELECT :'status' AS status, :fleet = :fleet AS fleet, :number AS number, :region
 SELECT status, region, grant_number FROM snowflake_fleet.acquire(:fleet, 11, :term, 1, 0, 2, 1, now_ms(), 10100, 86400000, 0, :seal);
 SELECT status, region, grant_number, until_ms > :until_ms + 40000 AS longer
   FROM snowflake_fleet.renew(:fleet, 11, :term, 2, 0, 3, 2, now_ms(), 60000, 86400000, 0, :seal, 0, 0, 0, 0);
-SELECT status, until_ms > :until_ms + 40000 AS not_shorter
+-- A shorter renewal shortens nothing: nobody else begins earlier
+SELECT status, until_ms < :until_ms + 40000 AS shorter
   FROM snowflake_fleet.renew(:fleet, 11, :term, 3, 0, 4, 3, now_ms() - 5000, 1000, 86400000, 0, :seal, 0, 0, 0, 0);
+RESET SESSION AUTHORIZATION;
+SELECT until_ms > :until_ms + 40000 AS not_shorter FROM snowflake_fleet.region WHERE region = 0;
+SET SESSION AUTHORIZATION regress_fleet_a;
 -- The second region, then none
 SELECT status, region FROM snowflake_fleet.acquire(0, 12, 0, 0, 0, 1, 0, now_ms(), 10100, 86400000, 0, :seal);
 RESET SESSION AUTHORIZATION;

@@ -164,7 +164,9 @@ int timeout_ms() {
 }  // namespace
 
 int64_t ahead_ms() {
-  return int64_t{*port->max_lead_ms} + *port->reserve_ms;
+  static int64_t most = 0;  // what was issued is ahead still when the settings are lower
+  most = std::max(most, int64_t{*port->max_lead_ms} + *port->reserve_ms);
+  return most;
 }
 
 void begin_exchanges() {
