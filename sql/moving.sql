@@ -258,6 +258,13 @@ CREATE TEMPORARY TABLE elsewhere (id bigint);
 CALL snowflake.alter_shards('ALTER TABLE elsewhere ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
 CALL snowflake.alter_shards('COMMENT ON TABLE elsewhere IS ''evil''', '[3,4)', prefix => 'moving_');
 CALL snowflake.alter_shards('CREATE VIEW evil AS SELECT * FROM elsewhere', '[3,4)', prefix => 'moving_');
+CALL snowflake.alter_shards('DROP TABLE elsewhere', '[3,4)', prefix => 'moving_');
+CREATE TABLE moving_3.parent (id bigint) PARTITION BY RANGE (id);
+CREATE TABLE moving.part_of_another PARTITION OF moving_3.parent DEFAULT;
+CALL snowflake.alter_shards('DROP TABLE parent', '[3,4)', prefix => 'moving_');
+SELECT count(*) AS partitions FROM pg_inherits WHERE inhparent = 'moving_3.parent'::regclass;
+DROP TABLE moving_3.parent;
+CALL snowflake.alter_shards('DROP TABEL notes', '[3,4)', prefix => 'moving_');
 SELECT count(*) AS columns FROM pg_attribute WHERE attrelid = 'elsewhere'::regclass AND attnum > 0;
 DROP TABLE elsewhere;
 -- What alter_shards() does not know it does not run: DML, privileges, owners, other schemas, CASCADE, temporary and concurrent

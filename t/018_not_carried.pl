@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 use Test::More;
 
-my $conf = "snowflake.max_lead = 60s\n";
+my $conf = "snowflake.max_lead = 2h\n";
 my $source = Snowflake::Node->create('source', allows_streaming => 'logical', conf => $conf);
 $source->start;
 $source->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app');
@@ -24,7 +24,7 @@ $source->safe_psql('app', <<~'SQL');
 my $max = $source->safe_psql('app', 'SELECT max(id) FROM app.photos');
 
 my $target = Snowflake::Node->create('target', conf => $conf);
-$target->clock->set(-40);
+$target->clock->set(-3600);
 $target->start;
 $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE loader LOGIN');
 my $table = 'CREATE SCHEMA app; CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)';

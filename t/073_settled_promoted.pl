@@ -56,7 +56,7 @@ sub later_are_settled_but_for_it
 my $PREPARED = 'a transaction that minted is prepared';
 
 cmp_ok(settled(), '<=', $old, 'promoted, before its first id: behind the first as well');
-cmp_ok(settled(), '>=', $before, 'not further than the primary was');
+cmp_ok(settled(), '>=', $before, 'not behind what the primary had said');
 cmp_ok($reader->query_safe('SELECT snowflake.settled_before()'), '<=', $old, 'in a session that lived through it too');
 is(held(), "$PREPARED|old", 'the view names it');
 later_are_settled_but_for_it();

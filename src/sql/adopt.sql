@@ -138,8 +138,8 @@ BEGIN
       RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' THEN
       NULL;   -- well; and taken back
-    WHEN OTHERS THEN
-      RAISE EXCEPTION USING ERRCODE = SQLSTATE,
+    WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR invalid_object_definition OR feature_not_supported OR wrong_object_type THEN
+      RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
         MESSAGE = format('%s.%s cannot be made bigint', this.referring, this.columns),
         DETAIL = format('Tried with an empty table of its checks and indexes: %s.', rtrim(SQLERRM, '.')),
         HINT = 'Make functions that they call for bigint as well, or take these checks and indexes away and make them anew.';

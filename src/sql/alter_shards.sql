@@ -61,6 +61,12 @@ DECLARE
   elsewhere text;
   other text;
   before text[];
+  -- What a DROP may take along that is not the shard's, and leaves no row and no name behind.
+  others CONSTANT oid[] := ARRAY(
+    SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
+    UNION ALL
+    SELECT t.relid FROM pg_class AS c, pg_partition_tree(c.oid) AS t JOIN pg_class AS p ON p.oid = t.relid
+     WHERE c.relkind = 'p' AND c.relnamespace = to_regnamespace(quote_ident(schema)) AND p.relnamespace <> c.relnamespace);
   patience CONSTANT text := current_setting('lock_timeout');
 BEGIN
   before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
@@ -82,6 +88,12 @@ BEGIN
       MESSAGE = format('the statement alters %s', elsewhere),
       DETAIL = format('It is for the tables of schema %I only.', schema),
       HINT = 'Name the tables without their schema.';
+  END IF;
+  IF EXISTS (SELECT FROM unnest(others) AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o)) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+      MESSAGE = 'the statement drops what is not in the schema',
+      DETAIL = format('It is for the tables of schema %I only, and not for temporary ones or for partitions elsewhere.', schema),
+      HINT = 'Drop these by themselves, by their names with a schema.';
   END IF;
   SELECT string_agg(format('%s.%I', adrelid::regclass, attname), ', ') INTO other
     FROM pg_attrdef AS d JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class AS c ON c.oid = adrelid

@@ -180,11 +180,27 @@ void check(const Node* statement, const char* command) {
   }
 }
 
+// A place that the parser names is one of the statement, and not of the query that calls.
+void place_in_statement(void* text) {
+  const int place = geterrposition();
+  if (place <= 0) return;
+  errposition(0);
+  internalerrposition(place);
+  internalerrquery(static_cast<const char*>(text));
+}
+
+List* parse(char* text) {
+  ErrorContextCallback context{error_context_stack, place_in_statement, text};
+  error_context_stack = &context;
+  List* const statements = raw_parser(text, RAW_PARSE_DEFAULT);
+  error_context_stack = context.previous;
+  return statements;
+}
+
 }  // namespace
 
 SF_SQL_FUNCTION(check_shard_statement) {
-  const List* const statements =
-      raw_parser(text_to_cstring(PG_GETARG_TEXT_PP(0)), RAW_PARSE_DEFAULT);
+  const List* const statements = parse(text_to_cstring(PG_GETARG_TEXT_PP(0)));
   if (statements == NIL) error_statement_not_known("empty text");
   const ListCell* cell = nullptr;
   foreach (cell, statements) {
