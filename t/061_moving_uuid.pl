@@ -18,6 +18,19 @@ my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
 # What the page says of comments, also for tags: within a transaction line by line.
+# Says a statement of the page in a session, and that it has no error.
+sub statements_in
+{
+	my ($session, $name) = @_;
+	$session->set_query_timer_restart;
+	return sub {
+		my ($statement) = @_;
+		my ($out, $error) = Snowflake::Page::say_in($session, $statement);
+		is($error, '', "$name: " . ($statement =~ /^(?:BEGIN;\s*)?([^\n]*)/)[0]);
+		return $out;
+	};
+}
+
 sub for_tags
 {
 	my ($statement) = @_;
@@ -115,13 +128,7 @@ sub moves
 	$writers->write_until(q{SELECT count(DISTINCT what) = 4 FROM journal});
 
 	my $session = $node->session;
-	$session->set_query_timer_restart;
-	my $say = sub {
-		my ($statement) = @_;
-		my ($out, $error) = Snowflake::Page::say_in($session, $statement);
-		is($error, '', "$name: " . ($statement =~ /^(?:BEGIN;\s*)?([^\n]*)/)[0]);
-		return $out;
-	};
+	my $say = statements_in($session, $name);
 	$say->($lock_timeout);
 
 	my @todo = @steps;
@@ -267,13 +274,7 @@ UPDATE photos SET parent_id = NULL, of_caption = NULL WHERE caption = 'old-' || 
 NOWHERE
 	$writers->write_until('SELECT count(*) > 20 FROM journal');
 	my $session = $node->session;
-	$session->set_query_timer_restart;
-	my $say = sub {
-		my ($statement) = @_;
-		my ($out, $error) = Snowflake::Page::say_in($session, $statement);
-		is($error, '', "$name: " . ($statement =~ /^(?:BEGIN;\s*)?([^\n]*)/)[0]);
-		return $out;
-	};
+	my $say = statements_in($session, $name);
 	my @page = map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 	my ($backfilled) = grep { $page[$_] =~ /CALL snowflake.backfill/ } 0 .. $#page;
 	my ($swap) = grep { $page[$_] =~ /^BEGIN;\s*LOCK TABLE/ } 0 .. $#page;

@@ -9,7 +9,7 @@ import sys
 
 import psycopg
 import waitress
-from flask import Flask, abort, json, request
+from flask import Flask, abort, request
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool

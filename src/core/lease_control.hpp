@@ -280,8 +280,8 @@ constexpr bool ahead_forgotten(const FleetState& fleet, const LeasedRegion& regi
 
 // Ends the lease of a region whose holders are known to have stopped, none of them with a clock
 // that was ahead by more than clocks may be: what they have issued was never further ahead of it
-// than lead and reserve. `ahead_ms` is the operator's word for these. The clock is the later one of
-// this database and the operator. REQUIRES his word where ahead_forgotten().
+// than lead and reserve. `ahead_ms` is the operator's word for these. REQUIRES it where
+// ahead_forgotten(), and that the holders stopped before `now_ms`.
 constexpr void end_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                         int64_t ahead_ms) noexcept {
   evict(region);

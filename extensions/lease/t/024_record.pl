@@ -142,8 +142,10 @@ like(error_of("SELECT snowflake_fleet.take_out('$_')", 'static'), qr/^22023: the
 like(error_of(q{SELECT snowflake_fleet.put_back('[1,3]')}, 'static'), qr/^55000: region 3 is not static/, 'what was not taken out is not put back');
 
 # Put back: free when no id of the static server can be ahead of it. 10 s, 1 s and the 19 s of clocks.
+my $grants = sql('SELECT max(grant_number) FROM snowflake_fleet.region', 'static');
 my ($free, $since) = split /\|/, sql(q{SELECT snowflake_fleet.to_ms(snowflake_fleet.put_back('[0,1]', max_lead => '10 s')), snowflake_fleet.to_ms(clock_timestamp())}, 'static');
 ok(abs($free - $since - 30_000) < 1_000, 'free after max_lead, reserve and max_skew');
+cmp_ok(sql('SELECT min(grant_number) FROM snowflake_fleet.region WHERE region < 2', 'static'), '>', $grants, 'no lease of before it was static goes on');
 is(sql('SELECT region, free, static, floor_ms > ' . ($free - 2) . ' FROM snowflake_fleet.regions JOIN snowflake_fleet.region USING (region) WHERE region < 3 ORDER BY 1', 'static'),
 	"0|f|f|t\n1|f|f|t\n2|f|t|f", 'not before');
 sql('SELECT snowflake_fleet.take_out($$[3,31]$$)', 'static');
