@@ -141,4 +141,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.alter_shards(text, int4range, text, boolean) IS
-  'Runs DDL in each schema of a range of shards, as create_shards() names them, with that schema as search_path, and commits each. It knows CREATE, ALTER and DROP of tables, indexes, views, triggers and policies, and COMMENT ON these, by names without a schema; waits 3 s for a lock, or lock_timeout. An error names the schema and the range to go on with; a notice says what is done';
+  'Runs DDL in each schema of a range of shards, as create_shards() names them, with that schema as search_path, and commits each. It knows CREATE, ALTER and DROP of tables, indexes, views, triggers and policies, and COMMENT ON these, by names without a schema; waits 3 s for a lock, or lock_timeout where that is not 0. An error names the schema and the range to go on with; a notice says what is done';

@@ -7,7 +7,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Its owner and its name, of one moment: it may be dropped at any.
+// Owner and name of one row of the catalogue: between two look-ups the table may be dropped.
 struct Table {
   Oid owner;  // InvalidOid where there is no such relation
   const char* name;
@@ -38,7 +38,10 @@ int64 run_update(const char* query, Datum places, Datum ids) {
   Oid types[] = {TIDARRAYOID, INT8ARRAYOID};
   Datum values[] = {places, ids};
   SPI_connect();
-  SPI_execute_with_args(query, 2, types, values, nullptr, false, 0);
+  const int result = SPI_execute_with_args(query, 2, types, values, nullptr, false, 0);
+  if (result != SPI_OK_SELECT || SPI_processed != 1)
+    elog(ERROR, "the UPDATE of backfill() ended in %s, %llu rows", SPI_result_code_string(result),
+         static_cast<unsigned long long>(SPI_processed));
   bool is_null = false;
   const int64 done =
       DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
