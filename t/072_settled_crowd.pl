@@ -9,7 +9,7 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use IPC::Run;
-use PostgreSQL::Test::Utils qw(append_to_file);
+use PostgreSQL::Test::Utils qw(append_to_file slurp_file);
 use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -93,13 +93,23 @@ sub ask
 	my $answer = $session->query_safe($sql);
 	return split /\n/, $answer;
 }
+# Many rows go through a file: the session's own output is searched anew with each part of it that comes, and is
+# written down line by line, which is slower than the writers.
+sub rows
+{
+	my ($name, $sql) = @_;
+	my $file = $node->basedir . "/$name.rows";
+	unlink $file;
+	ask($name, "$sql \\g '$file'");
+	return split /\n/, slurp_file($file);
+}
 sub follow
 {
 	my ($name) = @_;
 	my $reader = $readers{$name};
 	my ($settled) = ask($name, $name eq 'settled' ? 'SELECT settled_before FROM snowflake.settled' : 'SELECT snowflake.settled_before()');
 	return if !defined $settled || $settled eq '';
-	my @ids = ask($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
+	my @ids = rows($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
 	# A server that starts under an earlier clock may answer less, until the clock is there.
 	my $now = time + $node->clock->offset;
 	$furthest = $now if $now > $furthest;
