@@ -140,13 +140,13 @@ def of_both(move):
 
 def of_ids(move):
     """What the target would not observe: ids of a clock that is ahead, or keys that are no ids."""
-    lead = move.target.value("SELECT extract(epoch FROM pg_catalog.clock_timestamp() + pg_catalog.current_setting('snowflake.max_lead')::interval)")
     for column, number in move.source.rows("SELECT col, id FROM snowflake_fleet.greatest_ids(%s, %s)", (move.schema, move.options.not_ids)):
+        # By the clock as it is afterwards: ids are minted while the greatest are looked for.
         try:
-            seconds = move.target.value("SELECT extract(epoch FROM snowflake.time_of(%s))", (number,))
+            observed = move.target.value("SELECT snowflake.time_of(%s) <= pg_catalog.clock_timestamp() + pg_catalog.current_setting('snowflake.max_lead')::interval", (number,))
         except psycopg.Error:
-            seconds = None
-        if seconds is None or seconds > lead:
+            observed = False
+        if not observed:
             yield (f"The greatest value of {column}, {number}, would be an id of the future, and the target would mint below the ids that move there: "
                    f"wait until it is past; or if the column has no ids, say --not-ids {column}.")
 

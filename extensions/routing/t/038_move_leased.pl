@@ -1,4 +1,5 @@
 # A shard moves between servers that lease their regions, from one that has a synchronous standby, while it is written to.
+# They have no lead: an id that is minted while the checks run is compared with the target's clock as it is then.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +30,7 @@ foreach my $pair ([ 'a', 'alpha' ], [ 'b', 'beta' ])
 	my ($name, $role) = @$pair;
 	my $conninfo = sprintf q{host=''%s'' port=%s dbname=postgres user=%s}, $control->host, $control->port, $role;
 	my $node = $fleet->{$name} = Snowflake::Node->create($name, allows_streaming => 'logical',
-		conf => "wal_retrieve_retry_interval = 100ms\nsnowflake.max_wait = 20s\nsnowflake.fleet = '$conninfo'\nsnowflake.region = -1\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\n");
+		conf => "wal_retrieve_retry_interval = 100ms\nsnowflake.max_wait = 20s\nsnowflake.fleet = '$conninfo'\nsnowflake.region = -1\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\nsnowflake.max_lead = 0\n");
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
 	$fleet->control("SELECT snowflake_fleet.set_server('$name', " . q{'} . $fleet->conninfo($name) . q{')});
