@@ -82,6 +82,11 @@ struct Layout {
     return first_position(tick_of(id)) | (id & sequence_mask());
   }
 
+  // Whether an id's time is within an hour of the epoch, as that of a sequence's numbers is.
+  constexpr bool is_of_first_hour(uint64_t id) const noexcept {
+    return tick_of(id) * tick_ms < 3'600'000;
+  }
+
   // The greatest id that any server can mint, and whether a number is one that some server can.
   constexpr uint64_t last_id() const noexcept {
     return ~uint64_t{0} >> (id_bits() == 64 ? 1 : 64 - id_bits());

@@ -56,7 +56,7 @@ void wait_until_due(int64_t now_us) {
 }
 
 // True where the worker is to end.
-bool turn() {
+bool one_turn() {
   CHECK_FOR_INTERRUPTS();
   if (ShutdownRequestPending) return ends();
   if (ConfigReloadPending) {
@@ -114,7 +114,7 @@ void work() {
     MemoryContextSwitchTo(context);
     MemoryContextReset(context);
     PG_TRY();
-    { ended = turn(); }
+    { ended = one_turn(); }
     PG_CATCH();
     {
       MemoryContextSwitchTo(context);

@@ -34,7 +34,7 @@ struct Told {
   }
 };
 constinit Told complaints{};
-constinit Told remarks{};
+constinit Told asides{};
 constinit bool unwell = false;  // the last thing said was a complaint
 
 uint32_t kind_of(const char* text) {
@@ -73,7 +73,7 @@ void complain(const char* text) {
 }
 
 void remark(const char* text) {
-  if (remarks.is_news(kind_of(text), INT64_MAX)) ereport(LOG, (errmsg("snowflake: %s", text)));
+  if (asides.is_news(kind_of(text), INT64_MAX)) ereport(LOG, (errmsg("snowflake: %s", text)));
 }
 
 }  // namespace snowflake::lease

@@ -90,7 +90,7 @@ const char* take_answer(const Deadline& deadline, Found* found) {
   for (;;) {
     const char* failure = wait_for(child.pipe, WL_SOCKET_READABLE, deadline);
     if (failure != nullptr) return failure;
-    const ssize_t size = read(child.pipe, found, sizeof(*found));
+    const ssize_t size = ::read(child.pipe, found, sizeof(*found));
     if (size == static_cast<ssize_t>(sizeof(*found))) return nullptr;
     // Woken by something else, there is nothing to read yet.
     if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without an answer";

@@ -17,8 +17,6 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr int64_t kHourMs = 3'600'000;
-
 // The layout that the ids of this database have: the server's, unless the seal says another.
 Layout layout_of_ids(const Condition& condition) {
   const Layout sealed = layout_of(condition.sealed);
@@ -104,7 +102,7 @@ const char* judge(const Condition& condition, const Layout& ids, uint64_t id, Co
     if (static_cast<int64_t>(ids.position_of(id)) > place.last_position)
       all.add("backfill() has not given such late ids of this place");
   }
-  if (static_cast<int64_t>(ids.tick_of(id)) * ids.tick_ms >= kHourMs) return by;
+  if (!ids.is_of_first_hour(id)) return by;
   return psprintf("%s; or a sequence, for its time is within an hour of the epoch", by);
 }
 

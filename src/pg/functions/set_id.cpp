@@ -15,8 +15,6 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr int64_t kHourMs = 3'600'000;
-
 int number_of(Relation relation, const char* name) {
   const int column = SPI_fnumber(RelationGetDescr(relation), name);
   if (column <= 0) error_no_such_column(RelationGetRelationName(relation), name);
@@ -70,9 +68,7 @@ Arguments arguments_of(const Trigger& trigger, Relation relation) {
 // of shard 0, and the next ones of the next.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
-  if (layout.contains(bits) &&
-      static_cast<int64_t>(layout.tick_of(bits)) * layout.tick_ms >= kHourMs)
-    return;
+  if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;
   error_key_is_no_id(RelationGetRelationName(relation), key, id);
 }
 

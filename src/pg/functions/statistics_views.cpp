@@ -13,10 +13,6 @@ namespace snowflake::pg {
 
 namespace {
 
-int64_t count_of(const std::atomic<uint64_t>& counter) {
-  return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
-}
-
 int64_t capacity() {
   return static_cast<int64_t>(layout.ids_per_tick() * 1000 / layout.tick_ms);
 }

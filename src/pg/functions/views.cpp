@@ -17,10 +17,6 @@ namespace snowflake::pg {
 
 namespace {
 
-int64_t count_of(const std::atomic<uint64_t>& counter) {
-  return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
-}
-
 // The share of the minted range that has passed, in per cent.
 double used_percent(const Layout& of) {
   const auto range = static_cast<double>(of.last_minted_tick() + 1) * of.tick_ms;

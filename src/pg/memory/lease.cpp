@@ -9,13 +9,9 @@
 
 namespace snowflake::pg {
 
-namespace {
-
-LeaseMemory& memory() {
+LeaseMemory& lease_memory() {
   return postmaster_memory->lease;
 }
-
-}  // namespace
 
 bool leased() {
   return fleet_conninfo[0] != '\0';
@@ -27,7 +23,7 @@ int64_t lease_age_ms() {
 }
 
 LeaseView lease_view() {
-  return memory().view();
+  return lease_memory().view();
 }
 
 bool lease_worker_runs() {
@@ -61,16 +57,16 @@ int64_t lease_length_ms() {
 }
 
 int64_t lease_until_ms() {
-  return leased() ? memory().view().until_ms : INT64_MAX;
+  return leased() ? lease_memory().view().until_ms : INT64_MAX;
 }
 
 RegionHold region_under_lock() {
   if (!leased()) return {own_region, 0};
-  return memory().region();
+  return lease_memory().region();
 }
 
 LeaseMemory* limiting_lease() {
-  return leased() ? &memory() : nullptr;
+  return leased() ? &lease_memory() : nullptr;
 }
 
 void wake_lease_worker() {

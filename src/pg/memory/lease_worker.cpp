@@ -15,13 +15,9 @@ namespace snowflake::pg {
 
 namespace {
 
-LeaseMemory& memory() {
-  return postmaster_memory->lease;
-}
-
 template <class EndLimits>
 void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) {
-  memory().begin(incarnation, newest, end_limits);
+  lease_memory().begin(incarnation, newest, end_limits);
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
@@ -45,23 +41,23 @@ void begin(int64_t incarnation, const LeaseAnswer& newest) {
 void take(const LeaseAnswer& answer, int64_t fleet) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   postmaster_memory->lease_fleet.store(fleet, std::memory_order_relaxed);
-  memory().take(answer);
+  lease_memory().take(answer);
   LWLockRelease(shared_state->lock);
   confirm_clock();
 }
 
 void extend(const LeaseAnswer& answer) {
-  memory().extend(answer);
+  lease_memory().extend(answer);
   confirm_clock();
 }
 
 void note(const LeaseAnswer& answer) {
-  memory().note(answer);
+  lease_memory().note(answer);
 }
 
 LeaseView forget() {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  const LeaseView last = memory().forget(end_region_under_lock);
+  const LeaseView last = lease_memory().forget(end_region_under_lock);
   LWLockRelease(shared_state->lock);
   return last;
 }

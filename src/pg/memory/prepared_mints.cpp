@@ -29,7 +29,7 @@ bool any_prepared_mint() {
   return count > 0;
 }
 
-void hold(const LOCKTAG& tag) {
+void keep_lock(const LOCKTAG& tag) {
   (void)LockAcquire(&tag, ShareLock, false, false);
 }
 
@@ -37,8 +37,8 @@ void hold(const LOCKTAG& tag) {
 
 void hold_prepared_mint() {
   if (!mint_note.is_open()) return;
-  hold(tag_of(kAnyMint, 0));
-  hold(tag_of(kMintSince, mint_note.since()));
+  keep_lock(tag_of(kAnyMint, 0));
+  keep_lock(tag_of(kMintSince, mint_note.since()));
 }
 
 // Each look takes locks of the lock manager, and copies all of its table: not without need.

@@ -1,6 +1,7 @@
 #include "pg/refuse/errors_copy.hpp"
 
 #include "pg/refuse/refusal.hpp"
+#include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -20,11 +21,6 @@ const char* detail_of(const Moved& moved) {
       "Not the same as then: %s. If the server that it comes from runs as well, both "
       "mint the same ids, and the other one cannot notice.",
       what_moved(moved));
-}
-
-const char* database_name() {
-  const char* name = get_database_name(MyDatabaseId);
-  return name == nullptr ? "?" : name;
 }
 
 }  // namespace

@@ -17,11 +17,6 @@ int hide_caller() {
   return 0;
 }
 
-const char* database_name() {
-  const char* name = get_database_name(MyDatabaseId);
-  return name == nullptr ? "?" : name;
-}
-
 }  // namespace
 
 void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms) {

@@ -20,6 +20,10 @@ inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
+inline int64_t count_of(const std::atomic<uint64_t>& counter) {
+  return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
+}
+
 // A text of so many bytes, to be filled in; and what a text argument holds.
 inline text* new_text(size_t length) {
   const auto result = static_cast<text*>(palloc(VARHDRSZ + length));

@@ -4,8 +4,8 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr int kMost = 8;
-constinit SessionEvents registered[kMost]{};
+constexpr int kMostListeners = 8;
+constinit SessionEvents registered[kMostListeners]{};
 constinit int count = 0;
 
 template <class Handler, class... Arguments>
@@ -39,7 +39,7 @@ void on_relation_change(Datum, Oid oid) {
 }  // namespace
 
 void register_session_events(const SessionEvents& events) {
-  if (count == kMost) elog(ERROR, "too many listeners to the session");
+  if (count == kMostListeners) elog(ERROR, "too many listeners to the session");
   registered[count++] = events;
 }
 

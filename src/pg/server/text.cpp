@@ -51,4 +51,9 @@ const char* layout_text(const Layout& layout) {
                   tm.tm_hour, tm.tm_min, tm.tm_sec, static_cast<int>(fsec) / 1000);
 }
 
+const char* database_name() {
+  const char* name = get_database_name(MyDatabaseId);
+  return name == nullptr ? "?" : name;
+}
+
 }  // namespace snowflake::pg

@@ -22,4 +22,7 @@ const char* span_text(int64_t ms);
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
 
+// The session's database; "?" while it is being dropped.
+const char* database_name();
+
 }  // namespace snowflake::pg
