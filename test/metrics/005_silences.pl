@@ -15,8 +15,13 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+# Buffers as a server has them: with those of PostgreSQL's own tests, what reads a catalogue may have to write out a page,
+# and so to wait for the disk as well; from PostgreSQL 18 on also of pages that were only read, for it has checksums.
 my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
 	fsync = on
+	shared_buffers = 128MB
+	wal_buffers = 16MB
+	max_connections = 60
 	snowflake.clock_error = 1
 	wal_sync_method = fdatasync
 	CONF
