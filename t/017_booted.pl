@@ -22,6 +22,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $node->create_database('idle');
 $node->create_database('fresh');
+$node->create_database('late');
 my $ledger = Snowflake::Ledger->new;
 my $year = 365 * 86400;
 
@@ -185,8 +186,16 @@ $clock->synchronize(0);
 select undef, undef, undef, 0.5;
 $node->refuses("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)", \%unsynchronized, 'at once, where it is not again');
 is($node->safe_psql('postgres', "SELECT refusals > 0 FROM snowflake.refusals WHERE cause = 'unsynchronized'"), 't', 'refusals are counted');
+# Before a database's first id there is no place to count in.
+$node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'a new database', 'late');
+my $counted = q{SELECT refusals, last_at IS NOT NULL, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'unsynchronized'};
+is($node->safe_psql('late', $counted), '1|t|t', 'it counts as well');
+is($node->safe_psql('late', "SELECT snowflake.reset_stats(); $counted"), "\n0|f|t", 'and begins anew');
+$node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'it goes on', 'late') for 1 .. 2;
 $node->reconfigure('snowflake.clock_error' => "'5ms'");
 in_time('what the administrator says of the error counts as well');
+is($node->safe_psql('late', "SELECT 1 FROM snowflake.next_id(1); $counted; SELECT refusals FROM snowflake.database_stats; SELECT last_refusal_cause FROM snowflake.health()"),
+	"1\n2|t|f\n2\nunsynchronized", 'what was refused before the first id is remembered after it');
 $ledger->check(100, 'booted under whatever clock');
 
 done_testing();

@@ -23,9 +23,9 @@ struct LastRefusal {
 LastRefusal last_refusal(const DatabaseState* state) {
   LastRefusal last{};
   for (int i = 0; i < kCauses; ++i) {
-    const Refusals& refusals = statistics_of(state).refusals[i];
-    const int64_t at_ms = refusals.last_ms.load(std::memory_order_relaxed);
-    if (is_ours(refusals) && at_ms > last.at_ms) last = {at_ms, static_cast<Cause>(i)};
+    const auto cause = static_cast<Cause>(i);
+    const int64_t at_ms = refusals_seen(state, cause).last_ms;
+    if (at_ms > last.at_ms) last = {at_ms, cause};
   }
   return last;
 }

@@ -104,8 +104,7 @@ SF_SQL_FUNCTION(database_stats) {
   const Sums sums = state == nullptr ? Sums{} : sums_of(*state);
   const Statistics& counts = statistics_of(state);
   int64_t refusals = 0;
-  for (const Refusals& cause : counts.refusals)
-    if (is_ours(cause)) refusals += count_of(cause.count);
+  for (int i = 0; i < kCauses; ++i) refusals += refusals_seen(state, static_cast<Cause>(i)).count;
   return row_of(
       fcinfo,
       {
@@ -134,17 +133,14 @@ SF_SQL_FUNCTION(refusals) {
   if (shared_state == nullptr) error_not_preloaded();
   InitMaterializedSRF(fcinfo, 0);
   DatabaseState* const state = find_database_state();
-  const Statistics& counts = statistics_of(state);
   for (int i = 0; i < kCauses; ++i) {
-    const Refusals& refusals = counts.refusals[i];
-    const bool ours = is_ours(refusals);
-    const int64_t last_ms = ours ? refusals.last_ms.load(std::memory_order_relaxed) : 0;
-    const int64_t since_ms = ours ? refusals.since_ms.load(std::memory_order_relaxed) : 0;
+    const auto cause = static_cast<Cause>(i);
+    const RefusalsSeen seen = refusals_seen(state, cause);
     put_row(fcinfo, {
-                        {"cause", text_of(static_cast<Cause>(i)).label},
-                        {"refusals", Int64GetDatum(ours ? count_of(refusals.count) : 0)},
-                        {"last_at", timestamp_datum(last_ms), last_ms == 0},
-                        {"since", timestamp_datum(since_ms), since_ms == 0},
+                        {"cause", text_of(cause).label},
+                        {"refusals", Int64GetDatum(seen.count)},
+                        {"last_at", timestamp_datum(seen.last_ms), seen.last_ms == 0},
+                        {"since", timestamp_datum(seen.since_ms), seen.since_ms == 0},
                     });
   }
   return Datum{0};
@@ -171,10 +167,9 @@ SF_SQL_FUNCTION(reset_stats) {
   if (shared_state == nullptr) error_not_preloaded();
   flush_pending_counters();
   DatabaseState* const state = find_database_state();
-  if (state == nullptr) PG_RETURN_VOID();
-  Shard* const words = words_of(*state);
-  for (uint32_t i = 0; i < word_count(); ++i) words[i].counters.reset();
-  reset_statistics(*state);
+  if (state != nullptr)
+    for (uint32_t i = 0; i < word_count(); ++i) words_of(*state)[i].counters.reset();
+  reset_statistics(state);
   PG_RETURN_VOID();
 }
 

@@ -6,6 +6,7 @@
 #include "pg/refuse/log_messages.hpp"
 #include "pg/refuse/refusal.hpp"
 #include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/datum.hpp"
 #include "pg/server/settings.hpp"
 
 namespace snowflake::pg {
@@ -16,6 +17,30 @@ namespace {
 constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
+
+// Of databases that have no place: of each cause those of the last one that was refused.
+Statistics& statistics_of_the_rest() {
+  return database_statistics[max_databases];
+}
+
+// Whether what is counted is of the current database.
+bool is_ours(const Refusals& refusals) {
+  return refusals.database.load(std::memory_order_relaxed) == MyDatabaseId;
+}
+
+void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
+  if (!is_ours(refusals)) return;
+  seen.count += count_of(refusals.count);
+  seen.last_ms = std::max(seen.last_ms, refusals.last_ms.load(std::memory_order_relaxed));
+  const int64_t since_ms = refusals.since_ms.load(std::memory_order_relaxed);
+  if (since_ms != 0 && (seen.since_ms == 0 || since_ms < seen.since_ms)) seen.since_ms = since_ms;
+}
+
+void reset(Refusals& refusals) {
+  refusals.count.store(0, std::memory_order_relaxed);
+  refusals.count_before.store(0, std::memory_order_relaxed);
+  refusals.last_ms.store(0, std::memory_order_relaxed);
+}
 
 void end_refusal(Cause cause, Refusals& refusals) {
   refusals.since_ms.store(0, std::memory_order_relaxed);
@@ -56,26 +81,29 @@ Statistics& statistics_of(const DatabaseState& state) {
   return database_statistics[&state - database_states];
 }
 
-Statistics& statistics_of_the_rest() {
-  return database_statistics[max_databases];
-}
-
 Statistics& statistics_of(const DatabaseState* state) {
   return state == nullptr ? statistics_of_the_rest() : statistics_of(*state);
 }
 
-void reset_statistics(const DatabaseState& state) {
-  Statistics& statistics = statistics_of(state);
+RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause) {
+  const auto i = static_cast<int>(cause);
+  RefusalsSeen seen{};
+  add_if_ours(seen, statistics_of_the_rest().refusals[i]);
+  if (state != nullptr) add_if_ours(seen, statistics_of(*state).refusals[i]);
+  return seen;
+}
+
+void reset_statistics(const DatabaseState* state) {
+  for (Refusals& refusals : statistics_of_the_rest().refusals)
+    if (is_ours(refusals)) reset(refusals);
+  if (state == nullptr) return;
+  Statistics& statistics = statistics_of(*state);
   for (auto* counter : {&statistics.waits, &statistics.waited_us, &statistics.mark_extensions,
                         &statistics.mark_flushes, &statistics.mark_flush_us,
                         &statistics.commit_waits, &statistics.commit_waited_us})
     counter->store(0, std::memory_order_relaxed);
   statistics.longest_mark_flush_us.store(0, std::memory_order_relaxed);
-  for (Refusals& refusals : statistics.refusals) {
-    refusals.count.store(0, std::memory_order_relaxed);
-    refusals.count_before.store(0, std::memory_order_relaxed);
-    refusals.last_ms.store(0, std::memory_order_relaxed);
-  }
+  for (Refusals& refusals : statistics.refusals) reset(refusals);
   statistics.since_ms.store(wall_clock_ms(), std::memory_order_relaxed);
   statistics.since_us.store(boot_us(), std::memory_order_relaxed);
 }

@@ -11,16 +11,18 @@
 namespace snowflake::pg {
 
 Statistics& statistics_of(const DatabaseState& state);
-Statistics& statistics_of_the_rest();
 // Of the current database: null where it has no place.
 Statistics& statistics_of(const DatabaseState* state);
-// Starts the counts anew; what goes on, goes on.
-void reset_statistics(const DatabaseState& state);
+// Starts the current database's counts anew; what goes on, goes on. Null where it has no place.
+void reset_statistics(const DatabaseState* state);
 
-// Whether what is counted is of the current database.
-inline bool is_ours(const Refusals& refusals) {
-  return refusals.database.load(std::memory_order_relaxed) == MyDatabaseId;
-}
+// The refusals of the current database for a cause, with those of before it took its place.
+struct RefusalsSeen {
+  int64_t count;
+  int64_t last_ms;   // 0: none
+  int64_t since_ms;  // of the first one of those that go on, 0: none do
+};
+RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 
 // Counts a refusal in the current database, and says in the log that refusals of this cause have
 // begun. refuse() calls it before it raises the error. Takes no place: that is for minting.

@@ -1,6 +1,8 @@
 // Values and rows for SQL.
 #pragma once
 
+#include <atomic>
+
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -20,6 +22,7 @@ inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
+// A counter that others may be adding to, as SQL's bigint.
 inline int64_t count_of(const std::atomic<uint64_t>& counter) {
   return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
 }

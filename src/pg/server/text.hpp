@@ -1,4 +1,4 @@
-// Times and layouts as people read them, in the current memory context.
+// Times, layouts and names as people read them, in the current memory context.
 #pragma once
 
 #include "core/layout.hpp"
@@ -22,7 +22,7 @@ const char* span_text(int64_t ms);
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
 
-// The session's database; "?" while it is being dropped.
+// The session's database; "?" where the catalogue has it no more.
 const char* database_name();
 
 }  // namespace snowflake::pg
