@@ -28,7 +28,8 @@ constexpr char kWaysOut[] =
 
 struct State {
   LeaseNonce nonce;
-  bool wide_apart;  // a warning about the clocks has been given
+  bool wide_apart;          // a warning about the clocks has been given
+  int64_t asked_offset_us;  // the clock's offset of before it was last read for a request
 };
 constinit State state{};
 
@@ -64,6 +65,7 @@ LeaseRequest next_request() {
   request.newest = mine.newest;
   request.nonce = state.nonce.next;
   request.acked = state.nonce.acked;
+  state.asked_offset_us = clock_offset_us();
   request.clock_ms = wall_clock_ms();
   request.length_ms = port->lease_ms + *port->max_lead_ms;
   request.age_ms = port->age_ms();
@@ -96,7 +98,7 @@ void hear(const Reply& reply) {
   state.nonce.answered(answer.status, draw());
   switch (read_answer(mine, false, answer, reply.sent_ms, reply.received_ms, port->skew_ms)) {
     case LeaseEvent::taken:
-      port->take(answer, reply.fleet);
+      port->take(answer, reply.fleet, state.asked_offset_us);
       renewed(reply.received_ms);
       snprintf(text, sizeof(text), "leased region %d of fleet %" PRId64 "%s%s%s", answer.region,
                reply.fleet, answer.floor_ms == 0 ? "" : ", ids from ",
@@ -105,7 +107,7 @@ void hear(const Reply& reply) {
       say(LOG, text);
       break;
     case LeaseEvent::extended:
-      port->extend(answer);
+      port->extend(answer, state.asked_offset_us);
       renewed(reply.received_ms);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
       // Of interest where the log has told of trouble: that it is over.

@@ -23,8 +23,15 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# The server's clock alone: no renewal, and nothing is minted under it.
+# The server's clock alone: no renewal, and nothing is minted under it. It is stepped while a renewal is under way, whose
+# grant says nothing of the new time.
+my $operator = $control->background_psql('postgres');
+$operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.region, snowflake_fleet.fleet');
+$control->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})
+  or die 'no renewal waits';
 $server->clock->set(7200);
+$operator->query_safe('COMMIT');
+$operator->quit;
 ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM snowflake.lease}), 'a clock that is ahead alone is told');
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'and the database does not mint');
 unlike($server->log_content, qr/snowflake accepts a clock/, 'it is not taken for right');

@@ -9,10 +9,6 @@
 
 namespace snowflake::pg {
 
-LeaseMemory& lease_memory() {
-  return postmaster_memory->lease;
-}
-
 bool leased() {
   return fleet_conninfo[0] != '\0';
 }
@@ -23,7 +19,7 @@ int64_t lease_age_ms() {
 }
 
 LeaseView lease_view() {
-  return lease_memory().view();
+  return postmaster_memory->lease.view();
 }
 
 bool lease_worker_runs() {
@@ -57,16 +53,16 @@ int64_t lease_length_ms() {
 }
 
 int64_t lease_until_ms() {
-  return leased() ? lease_memory().view().until_ms : INT64_MAX;
+  return leased() ? postmaster_memory->lease.view().until_ms : INT64_MAX;
 }
 
 RegionHold region_under_lock() {
   if (!leased()) return {own_region, 0};
-  return lease_memory().region();
+  return postmaster_memory->lease.region();
 }
 
 LeaseMemory* limiting_lease() {
-  return leased() ? &lease_memory() : nullptr;
+  return leased() ? &postmaster_memory->lease : nullptr;
 }
 
 void wake_lease_worker() {

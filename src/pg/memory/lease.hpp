@@ -25,7 +25,6 @@ int64_t fleet_to_remember();
 // How long the incarnation has lived.
 int64_t lease_age_ms();
 
-LeaseMemory& lease_memory();
 LeaseView lease_view();
 LeaseReport lease_report();
 int64_t lease_fleet();

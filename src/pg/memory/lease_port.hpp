@@ -36,10 +36,11 @@ struct LeasePort {
   int64_t (*age_ms)();  // of the incarnation
 
   // As the members of LeaseMemory; `begin` and `forget` withdraw the limits of all databases
-  // before. `forget` returns what the memory said then: what is to be given back.
+  // before. `forget` returns what the memory said then: what is to be given back. `asked_offset_us`
+  // is clock_offset_us() of before the request's clock was read: what a grant confirms.
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
-  void (*take)(const LeaseAnswer& answer, int64_t fleet);
-  void (*extend)(const LeaseAnswer& answer);
+  void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
+  void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);
   void (*note)(const LeaseAnswer& answer);
   LeaseView (*forget)();
 

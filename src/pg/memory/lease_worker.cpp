@@ -17,16 +17,17 @@ namespace {
 
 template <class EndLimits>
 void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) {
-  lease_memory().begin(incarnation, newest, end_limits);
+  postmaster_memory->lease.begin(incarnation, newest, end_limits);
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// A grant says that this server's clock agrees with the control database's to within max_skew, so
-// it confirms a jump that both have made, as accept_clock() does. A wrong clock gets no grant.
-void confirm_clock() {
-  const int64_t drift_us = clock_drift_us();
+// A grant says that this server's clock agreed with the control database's to within max_skew when
+// it asked, so it confirms a jump that both had made, as accept_clock() does. A wrong clock gets no
+// grant; one that was stepped since has to ask again.
+void confirm_clock(int64_t asked_offset_us) {
+  const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
-  postmaster_memory->clock.accept(clock_offset_us());
+  postmaster_memory->clock.accept(asked_offset_us);
   log_clock_accepted(drift_us / 1000);
 }
 
@@ -38,26 +39,26 @@ void begin(int64_t incarnation, const LeaseAnswer& newest) {
   LWLockRelease(shared_state->lock);
 }
 
-void take(const LeaseAnswer& answer, int64_t fleet) {
+void take(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   postmaster_memory->lease_fleet.store(fleet, std::memory_order_relaxed);
-  lease_memory().take(answer);
+  postmaster_memory->lease.take(answer);
   LWLockRelease(shared_state->lock);
-  confirm_clock();
+  confirm_clock(asked_offset_us);
 }
 
-void extend(const LeaseAnswer& answer) {
-  lease_memory().extend(answer);
-  confirm_clock();
+void extend(const LeaseAnswer& answer, int64_t asked_offset_us) {
+  postmaster_memory->lease.extend(answer);
+  confirm_clock(asked_offset_us);
 }
 
 void note(const LeaseAnswer& answer) {
-  lease_memory().note(answer);
+  postmaster_memory->lease.note(answer);
 }
 
 LeaseView forget() {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  const LeaseView last = lease_memory().forget(end_region_under_lock);
+  const LeaseView last = postmaster_memory->lease.forget(end_region_under_lock);
   LWLockRelease(shared_state->lock);
   return last;
 }
