@@ -1,5 +1,6 @@
 """What stands against a move: found before anything is done, each a sentence."""
 import re
+from shlex import quote
 
 import psycopg
 from psycopg import sql
@@ -7,6 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from .definition import description, differences, dump_of, made_aside
 from .errors import Refused, in_bytes, say
+from .ids import GREATEST_IDS, id_columns, observed_columns
 
 DISK = "CREATE TEMPORARY TABLE pg_temp.disk (line text) ON COMMIT DROP"
 WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers')::int,
@@ -26,6 +28,18 @@ HIDDEN = """SELECT t::text FROM snowflake_fleet.tables_of(%(schema)s) AS t JOIN 
        AND (rolsuper OR rolbypassrls OR NOT relforcerowsecurity AND pg_catalog.pg_has_role(r.oid, relowner, 'USAGE')))"""
 FORCED = """SELECT t::text, pg_catalog.pg_get_userbyid(relowner) FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
  WHERE relrowsecurity AND relforcerowsecurity"""
+# What cuts off the statements of a role in this database; of its settings the nearest counts. No table that takes longer is
+# ever copied, and PostgreSQL tries again without end.
+TIMEOUTS = """SELECT s.name, coalesce(
+  (SELECT pg_catalog.split_part(line, '=', 2)
+     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS line
+    WHERE setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))
+      AND setrole IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %(role)s))
+      AND pg_catalog.split_part(line, '=', 1) = s.name
+    ORDER BY setrole <> 0 DESC, setdatabase <> 0 DESC LIMIT 1),
+  (SELECT f.setting FROM pg_catalog.pg_file_settings AS f WHERE f.name = s.name AND applied ORDER BY seqno DESC LIMIT 1), s.boot_val),
+  pg_catalog.quote_ident(%(role)s), pg_catalog.quote_ident(pg_catalog.current_database())
+  FROM pg_catalog.pg_settings AS s WHERE s.name IN ('statement_timeout', 'transaction_timeout')"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
 
@@ -72,6 +86,8 @@ def of_target(move):
             yield f"The target has no {kind} {name}, which the schema needs: run CREATE {kind.upper()} there."
     yield from of_row_security(move)
     row = move.target_row()
+    if row is None or row.state in ("reserved", "arriving"):
+        yield from of_timeouts(move)
     if row is not None and row.other_database != move.source_database:
         yield f"The target is waiting for shard {move.shard} from another server, {row.other}: end that move first."
     if row is not None and target.value(f"SELECT whereabouts IS DISTINCT FROM ({WHEREABOUTS}) FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,)):
@@ -80,6 +96,14 @@ def of_target(move):
         yield f"The target has a subscription {move.name}, of no move: drop it."
     if row is None and move.has_schema(target):
         yield from of_premade(move)
+
+
+def of_timeouts(move):
+    """What would end the copy of a table, of the role as which the target's server connects to the source."""
+    for name, value, role, database in move.source.rows(TIMEOUTS, {"role": conninfo_to_dict(move.source_for_target).get("user")}):
+        if not re.fullmatch(r"0+(\.0*)?\s*[a-z]*", value.strip()):
+            yield (f"The source ends what takes longer than {name} = {value}, the copy of a table as well: "
+                   f"run ALTER ROLE {role or '(that of --source-for-target)'} IN DATABASE {database} SET {name} = 0 there.")
 
 
 def of_row_security(move):
@@ -139,16 +163,23 @@ def of_both(move):
 
 
 def of_ids(move):
-    """What the target would not observe: ids of a clock that is ahead, or keys that are no ids."""
-    for column, number in move.source.rows("SELECT col, id FROM snowflake_fleet.greatest_ids(%s, %s)", (move.schema, move.options.not_ids)):
+    """What the target would not observe: ids of a clock that is ahead, keys that are no ids, what cannot be looked up at once."""
+    columns = id_columns(move)
+    for named in sorted(set(move.options.not_ids) - {name for _, _, name, _, _ in columns}):
+        yield f"--not-ids {quote(named)} names no column of schema {move.schema} that mints or that a bigint key begins with: write TABLE.COLUMN, as SQL would quote them."
+    for _, _, name, is_indexed, holds_ids in columns:
+        if holds_ids and not is_indexed and name not in move.options.not_ids:
+            yield (f"Column {name} mints, and no B-tree index begins with it, so its greatest id cannot be found while writers wait: "
+                   f"make one, or if the target need not mint above its ids, say --not-ids {quote(name)}.")
+    for name, number in move.source.rows(GREATEST_IDS, observed_columns(columns, move.options.not_ids)):
         # By the clock as it is afterwards: ids are minted while the greatest are looked for.
         try:
             observed = move.target.value("SELECT snowflake.time_of(%s) <= pg_catalog.clock_timestamp() + pg_catalog.current_setting('snowflake.max_lead')::interval", (number,))
-        except psycopg.Error:
+        except psycopg.DataError:
             observed = False
         if not observed:
-            yield (f"The greatest value of {column}, {number}, would be an id of the future, and the target would mint below the ids that move there: "
-                   f"wait until it is past; or if the column has no ids, say --not-ids {column}.")
+            yield (f"The greatest value of {name}, {number}, would be an id of the future, and the target would mint below the ids that move there: "
+                   f"wait until it is past; or if the column has no ids, say --not-ids {quote(name)}.")
 
 
 def connects(move):

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from .copying import analyze, catch_up, is_level, start_over, wait_for_copy
 from .errors import Refused, complain, in_millis, say
+from .ids import GREATEST_IDS, id_columns, observed_columns
 from .session import lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
@@ -25,7 +26,7 @@ WITH sequence AS (
 )
 UPDATE snowflake_fleet.moving SET state = 'level', changed = pg_catalog.clock_timestamp()
  WHERE shard = %(shard)s AND side = 'target' AND (SELECT count(*) FROM sequence) + (SELECT count(*) FROM observed) >= 0"""
-GREATEST = "SELECT max(id) FROM snowflake_fleet.greatest_ids(%s, %s)"
+GREATEST = f"SELECT pg_catalog.max(id) FROM ({GREATEST_IDS}) AS g"
 # The sessions that the fence waits for: they hold locks of writers on the schema's tables.
 WRITERS = """
 SELECT DISTINCT coalesce(format('process %%s (%%s, since %%s)', a.pid, usename, date_trunc('second', xact_start)), 'a prepared transaction')
@@ -43,12 +44,12 @@ SELECT count(*) FROM snowflake_fleet.tables_of(%s) AS t
                     WHERE pubname = %s AND pubinsert AND pubupdate AND pubdelete AND pubtruncate AND NOT pubviaroot AND prrelid = t AND prqual IS NULL AND prattrs IS NULL)"""
 
 
-def rehearse(move):
+def rehearse(move, columns):
     """What is done while writers wait is done here before, and taken back: functions are compiled, statements are planned,
     catalogues are read, and what would fail fails."""
     rehearse_fence(move)
     for _ in range(2):
-        move.source.value(GREATEST, (move.schema, move.options.not_ids))
+        move.source.value(GREATEST, columns)
         move.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (move.schema,))
         is_level(move, 1)
         move.target.begin()
@@ -61,6 +62,10 @@ def rehearse(move):
             move.control.rollback()
 
 
+# Nobody waits for it, and a busy server takes its time to compile what it runs for the first time.
+REHEARSAL_MS = 30_000
+
+
 def rehearse_fence(move):
     """On a schema of one table and one sequence, which nobody sees: PL/pgSQL compiles and plans what it runs for the first time."""
     source, name = move.source, f"{move.name}_rehearsal"
@@ -71,7 +76,7 @@ def rehearse_fence(move):
                        "SELECT -1 - %s, %s, 'source', 'copying', '', '', snowflake_fleet.fingerprint(%s), '-infinity'", (move.shard, name, name))
         for _ in range(2):
             source.execute("SAVEPOINT once")
-            source.value("SELECT snowflake_fleet.fence(%s, %s)", (name, move.options.lock_timeout))
+            source.value("SELECT snowflake_fleet.fence(%s, %s)", (name, REHEARSAL_MS))
             source.execute("ROLLBACK TO once")
     finally:
         source.rollback()
@@ -140,6 +145,7 @@ def take_over(move):
         for session, side in ((move.source, "source"), (move.target, "target")):
             if session.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = %s", (move.schema, side)):
                 raise Refused(f"schema {move.schema} of the {side} was altered since the move began\n  Run with --abort, then again.")
+        columns = observed_columns(id_columns(move), move.options.not_ids)
         if move.source.value(PUBLISHED, (move.schema, move.name)) > 0:
             raise Refused(f"publication {move.name} was altered since the move began\n  Run with --abort, then again.")
         if fenced:
@@ -148,14 +154,14 @@ def take_over(move):
             began, sequences = time.monotonic(), row.sequences
             begin_control(move)
         else:
-            rehearse(move)
+            rehearse(move, columns)
             began, sequences = fence(move)
         try:
             if not is_level(move, 3600 if fenced else move.options.level_timeout / 1000):
                 raise TimeoutError
             if move.options.verify:
                 verify(move)
-            greatest = move.source.value(GREATEST, (move.schema, move.options.not_ids))
+            greatest = move.source.value(GREATEST, columns)
             try:
                 settle(move, json.dumps(sequences), greatest)
             except psycopg.Error as error:
@@ -189,7 +195,7 @@ def take_over(move):
             time.sleep(1)
             continue
         except BaseException:
-            if not fenced and move.stands is None:
+            if not fenced and move.stands == BEFORE_THE_FENCE:
                 move.source.rollback()
             if move.control is not None:
                 move.control.rollback()
@@ -200,6 +206,9 @@ def take_over(move):
         end = time.monotonic()
         say(f"taken over, the fence took {in_millis(end - began)}: writers waited {in_millis(refused - began)}, then were refused for {in_millis(end - refused)}")
         return
+
+
+BEFORE_THE_FENCE = "The source takes writes as before: run this again to go on, or with --abort to take the move back."
 
 
 def stands(move):

@@ -10,7 +10,7 @@ from .check import check
 from .copying import copy
 from .definition import description, differences, dump_of, run_script
 from .errors import Misused, Refused, complain, in_bytes, say
-from .fence import take_over
+from .fence import BEFORE_THE_FENCE, take_over
 from .finish import abort, abort_on_source, drop_source, finish
 from .places import Move
 from .session import Session
@@ -166,13 +166,12 @@ def run(move):
         if options.dry_run:
             dry_run(move)
         return say(f"shard {move.shard} can be moved")
-    move.stands = "The source takes writes as before: run this again to go on, or with --abort to take the move back."
+    move.stands = BEFORE_THE_FENCE
     if row is None or row.state != "fenced":
         copy(move)
         if options.until:
             move.stands = None
             return say("the target is level")
-    move.stands = None
     take_over(move)
     return finish(move)
 
@@ -204,7 +203,8 @@ def main():
     except psycopg.errors.QueryCanceled as error:
         complain(f"{str(error).strip()}\n  It may have waited for somebody's lock, a migration's perhaps: see pg_locks, and run this again.")
     except psycopg.Error as error:
-        complain(str(error).strip() or type(error).__name__)
+        gone = [session.label for session in (move.control, move.source, move.target) if session is not None and session.connection.broken]
+        complain("".join(f"{label}: " for label in gone) + (str(error).strip() or type(error).__name__))
     except KeyboardInterrupt:
         complain("interrupted")
     if move.stands:

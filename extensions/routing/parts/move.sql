@@ -107,8 +107,39 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Behind snowflake-move-shard: the tables of a schema';
 
--- The greatest id of each column that mints or is a key of one bigint: by its index, at once.
-CREATE FUNCTION snowflake_fleet.greatest_ids(schema name, not_ids text[]) RETURNS TABLE (col text, id bigint)
+-- Before anybody waits: the schema stands still from then on. Not in SQL: a control database need not have the generator.
+CREATE FUNCTION snowflake_fleet.id_columns(schema name) RETURNS TABLE (relation regclass, attribute name, col text, is_indexed boolean, holds_ids boolean)
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE bigints (type) AS (
+    SELECT 'bigint'::regtype::oid
+    UNION
+    SELECT oid FROM bigints JOIN pg_type ON typbasetype = type),
+  found (relation, attribute, holds_ids) AS (
+    SELECT f.relation, f.attribute, f.holds_ids FROM snowflake.filled_columns() AS f
+    UNION
+    SELECT attrelid, attname, true
+      FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+     WHERE indisprimary AND atttypid IN (SELECT type FROM bigints))
+  SELECT f.relation, f.attribute, format('%I.%I', relname, f.attribute),
+         EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = c.relam
+                  WHERE indrelid = attrelid AND indkey[0] = attnum AND indpred IS NULL AND indisvalid AND amname = 'btree'),
+         f.holds_ids
+    FROM found AS f JOIN snowflake_fleet.tables_of(schema) AS t ON t = f.relation
+    JOIN pg_class AS r ON r.oid = f.relation JOIN pg_attribute ON attrelid = f.relation AND attname = f.attribute
+   ORDER BY 3;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.id_columns(name) IS
+  'Behind snowflake-move-shard: the columns of a schema that mint or that a primary key of bigint begins with, whether a B-tree '
+  'index begins with them, and whether they hold bigint';
+
+-- By their indexes, at once.
+CREATE FUNCTION snowflake_fleet.greatest_ids(relations regclass[], attributes name[]) RETURNS TABLE (col text, id bigint)
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -120,27 +151,19 @@ DECLARE
                               FROM snowflake.layout;
 BEGIN
   FOR this IN
-    SELECT attrelid::regclass AS relation, attname, format('%I.%I', relname, attname) AS col
-      FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = attrelid
-     WHERE attrelid IN (SELECT t FROM snowflake_fleet.tables_of(schema) AS t) AND attnum > 0 AND atttypid = 'bigint'::regtype
-       AND NOT attisdropped
-       AND EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indkey[0] = attnum AND indpred IS NULL)
-       AND (EXISTS (SELECT FROM pg_attrdef AS d WHERE adrelid = attrelid AND adnum = attnum
-                       AND pg_get_expr(adbin, adrelid) LIKE '%snowflake.next_id%')
-            OR EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indisprimary AND indnatts = 1 AND indkey[0] = attnum))
+    SELECT relation, attribute, format('%I.%I', relname, attribute) AS col
+      FROM unnest(relations, attributes) AS c (relation, attribute) JOIN pg_class ON oid = relation
   LOOP
-    CONTINUE WHEN this.col = ANY (not_ids);
     col := this.col;
-    EXECUTE format('SELECT max(%I) FROM %s WHERE %1$I <= %3$s', this.attname, this.relation, last_one) INTO id;
+    EXECUTE format('SELECT max(%I)::bigint FROM %s WHERE %1$I BETWEEN 0 AND %3$s', this.attribute, this.relation, last_one) INTO id;
     IF id IS NOT NULL THEN
       RETURN NEXT;
     END IF;
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.greatest_ids(name, text[]) IS
-  'Behind snowflake-move-shard: the greatest id of each column that has ids, but for those that are named; the target is to '
-  'observe them';
+COMMENT ON FUNCTION snowflake_fleet.greatest_ids(regclass[], name[]) IS
+  'Behind snowflake-move-shard: the greatest id of each of these columns; the target is to observe them';
 
 REVOKE ALL ON FUNCTION snowflake_fleet.hold_move(integer, text), snowflake_fleet.holds_move(),
-  snowflake_fleet.tables_of(name), snowflake_fleet.greatest_ids(name, text[]) FROM PUBLIC;
+  snowflake_fleet.tables_of(name), snowflake_fleet.id_columns(name), snowflake_fleet.greatest_ids(regclass[], name[]) FROM PUBLIC;

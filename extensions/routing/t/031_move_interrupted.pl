@@ -177,6 +177,11 @@ is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
 # A target that is behind does not take over, also where it falls behind at the fence: the writers go on.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
+# What is rehearsed has more time than writers may be held up.
+$move = $mover->start('--shard' => 6, '--to' => 'b', '--lock-timeout' => 1);
+$mover->wait_for($move, qr/writers were not done in 1 ms/);
+$move->{run}->signal('TERM');
+is($mover->finish($move)->{status}, 1, 'a server that is slow to rehearse is no obstacle');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--level-timeout' => 1000);
 $mover->wait_for($move, qr/writers were not done/);
 my $behind = hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');

@@ -57,6 +57,10 @@ my @refused = (
 	[ 'a function in C', 'Function shard_1.c\(text\) is in language c', q{CREATE FUNCTION shard_1.c(text) RETURNS int LANGUAGE c IMMUTABLE STRICT AS '$libdir/citext', 'citext_hash'}, 'DROP FUNCTION shard_1.c' ],
 	[ 'a text search configuration', 'text search configuration shard_1.plain is of a kind that is not known here', 'CREATE TEXT SEARCH CONFIGURATION shard_1.plain (COPY = simple)', 'DROP TEXT SEARCH CONFIGURATION shard_1.plain' ],
 	[ 'a member of an extension', 'function shard_1.member\(\) belongs to extension citext', 'CREATE FUNCTION shard_1.member() RETURNS int LANGUAGE sql AS \'SELECT 1\'; ALTER EXTENSION citext ADD FUNCTION shard_1.member()', 'ALTER EXTENSION citext DROP FUNCTION shard_1.member(); DROP FUNCTION shard_1.member' ],
+	[ 'ids that no index finds', 'Column orders\.id mints, and no B-tree index begins with it(?s:.*)--not-ids orders\.id\.',
+	  'CREATE TABLE shard_1.orders (tenant int, id bigint NOT NULL DEFAULT snowflake.next_id(1), PRIMARY KEY (tenant, id)); CREATE INDEX ON shard_1.orders USING brin (id); CREATE INDEX ON shard_1.orders (id) WHERE tenant > 0', 'DROP TABLE shard_1.orders' ],
+	[ 'statements that the source ends', 'The source ends what takes longer than statement_timeout = 10min, the copy of a table as well: run ALTER ROLE \w+ IN DATABASE postgres SET statement_timeout = 0',
+	  "ALTER DATABASE postgres SET statement_timeout = '10min'", 'ALTER DATABASE postgres RESET statement_timeout' ],
 	[ 'a role that the target lacks', 'The target has no role only_here, which the schema needs', 'CREATE ROLE only_here; GRANT SELECT ON shard_1.users TO only_here', 'DROP OWNED BY only_here; DROP ROLE only_here' ],
 	[ 'an extension that the target lacks', 'The target has no extension hstore, which the schema needs', 'CREATE EXTENSION hstore; ALTER TABLE shard_1.users ADD h hstore', 'ALTER TABLE shard_1.users DROP h; DROP EXTENSION hstore' ]);
 foreach my $case (@refused)
@@ -69,7 +73,9 @@ foreach my $case (@refused)
 	is($mover->leftovers, '', '... and nothing is begun') if $what =~ /ALWAYS|cast/;
 	$north->safe_psql('postgres', $unmake);
 }
-is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'without them it can be moved');
+$north->safe_psql('postgres', "ALTER DATABASE postgres SET statement_timeout = '10min'; ALTER ROLE CURRENT_USER IN DATABASE postgres SET statement_timeout = '0 min'");
+is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'without them it can be moved: the nearest of the settings counts');
+$north->safe_psql('postgres', 'ALTER DATABASE postgres RESET statement_timeout; ALTER ROLE CURRENT_USER IN DATABASE postgres RESET statement_timeout');
 
 # Names are no statements: those of a role that may create in its schema.
 $north->safe_psql('postgres', <<~'SQL');

@@ -126,6 +126,25 @@ $north->safe_psql('postgres', 'CREATE TABLE shard_3.tweets (id bigint PRIMARY KE
 my $not = $mover->run('--shard' => 3, '--to' => 'b');
 like($not->{output}, qr/The greatest value of tweets\.id, 1985000000000000000, would be an id of the future(?s:.*)--not-ids tweets\.id/, 'refused at once: a key that is no id');
 is($mover->leftovers, '', '... and nothing is begun');
+like($mover->run('--shard' => 3, '--to' => 'b', '--not-ids' => 'tweets.id', '--not-ids' => 'no.such')->{output}, qr/--not-ids no\.such names no column(?!.*tweets)/s, 'what is named has to be there');
+# Wherever ids are: of a domain, in a key of several columns, without a key, filled by a trigger; as a shell wants its name.
+my $tomorrow = q{snowflake.max_id(now() + interval '1 day')};
+foreach my $case (
+	[ 'a domain', "'\"Ids\".\"Id\"'", 'CREATE DOMAIN shard_3.ids AS bigint; CREATE TABLE shard_3."Ids" ("Id" shard_3.ids PRIMARY KEY)' ],
+	[ 'a key of several columns', 'ids\.id', 'CREATE TABLE shard_3.ids (id bigint, x int, PRIMARY KEY (id, x))' ],
+	[ 'no key', 'ids\.id', 'CREATE TABLE shard_3.ids (id bigint DEFAULT snowflake.next_id(3), x int PRIMARY KEY); CREATE INDEX ON shard_3.ids (id)' ],
+	[ 'a trigger', 'ids\.id', 'CREATE TABLE shard_3.ids (x bigint, id bigint UNIQUE NOT NULL); ALTER TABLE shard_3.ids REPLICA IDENTITY USING INDEX ids_id_key; CREATE TRIGGER t BEFORE INSERT ON shard_3.ids FOR EACH ROW EXECUTE FUNCTION snowflake.set_id(\'x\')' ])
+{
+	my ($what, $name, $make) = @$case;
+	my ($table, $column) = $make =~ /"Ids"/ ? ('shard_3."Ids"', '"Id"') : ('shard_3.ids', 'id');
+	my $rest = $make =~ /x int/ ? ', x' : '';
+	$north->safe_psql('postgres', "$make; INSERT INTO $table ($column$rest) SELECT $tomorrow" . ($rest ? ', 1' : ''));
+	like($mover->run('--shard' => 3, '--to' => 'b', '--check', '--not-ids' => 'tweets.id')->{output},
+		qr/The greatest value of \S+, \d+, would be an id of the future.* say --not-ids $name\./, "an id of the future in $what");
+	$north->safe_psql('postgres', "UPDATE $table SET $column = -5");
+	is($mover->run('--shard' => 3, '--to' => 'b', '--check', '--not-ids' => 'tweets.id')->{status}, 0, '... and a number below zero is none');
+	$north->safe_psql('postgres', "DROP TABLE $table; DROP DOMAIN IF EXISTS shard_3.ids");
+}
 is($mover->run('--shard' => 3, '--to' => 'b', '--not-ids' => 'tweets.id')->{status}, 0, 'named, it moves');
 is($south->safe_psql('postgres', 'SELECT snowflake.time_of(snowflake.next_id(3)) < now() + interval \'1 min\' FROM shard_3.tweets'), 't', '... and the target mints as before');
 

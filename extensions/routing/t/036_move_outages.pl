@@ -14,9 +14,10 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 9 ], b => [10] }, conf => "idle_session_timeout = 1s\nidle_in_transaction_session_timeout = 1s\nstatement_timeout = 20s\n");
+my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 9 ], b => [10] }, conf => "idle_session_timeout = 1s\nidle_in_transaction_session_timeout = 1s\n");
 my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south, $control) = map { $fleet->node($_) } 'a', 'b', 'control';
+$control->reconfigure(statement_timeout => '20s');
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 2000) n") foreach 0 .. 9;
 $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->restart foreach $north, $south;
 

@@ -1,5 +1,6 @@
 # A shard moves between servers that lease their regions, from one that has a synchronous standby, while it is written to.
-# They have no lead: ids are never ahead of the clock, but of what it said a moment ago.
+# The servers have no lead, so ids that are minted during a check are of later than its beginning, and of no later than its
+# end.
 
 use strict;
 use warnings FATAL => 'all';
