@@ -78,13 +78,11 @@ refresh_lists() {
   [ -z "$lists_are_new" ] || return 0
   can_be_root || return 0
   lists_are_new=yes
-  as_root apt-get update -qq -o DPkg::Lock::Timeout=300 >/dev/null ||
+  alone apt-get update -qq -o DPkg::Lock::Timeout=300 >/dev/null ||
     say "apt-get update had errors; going on with what it could read"
 }
 
-# install_missing PACKAGE...: installs those that are not there. Where parts of a script run at the same time,
-# $apt_lock is a file that they have in common, and one installs after the other.
-apt_lock=''
+# install_missing PACKAGE...: installs those that are not there.
 install_missing() {
   local package missing=()
   for package in "$@"; do
@@ -92,34 +90,34 @@ install_missing() {
       missing+=("$package")
   done
   [ ${#missing[@]} = 0 ] && return
-  if [ -n "$apt_lock" ]; then
-    exec 7>>"$apt_lock"
-    flock 7
-  fi
   command -v apt-get >/dev/null || die "missing, and there is no apt-get to install it: ${missing[*]}"
   can_be_root || die "missing, and it takes root or sudo to install it: ${missing[*]}"
   say "installing: ${missing[*]}"
   refresh_lists
   local apt_log
-  apt_log=$(mktemp)
-  if ! (apt_install "${missing[@]}") >"$apt_log" 2>&1; then
+  apt_log=$(mktemp -p "${work:-/tmp}")
+  if ! apt_install "${missing[@]}" >"$apt_log" 2>&1; then
     tail -20 "$apt_log" >&2
     rm -f "$apt_log"
     die "could not install: ${missing[*]}"
   fi
   rm -f "$apt_log"
-  [ -z "$apt_lock" ] || { flock -u 7; exec 7>&-; }
 }
 
+# alone COMMAND...: as root, when no other script on this machine is at it. Apt's own locks are of another kind. A service
+# that a package starts does not inherit this one.
+alone() { as_root flock --close /var/lib/dpkg "$@"; }
+
 # Debian's server package starts a cluster of its own when it is first installed; here nobody asked
-# for one. For a subshell: the drop-in that keeps it from that goes with it.
+# for one. The drop-in that keeps it from that goes when the installation has ended.
 apt_install() {
-  drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
-  trap 'as_root rm -f "$drop_in"; as_root rmdir --ignore-fail-on-non-empty "${drop_in%/*}"' EXIT
-  as_root mkdir -p "${drop_in%/*}"
-  as_root sh -c "echo 'create_main_cluster = false' > $drop_in"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    -o DPkg::Lock::Timeout=300 "$@"
+  # shellcheck disable=SC2016
+  alone bash -euc '
+    drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
+    trap '\''rm -f "$drop_in"; rmdir -p --ignore-fail-on-non-empty "${drop_in%/*}"'\'' EXIT
+    mkdir -p "${drop_in%/*}"
+    echo "create_main_cluster = false" >"$drop_in"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"' apt_install "$@"
 }
 
 # Installs what a build takes: the compiler that PGXS will call, and make.
@@ -177,7 +175,7 @@ private_postgres() {
 build_and_install() {
   local sources=$1 build_log
   shift
-  build_log=$(mktemp)
+  build_log=$(mktemp -p "${work:-/tmp}")
   if ! unprivileged make -C "$sources" -s -j"$(nproc)" PG_CONFIG="$pg_config" \
     ${make_flags[@]+"${make_flags[@]}"} "$@" all install >"$build_log" 2>&1; then
     cat "$build_log" >&2

@@ -48,6 +48,19 @@ TEST(LayoutTime, TicksEncloseEveryTime) {
   }
 }
 
+// What is of the first hour is taken for a sequence's number.
+TEST(LayoutTime, TheFirstHourEndsBetweenTwoTicks) {
+  Random random(4);
+  for (int i = 0; i < 50'000; ++i) {
+    const Layout layout = random_layout(random);
+    const uint64_t tick = 3'600'000 / layout.tick_ms;
+    if (tick > layout.last_tick()) continue;
+    const uint64_t id = layout.id(layout.first_position(tick), 0, 0);
+    ASSERT_FALSE(layout.is_of_first_hour(id)) << testing::PrintToString(layout);
+    ASSERT_TRUE(layout.is_of_first_hour(id - 1)) << testing::PrintToString(layout);
+  }
+}
+
 // What PostgreSQL cannot show as a timestamp must not be in an id.
 TEST(LayoutTime, EveryTickEndsWithinPostgresTimestamps) {
   for_each_division([](Layout layout) {
