@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 # Buffers as a server has them: with those of PostgreSQL's own tests, what reads a catalogue may have to write out a page,
-# and so to wait for the disk as well; from PostgreSQL 18 on also of pages that were only read, for it has checksums.
+# and so to wait for the disk as well. From PostgreSQL 18 on, which has checksums, also pages that were only read.
 my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
 	fsync = on
 	shared_buffers = 128MB
