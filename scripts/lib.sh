@@ -4,6 +4,8 @@
 # that are missing.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# The script's own directory, where it makes one; not a variable of the caller's.
+work=''
 
 # The output of tools is parsed, and no other server and no outer make is meant.
 export LC_ALL=C.UTF-8
@@ -95,7 +97,7 @@ install_missing() {
   say "installing: ${missing[*]}"
   refresh_lists
   local apt_log
-  apt_log=$(mktemp -p "${work:-/tmp}")
+  apt_log=$(mktemp -p "${work:-${TMPDIR:-/tmp}}")
   if ! apt_install "${missing[@]}" >"$apt_log" 2>&1; then
     tail -20 "$apt_log" >&2
     rm -f "$apt_log"
@@ -106,7 +108,7 @@ install_missing() {
 
 # alone COMMAND...: as root, when no other script on this machine is at it. Apt's own locks are of another kind. A service
 # that a package starts does not inherit this one.
-alone() { as_root flock --close /var/lib/dpkg "$@"; }
+alone() { as_root flock --close --timeout 1800 /var/lib/dpkg "$@"; }
 
 # Debian's server package starts a cluster of its own when it is first installed; here nobody asked
 # for one. The drop-in that keeps it from that goes when the installation has ended.
@@ -175,7 +177,7 @@ private_postgres() {
 build_and_install() {
   local sources=$1 build_log
   shift
-  build_log=$(mktemp -p "${work:-/tmp}")
+  build_log=$(mktemp -p "${work:-${TMPDIR:-/tmp}}")
   if ! unprivileged make -C "$sources" -s -j"$(nproc)" PG_CONFIG="$pg_config" \
     ${make_flags[@]+"${make_flags[@]}"} "$@" all install >"$build_log" 2>&1; then
     cat "$build_log" >&2

@@ -8,7 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from .definition import description, differences, dump_of, made_aside
 from .errors import Refused, in_bytes, say
-from .ids import GREATEST_IDS, id_columns, observed_columns
+from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
 
 DISK = "CREATE TEMPORARY TABLE pg_temp.disk (line text) ON COMMIT DROP"
 WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers')::int,
@@ -165,19 +165,20 @@ def of_both(move):
 def of_ids(move):
     """What the target would not observe: ids of a clock that is ahead, keys that are no ids, what cannot be looked up at once."""
     columns = id_columns(move)
-    for named in sorted(set(move.options.not_ids) - {name for _, _, name, _, _ in columns}):
+    for named in sorted(set(move.options.not_ids) - {column.name for column in columns}):
         yield f"--not-ids {quote(named)} names no column of schema {move.schema} that mints or that a bigint key begins with: write TABLE.COLUMN, as SQL would quote them."
-    for _, _, name, is_indexed, holds_ids in columns:
-        if holds_ids and not is_indexed and name not in move.options.not_ids:
-            yield (f"Column {name} mints, and no B-tree index begins with it, so its greatest id cannot be found while writers wait: "
-                   f"make one, or if the target need not mint above its ids, say --not-ids {quote(name)}.")
-    for name, number in move.source.rows(GREATEST_IDS, observed_columns(columns, move.options.not_ids)):
+    observed = observed_columns(move, columns)
+    for column in observed:
+        if not column.is_indexed:
+            yield (f"Column {column.name} mints, and no B-tree index begins with it, so its greatest id cannot be found while writers wait: "
+                   f"make one, or if the target need not mint above its ids, say --not-ids {quote(column.name)}.")
+    for name, number in move.source.rows(GREATEST_IDS, arguments([column for column in observed if column.is_indexed])):
         # By the clock as it is afterwards: ids are minted while the greatest are looked for.
         try:
-            observed = move.target.value("SELECT snowflake.time_of(%s) <= pg_catalog.clock_timestamp() + pg_catalog.current_setting('snowflake.max_lead')::interval", (number,))
+            is_past = move.target.value("SELECT snowflake.time_of(%s) <= pg_catalog.clock_timestamp() + pg_catalog.current_setting('snowflake.max_lead')::interval", (number,))
         except psycopg.DataError:
-            observed = False
-        if not observed:
+            is_past = False
+        if not is_past:
             yield (f"The greatest value of {name}, {number}, would be an id of the future, and the target would mint below the ids that move there: "
                    f"wait until it is past; or if the column has no ids, say --not-ids {quote(name)}.")
 

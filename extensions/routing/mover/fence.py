@@ -11,7 +11,7 @@ from psycopg import sql
 
 from .copying import analyze, catch_up, is_level, start_over, wait_for_copy
 from .errors import Refused, complain, in_millis, say
-from .ids import GREATEST_IDS, id_columns, observed_columns
+from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
 from .session import lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
@@ -145,7 +145,7 @@ def take_over(move):
         for session, side in ((move.source, "source"), (move.target, "target")):
             if session.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = %s", (move.schema, side)):
                 raise Refused(f"schema {move.schema} of the {side} was altered since the move began\n  Run with --abort, then again.")
-        columns = observed_columns(id_columns(move), move.options.not_ids)
+        columns = arguments(observed_columns(move, id_columns(move)))
         if move.source.value(PUBLISHED, (move.schema, move.name)) > 0:
             raise Refused(f"publication {move.name} was altered since the move began\n  Run with --abort, then again.")
         if fenced:

@@ -108,7 +108,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Behind snowflake-move-shard: the tables of a schema';
 
 -- Before anybody waits: the schema stands still from then on. Not in SQL: a control database need not have the generator.
-CREATE FUNCTION snowflake_fleet.id_columns(schema name) RETURNS TABLE (relation regclass, attribute name, col text, is_indexed boolean, holds_ids boolean)
+CREATE FUNCTION snowflake_fleet.id_columns(schema name) RETURNS TABLE (relation regclass, attribute name, col text, is_indexed boolean)
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -119,24 +119,23 @@ BEGIN
     SELECT 'bigint'::regtype::oid
     UNION
     SELECT oid FROM bigints JOIN pg_type ON typbasetype = type),
-  found (relation, attribute, holds_ids) AS (
-    SELECT f.relation, f.attribute, f.holds_ids FROM snowflake.filled_columns() AS f
+  found (relation, attribute) AS (
+    SELECT m.relation, m.attribute FROM snowflake.minting_columns() AS m
     UNION
-    SELECT attrelid, attname, true
+    SELECT attrelid, attname
       FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
      WHERE indisprimary AND atttypid IN (SELECT type FROM bigints))
   SELECT f.relation, f.attribute, format('%I.%I', relname, f.attribute),
          EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = c.relam
-                  WHERE indrelid = attrelid AND indkey[0] = attnum AND indpred IS NULL AND indisvalid AND amname = 'btree'),
-         f.holds_ids
+                  WHERE indrelid = attrelid AND indkey[0] = attnum AND indpred IS NULL AND indisvalid AND amname = 'btree')
     FROM found AS f JOIN snowflake_fleet.tables_of(schema) AS t ON t = f.relation
     JOIN pg_class AS r ON r.oid = f.relation JOIN pg_attribute ON attrelid = f.relation AND attname = f.attribute
    ORDER BY 3;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.id_columns(name) IS
-  'Behind snowflake-move-shard: the columns of a schema that mint or that a primary key of bigint begins with, whether a B-tree '
-  'index begins with them, and whether they hold bigint';
+  'Behind snowflake-move-shard: the bigint columns of a schema that mint or with which a primary key begins, and whether a B-tree '
+  'index begins with them';
 
 -- By their indexes, at once.
 CREATE FUNCTION snowflake_fleet.greatest_ids(relations regclass[], attributes name[]) RETURNS TABLE (col text, id bigint)
