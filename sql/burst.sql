@@ -1,5 +1,5 @@
--- A shard that a burst drove ahead of the clock: the session then reads the coarse clock, of the
--- kernel's last timer tick, and nothing of that may show in an id or in a refusal.
+-- A shard that a burst drove ahead of the clock: its ids are neither older than the call nor beyond the lead, also while
+-- the clock catches up, and within the lead nothing is refused.
 SET timezone = 'UTC';
 CREATE TEMP TABLE verdict (ids bigint, ahead bigint, in_step bigint, older_than_the_call bigint,
                            beyond_the_lead bigint, not_ascending bigint);
@@ -34,7 +34,7 @@ $$;
 SELECT ahead > 0 AS some_ahead, in_step > 0 AS some_in_step, older_than_the_call, beyond_the_lead, not_ascending
   FROM verdict;
 
--- Only the exact clock refuses: by the coarse one most of these would be beyond the lead
+-- Within the lead, by a hair
 SET snowflake.max_wait = 0;
 DO $$
 DECLARE

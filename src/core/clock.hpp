@@ -33,12 +33,6 @@ inline int64_t wall_clock_us() noexcept {
   return read_clock_us(CLOCK_REALTIME);
 }
 
-// Milliseconds since 1970 as of the kernel's last timer tick, so up to 10 ms older, at a fifth of
-// the cost.
-inline int64_t coarse_clock_ms() noexcept {
-  return read_clock_ms(CLOCK_REALTIME_COARSE);
-}
-
 // How long something took, whatever happens to the wall clock.
 inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);

@@ -83,8 +83,9 @@ class BasicTickClock {
     }
     const int64_t passed_us = boot_us - measured_from_us_;
     if (passed_us < kMeasureUs) return;
-    // Between the two readings of the time since boot: too few cycles, if anything.
-    const uint64_t rate = (read_at_ - measured_from_) / static_cast<uint64_t>(passed_us);
+    // Between the two readings of the time since boot, which are cut off to microseconds and may
+    // be overtaken by the counter's a little: too few cycles for this long, if anything.
+    const uint64_t rate = (read_at_ - measured_from_) / static_cast<uint64_t>(passed_us + 2);
     if (rate >= 100 && rate <= 10'000)
       rate_ = rate;
     else

@@ -25,18 +25,6 @@ TEST(Clock, TellsTheWallTimeInMilliseconds) {
   EXPECT_TRUE(between);
 }
 
-// Never ahead of the exact clock, and within what src/pg/functions/mint.cpp allows for. A machine
-// that was not run may be late with its tick: once is enough to be right.
-TEST(Clock, CoarseClockIsTheWallClockOfTheLastTick) {
-  bool close = false;
-  for (int i = 0; i < 1000 && !close; ++i) {
-    const int64_t coarse = coarse_clock_ms();
-    const int64_t lag = wall_clock_ms() - coarse;
-    close = 0 <= lag && lag <= 10;
-  }
-  EXPECT_TRUE(close);
-}
-
 // Two milliseconds as another clock measures them, once around the readings and once between them.
 TEST(Clock, MonotonicTimeIsInMicroseconds) {
   using std::chrono::microseconds;

@@ -24,6 +24,7 @@ struct Machine {
   static inline int64_t read_at_ns = 0;  // true time of the last exact reading
   static inline uint64_t exact_readings = 0;
   static inline bool interrupted = false;
+  static inline bool instant = false;  // a reading takes no time that counts
   static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from when on, milliseconds
 
   // What the wall clock shows, over as long as a reading may be remembered, and more.
@@ -46,7 +47,7 @@ struct Machine {
   }
   // A process that is stopped may go on upon the other processor.
   static void interruption() {
-    pass(10 + static_cast<int64_t>(random->below(20)));
+    pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
     pass(static_cast<int64_t>(random->below(random->percent(20) ? 30'000'000 : 200'000)));
     processor = random->below(2);
@@ -81,7 +82,7 @@ struct Machine {
     processor_off = {};
     processor = 0;
     exact_readings = 0;
-    interrupted = false;
+    interrupted = instant = false;
     shown.clear();
   }
 };
@@ -126,6 +127,31 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
     ASSERT_GE(ms, before);
     ASSERT_LE(ms, Machine::wall_now() / 1'000'000);
   }
+}
+
+// However the microseconds of the time since boot were cut off when the rate was measured.
+TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
+  uint64_t remembered = 0;
+  for (int start = 0; start < 3000; ++start) {
+    Machine::reset(random_);
+    Machine::instant = true;
+    Machine::true_ns = static_cast<int64_t>(random_.below(1'000'000));
+    Clock clock;
+    for (int i = 0; i < 25; ++i) {
+      clock.read(true);
+      Machine::pass(49'000 + static_cast<int64_t>(random_.below(2000)));
+    }
+    for (int i = 0; i < 10; ++i) {
+      const int64_t end = (Machine::true_ns / 1'000'000 + 1) * 1'000'000;
+      Machine::pass(end - 49'990 - Machine::true_ns);
+      clock.read_ms(true);
+      remembered += clock.is_fresh();
+      Machine::pass(end + static_cast<int64_t>(random_.below(20)) - Machine::true_ns);
+      const int64_t before = Machine::wall_now() / 1'000'000;
+      ASSERT_GE(clock.read(true), before);
+    }
+  }
+  EXPECT_GT(remembered, 20'000u);
 }
 
 TEST_F(TickClockTest, TakesBackWhatWasRememberedWhenItIsNotTrustedAnyMore) {

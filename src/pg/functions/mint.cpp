@@ -21,14 +21,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// A shard that this session drove ahead of the clock, or -1, and the time that it reached: no later
-// id of it is older.
-struct Burst {
-  int shard;
-  int64_t reached_ms;
-};
-constinit Burst burst{-1, 0};
-
 constinit uint64_t last_tick = 0;  // of the exact clock, at the last call
 
 struct LastId {
@@ -76,18 +68,7 @@ Reading exact_clock() {
   return {tick_clock.read_ms(tsc_is_trusted()), true};
 }
 
-// How far the coarse clock is trusted to be near the exact one. It lags by a timer tick, 10 ms at
-// most, and a virtual machine may be late with a few of them.
-constexpr int64_t kCoarseMs = 60;
-
-// A shard that is ahead of the clock gives the same id whatever the clock says up to there: a burst
-// can do without the exact reading, which is most of what an id costs.
-inline Reading clock_for(int shard) {
-  if (shard == burst.shard) {
-    const int64_t ms = coarse_clock_ms();
-    if (ms + kCoarseMs < burst.reached_ms && ms >= layout.epoch_ms) return {ms, false};
-    burst.shard = -1;
-  }
+inline Reading read_clock() {
   if (tick_clock.is_fresh()) [[likely]]
     return {tick_clock.ms(), false};
   return exact_clock();
@@ -154,7 +135,7 @@ void remember(uint64_t id) {
 // Flattened, so that a claim is not handed around in memory. The clock is read first: the checks
 // then run while the processor still waits for it.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
-  const Reading clock = clock_for(shard);
+  const Reading clock = read_clock();
   check_may_write(function);
   check_shard(shard);
   const auto number = static_cast<uint32_t>(shard);
@@ -162,9 +143,6 @@ void remember(uint64_t id) {
   const Claim claimed = claim(number, 1, lead_ticks, clock, source);
   const uint64_t id = layout.id(claimed.first, source.region, number);
   account(*source.word, claimed, 0, id);
-  if (claimed.borrowed != 0) {
-    burst = {shard, layout.ms_of_tick(layout.tick_of_position(claimed.first))};
-  }
   remember(id);
   return last.id;
 }

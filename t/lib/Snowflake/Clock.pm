@@ -45,6 +45,15 @@ sub synchronize
 	return;
 }
 
+# How many seconds late the kernel's timer ticks come from now on, as in a virtual machine whose host has other work.
+sub late
+{
+	my ($self, $seconds) = @_;
+	$self->{late} = $seconds;
+	$self->_write($self->{offset}, 0);
+	return;
+}
+
 # Stops the clock at what it says now, until it is set again.
 sub freeze
 {
@@ -58,8 +67,9 @@ sub _write
 {
 	my ($self, @seconds) = @_;
 	sysseek $self->{handle}, 0, 0;
-	my $written = syswrite $self->{handle}, pack 'q3', (map { sprintf '%.0f', $_ * 1e9 } @seconds), $self->{synchronized} // 0;
-	die "$self->{file}: $!" unless ($written // 0) == 24;
+	my @ns = map { sprintf '%.0f', $_ * 1e9 } @seconds, $self->{late} // 0;
+	my $written = syswrite $self->{handle}, pack 'q4', @ns[ 0, 1 ], $self->{synchronized} // 0, $ns[2];
+	die "$self->{file}: $!" unless ($written // 0) == 32;
 	return;
 }
 
