@@ -482,14 +482,12 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
       [$name, number($samples->median('call', $subject, 'ns')), number(($samples->ratio('call', [$subject, 'ns'], ['next_id', 'ns']))[0]),
        ($subject =~ /turn/ ? '' : hundreds($samples->median('insert', $load, 'rows/s'))), @bytes == 2 ? sprintf('%.0f', $bytes[0] + $bytes[1]) : ''] }
       grep { $samples->of('call', $_->[0], 'ns') } @said);
-  my ($burst) = $samples->ratio('call', ['nextval cache 1', 'ns, ahead'], ['next_id', 'ns, ahead']);
   my ($load) = $samples->ratio('insert', ['INSERT: supplied', 'rows/s'], ['INSERT: next_id', 'rows/s']);
   my ($wal) = $samples->ratio('insert', ['INSERT: next_id', 'WAL bytes a row'], ['INSERT: supplied', 'WAL bytes a row']);
   my ($crowd) = $samples->ratio('crowd', ['next_id, one shard', 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']);
   my ($first, $their_first) = map { $samples->median('first', $_, 'statement, us') } 'next_id', 'nextval cache 1';
   my @said_of = (
     "`snowflake.next_ids(shard, 1000)`: @{[number($samples->median('call', 'next_ids(1000)', 'ns an id'))]} ns an id.",
-    "In a burst, ahead of the clock, `next_id` takes @{[number($samples->median('call', 'next_id', 'ns, ahead'))]} ns, `nextval()` with cache 1 @{[number($burst)]} times that.",
     "INSERT ... SELECT of @{[$text{load_rows}]} rows takes @{[number($load)]} of the time, and writes @{[number($wal)]} of the WAL, that it does with ids which the query brings along.");
   push @said_of, "Sixteen clients on one shard get @{[number($crowd)]} times the ids that they get of one sequence." if $crowd;
   push @said_of, "The first statement of a session takes @{[number($first / $their_first)]} of the time that it takes with `nextval()`." if $first && $their_first;
