@@ -106,9 +106,20 @@ install_missing() {
   rm -f "$apt_log"
 }
 
-# alone COMMAND...: as root, when no other script on this machine is at it. Apt's own locks are of another kind. A service
-# that a package starts does not inherit this one.
-alone() { as_root flock --close --timeout 1800 /var/lib/dpkg "$@"; }
+# alone COMMAND...: as root, when no other script on this machine is at it. Apt's own locks are of another kind. A shell
+# that outlives an interrupted COMMAND has this one; a service that a package starts does not inherit it.
+alone() {
+  # shellcheck disable=SC2016
+  as_root bash -euc '
+    exec 9</var/lib/dpkg
+    flock --nonblock 9 || {
+      echo "waiting for another script that installs packages" >&2
+      flock --timeout 1800 9 || { echo "it has not ended within 30 minutes" >&2; exit 1; }
+    }
+    status=0
+    "$@" 9<&- || status=$?
+    exit $status' alone "$@"
+}
 
 # Debian's server package starts a cluster of its own when it is first installed; here nobody asked
 # for one. The drop-in that keeps it from that goes when the installation has ended.

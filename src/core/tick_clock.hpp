@@ -12,10 +12,11 @@
 //    stepped and does not stand still while the machine sleeps;
 //  - a counter that goes back (another processor's, a machine that woke up) is a great distance in
 //    unsigned arithmetic, and ends it.
-// Two things remain: a step of the wall clock within those 50 us, which is not seen before they are
-// over; and a counter that another host's hypervisor runs at another rate, by whose ratio they are
-// longer. Used only where the kernel itself tells the time by this counter, which it has then found
-// to be the same on all processors.
+// Three things remain: a step of the wall clock within those 50 us, which is not seen before they
+// are over; a counter that another host's hypervisor runs at another rate, by whose ratio they are
+// longer; and clocks that are slewed after the rate was measured, by 10 % at most, so that the
+// millisecond ends up to 5 us earlier. Used only where the kernel itself tells the time by this
+// counter, which it has then found to be the same on all processors.
 //
 // Thread safety: none; an object belongs to a process.
 #pragma once

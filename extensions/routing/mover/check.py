@@ -94,8 +94,10 @@ def of_target(move):
         yield "The target was promoted, restored or copied since the move began, and may lack rows that it had taken: run with --abort, then again."
     if row is None and move.has_subscription():
         yield f"The target has a subscription {move.name}, of no move: drop it."
-    if row is None and move.has_schema(target):
-        yield from of_premade(move)
+    if (row is None or row.state == "reserved") and move.has_schema(target):
+        with target.transaction():
+            found = list(of_premade(move, dump_of(move)))
+        yield from found
 
 
 def of_timeouts(move):
@@ -121,13 +123,13 @@ def of_row_security(move):
                        "ALTER TABLE ... NO FORCE ROW LEVEL SECURITY.")
 
 
-def of_premade(move):
-    """A schema that is on the target already: the same as the one that the source's dump would make there, and empty."""
+def of_premade(move, script):
+    """Within a transaction of the target's. A schema that is on the target already: the same as the one that the source's dump would make there, and empty."""
     for (table,) in move.target.rows("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)):
         if move.target.value(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.SQL(table))):
             yield f"The target has rows in table {table}: truncate it, or drop the schema there."
     try:
-        expected = made_aside(move, dump_of(move))
+        expected = made_aside(move, script)
     except psycopg.Error as error:
         yield f"The schema cannot be made on the target: {str(error).strip()}"
         return

@@ -4,7 +4,7 @@ import time
 import psycopg
 from psycopg import sql
 
-from .check import WHEREABOUTS, check
+from .check import WHEREABOUTS, check, of_premade
 from .definition import description, differences, dump_of, run_script
 from .errors import Refused, in_bytes, say
 
@@ -124,12 +124,25 @@ def make_schema(move):
             if found:
                 raise Refused("the schema that was made on the target is not as the source's (default privileges of the target, perhaps)\n"
                               + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
+        else:
+            take_as_it_is(move)
         # What the names of the source are here is somebody else's, perhaps.
         found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
         if found:
             raise Refused("the schema on the target is not as the source's\n" + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
         target.execute("UPDATE snowflake_fleet.moving SET state = 'arriving', made = %s, fingerprint = snowflake_fleet.fingerprint(schema), changed = pg_catalog.clock_timestamp() "
                        "WHERE shard = %s AND side = 'target'", (made, move.shard))
+
+
+def take_as_it_is(move):
+    """A schema that is there, perhaps since a moment ago. Whoever owns its tables cannot write to them or make triggers
+    before the caller's transaction has ended, and from then on the guard refuses it."""
+    tables = move.tables(move.target)
+    if tables:
+        move.target.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
+    found = list(of_premade(move, move.source_row().definition))
+    if found:
+        raise Refused("the schema that is on the target is not taken\n" + "\n".join(f"  {line}" for line in found) + "\n  Then run this again.")
 
 
 def subscribe(move):
@@ -145,13 +158,20 @@ def subscribe(move):
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
 
 
+def empty_tables(move):
+    """On the target, within the caller's transaction. The tables' owners have triggers, which would fire as this superuser."""
+    move.target.execute("SELECT pg_catalog.set_config('session_replication_role', 'replica', true)")
+    move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(move.tables(move.target))))
+    move.target.execute("SELECT pg_catalog.set_config('session_replication_role', 'origin', true)")
+
+
 def start_over(move):
     """The slot is gone, as after a failover of the source: what was copied is thrown away."""
     say("the slot is gone, as after a failover of the source: the copy starts over")
     forget_subscription(move)
     if move.has_schema(move.target):
         with move.target.transaction():
-            move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(move.tables(move.target))))
+            empty_tables(move)
             move.target.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
     with move.target.transaction():
         move.target.execute(sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (connect = false, slot_name = {}, synchronous_commit = 'off', streaming = off)").format(

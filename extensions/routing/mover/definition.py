@@ -59,13 +59,14 @@ def start_of(schema):
 
 
 def made_aside(move, script):
-    """What the script makes of the schema on the target, beside the one that is there; then it is taken back."""
+    """What the script makes of the schema on the target, beside the one that is there; then it is taken back, as far as the
+    caller's transaction was."""
     target = move.target
     aside = f"{start_of(move.schema)}_{os.getpid()}_aside"
-    target.begin()
+    target.execute("SAVEPOINT aside")
     try:
         target.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(sql.Identifier(move.schema), sql.Identifier(aside)))
         run_script(target, script)
         return description(move, target, True)
     finally:
-        target.rollback()
+        target.rollback_to("aside")

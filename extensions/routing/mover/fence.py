@@ -5,6 +5,7 @@ so: a fence that a crash takes away would let those write here who have the old 
 """
 import json
 import time
+from secrets import token_hex
 
 import psycopg
 from psycopg import sql
@@ -68,7 +69,7 @@ REHEARSAL_MS = 30_000
 
 def rehearse_fence(move):
     """On a schema of one table and one sequence, which nobody sees: PL/pgSQL compiles and plans what it runs for the first time."""
-    source, name = move.source, f"{move.name}_rehearsal"
+    source, name = move.source, f"{move.name}_rehearsal_{token_hex(4)}"    # nobody can have taken it
     source.begin()
     try:
         source.execute(sql.SQL("CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s").format(sql.Identifier(name)))
@@ -101,24 +102,31 @@ def settle(move, sequences, greatest):
     move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
 
 
+# For what writers do not wait behind.
+LOCK_MS = 5000
+
+
 def fence(move):
     """Returns when the writers began to wait, and the sequences. Those that are not done in time go on, and it is tried again."""
     source, options, attempt = move.source, move.options, 0
     tables = move.tables(source)
     while True:
-        attempt += 1
+        attempt, began = attempt + 1, None
         begin_control(move)
         source.begin(seconds=3600)
         try:
-            # Vacuum has this one, and holds no writer up.
+            # Vacuum has this one, and holds no writer up. Who has it waits for no writer either, perhaps for ever.
+            source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
             source.execute(sql.SQL("LOCK TABLE {} IN SHARE UPDATE EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
+            source.execute("SELECT pg_catalog.set_config('lock_timeout', '0', true)")
             began = time.monotonic()
             return began, source.value("SELECT snowflake_fleet.fence(%s, %s)", (move.schema, options.lock_timeout))
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             source.rollback()
             if attempt % 10 == 1:
                 who = [name for name, in move.probe.rows(WRITERS, (move.schema, source.connection.info.backend_pid))]
-                say(f"the writers were not done in {options.lock_timeout} ms: attempt {attempt}; waiting for "
+                what = f"the writers were not done in {options.lock_timeout} ms" if began else f"no lock on the tables in {LOCK_MS} ms"
+                say(f"{what}: attempt {attempt}; waiting for "
                     + ("; ".join(who[:5]) or error.diag.message_primary or "somebody who has gone since"))
             time.sleep(0.1 * min(attempt, 20))
         except BaseException:
@@ -154,7 +162,13 @@ def take_over(move):
             began, sequences = time.monotonic(), row.sequences
             begin_control(move)
         else:
-            rehearse(move, columns)
+            try:
+                rehearse(move, columns)
+            except psycopg.errors.LockNotAvailable:
+                if move.control is None:
+                    raise
+                wait_for_map(move)
+                continue
             began, sequences = fence(move)
         try:
             if not is_level(move, 3600 if fenced else move.options.level_timeout / 1000):
@@ -186,13 +200,11 @@ def take_over(move):
             catch_up(move)
             continue
         except psycopg.errors.LockNotAvailable:
-            # The map is locked by somebody else.
             if not fenced:
                 move.source.rollback()
             if fenced or move.control is None:
                 raise
-            say("somebody else changes the map: the writers go on, later again")
-            time.sleep(1)
+            wait_for_map(move)
             continue
         except BaseException:
             if not fenced and move.stands == BEFORE_THE_FENCE:
@@ -206,6 +218,13 @@ def take_over(move):
         end = time.monotonic()
         say(f"taken over, the fence took {in_millis(end - began)}: writers waited {in_millis(refused - began)}, then were refused for {in_millis(end - refused)}")
         return
+
+
+def wait_for_map(move):
+    """It is locked by somebody else."""
+    move.control.rollback()
+    say("somebody else changes the map: the writers go on, later again")
+    time.sleep(1)
 
 
 BEFORE_THE_FENCE = "The source takes writes as before: run this again to go on, or with --abort to take the move back."

@@ -4,11 +4,12 @@ import json
 import psycopg
 from psycopg import sql
 
-from .copying import forget_publication, forget_slots, forget_subscription
+from .copying import empty_tables, forget_publication, forget_slots, forget_subscription
 from .definition import start_of
 from .drop import drop_schema
 from .errors import Refused, say
 from .fence import ask_control, begin_control
+from .places import IDENTITY, INSTANCE
 from .session import Session
 
 FREE_NAME = """
@@ -43,15 +44,16 @@ def push_map(move):
         return
     document = json.dumps(move.control.value("SELECT snowflake_fleet.export_map()"))
     servers = move.control.rows("SELECT name, conninfo FROM snowflake_fleet.map_server ORDER BY name")
-    taken = 0
+    taken, control = 0, [move.control.value(IDENTITY), move.control.row(INSTANCE)]
     for name, conninfo in servers:
         session = None
         try:
             session = move.target if name == move.to_name else move.source if name == move.from_name else Session(f"server {name}", conninfo)
-            session.execute("SELECT snowflake_fleet.import_map(%s::jsonb)", (document,), seconds=20)
+            if [session.value(IDENTITY), session.row(INSTANCE)] != control:
+                session.execute("SELECT snowflake_fleet.import_map(%s::jsonb)", (document,), seconds=20)
             taken += 1
-        except psycopg.errors.ObjectNotInPrerequisiteState:
-            taken += 1    # the control database itself
+        except psycopg.errors.ObjectNotInPrerequisiteState as error:
+            say(f"server {name} refuses the map: {error.diag.message_primary}")
         except (psycopg.Error, Refused) as error:
             say(f"server {name} did not take the map: {str(error).strip().splitlines()[0]}")
             if session is move.target or session is move.source:
@@ -59,7 +61,7 @@ def push_map(move):
         finally:
             if session is not None and session not in (move.target, move.source):
                 session.close()
-    say(f"the map is pushed to {taken} of {len(servers)} servers")
+    say(f"the map is pushed to {taken} of {len(servers)} servers" + ("" if taken == len(servers) else ": run snowflake-push-map for the others"))
 
 
 def finish(move):
@@ -126,7 +128,7 @@ def clear_target(move, row):
     if row.made and move.has_schema(move.target):
         drop_schema(move.target, move.schema)
     elif row.state != "reserved" and move.has_schema(move.target):
-        move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(move.tables(move.target))))
+        empty_tables(move)
     move.target.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
     move.target.execute("DELETE FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,))
 

@@ -145,6 +145,11 @@ def run(move):
         if where == move.to_name and options.source is None:
             # The map has it here already: a move that was interrupted knows where it came from.
             row = move.target_row()
+            if row is None and options.abort:
+                raise Refused(f"shard {move.shard} is on the target already, and nothing of a move is left\n  Move it back.")
+            if row is None and not move.has_schema(move.target):
+                raise Refused(f"the map has shard {move.shard} on {move.to_name}, which has no schema {move.schema}\n"
+                              "  Correct the map, or name the server that has it with --from.")
             if row is None:
                 return say(f"shard {move.shard} is on the target")
             move.from_name = row.other

@@ -111,6 +111,12 @@ class Session:
         # It takes settings back as well.
         self.limit = None
 
+    def rollback_to(self, savepoint):
+        """Takes settings back as well."""
+        with alarm(SECONDS, self.label):
+            self.connection.execute(sql.SQL("ROLLBACK TO SAVEPOINT {}").format(sql.Identifier(savepoint)))
+        self.limit = None
+
     @contextlib.contextmanager
     def transaction(self):
         self.begin()

@@ -161,8 +161,8 @@ BEGIN
     RETURN NEXT format('Schema %I has no tables.', schema);
   END IF;
   -- An ordinary role that made these objects without the extension could not make event triggers.
-  IF (SELECT count(*) FROM pg_event_trigger WHERE evtname IN ('snowflake_move_guard', 'snowflake_move_guard_start') AND evtenabled = 'A') <> 2 THEN
-    RETURN NEXT 'Nothing keeps the schema from being changed meanwhile: the event triggers snowflake_move_guard and snowflake_move_guard_start are missing, or not ENABLE ALWAYS.';
+  IF (SELECT count(*) FROM pg_event_trigger WHERE evtname IN ('snowflake_move_guard', 'snowflake_move_guard_start', 'snowflake_move_guard_rewrite') AND evtenabled = 'A') <> 3 THEN
+    RETURN NEXT 'Nothing keeps the schema from being changed meanwhile: one of the event triggers snowflake_move_guard, snowflake_move_guard_start and snowflake_move_guard_rewrite is missing, or not ENABLE ALWAYS.';
   END IF;
   RETURN QUERY
   WITH inside AS MATERIALIZED (

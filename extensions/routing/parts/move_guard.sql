@@ -159,6 +159,7 @@ DECLARE
   -- Each costs some milliseconds. Of those that are kept there may be hundreds, of use to nobody: those that are named.
   guarded CONSTANT name[] := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m
                                     WHERE m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0));
+  rewritten name;
 BEGIN
   IF cardinality(guarded) = 0 OR snowflake_fleet.holds_move() THEN
     RETURN;
@@ -168,11 +169,16 @@ BEGIN
       FROM snowflake_fleet.moving AS m WHERE m.schema = ANY (guarded) AND snowflake_fleet.is_altered(m);
     PERFORM set_config('snowflake_fleet.altered', note::text, false);   -- CONCURRENTLY commits meanwhile
   END IF;
+  IF tg_event = 'table_rewrite' THEN
+    rewritten := (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = pg_event_trigger_table_rewrite_oid());
+  END IF;
   -- One statement: the row and the catalogues are seen as of one moment.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.schema = ANY (guarded) AND m.fingerprint IS NOT NULL
-       AND CASE WHEN NOT is_start THEN snowflake_fleet.is_altered(m) AND NOT coalesce(note ->> 'at' = statement AND note -> 'schemas' ? m.schema::text, false)
+       AND CASE WHEN tg_event = 'ddl_command_end' THEN snowflake_fleet.is_altered(m) AND NOT coalesce(note ->> 'at' = statement AND note -> 'schemas' ? m.schema::text, false)
+                -- It may give a table other rows, which no change of a row tells of.
+                WHEN tg_event = 'table_rewrite' THEN m.state <> 'kept' AND m.schema = rewritten
                 -- These commit before they end: what they did could not be taken back.
                 ELSE tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), m.schema) > 0 END
   LOOP
@@ -200,6 +206,9 @@ BEGIN
   COMMENT ON EVENT TRIGGER snowflake_move_guard IS 'A schema stands still while snowflake-move-shard moves it';
   CREATE EVENT TRIGGER snowflake_move_guard_start ON ddl_command_start EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
   ALTER EVENT TRIGGER snowflake_move_guard_start ENABLE ALWAYS;
+  CREATE EVENT TRIGGER snowflake_move_guard_rewrite ON table_rewrite EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
+  ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE ALWAYS;
+  COMMENT ON EVENT TRIGGER snowflake_move_guard_rewrite IS 'The same for ALTER TABLE that gives a table other rows and leaves its definition as it was';
   COMMENT ON EVENT TRIGGER snowflake_move_guard_start IS 'The same for what commits while it runs: CONCURRENTLY; and notes what is altered before a command';
 END
 $$;
