@@ -192,6 +192,7 @@ build_and_install() {
   if ! unprivileged make -C "$sources" -s -j"$(nproc)" PG_CONFIG="$pg_config" \
     ${make_flags[@]+"${make_flags[@]}"} "$@" all install >"$build_log" 2>&1; then
     cat "$build_log" >&2
+    rm -f "$build_log"
     die "the build failed"
   fi
   ! grep -q 'warning:' "$build_log" || grep 'warning:' "$build_log"

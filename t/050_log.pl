@@ -127,13 +127,16 @@ my $news = says('the clock jumped ahead by 150\.0 min',
 	'Correct the clock, or confirm it with SELECT snowflake\.accept_clock\(\)\.', 'a jump ahead is told');
 like($news, qr/LOG:  snowflake refuses calls in database "postgres": the clock jumped ahead\n/, 'and that it leads to refusals');
 is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '2', 'refusals of the guard are counted');
+$node->safe_psql('postgres', 'SELECT snowflake.reset_stats()');
+refused('SELECT snowflake.next_id(1)');
+is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '1', '... from 0 on after reset_stats()');
 $clock->step(-7200);
 select undef, undef, undef, 1.2;
 mint(1);
 $news = says('the clock\'s jump ahead is over', 'The clock has moved 1(?:79|80)\d{4} ms against the time since boot by now; it was noticed \d+ ms ago\.',
 	undef, 'that the jump was taken back is told');
-like($news, qr/LOG:  snowflake mints again in database "postgres"; refusals have ended: the clock jumped ahead\n.*DETAIL:  2 calls were refused, since \d+ ms ago\./,
-	'refusals of the whole database end when the mark is next extended');
+like($news, qr/LOG:  snowflake mints again in database "postgres"; refusals have ended: the clock jumped ahead\n.*DETAIL:  3 calls were refused, since \d+ ms ago\./,
+	'refusals of the whole database end when the mark is next extended, and the log tells all of them');
 unlike($news, qr/stepped back/, 'and nothing waits for ids that were never minted');
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)');

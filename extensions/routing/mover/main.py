@@ -80,7 +80,7 @@ def list_moves(options):
         control = Session("control database", options.control)
         servers = control.rows("SELECT name, conninfo FROM snowflake_fleet.map_server ORDER BY name")
         places = [place for place in servers if not (options.source or options.target) or place[0] in (options.source, options.target)]
-    status = 0
+    status = found = 0
     for name, conninfo in places:
         try:
             session = Session(f"server {name}", conninfo)
@@ -95,11 +95,14 @@ def list_moves(options):
             complain(f"server {name}: {str(error).strip().splitlines()[0]}")
             status = 1
             continue
+        found += len(rows)
         for shard, schema, side, state, other, began, changed, wal, runs in rows:
             held = f", its slot holds {in_bytes(float(wal))} of WAL" if wal is not None else ""
             way = "from here to" if side == "source" else "here from"
             print(f"server {name}: shard {shard}, schema {schema}, {way} {other}: {state} since {changed}, began {began}{held}, "
                   + ("a program runs" if runs else "no program runs"))
+    if not found and not status:
+        print("no move is open, and nothing is kept, on " + ", ".join(name for name, _ in places))
     return status
 
 

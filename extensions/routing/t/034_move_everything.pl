@@ -14,6 +14,7 @@ use Test::More;
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 4 ], b => [5] });
 my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
+is($mover->run('--list')->{output}, "no move is open, and nothing is kept, on a, b\n", '--list of nothing says so');
 $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE ROLE "re ader"') foreach $north, $south;
 $north->safe_psql('postgres', <<~'SQL');
 	SET search_path = shard_1;

@@ -22,7 +22,7 @@ struct Refusals {
   std::atomic<int64_t> last_ms;        // wall clock
   std::atomic<int64_t> last_us;        // monotonic
   std::atomic<int64_t> since_ms;       // wall clock at the first one of those that go on, or 0
-  std::atomic<uint64_t> count_before;  // `count` at that time
+  std::atomic<uint64_t> count_before;  // `count` at that time, modulo 2^64
   std::atomic<Oid> database;           // whose they are
   Episode episode;                     // announced in the log
 };

@@ -37,8 +37,9 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  refusals.count.store(0, std::memory_order_relaxed);
-  refusals.count_before.store(0, std::memory_order_relaxed);
+  // Their difference stays: the log tells all of those that go on.
+  refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
+                                  std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);
 }
 
