@@ -9,6 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 from .definition import description, differences, dump_of, made_aside
 from .errors import Refused, in_bytes, say
 from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
+from .session import LOCK_MS
 
 DISK = "CREATE TEMPORARY TABLE pg_temp.disk (line text) ON COMMIT DROP"
 WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers')::int,
@@ -125,9 +126,19 @@ def of_row_security(move):
 
 def of_premade(move, script):
     """Within a transaction of the target's. A schema that is on the target already: the same as the one that the source's dump would make there, and empty."""
-    for (table,) in move.target.rows("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)):
-        if move.target.value(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.SQL(table))):
-            yield f"The target has rows in table {table}: truncate it, or drop the schema there."
+    target, tables = move.target, move.tables(move.target)
+    try:
+        if tables:
+            # Nobody writes to them, makes triggers and indexes, or puts views in their place, before the transaction ends.
+            target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
+            target.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
+            target.execute("SELECT pg_catalog.set_config('lock_timeout', '0', true)")
+    except psycopg.errors.LockNotAvailable:
+        yield f"A table of schema {move.schema} is locked on the target: it was not had within {LOCK_MS} ms."
+        return
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        yield f"Schema {move.schema} was altered on the target during the check: run this again."
+        return
     try:
         expected = made_aside(move, script)
     except psycopg.Error as error:
@@ -138,6 +149,15 @@ def of_premade(move, script):
     if found:
         yield f"The target has a schema {move.schema} that is not as that of the source: drop it there, and it is made."
         yield from sorted(set(found))
+        return
+    # The plan of a query calls what its table's indexes have.
+    found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
+    if found or tables != move.tables(target):
+        yield from found or [f"Schema {move.schema} was altered on the target during the check: run this again."]
+        return
+    for (table,) in target.rows("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)):
+        if target.value(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.SQL(table))):
+            yield f"The target has rows in table {table}: truncate it, or drop the schema there."
 
 
 def of_both(move):
@@ -160,12 +180,35 @@ def of_both(move):
             regions.append(None)
     if regions[0] is not None and regions[0] == regions[1]:
         yield f"Both servers mint ids of shard {move.shard} in region {regions[0]}: the same ids."
-    if move.has_schema(move.source):
-        yield from of_ids(move)
 
 
 def of_ids(move):
-    """What the target would not observe: ids of a clock that is ahead, keys that are no ids, what cannot be looked up at once."""
+    """What the target would not observe: ids of a clock that is ahead, keys that are no ids, what cannot be looked up at once.
+    Under locks: whoever owns a table could replace it by a view, or give it an index of his functions, which the plan of a
+    superuser's query calls."""
+    source = move.source
+    before = source.rows("SELECT t::oid FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,))
+    tables = move.tables(source)
+    source.begin()
+    try:
+        row = move.source_row()
+        if row is None or row.state == "begun":    # then the guard keeps them as they are
+            source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
+            source.execute(sql.SQL("LOCK TABLE {} IN SHARE UPDATE EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
+        found = [sentence for sentence, in source.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
+        if found or before != source.rows("SELECT t::oid FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)):
+            yield from found or [f"Schema {move.schema} was altered during the check: run this again."]
+        else:
+            yield from list(of_greatest_ids(move))
+    except psycopg.errors.LockNotAvailable:
+        yield f"A table of schema {move.schema} is locked by somebody, or vacuumed: it was not had within {LOCK_MS} ms."
+    except psycopg.errors.UndefinedTable:
+        yield f"Schema {move.schema} was altered during the check: run this again."
+    finally:
+        source.rollback()
+
+
+def of_greatest_ids(move):
     columns = id_columns(move)
     for named in sorted(set(move.options.not_ids) - {column.name for column in columns}):
         yield f"--not-ids {quote(named)} names no column of schema {move.schema} that mints or that a bigint key begins with: write TABLE.COLUMN, as SQL would quote them."
@@ -220,6 +263,9 @@ def disk(move):
 def check(move, first):
     """Raises Refused with all sentences. `first`: nothing has been copied yet."""
     sentences = list(of_both(move)) + list(of_source(move)) + (list(of_target(move)) if move.has_schema(move.source) else [])
+    # Queries of tables, after it is known what their plans call.
+    if not sentences:
+        sentences += list(of_ids(move))
     if not sentences and first:
         sentences += list(connects(move))
         size, free = disk(move)

@@ -20,6 +20,8 @@ SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake
        (SELECT count(*) FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid AND pid IS NOT NULL)
   FROM pg_catalog.pg_subscription AS s LEFT JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid
  WHERE subname = %s AND subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) GROUP BY s.oid"""
+FIRES = """SELECT pg_catalog.quote_ident(tgname), tgrelid::pg_catalog.regclass::text FROM pg_catalog.pg_trigger
+ WHERE tgrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) AND tgenabled NOT IN ('O', 'D')"""
 # Those who have begun to write, anywhere on the server: a slot begins when they have ended.
 WRITERS = """
 SELECT format('process %%s (%%s of database %%s, since %%s)', pid, usename, datname, date_trunc('second', xact_start))
@@ -31,7 +33,12 @@ def begin(move):
     """From here on DDL on the schema is refused. The row of the target takes a place among its subscriptions."""
     if move.target_row() is None:
         reserve(move)
-    if move.source_row() is None:
+    row, there = move.source_row(), move.target_row()
+    # What was copied for a slot that is gone lacks all that came since: taken back while the target was away, or a source
+    # that was restored.
+    if there.state != "reserved" and (row is None or row.state == "begun"):
+        raise Refused("the target has rows of a move that the source knows no more, and may lack changes\n  Run with --abort, then again.")
+    if row is None:
         with move.source.transaction():
             move.source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, fingerprint) "
                                 "VALUES (%s, %s, 'source', 'begun', %s, %s, snowflake_fleet.fingerprint(%s))",
@@ -60,6 +67,23 @@ def reserve(move):
         time.sleep(0.5)
 
 
+def wait_for_snapshots(session):
+    """What began before now does not see that the schema moves, and its DDL is not refused. Twice in a row nobody: a snapshot
+    is handed on while both have it, and the activity of all is not read at one moment."""
+    boundary = session.value("SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text")
+    clear, began = 0, time.monotonic()
+    said = began - 3
+    while clear < 2:
+        older = [who for who, in session.rows("SELECT * FROM snowflake_fleet.older_snapshots(%s::text::xid8)", (boundary,))]
+        clear = 0 if older else clear + 1
+        now = time.monotonic()
+        if older and now - said > 5:
+            said = now
+            say(f"{session.label}: waiting for transactions from before the move, {now - began:.0f} s: " + "; ".join(older[:5]))
+        if clear < 2:
+            time.sleep(0.01 if now - began < 1 else 0.2)
+
+
 def make_slot(move):
     """A slot waits for all transactions that have begun to write, which may be older than the row that refuses DDL."""
     source, probe = move.source, move.probe
@@ -86,6 +110,7 @@ def published(move):
 def define(move):
     """The schema's fingerprint and the statements that make it, once nobody alters it any more."""
     source = move.source
+    wait_for_snapshots(source)
     # What the slot decodes is published by the catalogues of that time, so the publication comes first.
     with source.transaction():
         source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
@@ -126,20 +151,17 @@ def make_schema(move):
                               + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
         else:
             take_as_it_is(move)
-        # What the names of the source are here is somebody else's, perhaps.
+        target.execute("UPDATE snowflake_fleet.moving SET state = 'arriving', made = %s, fingerprint = snowflake_fleet.fingerprint(schema), changed = pg_catalog.clock_timestamp() "
+                       "WHERE shard = %s AND side = 'target'", (made, move.shard))
+        # What the names of the source are here is somebody else's, perhaps. What is not there now, the fingerprint has not.
         found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
         if found:
             raise Refused("the schema on the target is not as the source's\n" + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
-        target.execute("UPDATE snowflake_fleet.moving SET state = 'arriving', made = %s, fingerprint = snowflake_fleet.fingerprint(schema), changed = pg_catalog.clock_timestamp() "
-                       "WHERE shard = %s AND side = 'target'", (made, move.shard))
 
 
 def take_as_it_is(move):
     """A schema that is there, perhaps since a moment ago. Whoever owns its tables cannot write to them or make triggers
     before the caller's transaction has ended, and from then on the guard refuses it."""
-    tables = move.tables(move.target)
-    if tables:
-        move.target.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
     found = list(of_premade(move, move.source_row().definition))
     if found:
         raise Refused("the schema that is on the target is not taken\n" + "\n".join(f"  {line}" for line in found) + "\n  Then run this again.")
@@ -153,13 +175,23 @@ def subscribe(move):
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} CONNECTION {}").format(name, sql.Literal(move.source_for_target)))
     if not target.value("SELECT subenabled FROM pg_catalog.pg_subscription WHERE subname = %s AND subdbid = "
                         "(SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())", (move.name,)):
+        # Not before anybody can have made a trigger that the guard did not see.
+        wait_for_snapshots(target)
+        if target.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = 'target'", (move.shard,)):
+            raise Refused(f"schema {move.schema} was altered on the target\n  Run with --abort, then again.")
         say("the target subscribes")
         target.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
 
 
 def empty_tables(move):
-    """On the target, within the caller's transaction. The tables' owners have triggers, which would fire as this superuser."""
+    """On the target, within the caller's transaction. The tables' owners have triggers, which would fire as this superuser:
+    those that fire in replication as well are not run."""
+    move.target.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.SQL(", ").join(move.tables(move.target))))
+    found = move.target.rows(FIRES, (move.schema,))
+    if found:
+        raise Refused("the target's tables are not emptied, for a trigger would run\n" + "\n".join(
+            f"  Trigger {trigger} of table {table} is ENABLE ALWAYS or REPLICA: ALTER TABLE ... ENABLE TRIGGER." for trigger, table in found))
     move.target.execute("SELECT pg_catalog.set_config('session_replication_role', 'replica', true)")
     move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(move.tables(move.target))))
     move.target.execute("SELECT pg_catalog.set_config('session_replication_role', 'origin', true)")

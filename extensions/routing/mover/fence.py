@@ -13,7 +13,7 @@ from psycopg import sql
 from .copying import analyze, catch_up, is_level, start_over, wait_for_copy
 from .errors import Refused, complain, in_millis, say
 from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
-from .session import lost
+from .session import LOCK_MS, lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
 MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
@@ -100,10 +100,6 @@ def ask_control(move):
 
 def settle(move, sequences, greatest):
     move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
-
-
-# For what writers do not wait behind.
-LOCK_MS = 5000
 
 
 def fence(move):

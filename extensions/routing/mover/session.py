@@ -9,6 +9,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from .errors import Refused, say
 
+LOCK_MS = 5000        # for locks that writers do not wait behind
 # Of the connection itself, unless the connection string says otherwise.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}

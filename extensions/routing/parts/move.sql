@@ -57,6 +57,16 @@ COMMENT ON TABLE snowflake_fleet.move_holder IS
 COMMENT ON COLUMN snowflake_fleet.move_holder.role IS 'What this database is to the move: control, source or target';
 COMMENT ON COLUMN snowflake_fleet.move_holder.began IS 'When the backend began, for process ids are used again';
 
+-- What was altered already when a session began a command: refuse_ddl() writes and reads it.
+CREATE TABLE snowflake_fleet.move_note (
+  pid integer PRIMARY KEY,
+  at timestamptz NOT NULL,
+  schemas name[] NOT NULL
+);
+COMMENT ON TABLE snowflake_fleet.move_note IS
+  'Of each session that ran DDL during a move: the schemas that were altered before its last statement';
+COMMENT ON COLUMN snowflake_fleet.move_note.at IS 'statement_timestamp() of that statement';
+
 CREATE FUNCTION snowflake_fleet.hold_move(shard integer, role text) RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -164,5 +174,33 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.greatest_ids(regclass[], name[]) IS
   'Behind snowflake-move-shard: the greatest id of each of these columns; the target is to observe them';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.hold_move(integer, text), snowflake_fleet.holds_move(),
+-- A superuser runs or believes what these tables say. Members of pg_write_all_data may read them, and no more; owner
+-- and superusers pass.
+ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
+CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
+ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;
+CREATE POLICY read_only ON snowflake_fleet.move_holder FOR SELECT USING (true);
+ALTER TABLE snowflake_fleet.move_note ENABLE ROW LEVEL SECURITY;
+CREATE POLICY read_only ON snowflake_fleet.move_note FOR SELECT USING (true);
+ALTER TABLE snowflake_fleet.move_mark ENABLE ROW LEVEL SECURITY;
+CREATE POLICY read_only ON snowflake_fleet.move_mark FOR SELECT USING (true);
+
+-- Sessions whose snapshots may be older than what this statement sees, so that refuse_ddl() may not see in them that a
+-- schema moves: those of REPEATABLE READ may last, others may run DDL as their next command. Of workers, those that run
+-- no commands of users are left out.
+CREATE FUNCTION snowflake_fleet.older_snapshots(boundary xid8) RETURNS SETOF text
+  LANGUAGE sql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('process %s (%s, since %s)', pid, usename, date_trunc('second', xact_start)) FROM pg_stat_activity
+   WHERE datname = current_database() AND pid <> pg_backend_pid()
+     AND age(backend_xmin) > age(xid(boundary))
+     AND backend_type NOT IN ('autovacuum worker', 'walsender', 'parallel worker', 'logical replication worker',
+                              'logical replication apply worker', 'logical replication tablesync worker',
+                              'logical replication parallel worker', 'logical replication parallel apply worker')
+$$;
+COMMENT ON FUNCTION snowflake_fleet.older_snapshots(xid8) IS
+  'Behind snowflake-move-shard: sessions of this database whose snapshots were taken before this transaction id was the next one';
+
+REVOKE ALL ON FUNCTION snowflake_fleet.older_snapshots(xid8), snowflake_fleet.hold_move(integer, text), snowflake_fleet.holds_move(),
   snowflake_fleet.tables_of(name), snowflake_fleet.id_columns(name), snowflake_fleet.greatest_ids(regclass[], name[]) FROM PUBLIC;

@@ -142,6 +142,12 @@ AS $$
        OR o.classid = 'pg_class'::regclass AND (SELECT relkind FROM pg_class WHERE oid = o.objid) IN ('i', 'I', 'p', 'r')
        OR o.classid = 'pg_attrdef'::regclass AND (SELECT attgenerated FROM pg_attrdef AS a JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
                                                    WHERE a.oid = o.objid) <> '')
+  UNION ALL
+  -- Functions of the server's look casts up by themselves, as to_jsonb() does.
+  SELECT format('Function %s belongs to role %s, and the target may call it as a superuser for the cast of %s to %s: drop the cast.',
+                p.oid::regprocedure, proowner::regrole, castsource::regtype, casttarget::regtype)
+    FROM pg_cast JOIN pg_proc AS p ON p.oid = castfunc JOIN pg_roles AS r ON r.oid = proowner
+   WHERE NOT rolsuper AND EXISTS (SELECT FROM inside AS x WHERE x.classid = 'pg_type'::regclass AND x.objid IN (castsource, casttarget))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.called_as_superuser(name) IS
   'Behind snowflake-move-shard: functions of ordinary roles that applying rows to a schema would call, in sentences';

@@ -69,6 +69,8 @@ BEGIN
     UNION ALL
     SELECT 'pg_type'::regclass, t.oid, to_jsonb(t)::text || typowner::regrole FROM typ JOIN pg_type AS t USING (oid)
     UNION ALL
+    SELECT 'pg_cast'::regclass, c.oid, to_jsonb(c)::text FROM typ JOIN pg_cast AS c ON typ.oid IN (castsource, casttarget)
+    UNION ALL
     SELECT 0, 0, to_jsonb(e)::text FROM typ JOIN pg_enum AS e ON enumtypid = typ.oid
     UNION ALL
     SELECT 0, 0, to_jsonb(r)::text FROM typ JOIN pg_range AS r ON rngtypid = typ.oid
@@ -142,19 +144,20 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Behind snowflake-move-shard: whether a schema is not any more what it was when its row was written';
 
 -- With the rights of the owner: whoever runs DDL need not read the table. Snapshots of REPEATABLE READ that are
--- older than the move do not see its row; the move waits for such transactions, and looks again at the fence.
+-- older than the move do not see its row; the move waits for all older snapshots, and looks again at the fence.
 --
 -- What event triggers do not see (REINDEX CONCURRENTLY, the new name of a role, pg_upgrade) alters a schema as well. The
 -- command that comes next has not done it, and is none of the move's business, which ends at the fence. So it is noted
--- before a command what is altered already. Who forges the note has the move refused at the fence, and no more.
+-- before a command what is altered already, where nobody else can write. On the target that excuses superusers alone: what
+-- is altered there might be a trigger's way to rows that a superuser applies.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   this snowflake_fleet.moving;
-  statement CONSTANT text := statement_timestamp()::text;
-  note jsonb := nullif(current_setting('snowflake_fleet.altered', true), '')::jsonb;
+  altered name[];
+  is_superuser CONSTANT boolean := (SELECT rolsuper FROM pg_roles WHERE rolname = session_user);
   is_start CONSTANT boolean := tg_event = 'ddl_command_start';
   -- Each costs some milliseconds. Of those that are kept there may be hundreds, of use to nobody: those that are named.
   guarded CONSTANT name[] := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m
@@ -164,10 +167,11 @@ BEGIN
   IF cardinality(guarded) = 0 OR snowflake_fleet.holds_move() THEN
     RETURN;
   END IF;
-  IF is_start AND note ->> 'at' IS DISTINCT FROM statement THEN
-    SELECT jsonb_build_object('at', statement, 'schemas', coalesce(jsonb_agg(m.schema), '[]')) INTO note
-      FROM snowflake_fleet.moving AS m WHERE m.schema = ANY (guarded) AND snowflake_fleet.is_altered(m);
-    PERFORM set_config('snowflake_fleet.altered', note::text, false);   -- CONCURRENTLY commits meanwhile
+  SELECT schemas INTO altered FROM snowflake_fleet.move_note WHERE pid = pg_backend_pid() AND at = statement_timestamp();
+  IF is_start AND altered IS NULL THEN
+    altered := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m WHERE m.schema = ANY (guarded) AND snowflake_fleet.is_altered(m));
+    INSERT INTO snowflake_fleet.move_note VALUES (pg_backend_pid(), statement_timestamp(), altered)
+    ON CONFLICT (pid) DO UPDATE SET at = excluded.at, schemas = excluded.schemas;
   END IF;
   IF tg_event = 'table_rewrite' THEN
     rewritten := (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = pg_event_trigger_table_rewrite_oid());
@@ -176,7 +180,8 @@ BEGIN
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.schema = ANY (guarded) AND m.fingerprint IS NOT NULL
-       AND CASE WHEN tg_event = 'ddl_command_end' THEN snowflake_fleet.is_altered(m) AND NOT coalesce(note ->> 'at' = statement AND note -> 'schemas' ? m.schema::text, false)
+       AND CASE WHEN tg_event = 'ddl_command_end' THEN snowflake_fleet.is_altered(m)
+                     AND NOT (m.schema = ANY (coalesce(altered, '{}')) AND (m.side = 'source' OR is_superuser))
                 -- It may give a table other rows, which no change of a row tells of.
                 WHEN tg_event = 'table_rewrite' THEN m.state <> 'kept' AND m.schema = rewritten
                 -- These commit before they end: what they did could not be taken back.
