@@ -7,6 +7,7 @@ from psycopg import sql
 from .check import WHEREABOUTS, check, of_premade
 from .definition import description, differences, dump_of, run_script
 from .errors import Refused, in_bytes, say
+from .session import LOCK_MS
 
 PROGRESS = """
 SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake_fleet.move_mark'::pg_catalog.regclass) AS ready,
@@ -334,7 +335,12 @@ def catch_up(move):
 def analyze(move):
     """Plans on the target are not guesses from the first query on."""
     for table in move.tables(move.target):
-        move.target.execute(sql.SQL("ANALYZE {}").format(table), seconds=3600)
+        try:
+            with move.target.transaction():
+                move.target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),), seconds=3600)
+                move.target.execute(sql.SQL("ANALYZE {}").format(table))
+        except psycopg.errors.LockNotAvailable:
+            say(f"table {table.as_string(move.target.connection)} of the target is not analyzed, for it is locked: run ANALYZE when the move has ended")
 
 
 def copy(move):

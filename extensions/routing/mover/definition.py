@@ -27,7 +27,7 @@ def dump_of(move):
     command = ["pg_dump", "--schema-only", "--no-publications", "--no-subscriptions", "--lock-wait-timeout=30s", "--strict-names",
                "-n", pattern, "-d", move.source.conninfo]
     environment = dict(os.environ, PGAPPNAME="snowflake-move-shard", PGCLIENTENCODING="UTF8", PGCONNECT_TIMEOUT="20")
-    environment["PGOPTIONS"] = environment.get("PGOPTIONS", "") + " -c statement_timeout=600s -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0"
+    environment["PGOPTIONS"] = environment.get("PGOPTIONS", "") + " -c statement_timeout=600s -c quote_all_identifiers=off -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0"
     try:
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=900, check=False)
     except FileNotFoundError:

@@ -30,7 +30,7 @@ UPDATE snowflake_fleet.moving SET state = 'level', changed = pg_catalog.clock_ti
 GREATEST = f"SELECT pg_catalog.max(id) FROM ({GREATEST_IDS}) AS g"
 # The sessions that the fence waits for: they hold locks of writers on the schema's tables.
 WRITERS = """
-SELECT DISTINCT coalesce(format('process %%s (%%s, since %%s)', a.pid, usename, date_trunc('second', xact_start)), 'a prepared transaction')
+SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE format('process %%s (%%s, since %%s)', a.pid, usename, date_trunc('second', xact_start)) END
   FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
  WHERE locktype = 'relation' AND granted AND mode ~ 'Exclusive|RowShare' AND l.relation IN (
        SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s)
@@ -98,8 +98,17 @@ def ask_control(move):
         raise Refused(f"the map says now that shard {move.shard} is on server {where}")
 
 
+class Busy(Exception):
+    """Somebody holds what the target is to change while writers wait."""
+
+
 def settle(move, sequences, greatest):
-    move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
+    try:
+        with move.target.transaction():
+            move.target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
+            move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
+    except psycopg.errors.LockNotAvailable:
+        raise Busy from None
 
 
 def fence(move):
@@ -194,6 +203,15 @@ def take_over(move):
                 wait_for_copy(move)
                 analyze(move)
             catch_up(move)
+            continue
+        except Busy:
+            if not fenced:
+                move.source.rollback()
+            if move.control is not None:
+                move.control.rollback()
+            who = [name for name, in move.target.rows(WRITERS, (move.schema, move.target.connection.info.backend_pid))]
+            say("a sequence of the target is locked" + ("" if fenced else ": the writers go on, later again") + "; waiting for " + ("; ".join(who[:5]) or "somebody who has gone since"))
+            time.sleep(1)
             continue
         except psycopg.errors.LockNotAvailable:
             if not fenced:

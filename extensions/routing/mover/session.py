@@ -19,6 +19,7 @@ SETTINGS = {
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
     "lock_timeout": "0", "row_security": "off", "jit": "off",
+    "standard_conforming_strings": "on", "quote_all_identifiers": "off",
     # What is rehearsed before the fence is not planned again behind it.
     "plan_cache_mode": "force_generic_plan",
     # What is said to be done has to outlast a crash, on synchronous standbys as well.

@@ -71,7 +71,7 @@ $south->refuses("SET SESSION AUTHORIZATION tenant; DO \$\$ BEGIN PERFORM set_con
 	  . "EXECUTE '$create'; EXECUTE '$enable'; END \$\$", \%refused, 'a forged note');
 $south->refuses('SET SESSION AUTHORIZATION tenant; BEGIN; CREATE FUNCTION own.cast(shard_1.kind) RETURNS json LANGUAGE sql AS $$SELECT NULL::json$$; CREATE CAST (shard_1.kind AS json) WITH FUNCTION own.cast(shard_1.kind)',
 	\%refused, 'a cast of its types');
-$south->safe_psql('postgres', 'REINDEX TABLE CONCURRENTLY shard_1.counts', @tenant);
+$south->psql('postgres', 'REINDEX TABLE CONCURRENTLY shard_1.counts', @tenant);    # from 17 on it ends with an error, and has been done
 $south->refuses("SET SESSION AUTHORIZATION tenant; $create", \%refused, 'after REINDEX CONCURRENTLY');
 is($south->safe_psql('postgres', 'CREATE TABLE public.elsewhere (); SELECT 1'), '1', '... which is no matter to superusers');
 is(run_move(1, '--abort')->{status}, 0, 'taken back');
@@ -107,6 +107,27 @@ $north->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_locks WHERE 
 $swap->query_safe('COMMIT');
 is($mover->finish($move)->{status}, 1, 'a view in the place of a table: the check does not pass');
 is_no_superuser($north, '... and does not query it');
+
+# Who has a lock on the target holds up no writers, and nobody without a word; settings of the database's are not the program's.
+$north->safe_psql('postgres', 'CREATE SEQUENCE shard_5.numbers; ALTER SEQUENCE shard_5.numbers OWNER TO tenant');
+run_move(5, '--until' => 'copied')->{status} == 0 or die;
+my $holder = $south->session('postgres', @tenant);
+$holder->query_safe($_) foreach 'BEGIN', 'LOCK TABLE shard_5.counts IN SHARE UPDATE EXCLUSIVE MODE';
+my $superuser = $south->session('postgres');
+$superuser->query_safe('BEGIN');
+$superuser->query_safe('SELECT snowflake_fleet.hold_move(5, \'test\')');
+$superuser->query_safe('ALTER SEQUENCE shard_5.numbers CACHE 2');
+$_->safe_psql('postgres', 'ALTER DATABASE postgres SET standard_conforming_strings = off; ALTER DATABASE postgres SET quote_all_identifiers = on') foreach $north, $south, $fleet->node('control');
+$move = $mover->start(arguments(5));
+$mover->wait_for($move, qr/table "shard_5"."counts" of the target is not analyzed, for it is locked/);
+$mover->wait_for($move, qr/a sequence of the target is locked: the writers go on, later again; waiting for process \d+/);
+is($north->safe_psql('postgres', "INSERT INTO shard_5.counts VALUES (101, 0) RETURNING id"), '101', 'a writer goes on');
+$holder->query_safe('ROLLBACK');
+$superuser->query_safe('ROLLBACK');
+$result = $mover->finish($move);
+is($result->{status}, 0, '... and the move, when the locks are gone') or diag($result->{output});
+is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_5.counts'), '101', '... with all rows');
+$_->safe_psql('postgres', 'ALTER DATABASE postgres RESET standard_conforming_strings; ALTER DATABASE postgres RESET quote_all_identifiers') foreach $north, $south, $fleet->node('control');
 
 # Who may write all data.
 $_->safe_psql('postgres', 'GRANT pg_write_all_data, pg_read_all_data TO tenant') foreach $north, $south;
