@@ -69,7 +69,8 @@ BEGIN
     UNION ALL
     SELECT 'pg_type'::regclass, t.oid, to_jsonb(t)::text || typowner::regrole FROM typ JOIN pg_type AS t USING (oid)
     UNION ALL
-    SELECT 'pg_cast'::regclass, c.oid, to_jsonb(c)::text FROM typ JOIN pg_cast AS c ON typ.oid IN (castsource, casttarget)
+    SELECT 'pg_cast'::regclass, c.oid, to_jsonb(c)::text FROM pg_cast AS c
+     WHERE castsource IN (SELECT t.oid FROM typ AS t) OR casttarget IN (SELECT t.oid FROM typ AS t)
     UNION ALL
     SELECT 0, 0, to_jsonb(e)::text FROM typ JOIN pg_enum AS e ON enumtypid = typ.oid
     UNION ALL
