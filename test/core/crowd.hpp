@@ -106,8 +106,8 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
   EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
 }
 
-// Runs the show until done() says so, or for a minute at most. Time follows the words, so that
-// claims are now ahead of the clock, now behind it, and never for long.
+// Runs the show until done() says so, or nobody claimed anything for a minute. Time follows the
+// words, so that claims are now ahead of the clock, now behind it, and never for long.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
@@ -116,7 +116,8 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
   const auto step_ms = [&](uint64_t positions) {
     return layout.ms_of_tick(layout.tick_of_position(random.below(positions))) - layout.epoch_ms;
   };
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  uint64_t claimed = 0;
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   const auto raise_words = [&](uint64_t floor) {
     for (Word& word : stage.words) raise_floor(word, floor);
   };
@@ -128,6 +129,12 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
   publish(stage, layout, published_ms);
   stage.go.store(true, std::memory_order_release);
   while (!done()) {
+    uint64_t by_now = 0;
+    for (const Word& word : stage.words) by_now += word.shard.counters.ids;
+    if (by_now != claimed) {
+      claimed = by_now;
+      deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    }
     if (std::chrono::steady_clock::now() > deadline) {
       ADD_FAILURE() << "the claimers do not get on";
       break;
