@@ -43,6 +43,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "history.hpp"
@@ -101,6 +102,15 @@ bool of_right_region(const Request& r, int64_t id) {
   return true;
 }
 
+// The changes of a clock that may have come between the two moments.
+std::pair<std::vector<Step>::const_iterator, std::vector<Step>::const_iterator> steps_between(
+    int64_t from, int64_t to) {
+  const auto first = std::partition_point(steps.cbegin(), steps.cend(),
+                                          [&](const Step& s) { return s.to < from; });
+  return {first,
+          std::partition_point(first, steps.cend(), [&](const Step& s) { return s.from <= to; })};
+}
+
 void check_answers() {
   Verdict shard("shard"), session("session order"), time("time");
   std::map<std::tuple<uint32_t, uint32_t, int32_t>, int64_t> last;
@@ -111,10 +121,7 @@ void check_answers() {
     // or a moment before: a server uses a reading of its clock for 50 us (core/tick_clock.hpp). One
     // step between the call's own readings is seen by them; two hide what the clock was in between.
     constexpr int64_t kMomentNs = 10'000'000;
-    const auto step = std::partition_point(
-        steps.begin(), steps.end(), [&](const Step& s) { return s.to < r.sent - kMomentNs; });
-    const auto beyond = std::partition_point(step, steps.end(),
-                                             [&](const Step& s) { return s.from <= r.received; });
+    const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool steady =
         step == beyond || (beyond - step == 1 && step->from >= r.sent && step->to <= r.received);
     const bool clocked = r.clock_low != 0 && steady;
@@ -279,8 +286,10 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // What the server says it took: the client itself may have been kept off the processor.
-      const int64_t received = r.clock_low == 0 || r.received > apart.to
+      // What the server says it took, if its clock went on evenly: the client itself may have been
+      // kept off the processor.
+      const auto [step, beyond] = steps_between(r.sent, r.received);
+      const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received
                                    : r.sent + 1000 * (r.clock_high - r.clock_low);
       if (delayed(apart, r.sent, received)) verdict.broken(ids[r.first], r, "was kept waiting");
