@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from .definition import description, differences, dump_of, made_aside
+from .definition import description, differences, dump_of, lacking, made_aside
 from .errors import Refused, in_bytes, say
 from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
 from .session import LOCK_MS
@@ -85,6 +85,8 @@ def of_target(move):
     for kind, name in move.source.rows("SELECT * FROM snowflake_fleet.requirements_of(%s)", (move.schema,)):
         if (name,) not in target.rows(there[kind]):
             yield f"The target has no {kind} {name}, which the schema needs: run CREATE {kind.upper()} there."
+    found = lacking(move)
+    yield from found
     yield from of_row_security(move)
     row = move.target_row()
     if row is None or row.state in ("reserved", "arriving"):
@@ -95,7 +97,7 @@ def of_target(move):
         yield "The target was promoted, restored or copied since the move began, and may lack rows that it had taken: run with --abort, then again."
     if row is None and move.has_subscription():
         yield f"The target has a subscription {move.name}, of no move: drop it."
-    if (row is None or row.state == "reserved") and move.has_schema(target):
+    if not found and (row is None or row.state == "reserved") and move.has_schema(target):
         with target.transaction():
             found = list(of_premade(move, dump_of(move)))
         yield from found
@@ -124,6 +126,18 @@ def of_row_security(move):
                        "ALTER TABLE ... NO FORCE ROW LEVEL SECURITY.")
 
 
+class Swapped(Exception):
+    """The locks are on other tables than those that have the names now."""
+
+
+def require_locked(session, move):
+    """While a lock is waited for, a schema may be renamed, and back."""
+    if session.value("SELECT EXISTS (SELECT FROM snowflake_fleet.tables_of(%s) AS t WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_locks "
+                     "WHERE pid = pg_catalog.pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted AND mode ~ '^Share(UpdateExclusive|RowExclusive)Lock$'))",
+                     (move.schema,)):
+        raise Swapped
+
+
 def of_premade(move, script):
     """Within a transaction of the target's. A schema that is on the target already: the same as the one that the source's dump would make there, and empty."""
     target, tables = move.target, move.tables(move.target)
@@ -133,10 +147,11 @@ def of_premade(move, script):
             target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
             target.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
             target.execute("SELECT pg_catalog.set_config('lock_timeout', '0', true)")
+            require_locked(target, move)
     except psycopg.errors.LockNotAvailable:
         yield f"A table of schema {move.schema} is locked on the target: it was not had within {LOCK_MS} ms."
         return
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, Swapped):
         yield f"Schema {move.schema} was altered on the target during the check: run this again."
         return
     try:
@@ -150,13 +165,14 @@ def of_premade(move, script):
         yield f"The target has a schema {move.schema} that is not as that of the source: drop it there, and it is made."
         yield from sorted(set(found))
         return
-    # The plan of a query calls what its table's indexes have.
-    found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
+    # The plan of a query calls what the indexes of its table have, and of the table's heirs.
+    found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s) UNION ALL "
+                                                   "SELECT * FROM snowflake_fleet.attached_from_outside(%s)", (move.schema, move.schema))]
     if found or tables != move.tables(target):
         yield from found or [f"Schema {move.schema} was altered on the target during the check: run this again."]
         return
     for (table,) in target.rows("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)):
-        if target.value(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.SQL(table))):
+        if target.value(sql.SQL("SELECT EXISTS (SELECT FROM ONLY {})").format(sql.SQL(table))):
             yield f"The target has rows in table {table}: truncate it, or drop the schema there."
 
 
@@ -184,8 +200,8 @@ def of_both(move):
 
 def of_ids(move):
     """What the target would not observe: ids of a clock that is ahead, keys that are no ids, what cannot be looked up at once.
-    Under locks: whoever owns a table could replace it by a view, or give it an index of his functions, which the plan of a
-    superuser's query calls."""
+    Under locks: whoever owns a table could replace it by a view, or give it an index of his functions or heirs, which the plan
+    of a superuser's query calls."""
     source = move.source
     before = source.rows("SELECT t::oid FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,))
     tables = move.tables(source)
@@ -195,14 +211,16 @@ def of_ids(move):
         if row is None or row.state == "begun":    # then the guard keeps them as they are
             source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
             source.execute(sql.SQL("LOCK TABLE {} IN SHARE UPDATE EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
-        found = [sentence for sentence, in source.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
+            require_locked(source, move)
+        # Whoever held a lock has done by now what he was about.
+        found = [sentence for sentence, in source.rows("SELECT * FROM snowflake_fleet.immovable(%s)", (move.schema,))]
         if found or before != source.rows("SELECT t::oid FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)):
             yield from found or [f"Schema {move.schema} was altered during the check: run this again."]
         else:
             yield from list(of_greatest_ids(move))
     except psycopg.errors.LockNotAvailable:
         yield f"A table of schema {move.schema} is locked by somebody, or vacuumed: it was not had within {LOCK_MS} ms."
-    except psycopg.errors.UndefinedTable:
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, Swapped):
         yield f"Schema {move.schema} was altered during the check: run this again."
     finally:
         source.rollback()
@@ -262,6 +280,10 @@ def disk(move):
 
 def check(move, first):
     """Raises Refused with all sentences. `first`: nothing has been copied yet."""
+    before = move.source.value("SELECT other FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,))
+    if before is not None:
+        raise Refused(f"the move of shard {move.shard} from {before} to {move.from_name} has not ended\n"
+                      "  Run that one again, with the same arguments.")
     sentences = list(of_both(move)) + list(of_source(move)) + (list(of_target(move)) if move.has_schema(move.source) else [])
     # Queries of tables, after it is known what their plans call.
     if not sentences:

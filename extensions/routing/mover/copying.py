@@ -21,6 +21,10 @@ SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake
        (SELECT count(*) FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid AND pid IS NOT NULL)
   FROM pg_catalog.pg_subscription AS s LEFT JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid
  WHERE subname = %s AND subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) GROUP BY s.oid"""
+# By the names of the slots from which they are to go on.
+COPIED = """SELECT pg_catalog.format('pg_%%s_sync_%%s_%%s', srsubid, srrelid, (SELECT system_identifier FROM pg_catalog.pg_control_system()))
+  FROM pg_catalog.pg_subscription_rel JOIN pg_catalog.pg_subscription AS s ON s.oid = srsubid
+ WHERE subname = %s AND subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) AND srsubstate = 'f'"""
 FIRES = """SELECT pg_catalog.quote_ident(tgname), tgrelid::pg_catalog.regclass::text FROM pg_catalog.pg_trigger
  WHERE tgrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) AND tgenabled NOT IN ('O', 'D')"""
 # Those who have begun to write, anywhere on the server: a slot begins when they have ended.
@@ -140,7 +144,7 @@ def make_schema(move):
         if made:
             say(f"schema {move.schema}: made on the target")
             try:
-                run_script(target, move.source_row().definition)
+                run_script(move, move.source_row().definition)
             except psycopg.Error as error:
                 if error.diag.message_primary is None:
                     raise
@@ -194,13 +198,15 @@ def empty_tables(move):
         raise Refused("the target's tables are not emptied, for a trigger would run\n" + "\n".join(
             f"  Trigger {trigger} of table {table} is ENABLE ALWAYS or REPLICA: ALTER TABLE ... ENABLE TRIGGER." for trigger, table in found))
     move.target.execute("SELECT pg_catalog.set_config('session_replication_role', 'replica', true)")
-    move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(move.tables(move.target))))
+    # ONLY: heirs are not of the move. Of a partitioned table the partitions are.
+    move.target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(
+        table if partitioned else sql.SQL("ONLY {}").format(table) for table, partitioned in move.tables_by_kind(move.target))))
     move.target.execute("SELECT pg_catalog.set_config('session_replication_role', 'origin', true)")
 
 
-def start_over(move):
-    """The slot is gone, as after a failover of the source: what was copied is thrown away."""
-    say("the slot is gone, as after a failover of the source: the copy starts over")
+def start_over(move, why="the slot is gone, as after a failover of the source"):
+    """What was copied is thrown away."""
+    say(f"{why}: the copy starts over")
     forget_subscription(move)
     if move.has_schema(move.target):
         with move.target.transaction():
@@ -209,6 +215,7 @@ def start_over(move):
     with move.target.transaction():
         move.target.execute(sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (connect = false, slot_name = {}, synchronous_commit = 'off', streaming = off)").format(
             sql.Identifier(move.name), sql.Literal(move.source_for_target), sql.Identifier(move.name), sql.Literal(move.slot)))
+    forget_slots(move)
     make_slot(move)
     subscribe(move)
 
@@ -258,6 +265,15 @@ def forget_publication(move, sessions=None):
         session.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
 
 
+def has_forgotten(move):
+    """Whether the target lacks the note that a table was copied, which it had not flushed when it crashed; the table's slot on
+    the source was dropped by then, and its worker would ask for that without end. The note comes before the slot goes, so
+    where there is no slot and then no note, it is lost."""
+    copied = move.target.rows(COPIED, (move.name,))
+    slots = move.source.rows("SELECT slot_name::text FROM pg_catalog.pg_replication_slots") if copied else []
+    return any(slot not in slots for slot in set(copied) & set(move.target.rows(COPIED, (move.name,))))
+
+
 def wait_for_copy(move):
     total = move.source.value("SELECT sum(pg_catalog.pg_relation_size(t) + pg_catalog.pg_relation_size(nullif(reltoastrelid, 0))) "
                               "FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t", (move.schema,)) or 0
@@ -265,6 +281,9 @@ def wait_for_copy(move):
     while True:
         if not move.has_slot():
             start_over(move)
+            first = None
+        elif has_forgotten(move):
+            start_over(move, "the target has forgotten that it copied a table, as after a crash")
             first = None
         row = move.target.row(PROGRESS, (move.name,))
         if row is None:

@@ -1,10 +1,13 @@
 """What a schema is: the statements that make it, and the lines that describe it."""
 import os
 import subprocess
+import time
 
+import psycopg
 from psycopg import sql
 
 from .errors import Refused
+from .session import LOCK_MS
 
 DESCRIPTION = "SELECT line FROM snowflake_fleet.description_of(%s) WHERE NOT printed OR %s ORDER BY line"
 
@@ -44,8 +47,39 @@ def dump_of(move):
     return "\n".join(lines)
 
 
-def run_script(session, script):
-    """Within the caller's transaction. The script's settings are taken back."""
+def lacking(move):
+    """What the schema uses of extensions and the target has not under the same names, in sentences."""
+    used = move.source.rows("SELECT * FROM snowflake_fleet.used_of_extensions(%s)", (move.schema,))
+    return [sentence for sentence, in move.target.rows("SELECT * FROM snowflake_fleet.lacking_of_extensions(%s::text[], %s::text[])",
+                                                       ([extension for extension, _ in used], [name for _, name in used]))]
+
+
+def keep_names(session):
+    """Until the caller's transaction ends nobody makes functions, operators and types, or renames schemas. Others' DDL queues
+    up behind an attempt."""
+    until = time.monotonic() + 60
+    while True:
+        session.execute("SAVEPOINT names")
+        try:
+            session.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
+            session.execute("LOCK TABLE pg_catalog.pg_namespace, pg_catalog.pg_proc, pg_catalog.pg_operator, pg_catalog.pg_type IN SHARE ROW EXCLUSIVE MODE")
+            session.execute("SELECT pg_catalog.set_config('lock_timeout', '0', true)")
+            return
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            session.rollback_to("names")
+            if time.monotonic() > until:
+                raise Refused(f"{session.label}: the catalogues are locked, by a long transaction with DDL perhaps\n  See pg_locks, and run this again.") from None
+            time.sleep(0.2)
+
+
+def run_script(move, script):
+    """On the target, within the caller's transaction. A superuser runs it: what it names may not be an ordinary role's.
+    The script's settings are taken back."""
+    session = move.target
+    keep_names(session)
+    found = lacking(move)
+    if found:
+        raise Refused("the schema is not made on the target\n" + "\n".join(f"  {line}" for line in found))
     session.execute(script.encode(), seconds=600)
     session.connection.execute("SELECT pg_catalog.set_config('search_path', '', false), pg_catalog.set_config('client_min_messages', 'warning', false),"
                                " pg_catalog.set_config('row_security', 'off', false), pg_catalog.set_config('check_function_bodies', 'on', false),"
@@ -66,7 +100,7 @@ def made_aside(move, script):
     target.execute("SAVEPOINT aside")
     try:
         target.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(sql.Identifier(move.schema), sql.Identifier(aside)))
-        run_script(target, script)
+        run_script(move, script)
         return description(move, target, True)
     finally:
         target.rollback_to("aside")

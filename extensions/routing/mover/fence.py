@@ -33,7 +33,7 @@ WRITERS = """
 SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE format('process %%s (%%s, since %%s)', a.pid, usename, date_trunc('second', xact_start)) END
   FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
  WHERE locktype = 'relation' AND granted AND mode ~ 'Exclusive|RowShare' AND l.relation IN (
-       SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s)
+       SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = ANY (%s))
    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
    AND l.pid IS DISTINCT FROM %s AND a.application_name IS DISTINCT FROM 'snowflake-move-shard'"""
 
@@ -54,8 +54,10 @@ def rehearse(move, columns):
         move.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (move.schema,))
         is_level(move, 1)
         move.target.begin()
-        settle(move, "[]", None)
-        move.target.rollback()
+        try:
+            settle(move, "[]", None)
+        finally:
+            move.target.rollback()
         if move.control is not None:
             begin_control(move)
             ask_control(move)
@@ -103,12 +105,19 @@ class Busy(Exception):
 
 
 def settle(move, sequences, greatest):
+    """Within a transaction of the target's."""
     try:
-        with move.target.transaction():
-            move.target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
-            move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
+        move.target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
+        move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
     except psycopg.errors.LockNotAvailable:
         raise Busy from None
+
+
+def wait_for_target(move, and_writers):
+    schemas = [move.schema, "snowflake", "snowflake_fleet"]
+    who = [name for name, in move.target.rows(WRITERS, (schemas, move.target.connection.info.backend_pid))]
+    say(f"what the target has to change is locked{and_writers}; waiting for " + ("; ".join(who[:5]) or "somebody who has gone since"))
+    time.sleep(1)
 
 
 def fence(move):
@@ -129,7 +138,7 @@ def fence(move):
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             source.rollback()
             if attempt % 10 == 1:
-                who = [name for name, in move.probe.rows(WRITERS, (move.schema, source.connection.info.backend_pid))]
+                who = [name for name, in move.probe.rows(WRITERS, ([move.schema], source.connection.info.backend_pid))]
                 what = f"the writers were not done in {options.lock_timeout} ms" if began else f"no lock on the tables in {LOCK_MS} ms"
                 say(f"{what}: attempt {attempt}; waiting for "
                     + ("; ".join(who[:5]) or error.diag.message_primary or "somebody who has gone since"))
@@ -169,6 +178,9 @@ def take_over(move):
         else:
             try:
                 rehearse(move, columns)
+            except Busy:
+                wait_for_target(move, "")
+                continue
             except psycopg.errors.LockNotAvailable:
                 if move.control is None:
                     raise
@@ -182,7 +194,8 @@ def take_over(move):
                 verify(move)
             greatest = move.source.value(GREATEST, columns)
             try:
-                settle(move, json.dumps(sequences), greatest)
+                with move.target.transaction():
+                    settle(move, json.dumps(sequences), greatest)
             except psycopg.Error as error:
                 if error.diag.message_primary is None:
                     raise
@@ -209,9 +222,7 @@ def take_over(move):
                 move.source.rollback()
             if move.control is not None:
                 move.control.rollback()
-            who = [name for name, in move.target.rows(WRITERS, (move.schema, move.target.connection.info.backend_pid))]
-            say("a sequence of the target is locked" + ("" if fenced else ": the writers go on, later again") + "; waiting for " + ("; ".join(who[:5]) or "somebody who has gone since"))
-            time.sleep(1)
+            wait_for_target(move, "" if fenced else ": the writers go on, later again")
             continue
         except psycopg.errors.LockNotAvailable:
             if not fenced:

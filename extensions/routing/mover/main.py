@@ -12,7 +12,7 @@ from .definition import description, differences, dump_of, run_script
 from .errors import Misused, Refused, complain, in_bytes, say
 from .fence import BEFORE_THE_FENCE, take_over
 from .finish import abort, abort_on_source, drop_source, finish
-from .places import Move
+from .places import Move, require_trusted
 from .session import Session
 
 ABOUT = """Moves schema shard_N from one server to another by logical replication, with a pause for its writers of some
@@ -78,12 +78,14 @@ def list_moves(options):
     places = [(given, given) for given in (options.source, options.target) if given]
     if options.control:
         control = Session("control database", options.control)
+        require_trusted(control)
         servers = control.rows("SELECT name, conninfo FROM snowflake_fleet.map_server ORDER BY name")
         places = [place for place in servers if not (options.source or options.target) or place[0] in (options.source, options.target)]
     status = found = 0
     for name, conninfo in places:
         try:
             session = Session(f"server {name}", conninfo)
+            require_trusted(session)
             rows = session.rows("SELECT shard, schema, side, state, other, began::timestamptz(0)::text, changed::timestamptz(0)::text, "
                                 "(SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), restart_lsn) FROM pg_catalog.pg_replication_slots "
                                 "WHERE database = pg_catalog.current_database() AND slot_name ~ ('^snowflake_move_[0-9]+_' || shard || '$') AND side = 'source' LIMIT 1), "
@@ -111,7 +113,7 @@ def dry_run(move):
         script = dump_of(move)
         move.target.begin()
         try:
-            run_script(move.target, script)
+            run_script(move, script)
             found = differences(description(move, move.source, False), description(move, move.target, False))
         except psycopg.Error as error:
             if error.diag.message_primary is None:

@@ -12,10 +12,25 @@ IDENTITY = """SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system
   (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
 # Also of a copy of the server that was promoted, which has the same numbers.
 INSTANCE = "SELECT pg_catalog.pg_postmaster_start_time(), pg_catalog.current_setting('data_directory')"
+ORDINARY_OWNER = """SELECT rolname FROM (
+    SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
+    UNION SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace = 'snowflake_fleet'::pg_catalog.regnamespace
+    UNION SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_fleet'::pg_catalog.regnamespace
+  ) AS of_objects JOIN pg_catalog.pg_roles ON oid = owner WHERE NOT rolsuper ORDER BY rolname LIMIT 1"""
 # Of this program's connection to the source, the server of the target is to use these.
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
 ROW = """SELECT shard, schema, side, state, other, other_database, made, fingerprint, definition, sequences
   FROM snowflake_fleet.moving WHERE shard = %s AND side = %s AND state <> 'kept'"""
+
+
+def require_trusted(session):
+    """What an ordinary role owns it may alter, and this program would run it as a superuser."""
+    if session.value("SELECT pg_catalog.to_regclass('snowflake_fleet.map_state')") is None:
+        raise Refused(f"{session.label}: extension snowflake_routing has to be installed")
+    owner = session.value(ORDINARY_OWNER)
+    if owner is not None and session.value("SHOW is_superuser") == "on":
+        raise Refused(f"{session.label}: schema snowflake_fleet has objects of role {owner}, who is no superuser, and this would run them as one\n"
+                      f"  Connect as {owner} there.")
 
 
 def is_string(server):
@@ -62,6 +77,7 @@ class Move:
     def connect_control(self):
         """A copy of the map, or a map of before a restore, may say that the source has what the target has taken over."""
         self.control = Session("control database", self.options.control)
+        require_trusted(self.control)
         if self.control.value("SELECT is_copy FROM snowflake_fleet.map_state"):
             raise Refused("the database of --control has a copy of the map: name the one that decides")
         self.control.execute("SELECT snowflake_fleet.check_map_state(s) FROM snowflake_fleet.map_state AS s")
@@ -102,6 +118,7 @@ class Move:
         installed = session.value("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname IN ('snowflake', 'snowflake_routing')")
         if installed != 2:
             raise Refused(f"{session.label}: extensions snowflake and snowflake_routing have to be installed")
+        require_trusted(session)
         if session.value("SHOW is_superuser") != "on":
             raise Refused(f"{session.label}: the role is no superuser")
         if session.value("SELECT pg_catalog.pg_is_in_recovery()"):
@@ -168,8 +185,12 @@ class Move:
 
     def tables(self, session):
         """Names of the schema's tables, as identifiers to be put into statements."""
-        rows = session.rows("SELECT relname FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (self.schema,))
-        return [sql.Identifier(self.schema, name) for name, in rows]
+        return [table for table, _ in self.tables_by_kind(session)]
+
+    def tables_by_kind(self, session):
+        """The same, each with whether it is partitioned."""
+        rows = session.rows("SELECT relname, relkind = 'p' FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (self.schema,))
+        return [(sql.Identifier(self.schema, name), partitioned) for name, partitioned in rows]
 
     def set_state(self, session, side, state):
         session.execute("UPDATE snowflake_fleet.moving SET state = %s, changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = %s AND state <> 'kept'",

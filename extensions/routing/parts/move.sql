@@ -160,11 +160,11 @@ DECLARE
                               FROM snowflake.layout;
 BEGIN
   FOR this IN
-    SELECT relation, attribute, format('%I.%I', relname, attribute) AS col
+    SELECT relation, attribute, format('%I.%I', relname, attribute) AS col, CASE relkind WHEN 'p' THEN '' ELSE 'ONLY ' END AS only
       FROM unnest(relations, attributes) AS c (relation, attribute) JOIN pg_class ON oid = relation
   LOOP
     col := this.col;
-    EXECUTE format('SELECT max(%I)::bigint FROM %s WHERE %1$I BETWEEN 0 AND %3$s', this.attribute, this.relation, last_one) INTO id;
+    EXECUTE format('SELECT max(%I)::bigint FROM %s%s WHERE %1$I BETWEEN 0 AND %4$s', this.attribute, this.only, this.relation, last_one) INTO id;
     IF id IS NOT NULL THEN
       RETURN NEXT;
     END IF;

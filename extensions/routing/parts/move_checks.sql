@@ -25,6 +25,9 @@ AS $$
            OR relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary)
            OR relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisreplident))
            THEN format('Table %s has no replica identity: give it a primary key, or ALTER TABLE ... REPLICA IDENTITY.', name)
+      -- The target would take the first row that compares equal, 1.0 for 1.00, and some types do not compare.
+      WHEN relkind = 'r' AND relreplident = 'f' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary)
+           THEN format('Table %s has REPLICA IDENTITY FULL and no primary key, and rows may compare equal that are not the same: give it a primary key.', name)
       -- Since PostgreSQL 16 a subscription writes as the owner of the table, and would try again without end.
       WHEN relkind IN ('r', 'p') AND NOT has_schema_privilege(relowner, relnamespace, 'USAGE')
            THEN format('Role %I owns table %s, and rows are copied as its owner, who has no USAGE on the schema: GRANT it.',
@@ -152,6 +155,61 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.called_as_superuser(name) IS
   'Behind snowflake-move-shard: functions of ordinary roles that applying rows to a schema would call, in sentences';
 
+-- It would be asked, emptied or in the way along with the schema. An heir's indexes are planned with a query of the table.
+CREATE FUNCTION snowflake_fleet.attached_from_outside(schema name) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH inside AS MATERIALIZED (
+    SELECT c.classid, c.objid FROM snowflake_fleet.contents_of(schema) AS c
+  ), tab AS MATERIALIZED (
+    SELECT t::oid AS oid FROM snowflake_fleet.tables_of(schema) AS t
+  )
+  SELECT DISTINCT format('Table %s takes part in the partitioning or inheritance of a table outside of the schema: detach it, or move both.', tab.oid::regclass)
+    FROM tab JOIN pg_inherits ON tab.oid IN (inhrelid, inhparent)
+   WHERE inhrelid NOT IN (SELECT i.oid FROM tab AS i) OR inhparent NOT IN (SELECT i.oid FROM tab AS i)
+  UNION ALL
+  -- What hangs on it from outside, whatever it is. What hangs on that in its turn need not be listed.
+  SELECT DISTINCT CASE WHEN d.classid = 'pg_constraint'::regclass
+                  THEN format('%s refers to the schema from outside: drop it.', coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, 0)))
+                  WHEN d.refclassid = 'pg_namespace'::regclass
+                  THEN format('%s is of a kind that is not known here: drop it, or put it into another schema.', pg_describe_object(d.classid, d.objid, d.objsubid))
+                  ELSE format('%s is outside of the schema and uses %s: drop it, or move it into the schema.',
+                              coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, d.objsubid)),
+                              coalesce(CASE WHEN d.refclassid = 'pg_class'::regclass THEN d.refobjid::regclass::text END, pg_describe_object(d.refclassid, d.refobjid, 0))) END
+    FROM inside AS i JOIN pg_depend AS d ON d.refclassid = i.classid AND d.refobjid = i.objid
+   WHERE (d.classid, d.objid) NOT IN (SELECT x.classid, x.objid FROM inside AS x)
+     AND d.classid NOT IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
+     AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND tgisinternal)
+     -- the cast of a range to its multirange, say
+     AND NOT EXISTS (SELECT FROM pg_depend AS p JOIN inside AS x ON p.refclassid = x.classid AND p.refobjid = x.objid
+                      WHERE p.classid = d.classid AND p.objid = d.objid AND p.deptype = 'i')
+$$;
+COMMENT ON FUNCTION snowflake_fleet.attached_from_outside(name) IS
+  'Behind snowflake-move-shard: what is outside of a schema and hangs on it, in sentences';
+
+-- What an extension has, and who may alter it if he is no superuser: who owns an extension may have added things of his own.
+CREATE FUNCTION snowflake_fleet.extension_members() RETURNS TABLE (classid oid, objid oid, extension name, ordinary_owner name)
+  LANGUAGE sql STABLE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH member AS (
+    SELECT d.classid, d.objid, extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
+     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+  ), owner AS (
+    SELECT s.classid, s.objid, rolname FROM pg_shdepend AS s JOIN pg_roles AS r ON r.oid = s.refobjid
+     WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND NOT rolsuper
+  )
+  SELECT m.classid, m.objid, m.extname, o.rolname FROM member AS m LEFT JOIN owner AS o USING (classid, objid)
+  UNION ALL
+  -- An array's type is nobody's member.
+  SELECT m.classid, typarray, m.extname, o.rolname
+    FROM member AS m JOIN pg_type AS t ON m.classid = 'pg_type'::regclass AND t.oid = m.objid AND typarray <> 0 LEFT JOIN owner AS o USING (classid, objid)
+$$;
+COMMENT ON FUNCTION snowflake_fleet.extension_members() IS
+  'Behind snowflake-move-shard: the objects of extensions, and their owners where those are no superusers';
+
 CREATE FUNCTION snowflake_fleet.immovable(schema name) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -173,32 +231,12 @@ BEGIN
   RETURN QUERY
   WITH inside AS MATERIALIZED (
     SELECT c.classid, c.objid, c.refusal FROM snowflake_fleet.contents_of(schema) AS c
-  ), extension_member AS (
-    SELECT d.classid, d.objid, extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
-     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+  ), extension_member AS MATERIALIZED (
+    SELECT m.classid, m.objid, m.extension AS extname, m.ordinary_owner FROM snowflake_fleet.extension_members() AS m
   )
   SELECT refusal FROM inside WHERE refusal IS NOT NULL
   UNION ALL
-  SELECT format('Table %s takes part in the partitioning or inheritance of a table outside of the schema: detach it, or move both.', c.oid::regclass)
-    FROM pg_class AS c JOIN pg_inherits ON c.oid IN (inhrelid, inhparent)
-   WHERE relnamespace = space AND relkind IN ('r', 'p')
-     AND (inhrelid NOT IN (SELECT oid FROM pg_class WHERE relnamespace = space) OR inhparent NOT IN (SELECT oid FROM pg_class WHERE relnamespace = space))
-  UNION ALL
-  -- What hangs on it from outside, whatever it is. What hangs on that in its turn need not be listed.
-  SELECT DISTINCT CASE WHEN d.classid = 'pg_constraint'::regclass
-                  THEN format('%s refers to the schema from outside: drop it.', coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, 0)))
-                  WHEN d.refclassid = 'pg_namespace'::regclass
-                  THEN format('%s is of a kind that is not known here: drop it, or put it into another schema.', pg_describe_object(d.classid, d.objid, d.objsubid))
-                  ELSE format('%s is outside of the schema and uses %s: drop it, or move it into the schema.',
-                              coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, d.objsubid)),
-                              coalesce(CASE WHEN d.refclassid = 'pg_class'::regclass THEN d.refobjid::regclass::text END, pg_describe_object(d.refclassid, d.refobjid, 0))) END
-    FROM inside AS i JOIN pg_depend AS d ON d.refclassid = i.classid AND d.refobjid = i.objid
-   WHERE (d.classid, d.objid) NOT IN (SELECT x.classid, x.objid FROM inside AS x)
-     AND d.classid NOT IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
-     AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND tgisinternal)
-     -- the cast of a range to its multirange, say
-     AND NOT EXISTS (SELECT FROM pg_depend AS p JOIN inside AS x ON p.refclassid = x.classid AND p.refobjid = x.objid
-                      WHERE p.classid = d.classid AND p.objid = d.objid AND p.deptype = 'i')
+  SELECT * FROM snowflake_fleet.attached_from_outside(schema)
   UNION ALL
   SELECT DISTINCT format('Publication %I publishes its tables, and would go on without them: take them out of it, or drop it.', pubname)
     FROM pg_publication AS p
@@ -219,6 +257,13 @@ BEGIN
      AND NOT (d.refclassid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_index WHERE indexrelid = d.refobjid))
      AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND (tgisinternal OR tgname = 'snowflake_move'))
   UNION ALL
+  SELECT DISTINCT format('%s uses %s of extension %I, which role %I owns and may alter when a superuser applies rows: have a superuser own it.',
+                         coalesce(snowflake_fleet.called(d.classid, d.objid), pg_describe_object(d.classid, d.objid, d.objsubid)),
+                         pg_describe_object(d.refclassid, d.refobjid, 0), e.extname, e.ordinary_owner)
+    FROM inside AS i JOIN pg_depend AS d ON d.classid = i.classid AND d.objid = i.objid
+    JOIN extension_member AS e ON (e.classid, e.objid) = (d.refclassid, d.refobjid)
+   WHERE e.ordinary_owner IS NOT NULL
+  UNION ALL
   SELECT format('%s belongs to extension %I: run ALTER EXTENSION ... DROP.', pg_describe_object(i.classid, i.objid, 0), e.extname)
     FROM inside AS i JOIN extension_member AS e USING (classid, objid) WHERE i.classid <> 'pg_namespace'::regclass
   UNION ALL
@@ -229,8 +274,9 @@ BEGIN
    WHERE relnamespace = space AND relkind = 'r'
      AND 'oid'::regtype IN (atttypid, typbasetype, typelem) AND EXISTS (SELECT FROM pg_largeobject_metadata)
   UNION ALL
-  SELECT format('Table %s is filled by a subscription: drop that first.', srrelid::regclass)
-    FROM pg_subscription_rel JOIN pg_class AS c ON c.oid = srrelid WHERE relnamespace = space
+  SELECT CASE WHEN subname ~ '^snowflake_move_[0-9]+$' THEN format('Table %s is filled by a move that has not ended: run that one again.', srrelid::regclass)
+              ELSE format('Table %s is filled by subscription %I: drop that first.', srrelid::regclass, subname) END
+    FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid JOIN pg_class AS c ON c.oid = srrelid WHERE relnamespace = space
   UNION ALL
   SELECT format('%s has a security label: the program knows no provider of them.', pg_describe_object(i.classid, i.objid, 0))
     FROM inside AS i JOIN pg_seclabel AS l ON l.classoid = i.classid AND l.objoid = i.objid;
@@ -255,12 +301,41 @@ AS $$
   SELECT 'tablespace', spcname::text FROM inside JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
     JOIN pg_tablespace AS s ON s.oid = reltablespace
   UNION
-  SELECT 'extension', extname::text FROM inside JOIN pg_depend AS d USING (classid, objid)
-    JOIN pg_depend AS e ON e.classid = d.refclassid AND e.objid = d.refobjid AND e.deptype = 'e'
-    JOIN pg_extension AS x ON x.oid = e.refobjid
+  SELECT 'extension', extension::text FROM inside JOIN pg_depend AS d USING (classid, objid)
+    JOIN snowflake_fleet.extension_members() AS e ON e.classid = d.refclassid AND e.objid = d.refobjid
 $$;
 COMMENT ON FUNCTION snowflake_fleet.requirements_of(name) IS
   'Behind snowflake-move-shard: roles, tablespaces and extensions that a target has to have';
 
+-- Under the same name there may be somebody else's, which the statements that make the schema would call.
+CREATE FUNCTION snowflake_fleet.used_of_extensions(schema name) RETURNS TABLE (extension text, object text)
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT DISTINCT e.extension::text, concat_ws(' ', o.type, o.identity)
+    FROM snowflake_fleet.contents_of(schema) AS i JOIN pg_depend AS d USING (classid, objid)
+    JOIN snowflake_fleet.extension_members() AS e ON e.classid = d.refclassid AND e.objid = d.refobjid,
+         pg_identify_object(d.refclassid, d.refobjid, 0) AS o
+$$;
+COMMENT ON FUNCTION snowflake_fleet.used_of_extensions(name) IS
+  'Behind snowflake-move-shard: the objects of extensions that a schema uses, by names that are the same on every server';
+
+CREATE FUNCTION snowflake_fleet.lacking_of_extensions(extensions text[], objects text[]) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('The target has no %s of extension %I that a superuser owns, which the schema needs: have the extension there in the same version and schema as on the source.', object, extension)
+    FROM (SELECT * FROM unnest(extensions, objects) AS needed (extension, object)
+          EXCEPT
+          SELECT e.extension::text, concat_ws(' ', o.type, o.identity)
+            FROM snowflake_fleet.extension_members() AS e, pg_identify_object(e.classid, e.objid, 0) AS o
+           WHERE e.extension = ANY (extensions) AND e.ordinary_owner IS NULL) AS lacking
+   ORDER BY 1
+$$;
+COMMENT ON FUNCTION snowflake_fleet.lacking_of_extensions(text[], text[]) IS
+  'Behind snowflake-move-shard: what of used_of_extensions() of another server is not the same here, in sentences';
+
 REVOKE ALL ON FUNCTION snowflake_fleet.contents_of(name), snowflake_fleet.called(oid, oid), snowflake_fleet.called_as_superuser(name),
-  snowflake_fleet.immovable(name), snowflake_fleet.requirements_of(name) FROM PUBLIC;
+  snowflake_fleet.attached_from_outside(name), snowflake_fleet.extension_members(), snowflake_fleet.immovable(name),
+  snowflake_fleet.requirements_of(name), snowflake_fleet.used_of_extensions(name),
+  snowflake_fleet.lacking_of_extensions(text[], text[]) FROM PUBLIC;

@@ -74,7 +74,7 @@ my %refused = (
 	'Foreign table shard_1.f is not moved' => 'CREATE FOREIGN TABLE shard_1.f () SERVER none',
 	'Table shard_1.users takes part in the partitioning or inheritance of a table outside of the schema' =>
 	  'CREATE TABLE heir () INHERITS (shard_1.users)',
-	'Table shard_1.users is filled by a subscription' => 'CREATE SUBSCRIPTION filled CONNECTION \'dbname=none\' PUBLICATION none WITH (connect = false); '
+	'Table shard_1.users is filled by subscription filled' => 'CREATE SUBSCRIPTION filled CONNECTION \'dbname=none\' PUBLICATION none WITH (connect = false); '
 	  . "INSERT INTO pg_subscription_rel SELECT oid, 'shard_1.users'::regclass, 'r' FROM pg_subscription",
 	'Schema shard_1 has no tables' => 'DROP TABLE shard_1.users, shard_1.photos',
 	'There is no schema shard_1' => 'DROP SCHEMA shard_1 CASCADE');

@@ -37,7 +37,7 @@ $north->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE parts (id bigint, at date, t text, PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
 	CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM ('2026-01-01') TO ('2027-01-01'); CREATE TABLE parts_rest PARTITION OF parts DEFAULT;
 	CREATE TABLE base (id int PRIMARY KEY); CREATE TABLE heir (extra text, PRIMARY KEY (id)) INHERITS (base);
-	CREATE TABLE whole (a int, b text); ALTER TABLE whole REPLICA IDENTITY FULL;
+	CREATE TABLE whole (a int, b text, key int PRIMARY KEY DEFAULT (random() * 2e9)::int); ALTER TABLE whole REPLICA IDENTITY FULL;
 	CREATE VIEW shown AS SELECT id, status FROM "Odd ""one"", {}" WHERE m = 'well'; CREATE RULE nothing AS ON DELETE TO shown DO INSTEAD NOTHING;
 	CREATE FUNCTION listed() RETURNS SETOF base LANGUAGE sql BEGIN ATOMIC SELECT * FROM base; END;
 	CREATE STATISTICS st ON a, b FROM whole; COMMENT ON COLUMN whole.a IS 'it''s'; COMMENT ON SCHEMA shard_1 IS 'one';

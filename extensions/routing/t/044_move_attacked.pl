@@ -120,7 +120,7 @@ $superuser->query_safe('ALTER SEQUENCE shard_5.numbers CACHE 2');
 $_->safe_psql('postgres', 'ALTER DATABASE postgres SET standard_conforming_strings = off; ALTER DATABASE postgres SET quote_all_identifiers = on') foreach $north, $south, $fleet->node('control');
 $move = $mover->start(arguments(5));
 $mover->wait_for($move, qr/table "shard_5"."counts" of the target is not analyzed, for it is locked/);
-$mover->wait_for($move, qr/a sequence of the target is locked: the writers go on, later again; waiting for process \d+/);
+$mover->wait_for($move, qr/what the target has to change is locked: the writers go on, later again; waiting for process \d+/);
 is($north->safe_psql('postgres', "INSERT INTO shard_5.counts VALUES (101, 0) RETURNING id"), '101', 'a writer goes on');
 $holder->query_safe('ROLLBACK');
 $superuser->query_safe('ROLLBACK');
