@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from .definition import description, differences, dump_of, lacking, made_aside
+from .definition import called_as_superuser, description, differences, dump_of, lacking, made_aside, used_of_extensions
 from .errors import Refused, in_bytes, say
 from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
 from .session import LOCK_MS
@@ -29,9 +29,22 @@ HIDDEN = """SELECT t::text FROM snowflake_fleet.tables_of(%(schema)s) AS t JOIN 
        AND (rolsuper OR rolbypassrls OR NOT relforcerowsecurity AND pg_catalog.pg_has_role(r.oid, relowner, 'USAGE')))"""
 FORCED = """SELECT t::text, pg_catalog.pg_get_userbyid(relowner) FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
  WHERE relrowsecurity AND relforcerowsecurity"""
-# What cuts off the statements of a role in this database; of its settings the nearest counts. No table that takes longer is
-# ever copied, and PostgreSQL tries again without end.
-TIMEOUTS = """SELECT s.name, coalesce(
+# Settings of the workers that apply rows, and how rows as text are read with what they are to have.
+APPLIED = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off"}
+# Columns of money, of arrays, domains and ranges of it, and of composite types of the schema.
+MONEY = """WITH RECURSIVE money (type) AS (
+  SELECT 'pg_catalog.money'::pg_catalog.regtype::oid
+  UNION
+  SELECT next.type FROM money, LATERAL (
+    SELECT oid FROM pg_catalog.pg_type WHERE typbasetype = money.type OR typelem = money.type AND typcategory = 'A'
+    UNION ALL SELECT rngtypid FROM pg_catalog.pg_range WHERE rngsubtype = money.type
+    UNION ALL SELECT rngmultitypid FROM pg_catalog.pg_range WHERE rngsubtype = money.type) AS next (type))
+SELECT pg_catalog.format('%%I.%%I', relname, attname)
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace
+  JOIN pg_catalog.pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+ WHERE nspname = %s AND relkind IN ('r', 'p', 'c') AND atttypid IN (SELECT type FROM money) ORDER BY 1"""
+# What a role has of a setting in this database: the nearest counts.
+CONFIGURED = """SELECT s.name, coalesce(
   (SELECT pg_catalog.split_part(line, '=', 2)
      FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS line
     WHERE setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))
@@ -40,7 +53,7 @@ TIMEOUTS = """SELECT s.name, coalesce(
     ORDER BY setrole <> 0 DESC, setdatabase <> 0 DESC LIMIT 1),
   (SELECT f.setting FROM pg_catalog.pg_file_settings AS f WHERE f.name = s.name AND applied ORDER BY seqno DESC LIMIT 1), s.boot_val),
   pg_catalog.quote_ident(%(role)s), pg_catalog.quote_ident(pg_catalog.current_database())
-  FROM pg_catalog.pg_settings AS s WHERE s.name IN ('statement_timeout', 'transaction_timeout')"""
+  FROM pg_catalog.pg_settings AS s WHERE s.name = ANY (%(names)s)"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
 
@@ -80,13 +93,13 @@ def of_target(move):
         yield f"The target has {most - processes} background workers left of {most}, and it takes 2: raise max_worker_processes."
     if not move.has_subscription() and origins - used < 2:
         yield f"The target has {origins - used} replication origins left of {origins}, and it takes 2: raise max_replication_slots."
-    there = {"role": "SELECT rolname FROM pg_catalog.pg_roles", "tablespace": "SELECT spcname FROM pg_catalog.pg_tablespace",
-             "extension": "SELECT extname FROM pg_catalog.pg_extension"}
+    there = {"role": "SELECT rolname FROM pg_catalog.pg_roles", "tablespace": "SELECT spcname FROM pg_catalog.pg_tablespace"}
     for kind, name in move.source.rows("SELECT * FROM snowflake_fleet.requirements_of(%s)", (move.schema,)):
         if (name,) not in target.rows(there[kind]):
             yield f"The target has no {kind} {name}, which the schema needs: run CREATE {kind.upper()} there."
-    found = lacking(move)
+    found = lacking(move, used_of_extensions(move))
     yield from found
+    yield from of_settings(move)
     yield from of_row_security(move)
     row = move.target_row()
     if row is None or row.state in ("reserved", "arriving"):
@@ -95,6 +108,10 @@ def of_target(move):
         yield f"The target is waiting for shard {move.shard} from another server, {row.other}: end that move first."
     if row is not None and target.value(f"SELECT whereabouts IS DISTINCT FROM ({WHEREABOUTS}) FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,)):
         yield "The target was promoted, restored or copied since the move began, and may lack rows that it had taken: run with --abort, then again."
+    # It may have altered the schema, or another that its tables call, and is waited for before rows come.
+    if row is None or row.state == "reserved":
+        for gid, owner in target.rows("SELECT gid, owner FROM pg_catalog.pg_prepared_xacts WHERE database = pg_catalog.current_database() ORDER BY prepared"):
+            yield f"Prepared transaction {gid} is open on the target: role {owner} has to commit it or roll it back."
     if row is None and move.has_subscription():
         yield f"The target has a subscription {move.name}, of no move: drop it."
     if not found and (row is None or row.state == "reserved") and move.has_schema(target):
@@ -103,9 +120,28 @@ def of_target(move):
         yield from found
 
 
+def configured(move, names):
+    """Of the role as which the target's server connects to the source."""
+    return move.source.rows(CONFIGURED, {"role": conninfo_to_dict(move.source_for_target).get("user"), "names": names})
+
+
+def of_settings(move):
+    """With which rows would arrive as others, or not at all: the workers that apply them have what the role and the database have."""
+    there = dict(move.target.rows("SELECT name, reset_val FROM pg_catalog.pg_settings WHERE name = ANY (%s)", ([*APPLIED, "lc_monetary"],)))
+    database = move.target.connection.info.dbname
+    for name, needed in APPLIED.items():
+        if there[name] != needed:
+            yield f"The target has {name} = {there[name]} for its database or role, and rows take {needed}: run ALTER DATABASE {quote(database)} SET {name} = {needed} there."
+    columns = [column for column, in move.source.rows(MONEY, (move.schema,))]
+    for _, value, _, _ in configured(move, ["lc_monetary"]) if columns else []:
+        if value != there["lc_monetary"]:
+            yield (f"Columns of type money ({', '.join(columns[:3])}) would arrive as other amounts: the source has lc_monetary = {value}, the target {there['lc_monetary']}. "
+                   f"Run ALTER DATABASE {quote(database)} SET lc_monetary = {quote(value)} there.")
+
+
 def of_timeouts(move):
-    """What would end the copy of a table, of the role as which the target's server connects to the source."""
-    for name, value, role, database in move.source.rows(TIMEOUTS, {"role": conninfo_to_dict(move.source_for_target).get("user")}):
+    """What would end the copy of a table, again and again."""
+    for name, value, role, database in configured(move, ["statement_timeout", "transaction_timeout"]):
         if not re.fullmatch(r"0+(\.0*)?\s*[a-z]*", value.strip()):
             yield (f"The source ends what takes longer than {name} = {value}, the copy of a table as well: "
                    f"run ALTER ROLE {role or '(that of --source-for-target)'} IN DATABASE {database} SET {name} = 0 there.")
@@ -166,8 +202,8 @@ def of_premade(move, script):
         yield from sorted(set(found))
         return
     # The plan of a query calls what the indexes of its table have, and of the table's heirs.
-    found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s) UNION ALL "
-                                                   "SELECT * FROM snowflake_fleet.attached_from_outside(%s)", (move.schema, move.schema))]
+    found = called_as_superuser(move) + [
+        sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.attached_from_outside(%s)", (move.schema,))]
     if found or tables != move.tables(target):
         yield from found or [f"Schema {move.schema} was altered on the target during the check: run this again."]
         return
@@ -219,7 +255,9 @@ def of_ids(move):
         else:
             yield from list(of_greatest_ids(move))
     except psycopg.errors.LockNotAvailable:
-        yield f"A table of schema {move.schema} is locked by somebody, or vacuumed: it was not had within {LOCK_MS} ms."
+        source.rollback()
+        yield (f"A table of schema {move.schema} is locked, or vacuumed: it was not had within {LOCK_MS} ms. Locks are held by "
+               + ("; ".join(source.holders([move.schema])) or "somebody who has gone since") + ".")
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, Swapped):
         yield f"Schema {move.schema} was altered during the check: run this again."
     finally:
@@ -283,7 +321,7 @@ def check(move, first):
     before = move.source.value("SELECT other FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,))
     if before is not None:
         raise Refused(f"the move of shard {move.shard} from {before} to {move.from_name} has not ended\n"
-                      "  Run that one again, with the same arguments.")
+                      f"  Run that one again, with --to {quote(move.from_name)}.")
     sentences = list(of_both(move)) + list(of_source(move)) + (list(of_target(move)) if move.has_schema(move.source) else [])
     # Queries of tables, after it is known what their plans call.
     if not sentences:

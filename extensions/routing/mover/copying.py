@@ -5,7 +5,7 @@ import psycopg
 from psycopg import sql
 
 from .check import WHEREABOUTS, check, of_premade
-from .definition import description, differences, dump_of, run_script
+from .definition import called_as_superuser, description, differences, dump_of, run_script
 from .errors import Refused, in_bytes, say
 from .session import LOCK_MS
 
@@ -25,6 +25,9 @@ SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake
 COPIED = """SELECT pg_catalog.format('pg_%%s_sync_%%s_%%s', srsubid, srrelid, (SELECT system_identifier FROM pg_catalog.pg_control_system()))
   FROM pg_catalog.pg_subscription_rel JOIN pg_catalog.pg_subscription AS s ON s.oid = srsubid
  WHERE subname = %s AND subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) AND srsubstate = 'f'"""
+# Of statements that have ended; prepared transactions hold theirs.
+OLD_NOTES = """DELETE FROM snowflake_fleet.move_note WHERE (pid, at) IN (
+  SELECT pid, at FROM snowflake_fleet.move_note WHERE at < pg_catalog.clock_timestamp() - interval '1 day' FOR UPDATE SKIP LOCKED)"""
 FIRES = """SELECT pg_catalog.quote_ident(tgname), tgrelid::pg_catalog.regclass::text FROM pg_catalog.pg_trigger
  WHERE tgrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) AND tgenabled NOT IN ('O', 'D')"""
 # Those who have begun to write, anywhere on the server: a slot begins when they have ended.
@@ -72,14 +75,14 @@ def reserve(move):
         time.sleep(0.5)
 
 
-def wait_for_snapshots(session):
+def wait_for_transactions(session, writers):
     """What began before now does not see that the schema moves, and its DDL is not refused. Twice in a row nobody: a snapshot
     is handed on while both have it, and the activity of all is not read at one moment."""
-    boundary = session.value("SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text")
+    boundary = session.value("SELECT pg_catalog.pg_current_xact_id()::text")    # all that were given away before are less
     clear, began = 0, time.monotonic()
     said = began - 3
     while clear < 2:
-        older = [who for who, in session.rows("SELECT * FROM snowflake_fleet.older_snapshots(%s::text::xid8)", (boundary,))]
+        older = [who for who, in session.rows("SELECT * FROM snowflake_fleet.older_transactions(%s::text::xid8, %s)", (boundary, writers))]
         clear = 0 if older else clear + 1
         now = time.monotonic()
         if older and now - said > 5:
@@ -115,7 +118,7 @@ def published(move):
 def define(move):
     """The schema's fingerprint and the statements that make it, once nobody alters it any more."""
     source = move.source
-    wait_for_snapshots(source)
+    wait_for_transactions(source, False)    # for writers the slot waits
     # What the slot decodes is published by the catalogues of that time, so the publication comes first.
     with source.transaction():
         source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
@@ -158,8 +161,8 @@ def make_schema(move):
             take_as_it_is(move)
         target.execute("UPDATE snowflake_fleet.moving SET state = 'arriving', made = %s, fingerprint = snowflake_fleet.fingerprint(schema), changed = pg_catalog.clock_timestamp() "
                        "WHERE shard = %s AND side = 'target'", (made, move.shard))
-        # What the names of the source are here is somebody else's, perhaps. What is not there now, the fingerprint has not.
-        found = [sentence for sentence, in target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
+        # What is not there now, the fingerprint has not.
+        found = called_as_superuser(move)
         if found:
             raise Refused("the schema on the target is not as the source's\n" + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
 
@@ -181,12 +184,28 @@ def subscribe(move):
     if not target.value("SELECT subenabled FROM pg_catalog.pg_subscription WHERE subname = %s AND subdbid = "
                         "(SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())", (move.name,)):
         # Not before anybody can have made a trigger that the guard did not see.
-        wait_for_snapshots(target)
+        wait_for_transactions(target, True)
         if target.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = 'target'", (move.shard,)):
             raise Refused(f"schema {move.schema} was altered on the target\n  Run with --abort, then again.")
         say("the target subscribes")
         target.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
-    target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
+    refresh(move)
+
+
+def refresh(move):
+    """Not within a transaction, so the limit for locks is the session's. Other moves to this target wait behind an attempt."""
+    target, attempt = move.target, 0
+    while True:
+        attempt += 1
+        target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, false)", (str(LOCK_MS),))
+        try:
+            return target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(sql.Identifier(move.name)), seconds=120)
+        except psycopg.errors.LockNotAvailable:
+            say(f"tables of the target are locked, attempt {attempt}: waiting for " + ("; ".join(target.holders([move.schema])) or "somebody who has gone since"))
+        finally:
+            if not target.connection.broken:
+                target.execute("SELECT pg_catalog.set_config('lock_timeout', '0', false)")
+        time.sleep(1)
 
 
 def empty_tables(move):
@@ -263,6 +282,7 @@ def forget_publication(move, sessions=None):
     move.source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
     for session in sessions or [move.source, move.target]:
         session.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
+        session.execute(OLD_NOTES)
 
 
 def has_forgotten(move):
@@ -328,6 +348,16 @@ def is_level(move, seconds):
             return False
         time.sleep(0.0005)
     return True
+
+
+def standing_of(move):
+    """How far behind the subscription is, and what ails it."""
+    row = move.target.row(PROGRESS, (move.name,))
+    if row is None:
+        raise Refused(f"the target has no subscription {move.name} any more\n  Run with --abort, then again.")
+    errors, workers = row[4], row[6]
+    return (f"{in_bytes(float(lag(move)))} behind" + (f"; {errors} errors, which the target's log explains" if errors else "")
+            + ("; no worker runs for it: the subscription is disabled, or workers are used up, or the source does not answer" if workers == 0 else ""))
 
 
 def catch_up(move):

@@ -38,7 +38,9 @@ def dump_of(move):
     except subprocess.TimeoutExpired:
         raise Refused("pg_dump has not ended within 15 minutes") from None
     if done.returncode != 0:
-        raise Refused("pg_dump failed: " + done.stderr.decode(errors="replace").strip())
+        holders = move.source.holders([move.schema])
+        raise Refused("pg_dump failed: " + done.stderr.decode(errors="replace").strip()
+                      + ("\n  Locks on the schema's tables are held by " + "; ".join(holders) if holders else ""))
     lines = done.stdout.decode().split("\n")
     meta = [number for number, line in enumerate(lines) if line.startswith(("\\restrict ", "\\unrestrict "))]
     if meta:    # the first and the last; what is between them is the server's
@@ -47,9 +49,17 @@ def dump_of(move):
     return "\n".join(lines)
 
 
-def lacking(move):
-    """What the schema uses of extensions and the target has not under the same names, in sentences."""
-    used = move.source.rows("SELECT * FROM snowflake_fleet.used_of_extensions(%s)", (move.schema,))
+def called_as_superuser(move):
+    """On the target, where what has the names of the source is somebody else's, perhaps."""
+    return [sentence for sentence, in move.target.rows("SELECT * FROM snowflake_fleet.called_as_superuser(%s)", (move.schema,))]
+
+
+def used_of_extensions(move):
+    return move.source.rows("SELECT * FROM snowflake_fleet.used_of_extensions(%s)", (move.schema,))
+
+
+def lacking(move, used):
+    """What of used_of_extensions() the target has not under the same names, in sentences."""
     return [sentence for sentence, in move.target.rows("SELECT * FROM snowflake_fleet.lacking_of_extensions(%s::text[], %s::text[])",
                                                        ([extension for extension, _ in used], [name for _, name in used]))]
 
@@ -76,8 +86,9 @@ def run_script(move, script):
     """On the target, within the caller's transaction. A superuser runs it: what it names may not be an ordinary role's.
     The script's settings are taken back."""
     session = move.target
+    used = used_of_extensions(move)
     keep_names(session)
-    found = lacking(move)
+    found = lacking(move, used)
     if found:
         raise Refused("the schema is not made on the target\n" + "\n".join(f"  {line}" for line in found))
     session.execute(script.encode(), seconds=600)

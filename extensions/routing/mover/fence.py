@@ -10,7 +10,7 @@ from secrets import token_hex
 import psycopg
 from psycopg import sql
 
-from .copying import analyze, catch_up, is_level, start_over, wait_for_copy
+from .copying import analyze, catch_up, is_level, standing_of, start_over, wait_for_copy
 from .errors import Refused, complain, in_millis, say
 from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
 from .session import LOCK_MS, lost
@@ -28,16 +28,6 @@ WITH sequence AS (
 UPDATE snowflake_fleet.moving SET state = 'level', changed = pg_catalog.clock_timestamp()
  WHERE shard = %(shard)s AND side = 'target' AND (SELECT count(*) FROM sequence) + (SELECT count(*) FROM observed) >= 0"""
 GREATEST = f"SELECT pg_catalog.max(id) FROM ({GREATEST_IDS}) AS g"
-# The sessions that the fence waits for: they hold locks of writers on the schema's tables.
-WRITERS = """
-SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE format('process %%s (%%s, since %%s)', a.pid, usename, date_trunc('second', xact_start)) END
-  FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
- WHERE locktype = 'relation' AND granted AND mode ~ 'Exclusive|RowShare' AND l.relation IN (
-       SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = ANY (%s))
-   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-   AND l.pid IS DISTINCT FROM %s AND a.application_name IS DISTINCT FROM 'snowflake-move-shard'"""
-
-
 # A table that somebody has taken out of the publication stands still on the target, and the marks arrive.
 PUBLISHED = """
 SELECT count(*) FROM snowflake_fleet.tables_of(%s) AS t
@@ -114,9 +104,8 @@ def settle(move, sequences, greatest):
 
 
 def wait_for_target(move, and_writers):
-    schemas = [move.schema, "snowflake", "snowflake_fleet"]
-    who = [name for name, in move.target.rows(WRITERS, (schemas, move.target.connection.info.backend_pid))]
-    say(f"what the target has to change is locked{and_writers}; waiting for " + ("; ".join(who[:5]) or "somebody who has gone since"))
+    who = move.target.holders([move.schema, "snowflake", "snowflake_fleet"])
+    say(f"what the target has to change is locked{and_writers}; waiting for " + ("; ".join(who) or "somebody who has gone since"))
     time.sleep(1)
 
 
@@ -135,17 +124,28 @@ def fence(move):
             source.execute("SELECT pg_catalog.set_config('lock_timeout', '0', true)")
             began = time.monotonic()
             return began, source.value("SELECT snowflake_fleet.fence(%s, %s)", (move.schema, options.lock_timeout))
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             source.rollback()
             if attempt % 10 == 1:
-                who = [name for name, in move.probe.rows(WRITERS, ([move.schema], source.connection.info.backend_pid))]
+                who = move.probe.holders([move.schema, "snowflake_fleet"])
                 what = f"the writers were not done in {options.lock_timeout} ms" if began else f"no lock on the tables in {LOCK_MS} ms"
                 say(f"{what}: attempt {attempt}; waiting for "
-                    + ("; ".join(who[:5]) or error.diag.message_primary or "somebody who has gone since"))
+                    + ("; ".join(who) or "somebody who has gone since"))
             time.sleep(0.1 * min(attempt, 20))
         except BaseException:
             source.rollback()
             raise
+
+
+def wait_behind_the_fence(move):
+    """Writers are refused meanwhile: what keeps the target from becoming level is said."""
+    until = time.monotonic() + 3600
+    while not is_level(move, 5):
+        if not move.has_slot():
+            raise Refused("the slot is gone, as after a failover of the source, and the target may lack the last changes\n  Run with --abort, then again.")
+        say(f"the target is not level: {standing_of(move)}")
+        if time.monotonic() > until:
+            raise Refused("the target has not become level within an hour\n  Run this again, or with --abort.")
 
 
 def verify(move):
@@ -188,7 +188,9 @@ def take_over(move):
                 continue
             began, sequences = fence(move)
         try:
-            if not is_level(move, 3600 if fenced else move.options.level_timeout / 1000):
+            if fenced:
+                wait_behind_the_fence(move)
+            elif not is_level(move, move.options.level_timeout / 1000):
                 raise TimeoutError
             if move.options.verify:
                 verify(move)
@@ -207,8 +209,6 @@ def take_over(move):
                 move.source.commit()
                 move.stands = stands(move)
         except TimeoutError:
-            if fenced:
-                raise Refused("the target has not become level within an hour") from None
             move.source.rollback()
             say(f"the target was not level within {move.options.level_timeout} ms: the writers go on, later again")
             if not move.has_slot():

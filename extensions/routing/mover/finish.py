@@ -9,7 +9,7 @@ from .definition import start_of
 from .drop import drop_schema
 from .errors import Refused, say
 from .fence import ask_control, begin_control
-from .places import IDENTITY, INSTANCE
+from .places import IDENTITY, INSTANCE, require_trusted
 from .session import Session
 
 FREE_NAME = """
@@ -48,7 +48,10 @@ def push_map(move):
     for name, conninfo in servers:
         session = None
         try:
-            session = move.target if name == move.to_name else move.source if name == move.from_name else Session(f"server {name}", conninfo)
+            session = move.target if name == move.to_name else move.source if name == move.from_name else None
+            if session is None:
+                session = Session(f"server {name}", conninfo)
+                require_trusted(session)
             if [session.value(IDENTITY), session.row(INSTANCE)] != control:
                 session.execute("SELECT snowflake_fleet.import_map(%s::jsonb)", (document,), seconds=20)
             taken += 1

@@ -8,7 +8,7 @@ import psycopg
 from . import VERSION
 from .check import check
 from .copying import copy
-from .definition import description, differences, dump_of, run_script
+from .definition import called_as_superuser, description, differences, dump_of, run_script
 from .errors import Misused, Refused, complain, in_bytes, say
 from .fence import BEFORE_THE_FENCE, take_over
 from .finish import abort, abort_on_source, drop_source, finish
@@ -114,7 +114,7 @@ def dry_run(move):
         move.target.begin()
         try:
             run_script(move, script)
-            found = differences(description(move, move.source, False), description(move, move.target, False))
+            found = differences(description(move, move.source, False), description(move, move.target, False)) + called_as_superuser(move)
         except psycopg.Error as error:
             if error.diag.message_primary is None:
                 raise
@@ -216,6 +216,8 @@ def main():
         gone = [session.label for session in (move.control, move.source, move.target) if session is not None and session.connection.broken]
         complain("".join(f"{label}: " for label in gone) + (str(error).strip() or type(error).__name__))
     except KeyboardInterrupt:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         complain("interrupted")
     if move.stands:
         complain(move.stands)

@@ -26,6 +26,13 @@ SETTINGS = {
     "synchronous_commit": "on",
     # Rows as text are compared between servers.
     "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
+HOLDERS = """
+SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END
+  FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+ WHERE locktype = 'relation' AND granted AND mode <> 'AccessShareLock' AND l.relation IN (
+       SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = ANY (%s))
+   AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+   AND a.application_name IS DISTINCT FROM 'snowflake-move-shard' LIMIT 5"""
 SECRET = ("password", "sslpassword")
 
 
@@ -148,6 +155,10 @@ class Session:
                                       "AND pid <> pg_catalog.pg_backend_pid()")
                 say(f"{self.label}: {what}: others are in the way, attempt {attempt}; processes with locks: {holders}")
             time.sleep(0.5)
+
+    def holders(self, schemas):
+        """Who has locks on relations of these schemas that others wait for, but for this program."""
+        return [who for who, in self.rows(HOLDERS, (schemas,))]
 
     def send(self, query):
         """Sends a statement that may take its time; done() tells when it has ended."""

@@ -59,12 +59,14 @@ COMMENT ON COLUMN snowflake_fleet.move_holder.began IS 'When the backend began, 
 
 -- What was altered already when a session began a command: refuse_ddl() writes and reads it.
 CREATE TABLE snowflake_fleet.move_note (
-  pid integer PRIMARY KEY,
-  at timestamptz NOT NULL,
-  schemas name[] NOT NULL
+  pid integer,
+  at timestamptz,
+  schemas name[] NOT NULL,
+  -- Never changed: a transaction that the session has prepared would hold it.
+  PRIMARY KEY (pid, at)
 );
 COMMENT ON TABLE snowflake_fleet.move_note IS
-  'Of each session that ran DDL during a move: the schemas that were altered before its last statement';
+  'Of each statement of DDL during a move: the schemas that were altered before it';
 COMMENT ON COLUMN snowflake_fleet.move_note.at IS 'statement_timestamp() of that statement';
 
 CREATE FUNCTION snowflake_fleet.hold_move(shard integer, role text) RETURNS integer
@@ -185,22 +187,27 @@ CREATE POLICY read_only ON snowflake_fleet.move_note FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_mark ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.move_mark FOR SELECT USING (true);
 
--- Sessions whose snapshots may be older than what this statement sees, so that refuse_ddl() may not see in them that a
--- schema moves: those of REPEATABLE READ may last, others may run DDL as their next command. Of workers, those that run
--- no commands of users are left out.
-CREATE FUNCTION snowflake_fleet.older_snapshots(boundary xid8) RETURNS SETOF text
+-- Transactions in which refuse_ddl() may not see that a schema moves, or has not seen it: by their snapshots, for those of
+-- REPEATABLE READ may last and others may run DDL as their next command, and by what they have done and not committed yet.
+-- Left out is who runs nobody's commands: walsenders of superusers, and the workers of moves. Other walsenders run SQL, and
+-- other subscriptions triggers.
+CREATE FUNCTION snowflake_fleet.older_transactions(boundary xid8, writers boolean) RETURNS SETOF text
   LANGUAGE sql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('process %s (%s, since %s)', pid, usename, date_trunc('second', xact_start)) FROM pg_stat_activity
+  SELECT format('process %s (%s, since %s)', pid, coalesce(usename, backend_type), date_trunc('second', xact_start)) FROM pg_stat_activity
    WHERE datname = current_database() AND pid <> pg_backend_pid()
-     AND age(backend_xmin) > age(xid(boundary))
-     AND backend_type NOT IN ('autovacuum worker', 'walsender', 'parallel worker', 'logical replication worker',
-                              'logical replication apply worker', 'logical replication tablesync worker',
-                              'logical replication parallel worker', 'logical replication parallel apply worker')
+     AND (writers AND age(backend_xid) > age(xid(boundary)) OR age(backend_xmin) > age(xid(boundary)) AND backend_type <> 'autovacuum worker')
+     AND backend_type <> 'parallel worker'
+     AND NOT (backend_type = 'walsender' AND EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = usesysid AND rolsuper))
+     AND pid NOT IN (SELECT s.pid FROM pg_stat_subscription AS s JOIN pg_subscription AS p ON p.oid = s.subid JOIN pg_roles AS r ON r.oid = subowner
+                      WHERE s.pid IS NOT NULL AND p.subname ~ '^snowflake_move_[0-9]+$' AND rolsuper)
+  UNION ALL
+  SELECT format('prepared transaction %s (%s, since %s)', gid, owner, date_trunc('second', prepared)) FROM pg_prepared_xacts
+   WHERE writers AND database = current_database() AND age(transaction) > age(xid(boundary))
 $$;
-COMMENT ON FUNCTION snowflake_fleet.older_snapshots(xid8) IS
-  'Behind snowflake-move-shard: sessions of this database whose snapshots were taken before this transaction id was the next one';
+COMMENT ON FUNCTION snowflake_fleet.older_transactions(xid8, boolean) IS
+  'Behind snowflake-move-shard: transactions of this database whose snapshots were taken, or that began to write where that is asked for, before this transaction id was given away';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.older_snapshots(xid8), snowflake_fleet.hold_move(integer, text), snowflake_fleet.holds_move(),
+REVOKE ALL ON FUNCTION snowflake_fleet.older_transactions(xid8, boolean), snowflake_fleet.hold_move(integer, text), snowflake_fleet.holds_move(),
   snowflake_fleet.tables_of(name), snowflake_fleet.id_columns(name), snowflake_fleet.greatest_ids(regclass[], name[]) FROM PUBLIC;

@@ -300,12 +300,9 @@ AS $$
   UNION
   SELECT 'tablespace', spcname::text FROM inside JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
     JOIN pg_tablespace AS s ON s.oid = reltablespace
-  UNION
-  SELECT 'extension', extension::text FROM inside JOIN pg_depend AS d USING (classid, objid)
-    JOIN snowflake_fleet.extension_members() AS e ON e.classid = d.refclassid AND e.objid = d.refobjid
 $$;
 COMMENT ON FUNCTION snowflake_fleet.requirements_of(name) IS
-  'Behind snowflake-move-shard: roles, tablespaces and extensions that a target has to have';
+  'Behind snowflake-move-shard: roles and tablespaces that a target has to have';
 
 -- Under the same name there may be somebody else's, which the statements that make the schema would call.
 CREATE FUNCTION snowflake_fleet.used_of_extensions(schema name) RETURNS TABLE (extension text, object text)
@@ -324,7 +321,9 @@ CREATE FUNCTION snowflake_fleet.lacking_of_extensions(extensions text[], objects
   LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('The target has no %s of extension %I that a superuser owns, which the schema needs: have the extension there in the same version and schema as on the source.', object, extension)
+  SELECT DISTINCT CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = extension)
+                  THEN format('The target has no %s of extension %I that a superuser owns, which the schema needs: have the extension there in the same version and schema as on the source.', object, extension)
+                  ELSE format('The target has no extension %I, which the schema needs: run CREATE EXTENSION there.', extension) END
     FROM (SELECT * FROM unnest(extensions, objects) AS needed (extension, object)
           EXCEPT
           SELECT e.extension::text, concat_ws(' ', o.type, o.identity)

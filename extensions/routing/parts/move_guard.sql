@@ -171,8 +171,7 @@ BEGIN
   SELECT schemas INTO altered FROM snowflake_fleet.move_note WHERE pid = pg_backend_pid() AND at = statement_timestamp();
   IF is_start AND altered IS NULL THEN
     altered := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m WHERE m.schema = ANY (guarded) AND snowflake_fleet.is_altered(m));
-    INSERT INTO snowflake_fleet.move_note VALUES (pg_backend_pid(), statement_timestamp(), altered)
-    ON CONFLICT (pid) DO UPDATE SET at = excluded.at, schemas = excluded.schemas;
+    INSERT INTO snowflake_fleet.move_note VALUES (pg_backend_pid(), statement_timestamp(), altered);
   END IF;
   IF tg_event = 'table_rewrite' THEN
     rewritten := (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = pg_event_trigger_table_rewrite_oid());

@@ -45,7 +45,7 @@ my @places = (
 	[ 'while it copies', sub { hold($south, 'LOCK TABLE shard_1.photos IN SHARE MODE') if $_[0] }, qr/copying/ ],
 	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers were not done/, 'copied' ],
 	[ 'between fence and map', sub { hold($fleet->node('control'), $commit_lock) }, undef ],
-	[ 'before the copies of the map', sub { hold($south, $map_lock) }, qr/taken over/ ],
+	[ 'before the copies of the map', sub { hold($south, $map_lock) }, qr/taken over/, 'copied' ],
 	[ 'before the subscription is dropped', sub { hold($south, 'LOCK TABLE pg_subscription IN ACCESS SHARE MODE') }, qr/map is pushed/ ],
 	[ 'as soon as the source is renamed', undef, qr/is kept as/ ]);
 my %rows = %{ rows_of($north, 1) };
@@ -55,7 +55,7 @@ foreach my $place (@places)
 {
 	my ($name, $hold, $said, $until) = @$place;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
-	# A slot waits for all transactions that have begun to write.
+	# The slot waits for all transactions of the source that have begun to write, the subscription for the target's.
 	$mover->run('--shard' => 1, '--to' => $to, '--until' => $until) if $until;
 	$hold->() if $hold;
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
