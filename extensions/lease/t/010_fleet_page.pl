@@ -117,7 +117,7 @@ my $commands = adapted(next_block($title), 'control:5432' => '127.0.0.1:' . $con
 	'host=control port=5432' => 'host=127.0.0.1 port=' . $control->port);
 my $altered = next_block($title);
 
-my (%server, @ids, %region);
+my (%server, @ids, %region, @put_back);
 foreach my $name ('north', 'west', 'south')
 {
 	my $node = $server{$name} = Snowflake::Node->new($name);
@@ -144,13 +144,16 @@ foreach my $name ('north', 'west', 'south')
 	is($node->safe_psql('app', 'SHOW shared_preload_libraries; SELECT count(*) > 0 FROM pg_stat_statements') =~ s/snowflake, (?=snowflake)//r,
 		"pg_stat_statements, snowflake\nt", 'and has the libraries that it had');
 	push @ids, map { mint($_) } values %server;
+	my $before = now_of($control);
 	$control->safe_psql('fleet', adapted($put_back, '\[0,0\]' => "[$region{$name},$region{$name}]"));
+	push @put_back, "($region{$name}, timestamptz '$before', timestamptz '" . now_of($control) . "')";
 }
 is($server{south}->safe_psql('app', q{SELECT sourcefile ~ 'auto.conf' FROM pg_settings WHERE name = 'shared_preload_libraries'}), 't', 'one of them by ALTER SYSTEM');
 is(twice(@ids), 0, 'no id twice, while they changed over and since');
 my $told = shell($control, next_block($title));
 like($told, qr/\b[345] \| $_ +\| 127\.0\.0\.1 /, "$_ has a region") foreach sort keys %server;
-is($control->safe_psql('fleet', q{SELECT region, static, free, until BETWEEN clock_timestamp() + '50 s' AND clock_timestamp() + '72 s' FROM snowflake_fleet.regions WHERE region < 3 ORDER BY 1}),
+is($control->safe_psql('fleet', q{SELECT region, static, free, until BETWEEN began + '61 s' AND ended + '72 s'
+  FROM snowflake_fleet.regions JOIN (VALUES } . join(', ', @put_back) . q{) AS put_back (region, began, ended) USING (region) ORDER BY 1}),
 	"0|f|f|t\n1|f|f|t\n2|f|f|t", 'no region is lost: the old ones are free when nothing of them can be ahead');
 my ($code, undef, $refused) = $control->psql('fleet', next_block($title));
 like($refused, qr/somebody may have minted with this layout/, 'its layout is settled for good');

@@ -41,8 +41,12 @@ is(count_in_log(qr/^WARNING:/m), 0, 'nothing goes around the log');
 # Causes that change are there at once, and the same is not there with every attempt.
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
 $control->stop;
-missed(3) or die 'not missed';
-is(count_in_log(qr/WARNING:  snowflake: could not connect/), 1, 'a cause is in the log once');
+missed(6) or die 'not missed';
+# It may be met while it shuts down, and is then not there.
+my @causes = $server->log_content =~ /WARNING:  (snowflake: could not connect.*)/g;
+my %said;
+$said{$_}++ foreach @causes;
+cmp_ok(scalar(@causes), '>', 0, 'a cause is in the log') and is(scalar(grep { $_ > 1 } values %said), 0, '... once');
 $control->append_conf('pg_hba.conf', '');
 unlink $control->data_dir . '/pg_hba.conf';
 append_to_file($control->data_dir . '/pg_hba.conf', "local all alpha reject\nlocal all all trust\n");

@@ -328,6 +328,18 @@ sub _children_of
 sub log_content { return slurp_file($_[0]->logfile); }
 
 # Kills a backend as the kernel would when memory runs out, and waits for the crash restart.
+# Also where the server goes down while psql connects: it ends before it has read the query.
+sub poll_query_until
+{
+	my ($self, @arguments) = @_;
+	while (1)
+	{
+		my $found = eval { $self->SUPER::poll_query_until(@arguments) };
+		return $found if $@ eq '';
+		die $@ if $@ !~ /Broken pipe: write\(/;
+	}
+}
+
 sub kill_backend
 {
 	my ($self, $pid) = @_;
