@@ -67,27 +67,26 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# The call waits for a row that somebody has, and does what comes before it; is cancelled; and once more amid many rows of one moment.
+# The call waits for a row that somebody has, and does what comes before it; is cancelled; and once more amid many rows of one
+# moment, of which one is held so that it cannot end before it is cancelled.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
-	my $holder = $node->session;
-	$holder->query_safe(q{BEGIN; SELECT FROM photos WHERE caption = 'old-1000' FOR UPDATE});
 	my $done = 'SELECT rows FROM snowflake.backfills';
 	my $before = q{SELECT count(*) FROM photos WHERE new_id IS NULL AND created_at < (SELECT created_at FROM photos WHERE caption = 'old-1000') AND caption LIKE 'old-%'};
-	foreach my $far ("SELECT ($before) = 0", "SELECT ($done) > 3000")
+	foreach ([ 'old-1000', "SELECT ($before) = 0", 999 ], [ 'crowd-15000', "SELECT ($done) > 3000" ])
 	{
-		my $session = $node->session;
+		my ($held, $far, $rows) = @$_;
+		my ($holder, $session) = map { $node->session } 1 .. 2;
+		$holder->query_safe("BEGIN; SELECT FROM photos WHERE caption = '$held' FOR UPDATE");
 		my $pid = $session->query_safe('SELECT pg_backend_pid()');
 		$session->query_until(qr/called/, "\\echo called\n$call\n");
 		$node->poll_query_until('postgres', $far) or die "$name: backfill() does not get as far as: $far";
-		is($node->safe_psql('postgres', "$done"), 999, "$name: it goes no further than a row that somebody has") if $holder;
+		is($node->safe_psql('postgres', $done), $rows, "$name: it goes no further than a row that somebody has") if $rows;
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 		$session->query('SELECT 1');
 		like($session->{stderr}, qr/canceling statement due to user request/, "$name: cancelled");
-		$session->quit;
-		$holder->quit if $holder;
-		undef $holder;
+		$_->quit foreach $session, $holder;
 	}
 	is($node->safe_psql('postgres', "SELECT rows - given BETWEEN 0 AND (SELECT count(*) FROM journal WHERE what = 'gone')
 	                                   FROM snowflake.backfills b, LATERAL (SELECT count(*) AS given FROM photos
