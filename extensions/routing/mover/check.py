@@ -31,6 +31,7 @@ FORCED = """SELECT t::text, pg_catalog.pg_get_userbyid(relowner) FROM snowflake_
  WHERE relrowsecurity AND relforcerowsecurity"""
 # Settings of the workers that apply rows, and how rows as text are read with what they are to have.
 APPLIED = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off"}
+MEANS = {"on": ("true", "yes", "1"), "off": ("false", "no", "0"), "content": ()}
 # Columns of money, of arrays, domains and ranges of it, and of composite types of the schema.
 MONEY = """WITH RECURSIVE money (type) AS (
   SELECT 'pg_catalog.money'::pg_catalog.regtype::oid
@@ -54,6 +55,10 @@ CONFIGURED = """SELECT s.name, coalesce(
   (SELECT f.setting FROM pg_catalog.pg_file_settings AS f WHERE f.name = s.name AND applied ORDER BY seqno DESC LIMIT 1), s.boot_val),
   pg_catalog.quote_ident(%(role)s), pg_catalog.quote_ident(pg_catalog.current_database())
   FROM pg_catalog.pg_settings AS s WHERE s.name = ANY (%(names)s)"""
+GENERATED = """SELECT pg_catalog.format('%%I.%%I', relname, attname) FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class AS c ON c.oid = attrelid
+ WHERE attgenerated <> '' AND attrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) ORDER BY 1"""
+LOCALE = """SELECT datcollate, datctype, to_jsonb(d) ->> 'datlocprovider', coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
+  FROM pg_catalog.pg_database AS d WHERE datname = pg_catalog.current_database()"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
 
@@ -100,6 +105,7 @@ def of_target(move):
     found = lacking(move, used_of_extensions(move))
     yield from found
     yield from of_settings(move)
+    yield from of_locale(move)
     yield from of_row_security(move)
     row = move.target_row()
     if row is None or row.state in ("reserved", "arriving"):
@@ -125,18 +131,38 @@ def configured(move, names):
     return move.source.rows(CONFIGURED, {"role": conninfo_to_dict(move.source_for_target).get("user"), "names": names})
 
 
+def applied(move, names):
+    """Of the subscription's workers. This session's own settings may come from its client."""
+    role = move.target.value("SELECT CURRENT_USER::text")
+    return {name: value for name, value, _, _ in move.target.rows(CONFIGURED, {"role": role, "names": names})}
+
+
 def of_settings(move):
     """With which rows would arrive as others, or not at all: the workers that apply them have what the role and the database have."""
-    there = dict(move.target.rows("SELECT name, reset_val FROM pg_catalog.pg_settings WHERE name = ANY (%s)", ([*APPLIED, "lc_monetary"],)))
+    there = applied(move, [*APPLIED, "lc_monetary", "client_encoding"])
     database = move.target.connection.info.dbname
     for name, needed in APPLIED.items():
-        if there[name] != needed:
+        if there[name].lower() not in (needed, *MEANS[needed]):
             yield f"The target has {name} = {there[name]} for its database or role, and rows take {needed}: run ALTER DATABASE {quote(database)} SET {name} = {needed} there."
+    encoding = move.target.value("SELECT pg_catalog.current_setting('server_encoding')")
+    if move.target.value("SELECT pg_catalog.pg_char_to_encoding(%s) NOT IN (pg_catalog.pg_char_to_encoding(%s), pg_catalog.pg_char_to_encoding('SQL_ASCII'))", (there["client_encoding"], encoding)):
+        yield (f"The target has client_encoding = {there['client_encoding']} for its database or role, in which its workers would read rows of {encoding}: "
+               f"run ALTER DATABASE {quote(database)} RESET client_encoding there, or the same of the role.")
     columns = [column for column, in move.source.rows(MONEY, (move.schema,))]
     for _, value, _, _ in configured(move, ["lc_monetary"]) if columns else []:
         if value != there["lc_monetary"]:
             yield (f"Columns of type money ({', '.join(columns[:3])}) would arrive as other amounts: the source has lc_monetary = {value}, the target {there['lc_monetary']}. "
                    f"Run ALTER DATABASE {quote(database)} SET lc_monetary = {quote(value)} there.")
+
+
+def of_locale(move):
+    """What is generated is computed on the target again, lower() and upper() by the locale of its database."""
+    generated = [column for column, in move.source.rows(GENERATED, (move.schema,))]
+    if generated:
+        here, there = (session.row(LOCALE) for session in (move.source, move.target))
+        if here != there:
+            yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source's database has LC_COLLATE {here[0]} and LC_CTYPE {here[1]}, "
+                   f"the target's {there[0]} and {there[1]}. Make a database there with the source's.")
 
 
 def of_timeouts(move):

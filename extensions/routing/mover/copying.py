@@ -4,7 +4,7 @@ import time
 import psycopg
 from psycopg import sql
 
-from .check import WHEREABOUTS, check, of_premade
+from .check import WHEREABOUTS, check, of_premade, of_settings
 from .definition import called_as_superuser, description, differences, dump_of, run_script
 from .errors import Refused, in_bytes, say
 from .session import LOCK_MS
@@ -25,9 +25,13 @@ SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake
 COPIED = """SELECT pg_catalog.format('pg_%%s_sync_%%s_%%s', srsubid, srrelid, (SELECT system_identifier FROM pg_catalog.pg_control_system()))
   FROM pg_catalog.pg_subscription_rel JOIN pg_catalog.pg_subscription AS s ON s.oid = srsubid
  WHERE subname = %s AND subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) AND srsubstate = 'f'"""
+BLOCKERS = """SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END
+  FROM pg_catalog.pg_stat_subscription AS s CROSS JOIN pg_catalog.unnest(pg_catalog.pg_blocking_pids(s.pid)) AS blocking LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = blocking
+ WHERE s.subname = %s AND s.pid IS NOT NULL LIMIT 5"""
+FORGOTTEN = 10        # seconds that a slot is gone and the note has not come
 # Of statements that have ended; prepared transactions hold theirs.
-OLD_NOTES = """DELETE FROM snowflake_fleet.move_note WHERE (pid, at) IN (
-  SELECT pid, at FROM snowflake_fleet.move_note WHERE at < pg_catalog.clock_timestamp() - interval '1 day' FOR UPDATE SKIP LOCKED)"""
+OLD_NOTES = """DELETE FROM snowflake_fleet.move_note WHERE (pid, at, transaction) IN (
+  SELECT pid, at, transaction FROM snowflake_fleet.move_note WHERE at < pg_catalog.clock_timestamp() - interval '1 day' FOR UPDATE SKIP LOCKED)"""
 FIRES = """SELECT pg_catalog.quote_ident(tgname), tgrelid::pg_catalog.regclass::text FROM pg_catalog.pg_trigger
  WHERE tgrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) AND tgenabled NOT IN ('O', 'D')"""
 # Those who have begun to write, anywhere on the server: a slot begins when they have ended.
@@ -75,9 +79,19 @@ def reserve(move):
         time.sleep(0.5)
 
 
+def refuse_old_snapshots(session):
+    """From here on the guard refuses DDL in snapshots that do not see what the caller has committed."""
+    with session.transaction():
+        session.execute("LOCK TABLE snowflake_fleet.moving IN SHARE UPDATE EXCLUSIVE MODE")    # one move at a time
+        boundary = session.value("SELECT pg_catalog.pg_current_xact_id()::text")
+        session.execute(sql.SQL("CREATE OR REPLACE FUNCTION snowflake_fleet.move_boundary() RETURNS pg_catalog.xid8 LANGUAGE plpgsql STABLE AS {}").format(
+            sql.Literal(f"BEGIN RETURN '{int(boundary)}'; END")))
+
+
 def wait_for_transactions(session, writers):
     """What began before now does not see that the schema moves, and its DDL is not refused. Twice in a row nobody: a snapshot
     is handed on while both have it, and the activity of all is not read at one moment."""
+    refuse_old_snapshots(session)
     boundary = session.value("SELECT pg_catalog.pg_current_xact_id()::text")    # all that were given away before are less
     clear, began = 0, time.monotonic()
     said = began - 3
@@ -185,6 +199,9 @@ def subscribe(move):
                         "(SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())", (move.name,)):
         # Not before anybody can have made a trigger that the guard did not see.
         wait_for_transactions(target, True)
+        found = list(of_settings(move))    # since the first look
+        if found:
+            raise Refused("the rows are not copied\n" + "\n".join(f"  {line}" for line in found))
         if target.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = 'target'", (move.shard,)):
             raise Refused(f"schema {move.schema} was altered on the target\n  Run with --abort, then again.")
         say("the target subscribes")
@@ -285,26 +302,30 @@ def forget_publication(move, sessions=None):
         session.execute(OLD_NOTES)
 
 
-def has_forgotten(move):
+def has_forgotten(move, missing):
     """Whether the target lacks the note that a table was copied, which it had not flushed when it crashed; the table's slot on
-    the source was dropped by then, and its worker would ask for that without end. The note comes before the slot goes, so
-    where there is no slot and then no note, it is lost."""
-    copied = move.target.rows(COPIED, (move.name,))
-    slots = move.source.rows("SELECT slot_name::text FROM pg_catalog.pg_replication_slots") if copied else []
-    return any(slot not in slots for slot in set(copied) & set(move.target.rows(COPIED, (move.name,))))
+    the source was dropped by then, and its worker would ask for that without end. The slot goes just before the note is
+    committed, or after: lost is a note that does not come."""
+    copied = {slot for slot, in move.target.rows(COPIED, (move.name,))}
+    slots = {slot for slot, in move.source.rows("SELECT slot_name::text FROM pg_catalog.pg_replication_slots")} if copied else set()
+    now = time.monotonic()
+    missing.update({slot: missing.get(slot, now) for slot in copied - slots})
+    for slot in missing.keys() - (copied - slots):
+        del missing[slot]
+    return any(now - since > FORGOTTEN for since in missing.values())
 
 
 def wait_for_copy(move):
     total = move.source.value("SELECT sum(pg_catalog.pg_relation_size(t) + pg_catalog.pg_relation_size(nullif(reltoastrelid, 0))) "
                               "FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t", (move.schema,)) or 0
-    began, said, rounds, first, idle = time.monotonic(), "", 0, None, None
+    began, said, rounds, first, idle, missing = time.monotonic(), "", 0, None, None, {}
     while True:
         if not move.has_slot():
             start_over(move)
             first = None
-        elif has_forgotten(move):
+        elif has_forgotten(move, missing):
             start_over(move, "the target has forgotten that it copied a table, as after a crash")
-            first = None
+            first, missing = None, {}
         row = move.target.row(PROGRESS, (move.name,))
         if row is None:
             raise Refused(f"the target has no subscription {move.name} any more\n  Run with --abort, then again.")
@@ -322,6 +343,8 @@ def wait_for_copy(move):
         if idle and now - idle > 3:
             text += "; no worker runs for it: the target's max_logical_replication_workers or max_worker_processes are used up, or the source does not answer it"
         interval = 1 if now - began < 10 else 10
+        if rounds == 0 or now - said_at >= interval:
+            text += waits_for(move)
         if done or (rounds == 0 or now - said_at >= interval) and text != said:
             say(text)
             said, said_at = text, now
@@ -331,6 +354,12 @@ def wait_for_copy(move):
             return
         rounds += 1
         time.sleep(0.05 if rounds < 50 else 0.5)
+
+
+def waits_for(move):
+    """Whom the subscription's workers wait for, as an ending of a sentence."""
+    who = [holder for holder, in move.target.rows(BLOCKERS, (move.name,))]
+    return f"; waiting for {'; '.join(who)}" if who else ""
 
 
 def lag(move):
@@ -357,7 +386,7 @@ def standing_of(move):
         raise Refused(f"the target has no subscription {move.name} any more\n  Run with --abort, then again.")
     errors, workers = row[4], row[6]
     return (f"{in_bytes(float(lag(move)))} behind" + (f"; {errors} errors, which the target's log explains" if errors else "")
-            + ("; no worker runs for it: the subscription is disabled, or workers are used up, or the source does not answer" if workers == 0 else ""))
+            + ("; no worker runs for it: the subscription is disabled, or workers are used up, or the source does not answer" if workers == 0 else waits_for(move)))
 
 
 def catch_up(move):
@@ -376,7 +405,7 @@ def catch_up(move):
             errors = move.target.row(PROGRESS, (move.name,))[4]
             say(f"catching up: {in_bytes(float(now_behind))} behind" + (
                 f", {in_bytes(float(behind - now_behind) / max(1, time.monotonic() - said))}/s less" if behind is not None and behind > now_behind else "")
-                + (f"; {errors} errors, which the target's log explains" if errors else ""))
+                + (f"; {errors} errors, which the target's log explains" if errors else "") + waits_for(move))
             said, behind = time.monotonic(), now_behind
         time.sleep(0.2)
 

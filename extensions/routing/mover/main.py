@@ -199,6 +199,9 @@ def main():
     except (Refused, psycopg.Error) as error:
         complain(str(error).strip())
         return 1
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return 1
     move = Move(options)
     move.stands = None
     try:

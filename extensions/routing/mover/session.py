@@ -16,6 +16,7 @@ KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10"
 SECONDS = 60          # that a statement may take where nothing else is said
 GRACE = 10            # that the server may take beyond that to say so
 SETTINGS = {
+    "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
     "lock_timeout": "0", "row_security": "off", "jit": "off",

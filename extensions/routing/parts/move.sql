@@ -62,8 +62,9 @@ CREATE TABLE snowflake_fleet.move_note (
   pid integer,
   at timestamptz,
   schemas name[] NOT NULL,
-  -- Never changed: a transaction that the session has prepared would hold it.
-  PRIMARY KEY (pid, at)
+  -- Never changed, and one for each transaction of a statement: one that the session has prepared would hold it.
+  transaction xid8 DEFAULT pg_catalog.pg_current_xact_id(),
+  PRIMARY KEY (pid, at, transaction)
 );
 COMMENT ON TABLE snowflake_fleet.move_note IS
   'Of each statement of DDL during a move: the schemas that were altered before it';

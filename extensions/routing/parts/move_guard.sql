@@ -144,13 +144,22 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Behind snowflake-move-shard: whether a schema is not any more what it was when its row was written';
 
--- With the rights of the owner: whoever runs DDL need not read the table. Snapshots of REPEATABLE READ that are
--- older than the move do not see its row; the move waits for all older snapshots, and looks again at the fence.
+-- Functions are looked up in the catalogues as they are now, whatever the snapshot; a table is not. PL/pgSQL, for SQL would be
+-- inlined into plans that are kept.
+CREATE FUNCTION snowflake_fleet.move_boundary() RETURNS xid8
+  LANGUAGE plpgsql STABLE
+AS $$BEGIN RETURN '0'; END$$;
+COMMENT ON FUNCTION snowflake_fleet.move_boundary() IS
+  'Internal: the transaction from which on snapshots see the last move that has begun; snowflake-move-shard replaces it';
+
+-- With the rights of the owner: whoever runs DDL need not read the table. Snapshots that are older than the move do not see
+-- its row, also where they are handed on or made later of an earlier moment: their DDL is refused. The move waits for those
+-- that may have run DDL before that, and looks again at the fence.
 --
 -- What event triggers do not see (REINDEX CONCURRENTLY, the new name of a role, pg_upgrade) alters a schema as well. The
 -- command that comes next has not done it, and is none of the move's business, which ends at the fence. So it is noted
--- before a command what is altered already, where nobody else can write. On the target that excuses superusers alone: what
--- is altered there might be a trigger's way to rows that a superuser applies.
+-- before a command what is altered already, where nobody else can write. On the target that excuses nobody: what is altered
+-- there might be a trigger's way to rows that a superuser applies, and ANALYZE has an owner's functions run in a superuser's session.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -158,14 +167,22 @@ AS $$
 DECLARE
   this snowflake_fleet.moving;
   altered name[];
-  is_superuser CONSTANT boolean := (SELECT rolsuper FROM pg_roles WHERE rolname = session_user);
   is_start CONSTANT boolean := tg_event = 'ddl_command_start';
   -- Each costs some milliseconds. Of those that are kept there may be hundreds, of use to nobody: those that are named.
   guarded CONSTANT name[] := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m
                                     WHERE m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0));
   rewritten name;
 BEGIN
-  IF cardinality(guarded) = 0 OR snowflake_fleet.holds_move() THEN
+  IF snowflake_fleet.holds_move() THEN
+    RETURN;
+  END IF;
+  IF pg_snapshot_xmax(pg_current_snapshot()) <= snowflake_fleet.move_boundary() THEN
+    RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+      MESSAGE = 'a shard has begun to move since this transaction took its snapshot',
+      DETAIL = format('%s might change its schema, which this transaction cannot see: its snapshot is of before transaction %s.', tg_tag, snowflake_fleet.move_boundary()),
+      HINT = 'Run it again in a new transaction.';
+  END IF;
+  IF cardinality(guarded) = 0 THEN
     RETURN;
   END IF;
   SELECT schemas INTO altered FROM snowflake_fleet.move_note WHERE pid = pg_backend_pid() AND at = statement_timestamp();
@@ -181,7 +198,7 @@ BEGIN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.schema = ANY (guarded) AND m.fingerprint IS NOT NULL
        AND CASE WHEN tg_event = 'ddl_command_end' THEN snowflake_fleet.is_altered(m)
-                     AND NOT (m.schema = ANY (coalesce(altered, '{}')) AND (m.side = 'source' OR is_superuser))
+                     AND NOT (m.side = 'source' AND m.schema = ANY (coalesce(altered, '{}')))
                 -- It may give a table other rows, which no change of a row tells of.
                 WHEN tg_event = 'table_rewrite' THEN m.state <> 'kept' AND m.schema = rewritten
                 -- These commit before they end: what they did could not be taken back.
@@ -219,4 +236,4 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION snowflake_fleet.fingerprint(name), snowflake_fleet.is_altered(snowflake_fleet.moving),
-  snowflake_fleet.refuse_ddl() FROM PUBLIC;
+  snowflake_fleet.refuse_ddl(), snowflake_fleet.move_boundary() FROM PUBLIC;

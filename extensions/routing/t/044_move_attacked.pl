@@ -49,20 +49,23 @@ my %old = map { my $session = $_->session('postgres', @tenant); $session->query_
 my $move = $mover->start(arguments(0));
 $mover->wait_for($move, qr/source: waiting for transactions from before the move, \d+ s: process \d+ \(tenant, since/);
 my $source = $old{ $north->name };
-$source->query_safe($_)
-  foreach in_shard(0, 'ALTER TABLE SPACE.counts RENAME TO t', 'ALTER TABLE SPACE.others RENAME TO counts', 'INSERT INTO SPACE.counts VALUES (7, 7)',
-	'ALTER TABLE SPACE.counts RENAME TO others', 'ALTER TABLE SPACE.t RENAME TO counts', 'COMMIT');
+sub is_refused
+{
+	my ($session, $statement, $name) = @_;
+	$session->query($statement);
+	like($session->{stderr}, qr/a shard has begun to move since this transaction took its snapshot/, $name);
+	$session->{stderr} = '';
+	$session->query_safe('ROLLBACK');
+	return;
+}
+is_refused($source, in_shard(0, 'ALTER TABLE SPACE.counts RENAME TO t'), 'on the source an old snapshot renames no table');
 $mover->wait_for($move, qr/target: waiting for transactions from before the move/);
 my $target = $old{ $south->name };
-$target->query_safe($_) foreach in_shard(0, $trigger, $always, 'COMMIT');
+is_refused($target, in_shard(0, $trigger), 'on the target it makes no trigger');
 my $result = $mover->finish($move);
-is($result->{status}, 1, 'an old snapshot made a trigger on the target: the move ends');
-like($result->{output}, qr/schema shard_0 was altered on the target\n.*--abort/, '... it says so');
+is($result->{status}, 0, '... and the shard moves') or diag($result->{output});
 is_no_superuser($south, '... and nothing has fired');
-is(run_move(0, '--abort')->{status}, 0, '... it is taken back');
-$result = run_move(0);
-is($result->{status}, 0, '... and moves') or diag($result->{output});
-is($south->safe_psql('postgres', 'SELECT (SELECT count(*) FROM shard_0.counts), (SELECT array_agg(id) FROM shard_0.others)'), '100|{7}', '... with each row in its table');
+is($south->safe_psql('postgres', 'SELECT (SELECT count(*) FROM shard_0.counts), (SELECT array_agg(id) FROM shard_0.others)'), '100|', '... with each row in its table');
 
 # A forged note, and what event triggers do not see, on the target.
 run_move(1, '--until' => 'copied')->{status} == 0 or die;
@@ -73,8 +76,10 @@ $south->refuses('SET SESSION AUTHORIZATION tenant; BEGIN; CREATE FUNCTION own.ca
 	\%refused, 'a cast of its types');
 $south->psql('postgres', 'REINDEX TABLE CONCURRENTLY shard_1.counts', @tenant);    # from 17 on it ends with an error, and has been done
 $south->refuses("SET SESSION AUTHORIZATION tenant; $create", \%refused, 'after REINDEX CONCURRENTLY');
-is($south->safe_psql('postgres', 'CREATE TABLE public.elsewhere (); SELECT 1'), '1', '... which is no matter to superusers');
+# In a superuser's session ANALYZE runs functions of a table's owner.
+$south->refuses('CREATE TABLE public.elsewhere ()', { %refused, hint => '--abort' }, '... to superusers as well');
 is(run_move(1, '--abort')->{status}, 0, 'taken back');
+is($south->safe_psql('postgres', 'CREATE TABLE public.elsewhere (); SELECT 1'), '1', '... and then no more');
 
 # A trigger of the owner's that fires in replication as well, when the tables are emptied.
 my ($dump) = run_command([ 'pg_dump', '-s', '-n', 'shard_2', '-d', $north->connstr('postgres') ]);
