@@ -129,7 +129,7 @@ is(run_move(4, '--until' => 'copied')->{status}, 0, 'copied');
 
 # While a shard moves there: DDL after a transaction that the session has prepared.
 my $session = $south->session('postgres', @tenant);
-$session->query_safe($_) foreach 'SET statement_timeout = \'60s\'', 'BEGIN', 'CREATE TABLE own.one ()', "PREPARE TRANSACTION 'one'", 'CREATE TABLE own.two ()', "COMMIT PREPARED 'one'";
+$session->query($_) foreach 'SET statement_timeout = \'60s\'', 'BEGIN', 'CREATE TABLE own.one ()', "PREPARE TRANSACTION 'one'", 'CREATE TABLE own.two ()', "COMMIT PREPARED 'one'";
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relnamespace = 'own'::regnamespace"), '2', 'DDL goes on after PREPARE TRANSACTION');
 
 # Locks of all kinds are named, on both sides.
