@@ -57,7 +57,8 @@ CONFIGURED = """SELECT s.name, coalesce(
   FROM pg_catalog.pg_settings AS s WHERE s.name = ANY (%(names)s)"""
 GENERATED = """SELECT pg_catalog.format('%%I.%%I', relname, attname) FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class AS c ON c.oid = attrelid
  WHERE attgenerated <> '' AND attrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) ORDER BY 1"""
-LOCALE = """SELECT datcollate, datctype, to_jsonb(d) ->> 'datlocprovider', coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
+# Of the provider there are other columns from version to version.
+LOCALE = """SELECT pg_catalog.concat_ws(' and ', datcollate, datctype, 'provider ' || nullif(to_jsonb(d) ->> 'datlocprovider', 'c'), to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
   FROM pg_catalog.pg_database AS d WHERE datname = pg_catalog.current_database()"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
@@ -159,10 +160,10 @@ def of_locale(move):
     """What is generated is computed on the target again, lower() and upper() by the locale of its database."""
     generated = [column for column, in move.source.rows(GENERATED, (move.schema,))]
     if generated:
-        here, there = (session.row(LOCALE) for session in (move.source, move.target))
+        here, there = (session.value(LOCALE) for session in (move.source, move.target))
         if here != there:
-            yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source's database has LC_COLLATE {here[0]} and LC_CTYPE {here[1]}, "
-                   f"the target's {there[0]} and {there[1]}. Make a database there with the source's.")
+            yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source's database has LC_COLLATE and LC_CTYPE {here}, "
+                   f"the target's {there}. Make a database there with the source's.")
 
 
 def of_timeouts(move):

@@ -7,7 +7,7 @@ from psycopg import sql
 from .check import WHEREABOUTS, check, of_premade, of_settings
 from .definition import called_as_superuser, description, differences, dump_of, run_script
 from .errors import Refused, in_bytes, say
-from .session import LOCK_MS
+from .session import LOCK_MS, WHO
 
 PROGRESS = """
 SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake_fleet.move_mark'::pg_catalog.regclass) AS ready,
@@ -25,7 +25,7 @@ SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's') AND srrelid <> 'snowflake
 COPIED = """SELECT pg_catalog.format('pg_%%s_sync_%%s_%%s', srsubid, srrelid, (SELECT system_identifier FROM pg_catalog.pg_control_system()))
   FROM pg_catalog.pg_subscription_rel JOIN pg_catalog.pg_subscription AS s ON s.oid = srsubid
  WHERE subname = %s AND subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) AND srsubstate = 'f'"""
-BLOCKERS = """SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END
+BLOCKERS = f"""SELECT DISTINCT {WHO}
   FROM pg_catalog.pg_stat_subscription AS s CROSS JOIN pg_catalog.unnest(pg_catalog.pg_blocking_pids(s.pid)) AS blocking LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = blocking
  WHERE s.subname = %s AND s.pid IS NOT NULL LIMIT 5"""
 FORGOTTEN = 10        # seconds that a slot is gone and the note has not come

@@ -27,8 +27,10 @@ SETTINGS = {
     "synchronous_commit": "on",
     # Rows as text are compared between servers.
     "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
-HOLDERS = """
-SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END
+# Of a row a of pg_stat_activity, or none.
+WHO = """CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END"""
+HOLDERS = f"""
+SELECT DISTINCT {WHO}
   FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
  WHERE locktype = 'relation' AND granted AND mode <> 'AccessShareLock' AND l.relation IN (
        SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = ANY (%s))

@@ -327,7 +327,6 @@ sub _children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Kills a backend as the kernel would when memory runs out, and waits for the crash restart.
 # Also where the server goes down while psql connects: it ends before it has read the query.
 sub poll_query_until
 {
@@ -340,6 +339,7 @@ sub poll_query_until
 	}
 }
 
+# Kills a backend as the kernel would when memory runs out, and waits for the crash restart.
 sub kill_backend
 {
 	my ($self, $pid) = @_;
