@@ -89,9 +89,8 @@ SELECT setval('snowflake.seal', :seal) = :seal AS put_back;
 
 -- Waits of no shard: for the mark, which somebody has set ahead, and for another id
 SELECT waits AS before, wait_time AS before_ms FROM snowflake.database_stats \gset
-SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp() + interval '400 ms') * 1000)::bigint) > 0 AS ahead;
 \c -
-SELECT snowflake.next_id(1) > 0 AS minted;
+SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp() + interval '400 ms') * 1000)::bigint) > 0 AS ahead, snowflake.next_id(1) > 0 AS minted;
 SELECT snowflake.next_id(2, after => snowflake.make_id(clock_timestamp() + interval '300 ms', 2, 0)) > 0 AS minted;
 SELECT waits - :before BETWEEN 2 AND 6 AS waits, wait_time - :before_ms > 300 AS wait_time FROM snowflake.database_stats;
 

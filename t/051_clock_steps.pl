@@ -59,8 +59,11 @@ $clock->step(-0.02);
 is(steps(), '9|1', 'clock_status looks itself');
 
 # While many mint at once: the count is exact.
-my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM generate_series(1, 1500);\n") } 30 .. 33;
-$node->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name = 'writer'");
+my $gate = $node->session('postgres');    # none has ended before the last one is there
+$gate->query_safe('SELECT pg_advisory_lock(51)');
+my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM (SELECT pg_advisory_lock_shared(51) OFFSET 0) AS gate, generate_series(1, 1500);\n") } 30 .. 33;
+$node->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'advisory'") or die;
+$gate->quit;
 foreach my $round (1 .. 10)
 {
 	$clock->step(-0.005);

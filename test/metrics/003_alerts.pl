@@ -74,15 +74,20 @@ my $eleven = eventually('the alert for the layout', sub { my $is = firing($prome
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
 sleep 3;
-is_deeply([ sort keys %{ firing($prometheus) } ], [qw(SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale)], 'nothing else fires while all is well');
-is_deeply([ keys %{ firing($prometheus)->{$_} } ], [$ending], "a clock that is off by decades: $_") foreach qw(SnowflakeStale SnowflakeClockOffset);
+# On a busy machine a scrape may fail, and is made again.
+ok(eval { eventually('these and nothing else', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) },
+	'nothing else fires while all is well') or diag(explain(firing($prometheus)));
+foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
+{
+	ok(eval { eventually($alert, sub { join(' ', keys %{ firing($prometheus)->{$alert} // {} }) eq $ending }) }, "a clock that is off by decades: $alert");
+}
 
 # Both exporters, one name for each thing.
 sub names_of
 {
 	return [ sort map { $_->{metric}{__name__} } @{ query(qq(count by (__name__) ({__name__=~"snowflake_.*",instance="$_[0]"}))) } ];
 }
-cmp_ok(scalar @{ names_of($main) }, '>', 25, 'Prometheus has the metrics');
+ok(eval { eventually('the metrics', sub { @{ names_of($main) } > 25 }) }, 'Prometheus has the metrics');
 is_deeply(names_of($by_sql), names_of($main), "and the SQL exporter's under the same names");
 
 # Four faults at a time: a shard at its limit, a shard of another server, a clock that may be wrong by 0.2 s,

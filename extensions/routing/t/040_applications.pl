@@ -36,7 +36,7 @@ my %run;
 foreach my $language (sort keys %command)
 {
 	my $client = { out => '', err => '' };
-	$client->{run} = IPC::Run::start([ @{ $command{$language} }, 1, 600 ], '<', \undef, '>', \$client->{out}, '2>', \$client->{err}, IPC::Run::timeout(180));
+	$client->{run} = IPC::Run::start([ @{ $command{$language} }, 1, 600 ], '<', \undef, '>', \$client->{out}, '2>', \$client->{err}, IPC::Run::timeout(900));
 	$run{$language} = $client;
 }
 foreach my $client (values %run) { $client->{run}->pump until $client->{out} =~ / 20\n/ || !$client->{run}->pumpable; }
