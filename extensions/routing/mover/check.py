@@ -7,7 +7,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from .definition import called_as_superuser, description, differences, dump_of, lacking, made_aside, used_of_extensions
-from .errors import Refused, in_bytes, say
+from .errors import Refused, in_bytes, printable, say
 from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
 from .session import LOCK_MS
 
@@ -58,7 +58,8 @@ CONFIGURED = """SELECT s.name, coalesce(
 GENERATED = """SELECT pg_catalog.format('%%I.%%I', relname, attname) FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class AS c ON c.oid = attrelid
  WHERE attgenerated <> '' AND attrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) ORDER BY 1"""
 # Of the provider there are other columns from version to version.
-LOCALE = """SELECT pg_catalog.concat_ws(' and ', datcollate, datctype, 'provider ' || nullif(to_jsonb(d) ->> 'datlocprovider', 'c'), to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
+LOCALE = r"""SELECT pg_catalog.concat_ws(' and ', pg_catalog.regexp_replace(datcollate, '\.utf-?8$', '.utf8', 'i'), pg_catalog.regexp_replace(datctype, '\.utf-?8$', '.utf8', 'i'),
+  'encoding ' || pg_catalog.pg_encoding_to_char(encoding), 'provider ' || nullif(to_jsonb(d) ->> 'datlocprovider', 'c'), to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
   FROM pg_catalog.pg_database AS d WHERE datname = pg_catalog.current_database()"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
@@ -78,7 +79,7 @@ def of_source(move):
             yield f"The source has {senders - used_senders} WAL senders left of {senders}, and it takes 2: raise max_wal_senders."
         # Also those of other tables and databases: the slot is not made before they have ended.
         for gid, database, owner in source.rows(PREPARED):
-            yield f"Prepared transaction {gid} of database {database} is open: role {owner} has to commit it or roll it back."
+            yield f"Prepared transaction {quote(printable(gid))} of database {database} is open: role {owner} has to commit it or roll it back."
     other = source.row("SELECT database, plugin FROM pg_catalog.pg_replication_slots WHERE slot_name = %s", (move.slot,))
     if other is not None and (move.source_row() is None or other[0] != source.connection.info.dbname):
         yield f"There is a replication slot {move.slot} on the source, of no move: drop it with pg_drop_replication_slot()."
@@ -118,7 +119,7 @@ def of_target(move):
     # It may have altered the schema, or another that its tables call, and is waited for before rows come.
     if row is None or row.state == "reserved":
         for gid, owner in target.rows("SELECT gid, owner FROM pg_catalog.pg_prepared_xacts WHERE database = pg_catalog.current_database() ORDER BY prepared"):
-            yield f"Prepared transaction {gid} is open on the target: role {owner} has to commit it or roll it back."
+            yield f"Prepared transaction {quote(printable(gid))} is open on the target: role {owner} has to commit it or roll it back."
     if row is None and move.has_subscription():
         yield f"The target has a subscription {move.name}, of no move: drop it."
     if not found and (row is None or row.state == "reserved") and move.has_schema(target):
@@ -133,9 +134,12 @@ def configured(move, names):
 
 
 def applied(move, names):
-    """Of the subscription's workers. This session's own settings may come from its client."""
+    """Of the subscription's workers: what it is after the next reload, and what it is now, be it by the server's command line or environment."""
     role = move.target.value("SELECT CURRENT_USER::text")
-    return {name: value for name, value, _, _ in move.target.rows(CONFIGURED, {"role": role, "names": names})}
+    values = {name: [value] for name, value, _, _ in move.target.rows(CONFIGURED, {"role": role, "names": names})}
+    for name, value in move.target.rows("SELECT name, reset_val FROM pg_catalog.pg_settings WHERE name = ANY (%s)", (names,)):
+        values[name].append(value)
+    return values
 
 
 def of_settings(move):
@@ -143,16 +147,20 @@ def of_settings(move):
     there = applied(move, [*APPLIED, "lc_monetary", "client_encoding"])
     database = move.target.connection.info.dbname
     for name, needed in APPLIED.items():
-        if there[name].lower() not in (needed, *MEANS[needed]):
-            yield f"The target has {name} = {there[name]} for its database or role, and rows take {needed}: run ALTER DATABASE {quote(database)} SET {name} = {needed} there."
+        wrong = [value for value in there[name] if value.lower() not in (needed, *MEANS[needed])]
+        if wrong:
+            yield f"The target has {name} = {wrong[0]} for its database or role, and rows take {needed}: run ALTER DATABASE {quote(database)} SET {name} = {needed} there."
     encoding = move.target.value("SELECT pg_catalog.current_setting('server_encoding')")
-    if move.target.value("SELECT pg_catalog.pg_char_to_encoding(%s) NOT IN (pg_catalog.pg_char_to_encoding(%s), pg_catalog.pg_char_to_encoding('SQL_ASCII'))", (there["client_encoding"], encoding)):
-        yield (f"The target has client_encoding = {there['client_encoding']} for its database or role, in which its workers would read rows of {encoding}: "
+    wrong = [value for value in there["client_encoding"] if move.target.value(
+        "SELECT pg_catalog.pg_char_to_encoding(%s) NOT IN (pg_catalog.pg_char_to_encoding(%s), pg_catalog.pg_char_to_encoding('SQL_ASCII'))", (value, encoding))]
+    if wrong:
+        yield (f"The target has client_encoding = {wrong[0]} for its database or role, in which its workers would read rows of {encoding}: "
                f"run ALTER DATABASE {quote(database)} RESET client_encoding there, or the same of the role.")
     columns = [column for column, in move.source.rows(MONEY, (move.schema,))]
     for _, value, _, _ in configured(move, ["lc_monetary"]) if columns else []:
-        if value != there["lc_monetary"]:
-            yield (f"Columns of type money ({', '.join(columns[:3])}) would arrive as other amounts: the source has lc_monetary = {value}, the target {there['lc_monetary']}. "
+        wrong = [other for other in there["lc_monetary"] if other != value]
+        if wrong:
+            yield (f"Columns of type money ({', '.join(columns[:3])}) would arrive as other amounts: the source has lc_monetary = {value}, the target {wrong[0]}. "
                    f"Run ALTER DATABASE {quote(database)} SET lc_monetary = {quote(value)} there.")
 
 

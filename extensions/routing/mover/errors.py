@@ -11,12 +11,17 @@ class Misused(Exception):
     """The program was not called as it wants to be. Exit status 2."""
 
 
+def printable(text, kept=""):
+    """Without control characters, which names of other people's may have."""
+    return "".join(c if c in kept or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
 def say(text):
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+    print(f"{time.strftime('%H:%M:%S')} {printable(text, chr(10))}", flush=True)
 
 
 def complain(text):
-    print(f"snowflake-move-shard: {text}", file=sys.stderr, flush=True)
+    print(f"snowflake-move-shard: {printable(text, chr(10))}", file=sys.stderr, flush=True)
 
 
 def in_millis(seconds):

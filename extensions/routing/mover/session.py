@@ -1,5 +1,6 @@
 """A connection that never waits for ever, and whose settings are the program's, not the database's."""
 import contextlib
+import os
 import signal
 import time
 
@@ -21,6 +22,8 @@ SETTINGS = {
     "default_transaction_read_only": "off", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
     "lock_timeout": "0", "row_security": "off", "jit": "off",
     "standard_conforming_strings": "on", "quote_all_identifiers": "off",
+    # Constants of a schema are read by them.
+    "array_nulls": "on", "xmloption": "content",
     # What is rehearsed before the fence is not planned again behind it.
     "plan_cache_mode": "force_generic_plan",
     # What is said to be done has to outlast a crash, on synchronous standbys as well.
@@ -37,6 +40,9 @@ SELECT DISTINCT {WHO}
    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
    AND a.application_name IS DISTINCT FROM 'snowflake-move-shard' LIMIT 5"""
 SECRET = ("password", "sslpassword")
+# What libpq would take settings of sessions from: reset_val is the server's own then, and pg_dump's script is read as it was written.
+for variable in ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO"):
+    os.environ.pop(variable, None)
 
 
 class Silent(psycopg.OperationalError):

@@ -151,6 +151,18 @@ AS $$
                 p.oid::regprocedure, proowner::regrole, castsource::regtype, casttarget::regtype)
     FROM pg_cast JOIN pg_proc AS p ON p.oid = castfunc JOIN pg_roles AS r ON r.oid = proowner
    WHERE NOT rolsuper AND EXISTS (SELECT FROM inside AS x WHERE x.classid = 'pg_type'::regclass AND x.objid IN (castsource, casttarget))
+  UNION ALL
+  -- Of the server's own functions and of extensions' those may stand in a check that do nothing but compute: others change
+  -- settings, write files, or run what their arguments name. pg_depend does not have the server's own.
+  SELECT DISTINCT format('%s calls %s, which may do more than compute, and the target would call it as a superuser: drop the constraint, or have it call a function of a superuser''s that calls it.',
+                coalesce(snowflake_fleet.called('pg_constraint'::regclass, c.oid), pg_describe_object('pg_constraint'::regclass, c.oid, 0)), p.oid::regprocedure)
+    FROM pg_constraint AS c, LATERAL regexp_matches(conbin::text, ':(?:op)?funcid ([0-9]+)', 'g') AS found JOIN pg_proc AS p ON p.oid = found[1]::oid
+   WHERE contype = 'c'
+     AND (EXISTS (SELECT FROM inside AS x WHERE x.classid = 'pg_constraint'::regclass AND x.objid = c.oid)
+       OR EXISTS (SELECT FROM inside AS x WHERE x.classid = 'pg_type'::regclass AND x.objid = contypid))
+     AND (p.oid < 16384 OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'))
+     AND (provolatile = 'v' AND p.oid NOT IN (SELECT v::regprocedure FROM unnest('{clock_timestamp(),random(),gen_random_uuid(),timeofday()}'::text[]) AS v)
+       OR provolatile = 's' AND proargtypes::oid[] && '{oid,regclass,regtype,regproc,regprocedure,regnamespace,regrole,name,refcursor,cstring,internal}'::regtype[]::oid[])
 $$;
 COMMENT ON FUNCTION snowflake_fleet.called_as_superuser(name) IS
   'Behind snowflake-move-shard: functions of ordinary roles that applying rows to a schema would call, in sentences';

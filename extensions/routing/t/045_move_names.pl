@@ -81,6 +81,16 @@ $south->safe_psql('postgres', 'ALTER DOMAIN ext.word OWNER TO CURRENT_USER');
 $result = run_move(2);
 is($result->{status}, 0, '... and with superusers\' ones on both it moves, the array of it as well') or diag($result->{output});
 
+# What the server's own functions do besides computing, nobody's catalogue says.
+foreach my $check ("set_config('session_replication_role', 'origin', false) IS NOT NULL", "query_to_xml('SELECT own.evil(1)', true, false, '') IS NOT NULL", "domain_in('x', ('ext.' || 'word')::regtype, -1) IS NOT NULL")
+{
+	$north->safe_psql('postgres', "ALTER TABLE shard_4.counts ADD CONSTRAINT calls CHECK ($check) NOT VALID", @tenant);
+	refuses_move("CHECK ($check)", qr/Constraint calls of table shard_4.counts calls \w+\(.*\), which may do more than compute, and the target would call it as a superuser/, 4, '--check');
+	$north->safe_psql('postgres', 'ALTER TABLE shard_4.counts DROP CONSTRAINT calls', @tenant);
+}
+$north->safe_psql('postgres', "ALTER TABLE shard_4.counts ADD CHECK (n < random() * 1e9 OR clock_timestamp() > now() OR date_part('day', clock_timestamp()) > 0 OR to_char(now(), 'DD') > '')", @tenant);
+is(run_move(4, '--check')->{status}, 0, '... and times and numbers may be computed');
+
 # Under the name of an extension's function there is somebody's on the target.
 $north->safe_psql('postgres', "ALTER TABLE shard_3.counts ADD s real GENERATED ALWAYS AS (ext.similarity('a', 'b')) STORED", @tenant);
 $south->safe_psql('postgres', 'CREATE SCHEMA aside; ALTER EXTENSION pg_trgm SET SCHEMA aside');
