@@ -155,7 +155,7 @@ def of_settings(move):
         "SELECT pg_catalog.pg_char_to_encoding(%s) NOT IN (pg_catalog.pg_char_to_encoding(%s), pg_catalog.pg_char_to_encoding('SQL_ASCII'))", (value, encoding))]
     if wrong:
         yield (f"The target has client_encoding = {wrong[0]} for its database or role, in which its workers would read rows of {encoding}: "
-               f"run ALTER DATABASE {quote(database)} RESET client_encoding there, or the same of the role.")
+               f"run ALTER DATABASE {quote(database)} SET client_encoding = {encoding} there, or the same of the role.")
     columns = [column for column, in move.source.rows(MONEY, (move.schema,))]
     for _, value, _, _ in configured(move, ["lc_monetary"]) if columns else []:
         wrong = [other for other in there["lc_monetary"] if other != value]
