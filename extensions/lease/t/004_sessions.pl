@@ -48,23 +48,30 @@ $server->append_conf('postgresql.conf', sprintf "snowflake.fleet = 'host=%s port
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
-my $gaps = $server->safe_psql('postgres', <<'SQL');
+# One that renewed by its own 6 s would be late each time; a machine that is busy is late now and then.
+my $renewals = $server->safe_psql('postgres', <<'SQL');
 DO $$
-DECLARE gaps int := 0;
+DECLARE seen timestamptz := until FROM snowflake.lease; now_until timestamptz; in_force int := 0; late int := 0;
 BEGIN
-  FOR i IN 1 .. 80 LOOP
-    PERFORM pg_sleep(0.1);
-    PERFORM FROM snowflake.lease WHERE until <= clock_timestamp();
-    IF FOUND THEN gaps := gaps + 1; END IF;
+  FOR i IN 1 .. 3600 LOOP
+    SELECT until INTO now_until FROM snowflake.lease;
+    IF seen > clock_timestamp() AND now_until <> seen THEN
+      in_force := in_force + 1;
+    ELSIF now_until IS DISTINCT FROM seen THEN
+      late := late + 1;
+    END IF;
+    EXIT WHEN in_force = 12;
+    seen := now_until;
+    PERFORM pg_sleep(0.05);
   END LOOP;
-  RAISE EXCEPTION USING MESSAGE = 'gaps: ' || gaps;
-EXCEPTION WHEN raise_exception THEN
-  PERFORM set_config('test.gaps', gaps::text, false);
+  PERFORM set_config('test.renewals', format('%s, late: %s', in_force, late), false);
 END
 $$;
-SELECT current_setting('test.gaps');
+SELECT current_setting('test.renewals');
 SQL
-is($gaps, '0', 'a fleet whose lease is shorter than the server\'s: the region is held without a gap');
+my ($in_force, $late) = $renewals =~ /^(\d+), late: (\d+)$/;
+is($in_force, 12, 'a fleet whose lease is shorter than the server\'s: renewed while it is in force') or diag $renewals;
+cmp_ok($late, '<', $in_force, 'as a rule');
 
 # The region is lost while a session waits for a lease that covers the id it is to pass: greater all the same.
 $server->reconfigure('snowflake.max_lead' => "'30s'");
