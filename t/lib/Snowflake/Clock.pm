@@ -13,17 +13,23 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-my $library;
-
+# Where $library is given, clocks share it: who comes first builds it.
 sub new
 {
-	my ($class, $file) = @_;
+	my ($class, $file, $library) = @_;
 	my $self = bless { file => File::Spec->rel2abs($file) }, $class;
 	# Written in place from now on: the servers have it mapped.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
-	$library //= build(dirname(__FILE__) . '/clock.c', "$self->{file}.so");
-	$self->_check;
+	my $source = dirname(__FILE__) . '/clock.c';
+	my $shared = File::Spec->rel2abs($library // "$file.so");
+	if (!-e $shared || (stat _)[9] < (stat $source)[9])
+	{
+		$self->{library} = build($source, "$shared.$$");
+		$self->_check;
+		rename $self->{library}, $shared or die "$shared: $!";
+	}
+	$self->{library} = $shared;
 	return $self;
 }
 
@@ -85,7 +91,7 @@ sub offset { return $_[0]{offset}; }
 sub environment
 {
 	my ($self) = @_;
-	return (LD_PRELOAD => join(' ', $library, $ENV{LD_PRELOAD} // ()), SNOWFLAKE_CLOCK => $self->{file});
+	return (LD_PRELOAD => join(' ', $self->{library}, $ENV{LD_PRELOAD} // ()), SNOWFLAKE_CLOCK => $self->{file});
 }
 
 # A library to preload, of a source in C.
@@ -110,7 +116,7 @@ sub _check
 	my @faked = do { local %ENV = (%ENV, $self->environment); split ' ', `$^X -e '$read'` };
 	$self->set(0);
 	my @moved = map { $faked[$_] - $true[$_] } 0 .. 2;
-	die "$library is of no use here: it moved the clocks by @moved seconds\n"
+	die "$self->{library} is of no use here: it moved the clocks by @moved seconds\n"
 	  unless @faked == 3
 	  && abs($moved[0] + 5000) < 100
 	  && abs($moved[1]) < 100

@@ -49,8 +49,10 @@ sub create
 	my $node = $class->new($name);
 	$node->init(%params);
 	$node->append_conf('postgresql.conf',
+		# In the data directory: a server that is killed leaves its segments behind.
+		"dynamic_shared_memory_type = mmap\n"
 		# Tests step the clock by minutes, and mean another thing by it.
-		"shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
+		. "shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
 
@@ -80,7 +82,7 @@ sub create_from_backup
 sub clock
 {
 	my ($self) = @_;
-	$self->{snowflake_clock} //= Snowflake::Clock->new($self->basedir . '/clock');
+	$self->{snowflake_clock} //= Snowflake::Clock->new($self->basedir . '/clock', "$work/clock.so");
 	return $self->{snowflake_clock};
 }
 

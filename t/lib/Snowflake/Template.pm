@@ -24,6 +24,8 @@ sub instantiate
 	if (!-e $template)
 	{
 		_run(map { $_ eq $data ? "$template.part" : $_ } @initdb);
+		# pg_resetwal makes another.
+		unlink glob "$template.part/pg_wal/0*";
 		rename "$template.part", $template or croak "$template: $!";
 	}
 	close $lock;
