@@ -115,6 +115,7 @@ REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql
 ENCODING = UTF8
 NO_LOCALE = yes
 TAP_TESTS = yes
+EXTRA_CLEAN = build/precompiled
 
 include $(PGXS)
 
@@ -126,6 +127,9 @@ snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(srcdir)/Makefile $(srcdir)/snowflak
 # PGXS compiles bitcode without PG_CXXFLAGS, and knows no dependencies on headers.
 BITCODE_CXXFLAGS += $(CXX_DIALECT) $(NO_PLACE) $(WERROR)
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Makefile
+
+sources = $(srcdir)/src
+include $(sources)/pg/precompiled.mk
 
 # The compiler is the one that the server was built with, unless CXX is given.
 CXX20 = \#include <bit>\n\#include <concepts>\nconstinit int n = std::popcount(1u);\n

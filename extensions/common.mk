@@ -26,6 +26,7 @@ REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql
 ENCODING = UTF8
 NO_LOCALE = yes
 TAP_TESTS = yes
+EXTRA_CLEAN += build/precompiled
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -41,5 +42,7 @@ ifdef MODULE_big
 BITCODE_CXXFLAGS += $(CXX_DIALECT) $(NO_PLACE) $(WERROR)
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.hpp $(top)/src/*/*.hpp $(top)/src/*/*/*.hpp) \
 	$(srcdir)/Makefile $(srcdir)/../common.mk
+sources = $(top)/src
+include $(sources)/pg/precompiled.mk
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 endif
