@@ -32,14 +32,25 @@ unprivileged() {
   if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-# private_directory TEMPLATE: a new directory that the unprivileged user owns, with a directory tmp in it. In
-# /var/tmp: /tmp may be in memory.
+# private_directory TEMPLATE [PARENT]: a new directory that the unprivileged user owns, with a directory tmp in it. In
+# /var/tmp, if not in PARENT: /tmp may be in memory.
 private_directory() {
   local directory
-  directory=$(mktemp -d /var/tmp/"$1")
+  directory=$(mktemp -d "${2:-/var/tmp}/$1")
   mkdir "$directory/tmp"
   [ "$(id -u)" != 0 ] || chown postgres: "$directory" "$directory/tmp"
   echo "$directory"
+}
+
+# in_memory GIB: /dev/shm, where so much can be written to it with as much memory left, and programs there can be run.
+in_memory() {
+  local kib=$(($1 << 20)) limit=/sys/fs/cgroup/memory.max
+  [ -w /dev/shm ] && [[ ,$(findmnt -nro OPTIONS -T /dev/shm), != *,noexec,* ]] || return 1
+  [ "$(df -k --output=avail /dev/shm | tail -1)" -ge "$kib" ] || return 1
+  [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((2 * kib)) ] || return 1
+  # Of a container.
+  [ ! -r "$limit" ] || [ "$(<"$limit")" = max ] || [ "$(<"$limit")" -ge $((kib << 11)) ] || return 1
+  echo /dev/shm
 }
 
 # unpack_packages DIRECTORY PACKAGE...: Debian's packages, not installed: their services would start, and stay.

@@ -5,15 +5,16 @@
 # build; tests that start servers have one for each stage, for what they leave there has fixed names.
 use_tree() {
   tree=$work/$1
+  [[ $1 != run/* ]] || tree=$runs/${1#run/}
   once "tree-${1//\//-}" stage_sources "$tree"
 }
 
 # build COMPILER BITCODE: in the compiler's tree.
 build() {
   local compiler=$1 bitcode=$2 log=$logs/build-$1-bitcode-$2 tree
-  local flags=(WERROR=-Werror "with_llvm=$bitcode")
+  local flags=(WERROR=-Werror "with_llvm=$bitcode" PRECOMPILED=bitcode)
   use_tree "$compiler"
-  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++)
+  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++ PRECOMPILED=object)
   logged "$log" unprivileged make -C "$tree" -s -j"$(nproc)" PG_CONFIG="$pg_config" "${flags[@]}" all
   [ "$bitcode" = no ] || [ -e "$tree/src/pg/module.bc" ] || { status=1; echo "no bitcode" >>"$log"; }
   record build "$compiler, bitcode: $bitcode" "$status" "$log" $((status == 0)) 0
@@ -38,10 +39,10 @@ install_generator() {
 
 # make_beside COMPILER NAME TARGET...: of an extension beside the generator, to $logs/NAME-COMPILER.
 make_beside() {
-  local compiler=$1 name=$2 tree flags=(WERROR=-Werror "with_llvm=$with_llvm")
+  local compiler=$1 name=$2 tree flags=(WERROR=-Werror "with_llvm=$with_llvm" PRECOMPILED=bitcode)
   shift 2
   use_tree "$compiler"
-  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++)
+  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++ with_llvm=no PRECOMPILED=object)
   logged "$logs/$name-$compiler" unprivileged make -C "$tree/extensions/$name" -s -j"$(nproc)" PG_CONFIG="$tested" \
     "${flags[@]}" "$@"
   record "$name" "$compiler" "$status" "$logs/$name-$compiler" $((status == 0)) 0
