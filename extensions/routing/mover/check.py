@@ -32,6 +32,8 @@ FORCED = """SELECT t::text, pg_catalog.pg_get_userbyid(relowner) FROM snowflake_
 # Settings of the workers that apply rows, and how rows as text are read with what they are to have.
 APPLIED = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off"}
 MEANS = {"on": ("true", "yes", "1"), "off": ("false", "no", "0"), "content": ()}
+# With which functions that are called immutable give other results.
+COMPUTED = ("bytea_output", "extra_float_digits", "quote_all_identifiers")
 # Columns of money, of arrays, domains and ranges of it, and of composite types of the schema.
 MONEY = """WITH RECURSIVE money (type) AS (
   SELECT 'pg_catalog.money'::pg_catalog.regtype::oid
@@ -108,6 +110,7 @@ def of_target(move):
     yield from found
     yield from of_settings(move)
     yield from of_locale(move)
+    yield from of_computed(move)
     yield from of_row_security(move)
     row = move.target_row()
     if row is None or row.state in ("reserved", "arriving"):
@@ -172,6 +175,23 @@ def of_locale(move):
         if here != there:
             yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source's database has LC_COLLATE and LC_CTYPE {here}, "
                    f"the target's {there}. Make a database there with the source's.")
+
+
+def of_computed(move):
+    """What is generated from what a number, bytes or a name are as text."""
+    generated = [column for column, in move.source.rows(GENERATED, (move.schema,))]
+    there = applied(move, list(COMPUTED)) if generated else {}
+    for name, value, _, _ in configured(move, list(COMPUTED)) if generated else []:
+        wrong = [other for other in there[name] if meaning(name, other) != meaning(name, value)]
+        if wrong:
+            yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source has {name} = {value}, the target {wrong[0]}. "
+                   f"Run ALTER DATABASE {quote(move.target.connection.info.dbname)} SET {name} = {quote(value)} there.")
+
+
+def meaning(name, value):
+    if name == "extra_float_digits":    # whatever is above 0 is the shortest text that is exact
+        return str(min(int(value), 1))
+    return next((word for word, others in MEANS.items() if value.lower() in others), value.lower())
 
 
 def of_timeouts(move):

@@ -153,7 +153,8 @@ AS $$
    WHERE NOT rolsuper AND EXISTS (SELECT FROM inside AS x WHERE x.classid = 'pg_type'::regclass AND x.objid IN (castsource, casttarget))
   UNION ALL
   -- Of the server's own functions and of extensions' those may stand in a check that do nothing but compute: others change
-  -- settings, write files, or run what their arguments name. pg_depend does not have the server's own.
+  -- settings, write files, or run what their arguments or the catalogues name, as database_to_xml() runs every view. pg_depend
+  -- does not have the server's own. What is immutable computes; of the rest, what is listed.
   SELECT DISTINCT format('%s calls %s, which may do more than compute, and the target would call it as a superuser: drop the constraint, or have it call a function of a superuser''s that calls it.',
                 coalesce(snowflake_fleet.called('pg_constraint'::regclass, c.oid), pg_describe_object('pg_constraint'::regclass, c.oid, 0)), p.oid::regprocedure)
     FROM pg_constraint AS c, LATERAL regexp_matches(conbin::text, ':(?:op)?funcid ([0-9]+)', 'g') AS found JOIN pg_proc AS p ON p.oid = found[1]::oid
@@ -161,8 +162,16 @@ AS $$
      AND (EXISTS (SELECT FROM inside AS x WHERE x.classid = 'pg_constraint'::regclass AND x.objid = c.oid)
        OR EXISTS (SELECT FROM inside AS x WHERE x.classid = 'pg_type'::regclass AND x.objid = contypid))
      AND (p.oid < 16384 OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'))
-     AND (provolatile = 'v' AND p.oid NOT IN (SELECT v::regprocedure FROM unnest('{clock_timestamp(),random(),gen_random_uuid(),timeofday()}'::text[]) AS v)
-       OR provolatile = 's' AND proargtypes::oid[] && '{oid,regclass,regtype,regproc,regprocedure,regnamespace,regrole,name,refcursor,cstring,internal}'::regtype[]::oid[])
+     AND provolatile <> 'i'
+     AND NOT (p.oid < 16384 AND proname ~ (
+       '^(clock_timestamp|timeofday|random|gen_random_uuid|now|(statement|transaction)_timestamp|current_user|session_user'
+       '|age|date|time|timetz|timestamp|timestamptz|date_(part|trunc)|extract|make_timestamptz|timezone|overlaps|in_range'
+       '|(date|timestamp|timestamptz|interval)_(cmp|eq|ge|gt|le|lt|ne|mi|pl)_(date|timestamp|timestamptz|interval)|to_(char|date|number|timestamp)'
+       '|money|numeric|concat|concat_ws|textanycat|anytextcat|format|quote_(literal|nullable)|array_to_(string|json)|enum_(first|last|range)'
+       '|to_jsonb?|row_to_json|jsonb?_build_(array|object)|xml|xml_is_well_formed|pg_typeof|pg_column_size)$'))
+     AND NOT (provolatile = 's' AND (SELECT lanname FROM pg_language AS l WHERE l.oid = prolang) = 'c'
+              AND EXISTS (SELECT FROM snowflake_fleet.extension_members() AS e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid
+                             AND e.ordinary_owner IS NULL AND e.extension IN ('snowflake', 'snowflake_alias')))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.called_as_superuser(name) IS
   'Behind snowflake-move-shard: functions of ordinary roles that applying rows to a schema would call, in sentences';

@@ -121,6 +121,12 @@ is($south->safe_psql('postgres', $octets), $north->safe_psql('postgres', $octets
 is($south->safe_psql('postgres', "INSERT INTO shard_3.counts (id) VALUES (0) RETURNING nulls[2] IS NULL"), 't', '... that of an array as well');
 $south->safe_psql('postgres', 'DELETE FROM shard_3.counts WHERE id = 0');
 is(run_move(3, '--abort')->{status}, 0, '... taken back');
+$south->safe_psql('postgres', "ALTER DATABASE postgres SET extra_float_digits = 0; ALTER DATABASE postgres SET bytea_output = 'escape'; ALTER DATABASE postgres SET quote_all_identifiers = on");
+$result = run_move(3, '--check');
+like($result->{output}, qr/Generated columns \(counts.upper\) might get other values: the source has $_/, "... $_ is named")
+  foreach 'bytea_output = hex, the target escape', 'extra_float_digits = 1, the target 0', 'quote_all_identifiers = off, the target on';
+$south->safe_psql('postgres', "ALTER DATABASE postgres SET extra_float_digits = 3; ALTER DATABASE postgres RESET bytea_output; ALTER DATABASE postgres SET quote_all_identifiers = no");
+is(run_move(3, '--check')->{status}, 0, '... what means the same is not');
 my $here = $north->safe_psql('postgres', "SELECT datctype FROM pg_database WHERE datname = 'postgres'");
 my $other = $here eq 'C' ? 'C.UTF-8' : 'C';
 my %known = (C => 'C', $here => $here =~ s/[.]UTF-?8$/.utf8/ir, 'C.UTF-8' => 'C.utf8');
