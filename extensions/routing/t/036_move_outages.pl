@@ -25,8 +25,9 @@ $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->r
 sub hold
 {
 	my ($node, $sql) = @_;
+	# From its beginning: the first statement may come later than they allow.
+	local $ENV{PGOPTIONS} = '-c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c statement_timeout=0';
 	my $session = $node->session;
-	$session->query_safe('SET idle_session_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0');
 	$session->query_safe('BEGIN');
 	$session->query_safe($sql);
 	return $session;
