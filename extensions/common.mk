@@ -26,7 +26,7 @@ REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql
 ENCODING = UTF8
 NO_LOCALE = yes
 TAP_TESTS = yes
-EXTRA_CLEAN += build/precompiled
+EXTRA_CLEAN += build
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)

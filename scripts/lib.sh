@@ -42,11 +42,12 @@ private_directory() {
   echo "$directory"
 }
 
-# in_memory GIB: /dev/shm, where so much can be written to it with as much memory left, and programs there can be run.
+# in_memory GIB: /dev/shm, where the unprivileged user can write so much to it with as much memory left, and run programs there.
 in_memory() {
   local kib=$(($1 << 20)) options limit
-  options=$(findmnt -nro OPTIONS -T /dev/shm 2>/dev/null) && [ -w /dev/shm ] && [[ ,$options, != *,noexec,* ]] || return 1
-  [ "$(df -k --output=avail /dev/shm | tail -1)" -ge "$kib" ] || return 1
+  options=$(findmnt -nro OPTIONS -T /dev/shm 2>/dev/null) && [[ ,$options, != *,noexec,* ]] || return 1
+  unprivileged test -w /dev/shm -a -x /dev/shm || return 1
+  [ "$(df -k --output=avail /dev/shm | tail -1)" -ge "$kib" ] && [ "$(df --output=iavail /dev/shm | tail -1)" -ge 200000 ] || return 1
   [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((2 * kib)) ] || return 1
   for limit in /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes}; do    # of a container
     [ ! -r "$limit" ] || [ "$(<"$limit")" = max ] || [ "$(<"$limit")" -ge $((kib << 11)) ] || return 1

@@ -4,6 +4,8 @@
 # two thirds of the work. The code is the same. What differs is that no file can be found to lack an #include, and the
 # debugging information: what is shipped is built without.
 
+# One compiler does not read another's.
+precompiled_object := build/precompiled/object-$(notdir $(firstword $(CXX))).hpp
 precompiled_headers := $(wildcard $(sources)/*/*.hpp $(sources)/*/*/*.hpp)
 build/precompiled/%.hpp: $(precompiled_headers) $(sources)/pg/precompiled.mk
 	@mkdir -p $(@D)
@@ -11,10 +13,10 @@ build/precompiled/%.hpp: $(precompiled_headers) $(sources)/pg/precompiled.mk
 	  pg/server/postgres.hpp >$@
 
 ifneq ($(filter object,$(PRECOMPILED)),)
-build/precompiled/object.hpp.gch: build/precompiled/object.hpp
+$(precompiled_object).gch: $(precompiled_object)
 	$(CXX) $(CXXFLAGS) $(CPPFLAGS) -x c++-header -o $@ $<
-$(OBJS): build/precompiled/object.hpp.gch
-$(OBJS): private override CXXFLAGS += -include build/precompiled/object.hpp
+$(OBJS): $(precompiled_object).gch
+$(OBJS): private override CXXFLAGS += -include $(precompiled_object)
 endif
 
 ifneq ($(filter bitcode,$(PRECOMPILED)),)
