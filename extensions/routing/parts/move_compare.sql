@@ -21,9 +21,9 @@ AS $$
     UNION ALL
     SELECT identity, proowner, coalesce(proacl, acldefault('f', proowner)) FROM inside JOIN pg_proc AS p ON classid = 'pg_proc'::regclass AND p.oid = objid
     UNION ALL
-    -- A multirange has its range's privileges; before version 17 it stays with who made it.
+    -- A multirange has its range's privileges; before version 17 it stays, and its array, with who made it.
     SELECT identity, typowner, coalesce(typacl, acldefault('T', typowner)) FROM inside JOIN pg_type AS t ON classid = 'pg_type'::regclass AND t.oid = objid
-     WHERE typtype <> 'm'
+     WHERE typtype <> 'm' AND NOT EXISTS (SELECT FROM pg_type AS m WHERE m.typarray = t.oid AND m.typtype = 'm')
     UNION ALL
     SELECT identity || ' default', defaclrole, defaclacl FROM inside JOIN pg_default_acl AS a ON classid = 'pg_default_acl'::regclass AND a.oid = objid
     UNION ALL
