@@ -5,11 +5,10 @@
 // another. What lies between the old limit and the floor is a gap that nobody may claim.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <chrono>
 #include <span>
+#include <thread>
 
 #include "core/limits.hpp"
 #include "core/shard.hpp"
@@ -52,6 +51,11 @@ struct Journal {
   int64_t ids[kJournalSize];
 };
 
+// Sleeps: on a busy machine who yields comes last, behind all others' time slices.
+inline void give_way() {
+  std::this_thread::sleep_for(std::chrono::microseconds(1));
+}
+
 inline size_t word_of(uint32_t shard) {
   return shard % kWords;
 }
@@ -66,7 +70,7 @@ inline void raise_floor(Word& word, uint64_t floor) {
 
 inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random random) {
   const Layout& layout = plan.layout;
-  while (!stage.go.load(std::memory_order_acquire)) sched_yield();
+  while (!stage.go.load(std::memory_order_acquire)) give_way();
   for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
     // Most claims meet at word 0, under two shards' names.
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
@@ -81,7 +85,7 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
                         stage.limits.take(stage.generation).value_or(0), plan.spread};
     const Claim claim = word.shard.claim(layout, bounds, wanted);
     if (claim.outcome != Outcome::claimed) {
-      sched_yield();
+      give_way();
       continue;
     }
     if (claim.first < floor) ++journal.below_floor;
@@ -156,7 +160,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
       publish(stage, layout, published_ms);
       gaps.push_back({limit, position_from(layout, floor_ms)});
     }
-    sched_yield();
+    give_way();
   }
   stage.stop.store(true);
   return gaps;
