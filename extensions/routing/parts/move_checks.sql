@@ -113,6 +113,28 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.called(oid, oid) IS
   'Behind snowflake-move-shard: a better name for some objects than pg_describe_object() has, or NULL';
 
+-- What an extension has, and who may alter it if he is no superuser: who owns an extension may have added things of his own.
+CREATE FUNCTION snowflake_fleet.extension_members() RETURNS TABLE (classid oid, objid oid, extension name, ordinary_owner name)
+  LANGUAGE sql STABLE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH member AS (
+    SELECT d.classid, d.objid, extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
+     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+  ), owner AS (
+    SELECT s.classid, s.objid, rolname FROM pg_shdepend AS s JOIN pg_roles AS r ON r.oid = s.refobjid
+     WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND NOT rolsuper
+  )
+  SELECT m.classid, m.objid, m.extname, o.rolname FROM member AS m LEFT JOIN owner AS o USING (classid, objid)
+  UNION ALL
+  -- An array's type is nobody's member.
+  SELECT m.classid, typarray, m.extname, o.rolname
+    FROM member AS m JOIN pg_type AS t ON m.classid = 'pg_type'::regclass AND t.oid = m.objid AND typarray <> 0 LEFT JOIN owner AS o USING (classid, objid)
+$$;
+COMMENT ON FUNCTION snowflake_fleet.extension_members() IS
+  'Behind snowflake-move-shard: the objects of extensions, and their owners where those are no superusers';
+
 -- Functions of roles that are no superusers, where a server evaluates them by itself, which it does as a superuser while
 -- rows are copied and applied. In any schema: the owner of an extension may add functions and types of his own to it. And on
 -- the target also, where the same name may be somebody else's.
@@ -208,28 +230,6 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake_fleet.attached_from_outside(name) IS
   'Behind snowflake-move-shard: what is outside of a schema and hangs on it, in sentences';
-
--- What an extension has, and who may alter it if he is no superuser: who owns an extension may have added things of his own.
-CREATE FUNCTION snowflake_fleet.extension_members() RETURNS TABLE (classid oid, objid oid, extension name, ordinary_owner name)
-  LANGUAGE sql STABLE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-  WITH member AS (
-    SELECT d.classid, d.objid, extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
-     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-  ), owner AS (
-    SELECT s.classid, s.objid, rolname FROM pg_shdepend AS s JOIN pg_roles AS r ON r.oid = s.refobjid
-     WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-       AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND NOT rolsuper
-  )
-  SELECT m.classid, m.objid, m.extname, o.rolname FROM member AS m LEFT JOIN owner AS o USING (classid, objid)
-  UNION ALL
-  -- An array's type is nobody's member.
-  SELECT m.classid, typarray, m.extname, o.rolname
-    FROM member AS m JOIN pg_type AS t ON m.classid = 'pg_type'::regclass AND t.oid = m.objid AND typarray <> 0 LEFT JOIN owner AS o USING (classid, objid)
-$$;
-COMMENT ON FUNCTION snowflake_fleet.extension_members() IS
-  'Behind snowflake-move-shard: the objects of extensions, and their owners where those are no superusers';
 
 CREATE FUNCTION snowflake_fleet.immovable(schema name) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT
