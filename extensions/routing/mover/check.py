@@ -180,8 +180,10 @@ def of_locale(move):
 def of_computed(move):
     """What is generated from what a number, bytes or a name are as text."""
     generated = [column for column, in move.source.rows(GENERATED, (move.schema,))]
-    there = applied(move, list(COMPUTED)) if generated else {}
-    for name, value, _, _ in configured(move, list(COMPUTED)) if generated else []:
+    if not generated:
+        return
+    there = applied(move, list(COMPUTED))
+    for name, value, _, _ in configured(move, list(COMPUTED)):
         wrong = [other for other in there[name] if meaning(name, other) != meaning(name, value)]
         if wrong:
             yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source has {name} = {value}, the target {wrong[0]}. "
@@ -189,8 +191,9 @@ def of_computed(move):
 
 
 def meaning(name, value):
-    if name == "extra_float_digits":    # whatever is above 0 is the shortest text that is exact
-        return str(min(int(value), 1))
+    """One text for what means the same; what it does not know is itself, however it is written."""
+    if name == "extra_float_digits" and re.fullmatch(r"0*[1-9][0-9]*", value):    # whatever is above 0 is the shortest text that is exact
+        return "1"
     return next((word for word, others in MEANS.items() if value.lower() in others), value.lower())
 
 
