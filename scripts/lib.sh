@@ -80,6 +80,8 @@ stop_servers_below() {
 # candidate PACKAGE: the version that apt would install, if any.
 candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([^(].*\)/\1/p'; }
 
+is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
 # apt_knows PACKAGE: asks again with new lists, since a fresh system has none.
 apt_knows() {
   command -v apt-cache >/dev/null || return 1
@@ -101,8 +103,7 @@ refresh_lists() {
 install_missing() {
   local package missing=()
   for package in "$@"; do
-    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
-      missing+=("$package")
+    is_installed "$package" || missing+=("$package")
   done
   [ ${#missing[@]} = 0 ] && return
   command -v apt-get >/dev/null || die "missing, and there is no apt-get to install it: ${missing[*]}"

@@ -185,6 +185,7 @@ stage_lease() {
 }
 
 stage_routing() {
+  local tree
   install_missing libpq-dev python3-psycopg libpostgresql-jdbc-java nodejs openssl
   command -v javac >/dev/null || install_missing default-jdk-headless
   # Debian's where it fits the node that is installed, else npm's, for this run.
@@ -194,6 +195,9 @@ stage_routing() {
     export NODE_PATH=$work/node/node_modules
   fi
   install_beside lease || return 0
+  # Hundreds of tests start it, and it writes down nothing that it compiles.
+  use_tree run/routing
+  unprivileged /usr/bin/python3 -m compileall -q "$tree/extensions/routing/mover"
   beside routing
   local log=$logs/routing-chaos
   logged "$log" "$source_dir/scripts/chaos" --moves --seed 7 --seconds 25 --installed "$tested"
@@ -209,7 +213,7 @@ stage_metrics() {
   mkdir "$programs"
   unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter
   [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # by itself in newer Debian
-  if apt_knows chromium && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
+  if { is_installed chromium || apt_knows chromium; } && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
   else say "metrics    without a look at the report: chromium cannot be had here"
   fi
   use_tree run/metrics

@@ -5,7 +5,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
-use PostgreSQL::Test::Utils;
+use PostgreSQL::Test::Utils ();
 use Snowflake::Control;
 use Snowflake::Node;
 use Snowflake::Resolver;
@@ -25,8 +25,8 @@ my @never = (3600, '127.0.0.1');
 sub processes_of
 {
 	my ($worker) = @_;
-	return grep { my ($stat) = -e "/proc/$_/stat" ? slurp_file("/proc/$_/stat") : ''; $stat =~ /\) \S (\d+)/ && $1 == $worker || $_ == $worker }
-	  map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
+	my @processes = ((grep { -e "/proc/$_" } $worker), Snowflake::Node::children_of($worker));
+	return @processes;
 }
 sub worker { return $server->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'}); }
 sub stops

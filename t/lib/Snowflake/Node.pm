@@ -298,14 +298,14 @@ sub kill_all
 {
 	my ($self) = @_;
 	my $postmaster = $self->{_pid};
-	my @children = _children_of($postmaster);
+	my @children = children_of($postmaster);
 	$self->kill9;
 	kill 9, @children;
 	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
 	# A dead process that nobody has reaped yet looks alive to kill(), and its postmaster.pid to the next.
 	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
 	{
-		kill 9, _children_of($postmaster);
+		kill 9, children_of($postmaster);
 		croak 'processes of the server outlive SIGKILL' if --$tries == 0;
 		select undef, undef, undef, 0.02;
 	}
@@ -321,7 +321,7 @@ sub _stat_of
 	return (<$file> // '') =~ /.*\) (\S) (\d+)/ ? ($1, $2) : ('', '');
 }
 
-sub _children_of
+sub children_of
 {
 	my ($parent) = @_;
 	return grep { (_stat_of($_))[1] eq $parent } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
