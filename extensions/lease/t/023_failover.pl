@@ -119,7 +119,15 @@ $told = $recovered->ask(call => 'renew', server => 'alpha', incarnation => 1, $p
 is($told->{status}, 'lost', 'and whose lease had ended does not');
 
 # Files put back in place: a copy of them has not the time at which they were made.
+# That is told in seconds by PostgreSQL.
+sub copies_differ
+{
+	my $written = (stat $recovered->data_dir . '/PG_VERSION')[10];
+	select undef, undef, undef, 0.05 while time <= $written;
+	return;
+}
 $recovered->stop;
+copies_differ();
 my $copy = $recovered->basedir . '/older';
 system_or_bail('cp', '-a', $recovered->data_dir, $copy);
 $recovered->start;
@@ -150,9 +158,7 @@ $told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, $pr
 is($told->{status}, 'lost', 'which ends all leases, as this copy may have granted some of them twice');
 
 # A base backup that is simply started, without being told that it is a standby or that it recovers.
-# Its files are known by their time, which PostgreSQL tells in seconds.
-my $written = (stat $recovered->data_dir . '/PG_VERSION')[10];
-select undef, undef, undef, 0.05 while time <= $written;
+copies_differ();
 $recovered->backup('started');
 my $started = Snowflake::Control->new('started');
 $started->init_from_backup($recovered, 'started');
