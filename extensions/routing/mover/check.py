@@ -32,8 +32,10 @@ FORCED = """SELECT t::text, pg_catalog.pg_get_userbyid(relowner) FROM snowflake_
 # Settings of the workers that apply rows, and how rows as text are read with what they are to have.
 APPLIED = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off"}
 MEANS = {"on": ("true", "yes", "1"), "off": ("false", "no", "0"), "content": ()}
-# With which functions that are called immutable give other results.
-COMPUTED = ("bytea_output", "extra_float_digits", "quote_all_identifiers")
+# With which functions that are called immutable give other results; as pg_settings spells them.
+COMPUTED = ("bytea_output", "extra_float_digits", "quote_all_identifiers", "TimeZone", "timezone_abbreviations", "DateStyle", "IntervalStyle",
+            "xmlbinary", "lc_monetary", "lc_time")
+ALSO_UTC = ("etc/utc", "uct", "etc/uct", "zulu", "etc/zulu", "universal", "etc/universal")
 # Columns of money, of arrays, domains and ranges of it, and of composite types of the schema.
 MONEY = """WITH RECURSIVE money (type) AS (
   SELECT 'pg_catalog.money'::pg_catalog.regtype::oid
@@ -52,13 +54,22 @@ CONFIGURED = """SELECT s.name, coalesce(
      FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS line
     WHERE setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))
       AND setrole IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %(role)s))
-      AND pg_catalog.split_part(line, '=', 1) = s.name
+      AND pg_catalog.lower(pg_catalog.split_part(line, '=', 1)) = pg_catalog.lower(s.name)
     ORDER BY setrole <> 0 DESC, setdatabase <> 0 DESC LIMIT 1),
-  (SELECT f.setting FROM pg_catalog.pg_file_settings AS f WHERE f.name = s.name AND applied ORDER BY seqno DESC LIMIT 1), s.boot_val),
+  (SELECT f.setting FROM pg_catalog.pg_file_settings AS f WHERE pg_catalog.lower(f.name) = pg_catalog.lower(s.name) AND applied ORDER BY seqno DESC LIMIT 1),
+  s.boot_val, s.reset_val),
   pg_catalog.quote_ident(%(role)s), pg_catalog.quote_ident(pg_catalog.current_database())
   FROM pg_catalog.pg_settings AS s WHERE s.name = ANY (%(names)s)"""
 GENERATED = """SELECT pg_catalog.format('%%I.%%I', relname, attname) FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class AS c ON c.oid = attrelid
  WHERE attgenerated <> '' AND attrelid IN (SELECT t FROM snowflake_fleet.tables_of(%s) AS t) ORDER BY 1"""
+# What to_tsvector() and its like go by. The server's own hang on nothing, and may be altered.
+TEXT_SEARCH = """SELECT cfgname::text, pg_catalog.md5(pg_catalog.string_agg(pg_catalog.concat_ws(' ', maptokentype, mapseqno, dictname, tmplname, dictinitoption), ', ' ORDER BY maptokentype, mapseqno))
+  FROM pg_catalog.pg_ts_config AS c JOIN pg_catalog.pg_ts_config_map ON mapcfg = c.oid JOIN pg_catalog.pg_ts_dict AS d ON d.oid = mapdict
+  JOIN pg_catalog.pg_ts_template AS t ON t.oid = dicttemplate
+ WHERE cfgnamespace = 'pg_catalog'::pg_catalog.regnamespace GROUP BY cfgname ORDER BY cfgname"""
+RANGES = """SELECT c.oid::pg_catalog.regclass::text FROM pg_catalog.pg_partitioned_table JOIN pg_catalog.pg_class AS c ON c.oid = partrelid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace
+ WHERE nspname = %s AND partstrat = 'r' AND EXISTS (SELECT FROM pg_catalog.unnest(partcollation) AS sorted (by) WHERE by <> 0) ORDER BY 1"""
 # Of the provider there are other columns from version to version.
 LOCALE = r"""SELECT pg_catalog.concat_ws(' and ', pg_catalog.regexp_replace(datcollate, '\.utf-?8$', '.utf8', 'i'), pg_catalog.regexp_replace(datctype, '\.utf-?8$', '.utf8', 'i'),
   'encoding ' || pg_catalog.pg_encoding_to_char(encoding), 'provider ' || nullif(to_jsonb(d) ->> 'datlocprovider', 'c'), to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
@@ -168,17 +179,19 @@ def of_settings(move):
 
 
 def of_locale(move):
-    """What is generated is computed on the target again, lower() and upper() by the locale of its database."""
+    """What is generated is computed on the target again, lower() and upper() by the locale of its database. Texts are sorted by it."""
     generated = [column for column, in move.source.rows(GENERATED, (move.schema,))]
-    if generated:
+    ranges = [table for table, in move.source.rows(RANGES, (move.schema,))]
+    if generated or ranges:
         here, there = (session.value(LOCALE) for session in (move.source, move.target))
+        what = (f"Generated columns ({', '.join(generated[:3])}) might get other values" if generated
+                else f"Rows of {', '.join(ranges[:3])} might belong to other partitions")
         if here != there:
-            yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source's database has LC_COLLATE and LC_CTYPE {here}, "
-                   f"the target's {there}. Make a database there with the source's.")
+            yield (f"{what}: the source's database has LC_COLLATE and LC_CTYPE {here}, the target's {there}. Make a database there with the source's.")
 
 
 def of_computed(move):
-    """What is generated from what a number, bytes or a name are as text."""
+    """What is generated from what a number, a time, bytes or a name are as text, or from the words of a text."""
     generated = [column for column, in move.source.rows(GENERATED, (move.schema,))]
     if not generated:
         return
@@ -188,10 +201,17 @@ def of_computed(move):
         if wrong:
             yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: the source has {name} = {value}, the target {wrong[0]}. "
                    f"Run ALTER DATABASE {quote(move.target.connection.info.dbname)} SET {name} = {quote(value)} there.")
+    here, there = (dict(session.rows(TEXT_SEARCH)) for session in (move.source, move.target))
+    for name, words in here.items():
+        if there.get(name, words) != words:
+            yield (f"Generated columns ({', '.join(generated[:3])}) might get other values: text search configuration {name} is not the same on both servers: "
+                   "ALTER TEXT SEARCH CONFIGURATION there.")
 
 
 def meaning(name, value):
     """One text for what means the same; what it does not know is itself, however it is written."""
+    if name == "TimeZone" and value.lower() in ALSO_UTC:
+        return "utc"
     if name == "extra_float_digits" and re.fullmatch(r"0*[1-9][0-9]*", value):    # whatever is above 0 is the shortest text that is exact
         return "1"
     return next((word for word, others in MEANS.items() if value.lower() in others), value.lower())

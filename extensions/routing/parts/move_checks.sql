@@ -22,12 +22,12 @@ AS $$
       WHEN relpersistence <> 'p' THEN format('%s %s is unlogged: its rows are not in the WAL. Run ALTER ... SET LOGGED.',
                                              CASE relkind WHEN 'S' THEN 'Sequence' WHEN 'r' THEN 'Table' ELSE 'Relation' END, name)
       WHEN relkind = 'r' AND (relreplident = 'n'
-           OR relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary)
+           OR relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary AND indimmediate)
            OR relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisreplident))
-           THEN format('Table %s has no replica identity: give it a primary key, or ALTER TABLE ... REPLICA IDENTITY.', name)
+           THEN format('Table %s has no replica identity: give it a primary key that is not deferrable, or ALTER TABLE ... REPLICA IDENTITY.', name)
       -- The target would take the first row that compares equal, 1.0 for 1.00, and some types do not compare.
-      WHEN relkind = 'r' AND relreplident = 'f' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary)
-           THEN format('Table %s has REPLICA IDENTITY FULL and no primary key, and rows may compare equal that are not the same: give it a primary key.', name)
+      WHEN relkind = 'r' AND relreplident = 'f' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = rel.oid AND indisprimary AND indimmediate)
+           THEN format('Table %s has REPLICA IDENTITY FULL and no primary key, and rows may compare equal that are not the same: give it a primary key that is not deferrable.', name)
       -- Since PostgreSQL 16 a subscription writes as the owner of the table, and would try again without end.
       WHEN relkind IN ('r', 'p') AND NOT has_schema_privilege(relowner, relnamespace, 'USAGE')
            THEN format('Role %I owns table %s, and rows are copied as its owner, who has no USAGE on the schema: GRANT it.',
@@ -36,6 +36,12 @@ AS $$
                                           FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) AS needed)
            THEN format('Role %I owns table %s, and rows are copied as its owner, who has taken privileges on it from himself: GRANT them.',
                        pg_get_userbyid(relowner), name)
+      -- By the hash of an enum's number, say, rows would arrive for another partition, and be tried without end.
+      WHEN relkind = 'p' AND EXISTS (SELECT FROM pg_partitioned_table, unnest(partclass) AS part (opclass) JOIN pg_opclass AS c ON c.oid = opclass
+                                      WHERE partrelid = rel.oid AND partstrat = 'h' AND opcintype <> ALL (ARRAY[
+                                        'bool', 'int2', 'int4', 'int8', 'numeric', 'float4', 'float8', 'money', 'text', 'bpchar', 'bytea', 'uuid', 'date',
+                                        'time', 'timetz', 'timestamp', 'timestamptz', 'interval', 'inet', 'macaddr', 'macaddr8', 'jsonb']::regtype[]))
+           THEN format('Table %s is partitioned by a hash that may be another on the target: partition it by that of a number, a text or a time.', name)
       WHEN relkind = 'r' AND relam <> (SELECT oid FROM pg_am WHERE amname = 'heap') THEN format('Table %s is no heap: ALTER TABLE ... SET ACCESS METHOD heap.', name)
       WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = rel.oid AND attnum > 0 AND attgenerated NOT IN ('', 's'))
            THEN format('Table %s has generated columns of a kind that is not known here: drop them.', name)
@@ -342,18 +348,33 @@ CREATE FUNCTION snowflake_fleet.lacking_of_extensions(extensions text[], objects
   LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT DISTINCT CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = extension)
-                  THEN format('The target has no %s of extension %I that a superuser owns, which the schema needs: have the extension there in the same version and schema as on the source.', object, extension)
-                  ELSE format('The target has no extension %I, which the schema needs: run CREATE EXTENSION there.', extension) END
-    FROM (SELECT * FROM unnest(extensions, objects) AS needed (extension, object)
-          EXCEPT
-          SELECT e.extension::text, concat_ws(' ', o.type, o.identity)
-            FROM snowflake_fleet.extension_members() AS e, pg_identify_object(e.classid, e.objid, 0) AS o
-           WHERE e.extension = ANY (extensions) AND e.ordinary_owner IS NULL) AS lacking
+  WITH needed AS (
+    SELECT * FROM unnest(extensions, objects) AS needed (extension, object)
+  ), there AS MATERIALIZED (
+    SELECT e.extension::text, concat_ws(' ', o.type, o.identity) AS object, e.classid, e.objid, e.ordinary_owner
+      FROM snowflake_fleet.extension_members() AS e, pg_identify_object(e.classid, e.objid, 0) AS o WHERE e.extension = ANY (extensions)
+  )
+  SELECT CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = extension)
+              THEN format('The target has no %s of extension %I that a superuser owns, which the schema needs: have the extension there in the same version and schema as on the source.', object, extension)
+              ELSE format('The target has no extension %I, which the schema needs: run CREATE EXTENSION there.', extension) END
+    FROM (SELECT extension, object FROM needed EXCEPT SELECT extension, object FROM there WHERE ordinary_owner IS NULL) AS lacking
+  UNION
+  -- A name is resolved anew on the target, where one that fits the arguments better wins. What it did is done when the schema is looked at.
+  SELECT format('The target has %s %s of role %I beside that of extension %I, and what makes the schema might call it as a superuser: have a superuser own it, or drop it.',
+                kind, identity, rolname, extension)
+    FROM needed JOIN there USING (extension, object), LATERAL (
+      SELECT 'function' AS kind, p.oid::regprocedure::text AS identity, p.proowner AS owner
+        FROM pg_proc AS f JOIN pg_proc AS p ON p.pronamespace = f.pronamespace AND p.proname = f.proname
+       WHERE there.classid = 'pg_proc'::regclass AND f.oid = there.objid
+      UNION ALL
+      SELECT 'operator', p.oid::regoperator::text, p.oprowner
+        FROM pg_operator AS f JOIN pg_operator AS p ON p.oprnamespace = f.oprnamespace AND p.oprname = f.oprname
+       WHERE there.classid = 'pg_operator'::regclass AND f.oid = there.objid) AS same JOIN pg_roles AS r ON r.oid = owner
+   WHERE NOT rolsuper
    ORDER BY 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lacking_of_extensions(text[], text[]) IS
-  'Behind snowflake-move-shard: what of used_of_extensions() of another server is not the same here, in sentences';
+  'Behind snowflake-move-shard: what of used_of_extensions() of another server is not the same here, or has a namesake of an ordinary role''s, in sentences';
 
 REVOKE ALL ON FUNCTION snowflake_fleet.contents_of(name), snowflake_fleet.called(oid, oid), snowflake_fleet.called_as_superuser(name),
   snowflake_fleet.attached_from_outside(name), snowflake_fleet.extension_members(), snowflake_fleet.immovable(name),

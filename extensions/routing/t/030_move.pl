@@ -63,6 +63,10 @@ is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.
 # Refusals, each in a sentence, and nothing begun.
 my %refused = (
 	'Table shard_1.users has no replica identity' => 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_user_id_fkey; ALTER TABLE shard_1.users DROP CONSTRAINT users_pkey',
+	'Table shard_1.users has no replica identity: give it a primary key that is not deferrable' =>
+	  'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_user_id_fkey; ALTER TABLE shard_1.users DROP CONSTRAINT users_pkey, ADD PRIMARY KEY (id) DEFERRABLE',
+	'Table shard_1.moods is partitioned by a hash that may be another on the target' =>
+	  "CREATE TYPE shard_1.mood AS ENUM ('good'); CREATE TABLE shard_1.moods (id bigint, mood shard_1.mood, PRIMARY KEY (id, mood)) PARTITION BY HASH (mood)",
 	'Table shard_1.photos is unlogged' => 'ALTER TABLE shard_1.photos SET UNLOGGED',
 	'Foreign key likes_photo_id_fkey of table public.likes refers to the schema from outside' => 'CREATE TABLE likes (photo_id bigint REFERENCES shard_1.photos)',
 	'Foreign key photos_user_id_fkey of table shard_1.photos refers to shard_2.users, outside of the schema' =>

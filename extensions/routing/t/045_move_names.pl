@@ -101,6 +101,25 @@ $south->safe_psql('postgres', 'DROP FUNCTION ext.similarity(text, text); ALTER E
 $result = run_move(3, '--dry-run');
 is($result->{status}, 0, '... and with the extension\'s it can be moved') or diag($result->{output});
 
+# ... or beside it, and fits the arguments better than the extension's does.
+$_->safe_psql('postgres', 'CREATE EXTENSION hstore SCHEMA ext') foreach $north, $south;
+$south->safe_psql('postgres', <<~'SQL', @tenant);
+	CREATE FUNCTION ext.populate_record(pg_am, ext.hstore) RETURNS pg_am LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM own.evil(1); RETURN $1; END $$;
+	CREATE OPERATOR ext.#= (FUNCTION = ext.populate_record, LEFTARG = pg_am, RIGHTARG = ext.hstore);
+	SQL
+$north->safe_psql('postgres', <<~'SQL', @tenant);
+	CREATE TABLE shard_3.parts (id bigint PRIMARY KEY, n int NOT NULL) PARTITION BY RANGE (id);
+	CREATE TABLE shard_3.part PARTITION OF shard_3.parts FOR VALUES FROM (0) TO (9223372036854775807);
+	SQL
+foreach my $beside ([ 'function', "ext.populate_record(NULL::pg_am, 'amname=>x'::ext.hstore)", 'ext.populate_record(pg_am,ext.hstore)' ], [ 'operator', "NULL::pg_am OPERATOR(ext.#=) 'amname=>x'::ext.hstore", 'ext.#=(pg_am,ext.hstore)' ])
+{
+	my ($kind, $call, $there) = @$beside;
+	$north->safe_psql('postgres', "ALTER TABLE shard_3.part ADD CONSTRAINT calls CHECK (($call).amname IS NOT NULL)", @tenant);
+	refuses_move("$_: $kind beside an extension's", qr/The target has \Q$kind $there\E of role tenant beside that of extension hstore/, 3, $_) foreach '--check', '--dry-run';
+	$north->safe_psql('postgres', 'ALTER TABLE shard_3.part DROP CONSTRAINT calls', @tenant);
+}
+is(run_move(3, '--check')->{status}, 0, '... which is in nobody\'s way where it is not called');
+
 # The program's own tables, in a database of somebody's.
 $north->safe_psql('postgres', 'CREATE DATABASE bare OWNER tenant');
 my $bare = $north->connstr('bare');

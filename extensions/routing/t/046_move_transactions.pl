@@ -121,12 +121,27 @@ is($south->safe_psql('postgres', $octets), $north->safe_psql('postgres', $octets
 is($south->safe_psql('postgres', "INSERT INTO shard_3.counts (id) VALUES (0) RETURNING nulls[2] IS NULL"), 't', '... that of an array as well');
 $south->safe_psql('postgres', 'DELETE FROM shard_3.counts WHERE id = 0');
 is(run_move(3, '--abort')->{status}, 0, '... taken back');
-$south->safe_psql('postgres', "ALTER DATABASE postgres SET extra_float_digits = 0; ALTER DATABASE postgres SET bytea_output = 'escape'; ALTER DATABASE postgres SET quote_all_identifiers = on");
+$south->safe_psql('postgres', "ALTER DATABASE postgres SET extra_float_digits = 0; ALTER DATABASE postgres SET bytea_output = 'escape'; ALTER DATABASE postgres SET quote_all_identifiers = on; "
+	. "ALTER DATABASE postgres SET timezone = 'America/New_York'; ALTER DATABASE postgres SET timezone_abbreviations = 'Australia'; ALTER DATABASE postgres SET datestyle = 'SQL, DMY'; "
+	. "ALTER DATABASE postgres SET intervalstyle = 'iso_8601'; ALTER DATABASE postgres SET xmlbinary = 'hex'; ALTER TEXT SEARCH CONFIGURATION pg_catalog.english ALTER MAPPING FOR asciiword WITH simple");
 $result = run_move(3, '--check');
-like($result->{output}, qr/Generated columns \(counts.upper\) might get other values: the source has $_/, "... $_ is named")
-  foreach 'bytea_output = hex, the target escape', 'extra_float_digits = 1, the target 0', 'quote_all_identifiers = off, the target on';
-$south->safe_psql('postgres', "ALTER DATABASE postgres SET extra_float_digits = 3; ALTER DATABASE postgres RESET bytea_output; ALTER DATABASE postgres SET quote_all_identifiers = no");
-is(run_move(3, '--check')->{status}, 0, '... what means the same is not');
+like($result->{output}, qr/Generated columns \(counts.upper\) might get other values: $_/, "... $_ is named")
+  foreach 'the source has bytea_output = hex, the target escape', 'the source has extra_float_digits = 1, the target 0', 'the source has quote_all_identifiers = off, the target on',
+  'the source has TimeZone = \S+, the target America/New_York', 'the source has timezone_abbreviations = Default, the target Australia', 'the source has DateStyle = .*, the target SQL, DMY',
+  'the source has IntervalStyle = postgres, the target iso_8601', 'the source has xmlbinary = base64, the target hex', 'text search configuration english is not the same';
+$south->safe_psql('postgres', "ALTER DATABASE postgres SET extra_float_digits = 3; ALTER DATABASE postgres RESET bytea_output; ALTER DATABASE postgres SET quote_all_identifiers = no; "
+	. "ALTER DATABASE postgres SET timezone = 'Zulu'; ALTER DATABASE postgres RESET timezone_abbreviations; ALTER DATABASE postgres RESET datestyle; ALTER DATABASE postgres RESET intervalstyle; "
+	. "ALTER DATABASE postgres RESET xmlbinary; ALTER TEXT SEARCH CONFIGURATION pg_catalog.english ALTER MAPPING FOR asciiword WITH english_stem");
+$north->safe_psql('postgres', "ALTER DATABASE postgres SET timezone = 'UTC'");
+$result = run_move(3, '--check');
+is($result->{status}, 0, '... what means the same is not') or diag($result->{output});
+# The file has names as somebody wrote them.
+$north->append_conf('postgresql.conf', "Bytea_Output = 'escape'");
+$north->reload;
+$north->poll_query_until('postgres', "SELECT setting = 'escape' FROM pg_settings WHERE name = 'bytea_output'") or die;
+like(run_move(3, '--check')->{output}, qr/the source has bytea_output = escape, the target hex/, 'a setting in capitals is seen');
+$north->append_conf('postgresql.conf', "bytea_output = 'hex'");
+$north->reload;
 my $here = $north->safe_psql('postgres', "SELECT datctype FROM pg_database WHERE datname = 'postgres'");
 my $other = $here eq 'C' ? 'C.UTF-8' : 'C';
 my %known = (C => 'C', $here => $here =~ s/[.]UTF-?8$/.utf8/ir, 'C.UTF-8' => 'C.utf8');
