@@ -9,6 +9,7 @@ use parent 'Snowflake::Node';
 
 use Carp;
 use FindBin;
+use PostgreSQL::Test::Utils ();
 
 # The layout 41/5+8/10 since 2025, packed as src/core/seal.hpp does it.
 our $seal = unpack 'q', pack 'Q', (1735689600000 << 23) | (41 << 17) | (5 << 12) | (8 << 7) | (10 << 2);
@@ -34,14 +35,15 @@ sub install_script
 	return;
 }
 
-# The answer to a server, as a hash; or the error, as {error}. %request: call, server, incarnation, and
+# The answer to a server, as a hash; or the error, as {error}. Ends the test where none comes. %request: call, server, incarnation, and
 # what differs from the first request of a new incarnation.
 sub ask
 {
 	my ($self, %request) = @_;
 	my $sql = $self->question(%request);
 	my ($code, $out, $err) = $self->psql($request{database} // 'postgres', "SELECT to_jsonb(a) FROM $sql AS a",
-		extra_params => [ '-U', $request{server}, '-v', 'VERBOSITY=verbose' ]);
+		extra_params => [ '-U', $request{server}, '-v', 'VERBOSITY=verbose' ],
+		timeout => $PostgreSQL::Test::Utils::timeout_default);
 	return { error => $err } if $code != 0;
 	my %answer = $out =~ /"(\w+)": (?|"([^"]*)"|(-?\d+|null))/g;
 	return \%answer;
