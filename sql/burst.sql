@@ -13,8 +13,10 @@ DECLARE
   after timestamptz;
 BEGIN
   -- Ahead by nearly all of the lead, then slowly enough for the clock to catch up
-  PERFORM snowflake.observe(snowflake.make_id(clock_timestamp() + interval '98 ms', 77, 0));
   WHILE v.in_step < 1000 LOOP
+    IF v.ahead = 0 THEN
+      PERFORM snowflake.observe(snowflake.make_id(clock_timestamp() + interval '98 ms', 77, 0));
+    END IF;
     PERFORM count(*) FROM generate_series(1, 20);
     before := clock_timestamp();
     id := snowflake.next_id(77);

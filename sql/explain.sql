@@ -33,7 +33,7 @@ SELECT max(id) AS old FROM old \gset
 BEGIN;
 LOCK TABLE snowflake.backfills;
 PREPARE TRANSACTION 'locks the places';
-SET lock_timeout = '10s';
+SET lock_timeout = '1min';
 SELECT minted_by, possible, contradiction FROM snowflake.explain_id(:old);
 ROLLBACK PREPARED 'locks the places';
 RESET lock_timeout;

@@ -36,9 +36,16 @@ SELECT snowflake.next_id(193) > :id AS greater;
 -- moves it to just after the id
 SELECT pg_sleep(1.3);
 DO $$
+DECLARE
+  elsewhere bigint;
 BEGIN
-  INSERT INTO observed (id) VALUES (snowflake.make_id(clock_timestamp() + interval '90 ms', 252, 7));
-  PERFORM snowflake.observe(max(id)) FROM observed;
+  LOOP
+    elsewhere := snowflake.make_id(clock_timestamp() + interval '90 ms', 252, 7);
+    PERFORM snowflake.observe(elsewhere);
+    EXIT WHEN clock_timestamp() < snowflake.time_of(elsewhere);
+    PERFORM pg_sleep(1.3);
+  END LOOP;
+  INSERT INTO observed (id) VALUES (elsewhere);
 END $$;
 SELECT to_timestamp(last_value / 1000.0) - snowflake.time_of(max(id)) AS mark_is_after_the_id
   FROM snowflake.high_water, observed GROUP BY last_value;

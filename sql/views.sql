@@ -50,17 +50,17 @@ SELECT ids, batches, borrowed_ticks BETWEEN 1 AND 20 AS borrowed FROM snowflake.
 SELECT count(snowflake.next_id(183)) FROM generate_series(1, 50000);
 SELECT ids, borrowed_ticks BETWEEN 0 AND 49 AS borrowed FROM snowflake.shard_stats WHERE shard = 183;
 
--- 300,000 at once are three times what may be borrowed: the call waits ...
-SELECT cardinality(snowflake.next_ids(184, 300000));
+-- 600,000 at once are six times what may be borrowed: the call waits ...
+SELECT cardinality(snowflake.next_ids(184, 600000));
 SELECT ids, batches, borrowed_ticks > 0 AS borrowed, waits > 0 AS waited, wait_time > 0 AS wait_time, refusals
   FROM snowflake.shard_stats WHERE shard = 184;
 -- ... or, where it may not, is refused
 SET snowflake.max_wait = 0;
 \set VERBOSITY terse
-SELECT cardinality(snowflake.next_ids(185, 300000));
+SELECT cardinality(snowflake.next_ids(185, 1000000));
 \set VERBOSITY default
 RESET snowflake.max_wait;
-SELECT ids < 300000 AS some, waits, wait_time, refusals FROM snowflake.shard_stats WHERE shard = 185;
+SELECT ids < 1000000 AS some, waits, wait_time, refusals FROM snowflake.shard_stats WHERE shard = 185;
 SELECT snowflake.next_id(185) > last_id AS minting_goes_on FROM snowflake.shard_stats WHERE shard = 185;
 
 -- clock_status: the clock, this database's floor and limit, how far ids are ahead

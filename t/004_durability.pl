@@ -78,7 +78,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_locks WHERE pid IS NULL AND relation IS NOT NULL'),
 	'0', 'a prepared transaction that minted holds no lock');
-is($node->safe_psql('postgres', "SET lock_timeout = '5s'; BEGIN; DROP EXTENSION snowflake; ROLLBACK; SELECT 'done'"),
+is($node->safe_psql('postgres', "SET lock_timeout = '60s'; BEGIN; DROP EXTENSION snowflake; ROLLBACK; SELECT 'done'"),
 	'done', 'neither an open nor a prepared transaction that minted holds up DROP EXTENSION');
 $idle->quit;
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'minted'");

@@ -23,12 +23,12 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 
-# As a probe sees it, who has waited long enough after ten seconds.
+# As a probe sees it, which does not wait for ever.
 sub health
 {
 	my ($columns) = @_;
 	my ($out, $timed_out) = ('', 0);
-	$node->psql('postgres', "SELECT $columns FROM snowflake.health()", stdout => \$out, timeout => 10, timed_out => \$timed_out);
+	$node->psql('postgres', "SELECT $columns FROM snowflake.health()", stdout => \$out, timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \$timed_out);
 	return $timed_out ? 'no answer' : $out;
 }
 

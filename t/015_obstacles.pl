@@ -151,11 +151,11 @@ sub waits
 		WHERE application_name = 'writer' AND wait_event_type IN ('Lock', 'LWLock', 'IO')
 		SQL
 	my $said = '';
-	# As a probe sees it, who has waited long enough after ten seconds.
+	# As a probe sees it, which does not wait for ever.
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		my $timed_out = 0;
-		$node->psql('postgres', 'SELECT minting, reason FROM snowflake.health()', stdout => \$said, timeout => 10, timed_out => \$timed_out);
+		$node->psql('postgres', 'SELECT minting, reason FROM snowflake.health()', stdout => \$said, timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \$timed_out);
 		last if $timed_out || $said eq "f|$step{reason}";
 		select undef, undef, undef, 0.1;
 	}

@@ -239,8 +239,8 @@ ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() >= $be
 $node->restart;
 my $dropper = $node->session;
 $dropper->query_safe('BEGIN; SET client_min_messages = error; DROP EXTENSION snowflake CASCADE');
-is(sql("SET lock_timeout = '10s'; SELECT snowflake.settled_before() IS NULL"), 't', 'no answer while the extension is being dropped');
-is(sql("SET lock_timeout = '10s'; SELECT held_back_by FROM snowflake.settled()"), 'the high-water mark is locked, lost or not durable yet', 'and why');
+is(sql("SET lock_timeout = '60s'; SELECT snowflake.settled_before() IS NULL"), 't', 'no answer while the extension is being dropped');
+is(sql("SET lock_timeout = '60s'; SELECT held_back_by FROM snowflake.settled()"), 'the high-water mark is locked, lost or not durable yet', 'and why');
 $dropper->query_safe('ROLLBACK');
 like(settled(), qr/^\d+$/, 'until that is rolled back');
 $dropper->quit;

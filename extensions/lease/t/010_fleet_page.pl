@@ -265,7 +265,7 @@ is(twice(@ids), 0, 'no id twice until here');
 $title = 'Choosing the lease';
 $control->safe_psql('postgres', 'CREATE DATABASE short');
 $control->install('short');
-$control->safe_psql('short', adapted(next_block($title), '10 min' => '30 s', '10 s' => '2 s') . q{;SELECT snowflake_fleet.enroll('west')});
+$control->safe_psql('short', adapted(next_block($title), '10 min' => '1 min', '10 s' => '2 s') . q{;SELECT snowflake_fleet.enroll('west')});
 $control->safe_psql('postgres', 'CREATE DATABASE alone');
 $control->install('alone');
 $control->safe_psql('alone', next_block($title) . q{;SELECT snowflake_fleet.enroll('only')});
@@ -275,7 +275,7 @@ append_to_file("$control->{etc}/pg_hba.conf", "host short west samenet scram-sha
 systemctl($control, 'reload');
 configure($west, 'with_short_leases.conf', sprintf <<~'CONF', $control->port);
 	snowflake.fleet = 'host=127.0.0.1 port=%s dbname=short user=west'
-	snowflake.lease = 30s
+	snowflake.lease = 1min
 	snowflake.max_skew = 2s
 	snowflake.max_wait = 30s
 	CONF
