@@ -95,15 +95,27 @@ refresh_lists() {
   [ -z "$lists_are_new" ] || return 0
   can_be_root || return 0
   lists_are_new=yes
-  alone apt-get update -qq -o DPkg::Lock::Timeout=300 >/dev/null ||
-    say "apt-get update had errors; going on with what it could read"
+  alone update -qq >/dev/null || say "apt-get update had errors; going on with what it could read"
 }
 
-# install_missing PACKAGE...: installs those that are not there.
+# works PACKAGE: whether what the scripts want of it is here. It may come from elsewhere than Debian's package, or from a package
+# that apt has not finished with, while it works.
+works() {
+  case $1 in
+    perl) perl -MTest::More -MTime::HiRes -MFile::Temp -MGetopt::Long -e 1 ;;
+    libipc-run-perl) perl -MIPC::Run -e 1 ;;
+    libdbd-pg-perl) perl -MDBD::Pg -e 1 ;;
+    g++ | make | patch | unzip | openssl | flex | lcov | jq) command -v "$1" ;;
+    shellcheck | clang-format-14 | clang-tidy-14 | clang | pkg-config) command -v "$1" ;;
+    *) false ;;
+  esac >/dev/null 2>&1
+}
+
+# install_missing PACKAGE...: installs those that are not there. Apt is not asked where all are.
 install_missing() {
   local package missing=()
   for package in "$@"; do
-    is_installed "$package" || missing+=("$package")
+    is_installed "$package" || works "$package" || missing+=("$package")
   done
   [ ${#missing[@]} = 0 ] && return
   command -v apt-get >/dev/null || die "missing, and there is no apt-get to install it: ${missing[*]}"
@@ -112,7 +124,7 @@ install_missing() {
   refresh_lists
   local apt_log
   apt_log=$(mktemp -p "${work:-${TMPDIR:-/tmp}}")
-  if ! apt_install "${missing[@]}" >"$apt_log" 2>&1; then
+  if ! alone install -y -qq --no-install-recommends "${missing[@]}" >"$apt_log"; then
     tail -20 "$apt_log" >&2
     rm -f "$apt_log"
     die "could not install: ${missing[*]}"
@@ -120,31 +132,39 @@ install_missing() {
   rm -f "$apt_log"
 }
 
-# alone COMMAND...: as root, when no other script on this machine is at it. Apt's own locks are of another kind. A shell
-# that outlives an interrupted COMMAND has this one; a service that a package starts does not inherit it.
+# How long to wait for whoever else is at apt, in seconds.
+apt_timeout=1800
+
+# alone ARGUMENT...: apt-get, as root. Other scripts and other programs that use apt are waited for, and it says so: the former
+# are kept out by a lock on the directory, the latter have locks of another kind, which apt-get finds taken.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '
+    until=$((SECONDS + $1))
+    shift
     exec 9</var/lib/dpkg
     flock --nonblock 9 || {
       echo "waiting for another script that installs packages" >&2
-      flock --timeout 1800 9 || { echo "it has not ended within 30 minutes" >&2; exit 1; }
+      flock --timeout "$((until - SECONDS))" 9 || { echo "error: it has not ended in time" >&2; exit 1; }
     }
-    status=0
-    "$@" 9<&- || status=$?
-    exit $status' alone "$@"
-}
-
-# Debian's server package starts a cluster of its own when it is first installed; here nobody asked
-# for one. The drop-in that keeps it from that goes when the installation has ended.
-apt_install() {
-  # shellcheck disable=SC2016
-  alone bash -euc '
+    # The package of the server starts a cluster of its own when it is first installed; here nobody asked for one.
     drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
-    trap '\''rm -f "$drop_in"; rmdir -p --ignore-fail-on-non-empty "${drop_in%/*}"'\'' EXIT
+    log=$(mktemp)
+    trap '\''rm -f "$log" "$drop_in"; rmdir -p --ignore-fail-on-non-empty "${drop_in%/*}"'\'' EXIT
     mkdir -p "${drop_in%/*}"
     echo "create_main_cluster = false" >"$drop_in"
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"' apt_install "$@"
+    said=""
+    while :; do
+      status=0
+      # A service that a package starts does not inherit the lock.
+      DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=0 "$@" >"$log" 2>&1 9<&- || status=$?
+      [ $status != 0 ] && grep -q "^E: Could not get lock" "$log" || break
+      [ $SECONDS -lt $until ] || { echo "error: another program has kept apt locked all the time" >&2; break; }
+      [ -n "$said" ] || { echo "waiting for another program that uses apt: $(grep -m1 "^E: Could not get lock" "$log")" >&2; said=yes; }
+      sleep 2
+    done
+    cat "$log"
+    exit $status' alone "$apt_timeout" "$@"
 }
 
 # Installs what a build takes: the compiler that PGXS will call, and make.

@@ -22,7 +22,7 @@ choose_suite() {
 }
 
 # Sets $pristine to the minimal root of $suite. Moved into place when complete, so that one that was
-# interrupted is not taken for it.
+# interrupted is not taken for it. What debootstrap mounts ends with it, or the root could not be removed.
 choose_pristine() {
   pristine=$roots/$suite
   [ ! -d "$pristine" ] || return 0
@@ -30,16 +30,18 @@ choose_pristine() {
   mkdir -p "$roots"
   rm -rf "$pristine.part"
   say "$suite: debootstrap into $pristine"
-  debootstrap --variant=minbase "$suite" "$pristine.part" >"$pristine.log" 2>&1 ||
+  unshare --mount --propagation private debootstrap --variant=minbase "$suite" "$pristine.part" >"$pristine.log" 2>&1 ||
     { tail -5 "$pristine.log" >&2; die "debootstrap $suite failed: $pristine.log"; }
   mv "$pristine.part" "$pristine"
 }
 
 # copy_root NAME: sets $root to a copy of the pristine root in which nothing starts by itself, and
 # a mirror of the unstable suite may lag: signatures are checked, the age of the lists is not.
+# One in which packages were being installed when a run was interrupted is replaced.
 copy_root() {
   root=$roots/$suite-$1
-  [ -d "$root" ] && return
+  [ ! -e "$root.installing" ] || { say "$suite: the last run was interrupted, so $root is made again"; rm -rf "$root" "$root.installing"; }
+  [ ! -d "$root" ] || return 0
   rm -rf "$root.part"
   cp -a "$pristine" "$root.part"
   echo 'Acquire::Check-Valid-Until "false";' >"$root.part/etc/apt/apt.conf.d/50snowflake"
@@ -69,11 +71,13 @@ in_root() {
 # in_root_install PACKAGE...: from the suite, quietly.
 in_root_install() {
   local log=$root.apt.log
+  touch "$root.installing"
   if ! { in_root apt-get update -qq &&
     in_root apt-get install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
     tail -20 "$log" >&2
     die "could not install in $root: $*"
   fi
+  rm "$root.installing"
 }
 
 # copy_sources DIRECTORY: the working tree as it is, on top of a clone, from which `make dist` works.
