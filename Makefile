@@ -19,6 +19,7 @@ OBJS = \
 	src/pg/functions/admin.o \
 	src/pg/functions/bounds.o \
 	src/pg/functions/by_shard.o \
+	src/pg/functions/copy_support.o \
 	src/pg/functions/create_extension.o \
 	src/pg/functions/decode.o \
 	src/pg/functions/explain.o \

@@ -47,6 +47,7 @@ extern "C" {
 #include "catalog/pg_depend.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_namespace.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_subscription.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
@@ -59,6 +60,8 @@ extern "C" {
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/supportnodes.h"
 #include "parser/parser.h"
 #include "partitioning/partbounds.h"
 #include "pgstat.h"
@@ -127,6 +130,15 @@ inline bool owns_relation(Oid relation) {
   return object_ownercheck(RelationRelationId, relation, GetUserId());
 #else
   return pg_class_ownercheck(relation, GetUserId());
+#endif
+}
+
+// Whether the current role may execute a function.
+inline bool may_execute(Oid function) {
+#if PG_VERSION_NUM >= 160000
+  return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#else
+  return pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
 #endif
 }
 
