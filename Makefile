@@ -4,18 +4,40 @@ EXTENSION = snowflake
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
 DATA_built = snowflake--$(EXTVERSION).sql
 # The install script is its parts in their order; privileges come last, for all that is there by then.
-SQL_PARTS = $(addprefix $(srcdir)/src/sql/, extension.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
+SQL_PARTS = $(addprefix $(srcdir)/src/sql/, state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
+	by_shard.sql routing.sql shard_template.sql create_shards.sql drop_guard.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
 	audit.sql partitions.sql alter_shards.sql settled.sql privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \
+	src/pg/checks/copy_check.o \
+	src/pg/checks/database_health.o \
+	src/pg/checks/dumped_seal.o \
+	src/pg/checks/facts.o \
+	src/pg/checks/fleet_check.o \
+	src/pg/checks/mark_check.o \
+	src/pg/checks/seal_check.o \
+	src/pg/checks/state_sequences.o \
 	src/pg/clock/clock_bounds.o \
 	src/pg/clock/clock_watch.o \
 	src/pg/clock/commit_wait.o \
 	src/pg/clock/lease_wait.o \
 	src/pg/clock/synchronization.o \
 	src/pg/clock/wait.o \
+	src/pg/cursor/open_mints.o \
+	src/pg/cursor/prepared_mints.o \
+	src/pg/cursor/settled_before.o \
 	src/pg/define_settings.o \
+	src/pg/errors/cause.o \
+	src/pg/errors/errors.o \
+	src/pg/errors/errors_clock_error.o \
+	src/pg/errors/errors_copy.o \
+	src/pg/errors/errors_input.o \
+	src/pg/errors/errors_lease.o \
+	src/pg/errors/errors_outside.o \
+	src/pg/errors/errors_routing.o \
+	src/pg/errors/log_messages.o \
+	src/pg/errors/refusal.o \
 	src/pg/functions/admin.o \
 	src/pg/functions/bounds.o \
 	src/pg/functions/by_shard.o \
@@ -38,48 +60,27 @@ OBJS = \
 	src/pg/functions/views.o \
 	src/pg/guards/drop_guard.o \
 	src/pg/guards/lock_guard.o \
-	src/pg/mark/condition.o \
-	src/pg/mark/copy_check.o \
-	src/pg/mark/dumped_seal.o \
-	src/pg/mark/fleet_check.o \
 	src/pg/mark/high_water.o \
-	src/pg/mark/judgement.o \
 	src/pg/mark/lost_marks.o \
-	src/pg/mark/mark_guard.o \
 	src/pg/mark/reserved_places.o \
-	src/pg/mark/seal_check.o \
-	src/pg/mark/settled.o \
-	src/pg/mark/state_sequences.o \
 	src/pg/memory/database_counters.o \
 	src/pg/memory/database_state.o \
 	src/pg/memory/lease.o \
 	src/pg/memory/lease_worker.o \
 	src/pg/memory/mark_hold.o \
-	src/pg/memory/open_mints.o \
 	src/pg/memory/pending_counters.o \
 	src/pg/memory/postmaster_memory.o \
-	src/pg/memory/prepared_mints.o \
-	src/pg/memory/shared_memory.o \
 	src/pg/memory/shared_state.o \
 	src/pg/memory/statistics.o \
 	src/pg/module.o \
-	src/pg/refuse/cause.o \
-	src/pg/refuse/errors.o \
-	src/pg/refuse/errors_clock_error.o \
-	src/pg/refuse/errors_copy.o \
-	src/pg/refuse/errors_input.o \
-	src/pg/refuse/errors_lease.o \
-	src/pg/refuse/errors_outside.o \
-	src/pg/refuse/errors_routing.o \
-	src/pg/refuse/refusal.o \
-	src/pg/refuse/log_messages.o \
 	src/pg/server/row.o \
 	src/pg/server/sequence_page.o \
 	src/pg/server/session_events.o \
 	src/pg/server/settings.o \
 	src/pg/server/text.o \
 	src/pg/server/wait_budget.o \
-	src/pg/server/whereabouts.o
+	src/pg/server/whereabouts.o \
+	src/pg/shared_memory.o
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)

@@ -159,11 +159,11 @@ is(join(', ', sort keys %blocks), '', 'no statement of the page was left out');
 # Messages: what the source says the page has, and the other way round.
 sub messages_of_source
 {
-	my $source = join '', map { slurp_file("$FindBin::RealBin/../src/pg/refuse/$_.cpp") } qw(log_messages errors_copy);
+	my $source = join '', map { slurp_file("$FindBin::RealBin/../src/pg/errors/$_.cpp") } qw(log_messages errors_copy);
 	$source =~ s/"\n\s*"//g;
 	my @found = map { s/\\"/"/gr } $source =~ /errmsg\("((?:[^"\\]|\\.)*)"/g;
 	my ($refusal) = grep { /^snowflake refuses/ } @found;
-	my @whats = slurp_file("$FindBin::RealBin/../src/pg/refuse/cause.cpp") =~ /\{"\w+",\s*"([^"]+)"/g;
+	my @whats = slurp_file("$FindBin::RealBin/../src/pg/errors/cause.cpp") =~ /\{"\w+",\s*"([^"]+)"/g;
 	@found = map { s/%(?:lld|llu|s)(?: ms)?/\x{2026}/gr } grep { !/^snowflake refuses/ } @found;
 	return (@found, map { ": $_" } @whats);
 }

@@ -198,7 +198,7 @@ foreach my $page (sort keys %page)
 	is(join(', ', @wrong), '', "$page: programs and options are there");
 }
 
-# Files that a page names: by their path, the end of it, or, of a test, the beginning: `pg/mark/seal_check.cpp`, `t/005`.
+# Files that a page names: by their path, the end of it, or, of a test, the beginning: `pg/checks/seal_check.cpp`, `t/005`.
 my @files;
 find({ no_chdir => 1, wanted => sub {
 	$File::Find::prune = 1 if -d && m{/(?:\.git|tmp_check|node_modules|build|results)$};

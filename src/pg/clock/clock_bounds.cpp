@@ -4,8 +4,8 @@
 
 #include "core/clock.hpp"
 #include "pg/server/datum.hpp"
-#include "pg/refuse/errors.hpp"
-#include "pg/refuse/errors_clock_error.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/errors/errors_clock_error.hpp"
 #include "pg/memory/shared_state.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/clock.hpp"
 #include "pg/clock/clock_bounds.hpp"
-#include "pg/refuse/errors_clock_error.hpp"
+#include "pg/errors/errors_clock_error.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/statistics.hpp"

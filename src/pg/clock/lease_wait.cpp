@@ -1,7 +1,7 @@
 #include "pg/clock/lease_wait.hpp"
 
 #include "core/clock.hpp"
-#include "pg/refuse/errors_lease.hpp"
+#include "pg/errors/errors_lease.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/statistics.hpp"
 #include "pg/server/postgres.hpp"

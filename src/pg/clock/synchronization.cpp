@@ -2,7 +2,7 @@
 
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/memory/postmaster_memory.hpp"
-#include "pg/refuse/errors_clock_error.hpp"
+#include "pg/errors/errors_clock_error.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 

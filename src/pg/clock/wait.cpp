@@ -1,7 +1,7 @@
 #include "pg/clock/wait.hpp"
 
 #include "pg/clock/clock_watch.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/errors/errors.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/statistics.hpp"
 #include "pg/server/postgres.hpp"

@@ -1,7 +1,7 @@
 // From times to ids: bounds for index conditions and partitions, and ids put together by hand.
 
-#include "pg/refuse/errors.hpp"
-#include "pg/mark/seal_check.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"

@@ -6,8 +6,8 @@
 // for in the wrong place.
 
 #include "core/by_shard.hpp"
-#include "pg/refuse/errors_routing.hpp"
-#include "pg/mark/seal_check.hpp"
+#include "pg/errors/errors_routing.hpp"
+#include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 

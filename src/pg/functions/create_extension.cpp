@@ -8,7 +8,7 @@
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/synchronization.hpp"
 #include "pg/server/datum.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/errors/errors.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/mark/lost_marks.hpp"
 #include "pg/server/sequence_page.hpp"

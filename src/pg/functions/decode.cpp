@@ -2,8 +2,8 @@
 // every function that takes an id.
 
 #include "pg/server/datum.hpp"
-#include "pg/refuse/errors.hpp"
-#include "pg/mark/seal_check.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 

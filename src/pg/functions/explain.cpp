@@ -3,10 +3,10 @@
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"
-#include "pg/mark/condition.hpp"
+#include "pg/checks/database_health.hpp"
 #include "pg/mark/reserved_places.hpp"
 #include "pg/server/row.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/errors/errors.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/shared_state.hpp"

@@ -4,7 +4,7 @@
 #include "core/clock_base.hpp"
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/clock/clock_watch.hpp"
-#include "pg/mark/condition.hpp"
+#include "pg/checks/database_health.hpp"
 #include "pg/server/row.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"

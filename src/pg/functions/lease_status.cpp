@@ -1,7 +1,7 @@
 // Behind the view snowflake.lease.
 
 #include "pg/server/row.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/errors/errors.hpp"
 #include "pg/memory/lease.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/shared_state.hpp"

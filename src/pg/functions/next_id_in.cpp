@@ -6,8 +6,8 @@
 #include "pg/clock/wait.hpp"
 #include "pg/mark/high_water.hpp"
 #include "pg/memory/mark_hold.hpp"
-#include "pg/refuse/errors.hpp"
-#include "pg/refuse/errors_routing.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
 

@@ -3,8 +3,8 @@
 // column.
 
 #include "pg/functions/shard_for.hpp"
-#include "pg/mark/seal_check.hpp"
-#include "pg/refuse/errors_routing.hpp"
+#include "pg/checks/seal_check.hpp"
+#include "pg/errors/errors_routing.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 

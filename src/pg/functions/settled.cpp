@@ -1,8 +1,8 @@
 // settled_before(), and behind the view settled.
 
-#include "pg/mark/settled.hpp"
-#include "pg/mark/seal_check.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/cursor/settled_before.hpp"
+#include "pg/checks/seal_check.hpp"
+#include "pg/errors/errors.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/server/postgres.hpp"
 

@@ -3,8 +3,8 @@
 #include "pg/functions/shard_for.hpp"
 
 #include "core/key_shard.hpp"
-#include "pg/mark/seal_check.hpp"
-#include "pg/refuse/errors_routing.hpp"
+#include "pg/checks/seal_check.hpp"
+#include "pg/errors/errors_routing.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/server/settings.hpp"
 

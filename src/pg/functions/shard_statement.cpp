@@ -1,7 +1,7 @@
 // What alter_shards() may run in the schema of a shard: the statements that are known to touch no
 // more than the relations that they name. PostgreSQL's own parser tells which these are.
 
-#include "pg/refuse/errors_routing.hpp"
+#include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {

@@ -2,9 +2,9 @@
 
 #include "core/clock.hpp"
 #include "pg/server/row.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/errors/errors.hpp"
 #include "pg/memory/pending_counters.hpp"
-#include "pg/mark/seal_check.hpp"
+#include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/statistics.hpp"
 #include "pg/server/postgres.hpp"

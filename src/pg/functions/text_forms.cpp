@@ -1,7 +1,7 @@
 // Ids as text. Pure functions of the number: no layout, no seal, and no preloaded library.
 
 #include "pg/server/datum.hpp"
-#include "pg/refuse/errors_outside.hpp"
+#include "pg/errors/errors_outside.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {

@@ -1,9 +1,9 @@
 // Ids as UUIDs of version 7, and as ULIDs: text of the same 128 bits.
 
 #include "pg/server/datum.hpp"
-#include "pg/refuse/errors.hpp"
-#include "pg/refuse/errors_outside.hpp"
-#include "pg/mark/seal_check.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/errors/errors_outside.hpp"
+#include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 

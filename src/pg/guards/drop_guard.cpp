@@ -1,6 +1,6 @@
 #include "pg/guards/drop_guard.hpp"
 
-#include "pg/refuse/errors_routing.hpp"
+#include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {

@@ -5,7 +5,7 @@
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/session_events.hpp"
-#include "pg/mark/state_sequences.hpp"
+#include "pg/checks/state_sequences.hpp"
 
 namespace snowflake::pg {
 

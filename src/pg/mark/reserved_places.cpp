@@ -1,7 +1,7 @@
 #include "pg/mark/reserved_places.hpp"
 
 #include "pg/memory/mark_hold.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/errors/errors.hpp"
 #include "pg/server/session_events.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"

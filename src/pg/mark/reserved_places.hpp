@@ -6,7 +6,7 @@
 // mintable_shards, which is snowflake.owned_shards without them.
 #pragma once
 
-#include "pg/mark/state_sequences.hpp"
+#include "pg/checks/state_sequences.hpp"
 #include "pg/memory/database_state.hpp"
 
 namespace snowflake::pg {

@@ -11,8 +11,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "pg/refuse/cause.hpp"
-#include "pg/refuse/log_limit.hpp"
+#include "pg/errors/cause.hpp"
+#include "pg/errors/log_limit.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {

@@ -6,8 +6,8 @@
 #include "pg/memory/lease.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/memory/shared_state.hpp"
-#include "pg/refuse/errors_lease.hpp"
-#include "pg/refuse/log_messages.hpp"
+#include "pg/errors/errors_lease.hpp"
+#include "pg/errors/log_messages.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "core/clock.hpp"
-#include "pg/refuse/errors.hpp"
+#include "pg/errors/errors.hpp"
 
 namespace snowflake::pg {
 

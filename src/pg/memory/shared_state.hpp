@@ -6,7 +6,7 @@
 
 #include "core/shard.hpp"
 #include "pg/memory/lease_port.hpp"
-#include "pg/refuse/log_limit.hpp"
+#include "pg/errors/log_limit.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {

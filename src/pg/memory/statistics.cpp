@@ -3,8 +3,8 @@
 
 #include "core/clock.hpp"
 #include "pg/memory/mark_hold.hpp"
-#include "pg/refuse/log_messages.hpp"
-#include "pg/refuse/refusal.hpp"
+#include "pg/errors/log_messages.hpp"
+#include "pg/errors/refusal.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/server/settings.hpp"

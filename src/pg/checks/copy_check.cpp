@@ -1,0 +1,86 @@
+#include "pg/checks/copy_check.hpp"
+
+#include "pg/memory/lease.hpp"
+#include "pg/errors/errors_copy.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/whereabouts.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// Null where the sequence does not exist any more.
+Relation open_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
+  LockRelationOid(sequences.fingerprint, mode);
+  Relation relation = try_relation_open(sequences.fingerprint, NoLock);
+  if (relation == nullptr) {
+    UnlockRelationOid(sequences.fingerprint, mode);
+    forget_state_sequences();
+  }
+  return relation;
+}
+
+// Before anything is minted: a copy that is taken now must know.
+void remember(Relation relation) {
+  const Fingerprint present = present_fingerprint();
+  SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
+  const Fingerprint remembered = unpack(page.value());
+  const Fingerprint wanted = merged(remembered, present);
+  const XLogRecPtr lsn = wanted == remembered ? page.lsn() : page.write(relation, pack(wanted));
+  page.close();
+  XLogFlush(lsn);
+}
+
+}  // namespace
+
+bool remember_place(const StateSequences& sequences, Moved* moved) {
+  Relation relation = open_fingerprint(sequences, AccessShareLock);
+  if (relation == nullptr) return false;
+  const Fingerprint present = present_fingerprint();
+  const Fingerprint remembered = unpack(SequencePage::read(relation));
+  relation_close(relation, AccessShareLock);
+  *moved = leased() ? Moved{} : snowflake::moved(remembered, present);
+  if (!moved->any() && merged(remembered, present) != remembered) {
+    relation = open_fingerprint(sequences, RowExclusiveLock);
+    if (relation == nullptr) return false;
+    remember(relation);
+    relation_close(relation, RowExclusiveLock);
+  }
+  // A call that is refused does not come to note_copy(): for those that minted before.
+  if (moved->any() && refuse_copies()) {
+    if (DatabaseState* const state = find_database_state())
+      state->copied.store(true, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+void note_copy(DatabaseState& state, const Moved& moved) {
+  if (state.copied.exchange(moved.any(), std::memory_order_relaxed) == moved.any()) return;
+  if (moved.any()) warn_copied(moved);
+}
+
+bool copy_may_mint(const DatabaseState& state) {
+  return !refuse_copies() || !state.copied.load(std::memory_order_relaxed);
+}
+
+Moved moved_since(const StateSequences& sequences) {
+  Relation relation = leased() ? nullptr : try_relation_open(sequences.fingerprint, NoLock);
+  if (relation == nullptr) return {};
+  const Fingerprint remembered = unpack(SequencePage::read(relation));
+  relation_close(relation, NoLock);
+  return moved(remembered, present_fingerprint());
+}
+
+Moved accept_copy() {
+  const StateSequences sequences = current_state_sequences();
+  Relation relation = relation_open(sequences.fingerprint, RowExclusiveLock);
+  const Moved moved = snowflake::moved(unpack(SequencePage::read(relation)), present_fingerprint());
+  remember(relation);
+  relation_close(relation, RowExclusiveLock);
+  if (DatabaseState* const state = find_database_state())
+    state->copied.store(false, std::memory_order_relaxed);
+  return moved;
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,117 @@
+#include "pg/checks/database_health.hpp"
+
+#include "core/clock.hpp"
+#include "pg/clock/clock_watch.hpp"
+#include "pg/checks/copy_check.hpp"
+#include "pg/checks/fleet_check.hpp"
+#include "pg/checks/facts.hpp"
+#include "pg/checks/mark_check.hpp"
+#include "pg/checks/seal_check.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/checks/state_sequences.hpp"
+#include "pg/memory/statistics.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+int64_t furthest_ms(const DatabaseState& state) {
+  uint64_t furthest = 0;
+  const Shard* const words = words_of(state);
+  for (uint32_t i = 0; i < word_count(); ++i) furthest = std::max(furthest, words[i].last());
+  return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
+}
+
+// False where the page is locked: whoever writes it may be waiting for the disk.
+bool try_read_mark(Relation mark, int64_t* mark_ms) {
+  SequencePage page{};
+  if (!SequencePage::try_open(mark, &page)) return false;
+  *mark_ms = page.mark();
+  page.close();
+  return true;
+}
+
+void look_at_mark(Facts& facts, Oid high_water) {
+  Relation mark = try_relation_open(high_water, NoLock);
+  if (mark == nullptr) {
+    facts.state = Obstacle::state_missing;
+    return;
+  }
+  facts.mark_known = try_read_mark(mark, &facts.mark_ms);
+  if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;
+  facts.mark = obstacle_for_all(mark);
+  relation_close(mark, NoLock);
+}
+
+// Calls wait uninterruptibly where the WAL cannot be written, as every commit does.
+bool is_flush_stalled(const DatabaseState* state) {
+  constexpr int64_t kStalledUs = 1'000'000;
+  return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;
+}
+
+// A sequence that is locked against this is being dropped or altered, and calls wait for it as
+// well.
+void look_at_sequences(Facts& facts) {
+  const StateSequences sequences = present_state_sequences();
+  facts.state = sequences.obstacle();
+  if (facts.state != Obstacle::none) return;
+  // As calls lock them: ALTER SEQUENCE excludes that, and does not exclude reading.
+  const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
+  const struct {
+    Oid relation;
+    LOCKMODE mode;
+  } all[] = {{sequences.seal_local, AccessShareLock},
+             {sequences.seal, AccessShareLock},
+             {sequences.high_water, write},
+             {sequences.fleet, AccessShareLock},
+             {sequences.fingerprint, AccessShareLock}};
+  constexpr int kAll = sizeof(all) / sizeof(all[0]);
+  int locked = 0;
+  while (locked < kAll && ConditionalLockRelationOid(all[locked].relation, all[locked].mode))
+    ++locked;
+  facts.state_locked = locked < kAll;
+  if (!facts.state_locked) {
+    facts.seal = look_at_seal(sequences, &facts.seals);
+    facts.fleet_remembered = remembered_fleet(sequences);
+    facts.moved = moved_since(sequences);
+    look_at_mark(facts, sequences.high_water);
+  }
+  for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
+}
+
+}  // namespace
+
+Condition condition_of_database() {
+  look_at_clock();
+  Condition condition{};
+  Facts facts = facts_of_server();
+  DatabaseState* const state = condition.state = find_database_state();
+  if (state != nullptr) {
+    facts.lead_ms = std::max<int64_t>(0, furthest_ms(*state) - facts.clock_ms);
+    facts.highest_mark_ms = state->limits.highest_ms();
+    condition.covered_ms = layout.ms_of_tick(layout.tick_of_position(state->limits.read()));
+  }
+  facts.position = position_below(layout, facts.clock_ms);
+  facts.recovery = RecoveryInProgress();
+  facts.read_only_by_default = is_on_for_all("default_transaction_read_only");
+  facts.flush_stalled = is_flush_stalled(state);
+  facts.no_place = !has_or_may_take_place();
+  look_at_sequences(facts);
+  if (facts.mark_known) {
+    see_mark(facts.mark_ms);
+    facts.clock_jumped = clock_jumped_ahead();
+  }
+
+  condition.obstacle = obstacle(layout, facts);
+  condition.copied = facts.moved.any() && !facts.recovery;
+  condition.clock_ms = facts.clock_ms;
+  condition.lead_ms = facts.lead_ms;
+  condition.mark_ms = facts.mark_ms;
+  condition.sealed = facts.seals.local;
+  if (condition.minting() && state != nullptr) end_refusals(*state);
+  return condition;
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,129 @@
+// A dump presents its seal as a row of the table snowflake.dumped_seal, which anybody may insert,
+// whoever owns the extension. The row is compared, not kept: by a trigger, and, where triggers are
+// disabled (pg_restore --disable-triggers), by a CHECK constraint, which nothing disables.
+
+#include "core/seal.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/checks/seal_check.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// A temporary table tells nothing: every role may make one.
+bool keeps_restored_rows(const FormData_pg_class& relation) {
+  return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
+         relation.relpersistence != RELPERSISTENCE_TEMP;
+}
+
+// A contradiction stops the database for good, so it is not for everybody to present one: not for
+// every role that may insert into some table, which is what applications are. A restore gives its
+// tables to their owners before it fills them, so membership counts.
+bool may_have_restored() {
+  if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
+    return true;
+  bool owns_a_table = false;
+  Relation classes = table_open(RelationRelationId, AccessShareLock);
+  SysScanDesc scan = systable_beginscan(classes, InvalidOid, false, nullptr, 0, nullptr);
+  while (HeapTuple tuple = systable_getnext(scan)) {
+    const auto relation = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+    owns_a_table =
+        keeps_restored_rows(*relation) && has_privs_of_role(GetUserId(), relation->relowner);
+    if (owns_a_table) break;
+  }
+  systable_endscan(scan);
+  table_close(classes, AccessShareLock);
+  return owns_a_table;
+}
+
+// Anybody may call the function, or put it behind a table of another shape.
+bool is_row_of_seals(FunctionCallInfo fcinfo) {
+  if (!CALLED_AS_TRIGGER(fcinfo)) return false;
+  const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
+  if (!TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+      !TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+    return false;
+  const TupleDesc row_type = RelationGetDescr(trigger->tg_relation);
+  return row_type->natts > 0 && TupleDescAttr(row_type, 0)->atttypid == INT8OID;
+}
+
+// Durable at once and not undone by a rollback, as setval() is: the rows that were decoded wrongly
+// may be committed already.
+void record_contradiction(Oid seal, int64_t presented) {
+  Relation sequence = relation_open(seal, RowExclusiveLock);
+  SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
+  const XLogRecPtr written = page.write(sequence, presented);
+  page.close();
+  XLogFlush(written);
+  relation_close(sequence, NoLock);
+  // Nobody mints or decodes on what was found good before.
+  if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
+  forget_seal();
+}
+
+int64_t local_seal(const StateSequences& sequences) {
+  Relation local = relation_open(sequences.seal_local, AccessShareLock);
+  const int64_t sealed = SequencePage::read(local);
+  relation_close(local, AccessShareLock);
+  return sealed;
+}
+
+// Returns where the seals are the same.
+void compare(const StateSequences& sequences, int64_t presented) {
+  const int64_t sealed = local_seal(sequences);
+  if (presented == sealed) return;
+  if (check(layout_of(presented)) != LayoutError::none) error_not_a_seal(presented);
+  if (!may_have_restored()) error_may_not_present();
+  // The function may be called by itself, and the trigger stand on a temporary table.
+  if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
+  record_contradiction(sequences.seal, presented);
+  error_of_seal(Obstacle::seal_restored, {sealed, presented});
+}
+
+bool has_rows(Relation table) {
+  SysScanDesc scan = systable_beginscan(table, InvalidOid, false, nullptr, 0, nullptr);
+  const bool found = HeapTupleIsValid(systable_getnext(scan));
+  systable_endscan(scan);
+  return found;
+}
+
+// UPDATE, DELETE and TRUNCATE of the extension's own table.
+bool would_lose_the_row(FunctionCallInfo fcinfo) {
+  if (!CALLED_AS_TRIGGER(fcinfo)) return false;
+  const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
+  return !TRIGGER_FIRED_BY_INSERT(trigger->tg_event) &&
+         RelationGetRelid(trigger->tg_relation) == current_state_sequences().dumped_seal;
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(present_seal) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (would_lose_the_row(fcinfo)) error_seal_row_stays();
+  if (!is_row_of_seals(fcinfo)) error_not_the_seals_trigger();
+  const auto trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+  bool is_null = false;
+  const int64_t presented = DatumGetInt64(
+      heap_getattr(trigger->tg_trigtuple, 1, RelationGetDescr(trigger->tg_relation), &is_null));
+  if (is_null) return PointerGetDatum(nullptr);
+
+  const StateSequences sequences = current_state_sequences();
+  compare(sequences, presented);
+  // Not kept, but where somebody has taken the row away.
+  if (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
+      !has_rows(trigger->tg_relation))
+    return PointerGetDatum(trigger->tg_trigtuple);
+  return PointerGetDatum(nullptr);
+}
+
+// Behind the constraint.
+SF_SQL_FUNCTION(is_seal) {
+  if (shared_state == nullptr) error_not_preloaded();
+  compare(current_state_sequences(), PG_GETARG_INT64(0));
+  PG_RETURN_BOOL(true);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,102 @@
+#include "core/clock_base.hpp"
+#include "pg/checks/facts.hpp"
+
+#include "core/clock.hpp"
+#include "pg/clock/clock_watch.hpp"
+#include "pg/clock/lease_wait.hpp"
+#include "pg/clock/synchronization.hpp"
+#include "pg/memory/database_state.hpp"
+#include "pg/memory/lease.hpp"
+#include "pg/memory/postmaster_memory.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/errors/errors_copy.hpp"
+#include "pg/errors/errors_lease.hpp"
+#include "pg/errors/errors_routing.hpp"
+#include "pg/server/settings.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+void look_at_lease(Facts& facts) {
+  const LeaseView lease = lease_view();
+  const DatabaseState* const state = find_database_state();
+  // Not `highest_ms`, which runs ahead of the clock: here ids of the region begin at one of these.
+  const int64_t begin_ms = state == nullptr ? 0 : state->limits.begin_ms();
+  facts.lease_worker_runs = lease_worker_runs();
+  facts.region = lease.region;
+  facts.region_begin_ms = std::max(lease.floor_ms, begin_ms);
+  facts.lease_until_ms = lease.until_ms;
+  facts.fleet_present = lease_fleet();
+}
+
+}  // namespace
+
+Facts facts_of_server() {
+  Facts facts{};
+  facts.node_without_place = owns_everything() && citus_is_preloaded();
+  facts.clock_ms = wall_clock_ms();
+  facts.max_lead_ms = max_lead_ms;
+  facts.clock_jumped = clock_jumped_ahead();
+  facts.unsynchronized = lacks_synchronization();
+  facts.copies_refused = refuse_copies();
+  facts.leased = leased();
+  if (facts.leased) look_at_lease(facts);
+  return facts;
+}
+
+bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
+  const Obstacle found = obstacle(layout, facts);
+  if (found == Obstacle::none) return false;
+  if (mark != nullptr) relation_close(mark, RowExclusiveLock);
+  switch (found) {
+    case Obstacle::node_without_place:
+      error_node_without_place();
+    case Obstacle::clock_before_epoch:
+      error_clock_before_epoch(facts.clock_ms);
+    case Obstacle::layout_exhausted:
+      error_exhausted();
+    case Obstacle::clock_jumped:
+      error_clock_jumped(clock_drift_us() / 1000);
+    case Obstacle::unsynchronized:
+      wait_for_synchronization(budget);
+      return true;
+    case Obstacle::lease_worker_gone:
+    case Obstacle::no_region:
+    case Obstacle::region_begins_later:
+    case Obstacle::lease_ended:
+      wait_for_lease(found, facts, budget);
+      return true;
+    case Obstacle::seal_unset:
+    case Obstacle::seal_restored:
+    case Obstacle::seal_not_carried:
+    case Obstacle::seal_contradicted:
+      error_of_seal(found, facts.seals);
+    case Obstacle::fleet_left:
+      error_fleet_left(facts.fleet_remembered);
+    case Obstacle::other_fleet:
+      error_other_fleet(facts.fleet_remembered, facts.fleet_present);
+    case Obstacle::copied:
+      error_copied(facts.moved);
+    case Obstacle::mark_not_permanent:
+    case Obstacle::mark_uncommitted:
+    case Obstacle::extension_recreated:
+      error_of_mark(found);
+    case Obstacle::mark_lost:
+      error_mark_unset(facts.mark_ms);
+    case Obstacle::mark_ahead:
+      wait_for_mark(facts.mark_ms, budget);
+      return true;
+    case Obstacle::too_many_databases:
+      error_too_many_databases();
+    default:
+      elog(ERROR, "unexpected obstacle %d", static_cast<int>(found));
+  }
+  return true;
+}
+
+bool is_ahead_of_clock(int64_t mark_ms) {
+  return is_ahead_of_clock(layout, mark_ms, wall_clock_ms(), max_lead_ms);
+}
+
+}  // namespace snowflake::pg

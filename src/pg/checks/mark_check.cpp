@@ -1,0 +1,51 @@
+#include "pg/checks/mark_check.hpp"
+
+#include "pg/memory/database_state.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/checks/state_sequences.hpp"
+#include "pg/memory/statistics.hpp"
+
+namespace snowflake::pg {
+
+bool is_created_here(Relation mark) {
+  return mark->rd_createSubid != InvalidSubTransactionId;
+}
+
+Obstacle obstacle_for_all(Relation mark) {
+  return mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT ? Obstacle::none
+                                                                  : Obstacle::mark_not_permanent;
+}
+
+Obstacle obstacle_here(Relation mark) {
+  if (const Obstacle obstacle = obstacle_for_all(mark); obstacle != Obstacle::none) return obstacle;
+  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
+  if (storage_is_uncommitted(mark)) return Obstacle::mark_uncommitted;
+  // After a rollback the old mark would be in force again, and not know of ids that this one
+  // covers.
+  if (is_created_here(mark) && dropped_in_this_transaction()) return Obstacle::extension_recreated;
+  return Obstacle::none;
+}
+
+void check_mark(Relation mark) {
+  if (const Obstacle obstacle = obstacle_here(mark); obstacle != Obstacle::none)
+    error_of_mark(obstacle);
+}
+
+int64_t set_mark(int64_t ms) {
+  const StateSequences sequences = current_state_sequences();
+  Relation mark = relation_open(sequences.high_water, RowExclusiveLock);
+  check_mark(mark);
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
+  // With the page locked: whoever raises the mark does both under this lock.
+  const DatabaseState* const state = find_database_state();
+  const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
+  const int64_t set_ms = std::max(ms, highest_ms);
+  const XLogRecPtr written = page.write_mark(mark, set_ms);
+  page.close();
+  XLogFlush(written);
+  relation_close(mark, NoLock);
+  return set_ms;
+}
+
+}  // namespace snowflake::pg

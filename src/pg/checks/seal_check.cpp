@@ -1,0 +1,165 @@
+#include "pg/checks/seal_check.hpp"
+
+#include "core/clock.hpp"
+#include "core/seal.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/session_events.hpp"
+#include "pg/server/settings.hpp"
+
+namespace snowflake::pg {
+
+constinit bool seal_is_good = false;
+
+namespace {
+
+constexpr int64_t kRecheckUs = 1'000'000;
+
+// False where the sequence does not exist any more.
+bool read_locked(Oid oid, int64_t* value) {
+  Relation relation = try_relation_open(oid, NoLock);
+  if (relation != nullptr) {
+    *value = SequencePage::read(relation);
+    relation_close(relation, NoLock);
+  }
+  UnlockRelationOid(oid, AccessShareLock);
+  return relation != nullptr;
+}
+
+bool read_sequence(Oid oid, int64_t* value) {
+  LockRelationOid(oid, AccessShareLock);
+  return read_locked(oid, value);
+}
+
+bool try_read_sequence(Oid oid, int64_t* value) {
+  return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
+}
+
+// The seal that the next dump will present: 0 for none; where rows differ, one that is not `local`.
+// A table that is locked is being dropped, dumped or altered; what was checked before still counts.
+int64_t carried_seal(Oid table, int64_t local) {
+  if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
+  Relation relation = try_relation_open(table, NoLock);
+  int64_t carried = relation == nullptr ? local : 0;
+  if (relation != nullptr) {
+    SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
+    while (HeapTuple row = systable_getnext(scan)) {
+      bool null = false;
+      const Datum seal = heap_getattr(row, 1, RelationGetDescr(relation), &null);
+      if (carried == 0 || carried == local) carried = null ? -1 : DatumGetInt64(seal);
+    }
+    systable_endscan(scan);
+    relation_close(relation, NoLock);
+  }
+  UnlockRelationOid(table, AccessShareLock);
+  return carried;
+}
+
+// Acquire: pairs with the releases below. Who goes by what another session found sees also what
+// that has noted before: that there are reserved places.
+bool is_of_late(const std::atomic<int64_t>& checked_us) {
+  const int64_t checked = checked_us.load(std::memory_order_acquire);
+  return checked != 0 && monotonic_us() - checked < kRecheckUs;
+}
+
+bool good(const Seals& seals) {
+  const int64_t settings = seal_of(layout);
+  return seals.local == settings && seals.dumped == settings;
+}
+
+}  // namespace
+
+bool seal_checked_lately(const DatabaseState& state) {
+  return is_of_late(state.seal_checked_us);
+}
+
+bool all_checked_lately(const DatabaseState& state) {
+  return seal_checked_lately(state) && is_of_late(state.fleet_checked_us);
+}
+
+void note_all_checked(DatabaseState& state) {
+  note_seal_checked(state);
+  state.fleet_checked_us.store(monotonic_us(), std::memory_order_release);
+}
+
+void note_seal_checked(DatabaseState& state) {
+  state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
+}
+
+Obstacle look_at_seal(const StateSequences& sequences, Seals* seals) {
+  if (!read_sequence(sequences.seal_local, &seals->local) ||
+      !read_sequence(sequences.seal, &seals->dumped)) {
+    forget_state_sequences();
+    return Obstacle::seal_gone;
+  }
+  if (good(*seals)) {
+    const int64_t carried = carried_seal(sequences.dumped_seal, seals->local);
+    if (carried == seals->local) return Obstacle::none;
+    if (carried == 0) return Obstacle::seal_not_carried;
+    seals->dumped = carried;
+  }
+  if (check(layout_of(seals->local)) != LayoutError::none ||
+      check(layout_of(seals->dumped)) != LayoutError::none)
+    return Obstacle::seal_unset;
+  return seals->local != seals->dumped ? Obstacle::seal_restored : Obstacle::seal_contradicted;
+}
+
+bool seal_still_holds(const StateSequences& sequences) {
+  Seals seals{};
+  return !try_read_sequence(sequences.seal_local, &seals.local) ||
+         !try_read_sequence(sequences.seal, &seals.dumped) || good(seals);
+}
+
+void require_seal_slowly() {
+  if (shared_state == nullptr) error_not_preloaded();
+  watch_session_events();
+
+  // pg_upgrade rebuilds the catalogue first and brings the sequences' values last. What calls us
+  // meanwhile, such as a constraint that is weighed against a partition's bound, meets empty
+  // tables; all that was ever computed is copied.
+  if (IsBinaryUpgrade) {
+    seal_is_good = true;
+    return;
+  }
+
+  // If another backend has just looked, that will do. Not on a standby: a change that it replays
+  // does not pass through us.
+  DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
+  if (state == nullptr || !seal_checked_lately(*state)) {
+    Oid mark = InvalidOid;
+    Obstacle fault = Obstacle::seal_gone;
+    Seals seals{};
+    while (fault == Obstacle::seal_gone) {
+      const StateSequences sequences = known_state_sequences();
+      mark = sequences.high_water;
+      fault = look_at_seal(sequences, &seals);
+    }
+    if (fault != Obstacle::none) error_of_seal(fault, seals);
+    // The note also says that the state's mark belongs to this seal.
+    if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
+  }
+  seal_is_good = true;
+}
+
+bool try_require_seal() {
+  if (seal_is_good) return true;
+  if (shared_state == nullptr) error_not_preloaded();
+  watch_session_events();
+  const DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
+  if (state != nullptr && seal_checked_lately(*state)) {
+    require_seal_slowly();
+    return true;
+  }
+  // Whoever has a lock does not wait for it.
+  const StateSequences sequences = known_state_sequences();
+  if (!ConditionalLockRelationOid(sequences.seal_local, AccessShareLock)) return false;
+  const bool readable = ConditionalLockRelationOid(sequences.seal, AccessShareLock);
+  if (readable) {
+    require_seal_slowly();
+    UnlockRelationOid(sequences.seal, AccessShareLock);
+  }
+  UnlockRelationOid(sequences.seal_local, AccessShareLock);
+  return readable;
+}
+
+}  // namespace snowflake::pg

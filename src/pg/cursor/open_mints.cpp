@@ -1,0 +1,69 @@
+#include "pg/cursor/open_mints.hpp"
+
+#include <new>
+
+#include "pg/server/session_events.hpp"
+
+namespace snowflake::pg {
+
+constinit MintNote mint_note{};
+
+namespace {
+
+// A slot is used by one backend after another: `database` is stored before the first note of its
+// tenant, and removed after the last.
+struct alignas(64) MintSlot {
+  OpenMints mints;
+  std::atomic<Oid> database;
+  std::atomic<int> pid;
+};
+
+constinit MintSlot* slots = nullptr;
+constinit MintSlot* own = nullptr;
+
+// An aborted transaction has closed it by now: PostgreSQL rolls back before it calls this.
+void leave_slot(int, Datum) {
+  if (mint_note.is_open()) mint_note.close(own->mints);
+  own->database.store(InvalidOid, std::memory_order_release);
+  own = nullptr;
+}
+
+}  // namespace
+
+OpenMints& own_mint_slot() {
+  if (own == nullptr) {
+    watch_session_events();
+    on_shmem_exit(leave_slot, Datum{0});
+    own = &slots[own_proc_number()];
+    own->pid.store(MyProcPid, std::memory_order_relaxed);
+    own->database.store(MyDatabaseId, std::memory_order_release);
+  }
+  return own->mints;
+}
+
+void end_open_mints() {
+  if (mint_note.is_open()) mint_note.close(own->mints);
+}
+
+// A slot that is not ours by now has been closed since: its tenant has ended.
+OldestMint oldest_open_mint() {
+  OldestMint oldest{OpenMints::kNone, 0};
+  for (int i = 0; i < MaxBackends; ++i) {
+    const uint64_t since = slots[i].mints.since();
+    if (since < oldest.since && slots[i].database.load(std::memory_order_acquire) == MyDatabaseId)
+      oldest = {since, slots[i].pid.load(std::memory_order_relaxed)};
+  }
+  return oldest;
+}
+
+Size mint_slots_size() {
+  return mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
+}
+
+void place_mint_slots(void* memory, bool found) {
+  slots = static_cast<MintSlot*>(memory);
+  if (found) return;
+  for (int i = 0; i < MaxBackends; ++i) new (&slots[i]) MintSlot{};
+}
+
+}  // namespace snowflake::pg

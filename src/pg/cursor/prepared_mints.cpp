@@ -1,0 +1,61 @@
+#include "pg/cursor/prepared_mints.hpp"
+
+#include "pg/cursor/open_mints.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// What sets an advisory lock apart from those of others: pg_advisory_lock() has 1 and 2.
+enum Kind : uint16 { kAnyMint = 21321, kMintSince = 21322 };
+
+LOCKTAG tag_of(Kind kind, uint64_t number) {
+  LOCKTAG tag;
+  SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, static_cast<uint32>(number >> 32),
+                       static_cast<uint32>(number), kind);
+  return tag;
+}
+
+bool is_mint(const LOCKTAG& tag) {
+  return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field1 == MyDatabaseId &&
+         tag.locktag_field4 == kMintSince;
+}
+
+bool any_prepared_mint() {
+  const LOCKTAG tag = tag_of(kAnyMint, 0);
+  int count = 0;
+  VirtualTransactionId* const holders = GetLockConflicts(&tag, AccessExclusiveLock, &count);
+  pfree(holders);
+  return count > 0;
+}
+
+void keep_lock(const LOCKTAG& tag) {
+  (void)LockAcquire(&tag, ShareLock, false, false);
+}
+
+}  // namespace
+
+void hold_prepared_mint() {
+  if (!mint_note.is_open()) return;
+  keep_lock(tag_of(kAnyMint, 0));
+  keep_lock(tag_of(kMintSince, mint_note.since()));
+}
+
+// Each look takes locks of the lock manager, and copies all of its table: not without need.
+OldestPreparedMint oldest_prepared_mint() {
+  OldestPreparedMint oldest{OpenMints::kNone, InvalidTransactionId};
+  if (max_prepared_xacts == 0 || !any_prepared_mint()) return oldest;
+  const LockData* const locks = GetLockStatusData();
+  for (int i = 0; i < locks->nelements; ++i) {
+    const LockInstanceData& lock = locks->locks[i];
+    if (!is_mint(lock.locktag) || lock.holdMask == 0) continue;
+    const uint64_t since =
+        uint64_t{lock.locktag.locktag_field2} << 32 | lock.locktag.locktag_field3;
+    // A session that is about to prepare has a number of its own there.
+    if (since < oldest.since)
+      oldest = {since, lock.pid == 0 ? prepared_transaction_of(lock) : InvalidTransactionId};
+  }
+  return oldest;
+}
+
+}  // namespace snowflake::pg

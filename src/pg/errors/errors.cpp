@@ -1,0 +1,228 @@
+// The state of the server, the database and the clock. What is wrong with settings and arguments is
+// in errors_input.cpp.
+
+#include "pg/errors/errors.hpp"
+
+#include "core/clock.hpp"
+#include "core/seal.hpp"
+#include "pg/errors/refusal.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+// State of the server or the database
+
+void error_not_preloaded() {
+  refuse(Obstacle::not_preloaded, nullptr,
+         "Its shards live in shared memory, which is allocated at server start.");
+}
+
+void error_no_memory(size_t bytes) {
+  ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map shared memory: %m"),
+                  errdetail("%zu bytes were asked for.", bytes),
+                  errhint("Free memory on this machine and start the server again.")));
+}
+
+void error_of_state(Obstacle obstacle) {
+  const char* detail =
+      "A sequence high_water, seal, seal_local, fleet or fingerprint, or the table dumped_seal, "
+      "was taken out or renamed.";
+  if (obstacle == Obstacle::not_installed)
+    detail = "The function was called outside of its extension.";
+  if (obstacle == Obstacle::other_extension)
+    detail = "It has none of the sequences high_water, seal, seal_local, fleet and fingerprint.";
+  refuse(obstacle, nullptr, detail);
+}
+
+void error_too_many_databases() {
+  refuse(Obstacle::too_many_databases, nullptr,
+         psprintf("\"snowflake.max_databases\" is %d, and as many databases hold a place.",
+                  max_databases));
+}
+
+void error_read_only(const char* function) {
+  if (RecoveryInProgress()) refuse(Obstacle::standby, function, "This server is a standby.");
+  refuse(is_on_for_all("default_transaction_read_only") ? Obstacle::read_only_by_default
+                                                        : Obstacle::read_only_transaction,
+         function, "It may have to write the durable high-water mark.");
+}
+
+void error_parallel(const char* function) {
+  refuse(Obstacle::parallel_operation, function,
+         "It may have to write the durable high-water mark.");
+}
+
+void error_one_snapshot() {
+  ereport(ERROR,
+          (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+           errmsg("cannot execute settled_before() in a transaction that reads in one snapshot"),
+           errdetail("The transaction is %s: all that it reads is of one snapshot, which is older "
+                     "than the answer would be.",
+                     IsolationIsSerializable() ? "SERIALIZABLE" : "REPEATABLE READ"),
+           errhint("Ask in a READ COMMITTED transaction, before the one that reads.")));
+}
+
+void error_of_mark(Obstacle obstacle) {
+  refuse(obstacle, nullptr,
+         obstacle == Obstacle::mark_not_permanent
+             ? "Sequence snowflake.high_water is not a permanent relation."
+             : "Ids minted now would lose their protection if it rolled back.");
+}
+
+void error_mark_unset(int64_t stored) {
+  refuse(Obstacle::mark_lost, nullptr,
+         psprintf("Sequence snowflake.high_water says %lld, which lies before the epoch (%lld).",
+                  static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)));
+}
+
+void error_of_seal(Obstacle obstacle, const Seals& seals) {
+  const char* detail = "Sequence snowflake.seal or snowflake.seal_local holds no layout.";
+  if (obstacle == Obstacle::seal_restored) {
+    const char* from = layout_text(layout_of(seals.dumped));
+    detail = psprintf(
+        "The server had layout %s; the dump's ids have layout %s. Generated columns, "
+        "indexes and partitions may be wrong.",
+        layout_text(layout_of(seals.local)), from);
+  } else if (obstacle == Obstacle::seal_not_carried) {
+    detail = "Table snowflake.dumped_seal has no row.";
+  } else if (obstacle == Obstacle::seal_contradicted) {
+    const char* ids = layout_text(layout_of(seals.local));
+    detail = psprintf("The server has layout %s; this database has layout %s.", layout_text(layout),
+                      ids);
+  }
+  refuse(obstacle, nullptr, detail);
+}
+
+void error_not_a_seal(int64_t presented) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("%lld is not the seal of a layout", static_cast<long long>(presented)),
+                  errdetail("Rows of snowflake.dumped_seal come from dumps of other databases."),
+                  errhint("Restore the row as pg_dump wrote it.")));
+}
+
+void error_seal_row_stays() {
+  ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                  errmsg("the row of snowflake.dumped_seal stays as it is"),
+                  errdetail("A dump carries it, and with it the layout of this database's ids."),
+                  errhint("Leave it as it is.")));
+}
+
+void error_not_the_seals_trigger() {
+  ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                  errmsg("present_seal() was not called by its trigger"),
+                  errdetail("It compares a row that is inserted into snowflake.dumped_seal."),
+                  errhint("Insert into snowflake.dumped_seal instead.")));
+}
+
+void error_not_the_places_trigger() {
+  ereport(ERROR,
+          (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+           errmsg("place_reserved() was not called by its trigger"),
+           errdetail("It tells sessions of a row that is inserted into snowflake.backfills."),
+           errhint("Insert into snowflake.backfills instead.")));
+}
+
+void error_may_not_present() {
+  ereport(ERROR,
+          (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+           errmsg("permission denied to present the seal of another layout"),
+           errdetail("It would stop minting in this database: that is for roles that may create "
+                     "schemas in it, own a table, or are members of pg_write_all_data. Rows that "
+                     "were restored with it mean something else here."),
+           errhint("Remove what was restored, and restore as the owner of the database.")));
+}
+
+void error_seal_not_recorded() {
+  ereport(ERROR, (errcode(XactReadOnly ? ERRCODE_READ_ONLY_SQL_TRANSACTION
+                                       : ERRCODE_INVALID_TRANSACTION_STATE),
+                  errmsg("cannot record the seal of another layout here"),
+                  errdetail("It would stop minting in this database, and this is a standby, a "
+                            "read-only transaction or a parallel operation."),
+                  errhint("Restore on the primary server, in a read-write transaction.")));
+}
+
+void notice_sealed() {
+  const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
+  const char* region = own_region < 0 ? psprintf("a leased region of %u", layout.regions())
+                                      : psprintf("region %d of %u", own_region, layout.regions());
+  ereport(NOTICE,
+          (errmsg("ids of this database have layout %s for ever", layout_text(layout)),
+           errdetail("They run out at %s. This server mints in %s, shards %s of %u.", end, region,
+                     owned_shards_text, layout.shards()),
+           errhint("To choose otherwise, drop the extension before the first id, change the "
+                   "settings and restart the server.")));
+}
+
+void warn_may_meet_others(const char* sign) {
+  ereport(
+      WARNING,
+      (errmsg("another server may mint the same ids"),
+       errdetail("This server looks like one of several (%s), but it mints in region 0 and owns "
+                 "all shards, as every server does by default.",
+                 sign),
+       layout.regions() > 1
+           ? errhint("Set \"snowflake.region\" to a number of its own on each server.")
+           : errhint("Set \"snowflake.owned_shards\" to shards of its own on each server.")));
+}
+
+// The clock
+
+void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
+  const char* next = kept_time_text(next_ms);
+  refuse(Obstacle::clock_behind, psprintf("%u", shard),
+         psprintf("The next id is of %s, the clock says %s: with \"snowflake.max_lead\" %d ms the "
+                  "call would wait %s, more than \"snowflake.max_wait\" (%d ms).",
+                  next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms));
+}
+
+void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t waited_ms) {
+  const char* next = kept_time_text(next_ms);
+  refuse(Obstacle::waited_too_long, psprintf("%u", shard),
+         psprintf("Waited %s, and \"snowflake.max_wait\" is %d ms. The shard's ids are taken up to "
+                  "%s, the clock says %s, and a shard has %llu ids per tick of %u ms.",
+                  span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
+                  static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms));
+}
+
+void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
+  const char* mark = kept_time_text(mark_ms);
+  refuse(Obstacle::mark_ahead, nullptr,
+         psprintf("Ids may have been issued up to %s, the clock says %s: with "
+                  "\"snowflake.max_lead\" %d ms the call would wait %s, more than "
+                  "\"snowflake.max_wait\" (%d ms).",
+                  mark, kept_time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms));
+}
+
+void error_clock_jumped(int64_t jump_ms) {
+  refuse(Obstacle::clock_jumped, span_text(jump_ms),
+         psprintf("The clock has moved %lld ms further than the time since boot; "
+                  "\"snowflake.max_forward_jump\" is %d s.",
+                  static_cast<long long>(jump_ms), max_forward_jump_s));
+}
+
+void error_clock_before_epoch(int64_t clock_ms) {
+  const char* clock = kept_time_text(clock_ms);
+  refuse(
+      Obstacle::clock_before_epoch, nullptr,
+      psprintf("The clock says %s, \"snowflake.epoch\" is %s.", clock, time_text(layout.epoch_ms)));
+}
+
+void error_exhausted() {
+  refuse(Obstacle::layout_exhausted, nullptr,
+         psprintf("Layout %s ended at %s.", layout_text(layout),
+                  time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
+}
+
+// Nothing has been minted with it: it can be chosen otherwise.
+void error_exhausted_unsealed() {
+  const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
+  refuse(Obstacle::layout_exhausted, nullptr,
+         psprintf("Layout %s ended at %s, the clock says %s.", layout_text(layout), end,
+                  kept_time_text(wall_clock_ms())),
+         "Correct the clock, or set a \"snowflake.layout\" or \"snowflake.epoch\" that ends later "
+         "and restart the server.");
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,50 @@
+#include "pg/errors/errors_copy.hpp"
+
+#include "pg/errors/refusal.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// "files, disk, machine"
+const char* what_moved(const Moved& moved) {
+  return psprintf("%s%s%s%s%s", moved.files ? "files" : "",
+                  moved.files && (moved.disk || moved.machine) ? ", " : "",
+                  moved.disk ? "disk" : "", moved.disk && moved.machine ? ", " : "",
+                  moved.machine ? "machine" : "");
+}
+
+const char* detail_of(const Moved& moved) {
+  return psprintf(
+      "Not the same as then: %s. If the server that it comes from runs as well, both "
+      "mint the same ids, and the other one cannot notice.",
+      what_moved(moved));
+}
+
+}  // namespace
+
+void error_copied(const Moved& moved) {
+  refuse(Obstacle::copied, nullptr, detail_of(moved));
+}
+
+void warn_copied(const Moved& moved) {
+  const int level = NewGUCNestLevel();
+  (void)set_config_option("client_min_messages", "error", PGC_USERSET, PGC_S_SESSION,
+                          GUC_ACTION_SAVE, true, 0, false);
+  ereport(
+      WARNING,
+      (errcode(ERRCODE_WARNING), errmsg("database \"%s\" last minted elsewhere", database_name()),
+       errdetail_internal("%s", detail_of(moved)), errhint("%s", text_of(Obstacle::copied).hint),
+       errhidestmt(true), errhidecontext(true)));
+  AtEOXact_GUC(true, level);
+}
+
+void log_copy_accepted(const Moved& moved) {
+  ereport(LOG, (errmsg("database \"%s\" mints here from now on", database_name()),
+                moved.any() ? errdetail("Not the same as before: %s.", what_moved(moved))
+                            : errdetail("It did before.")));
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,58 @@
+#include "pg/errors/errors_lease.hpp"
+
+#include "pg/errors/refusal.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+void error_fleet_settings(const char* detail, const char* hint) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("settings of snowflake's leases contradict each other"),
+                  errdetail("%s", detail), errhint("%s", hint)));
+}
+
+void error_no_region(Obstacle obstacle, const char* said) {
+  refuse(obstacle, nullptr,
+         psprintf("\"snowflake.max_wait\" is %d ms. Last said: %s", max_wait_ms,
+                  said[0] == '\0' ? "nothing yet." : said));
+}
+
+void error_region_begins_later(int32_t region, int64_t begin_ms, int64_t clock_ms) {
+  const char* begin = kept_time_text(begin_ms);
+  refuse(Obstacle::region_begins_later, nullptr,
+         psprintf("Region %d may be minted in from %s on, the clock says %s.", region, begin,
+                  time_text(clock_ms)));
+}
+
+void error_lease_ended(const LeaseView& lease, int64_t id_ms, int64_t clock_ms, const char* said) {
+  const char* until = kept_time_text(lease.until_ms);
+  const char* id = kept_time_text(id_ms);
+  refuse(Obstacle::lease_ended, psprintf("%d", lease.region),
+         psprintf("It covers ids before %s, the next id is of %s, the clock says %s. Last said: %s",
+                  until, id, time_text(clock_ms), said[0] == '\0' ? "nothing yet." : said));
+}
+
+void error_beyond_lease(int64_t ms, const LeaseView& lease) {
+  const char* until = kept_time_text(lease.until_ms);
+  refuse(Obstacle::beyond_lease, nullptr,
+         psprintf("It asks for ids after %s, region %d is leased until %s.", time_text(ms),
+                  lease.region, until));
+}
+
+void error_fleet_left(int64_t fleet) {
+  refuse(Obstacle::fleet_left, nullptr,
+         psprintf("Sequence snowflake.fleet says fleet %lld, and \"snowflake.fleet\" is not set. "
+                  "Another server may hold the leases.",
+                  static_cast<long long>(fleet)));
+}
+
+void error_other_fleet(int64_t remembered, int64_t present) {
+  refuse(Obstacle::other_fleet, nullptr,
+         psprintf("Sequence snowflake.fleet says fleet %lld, the control database that "
+                  "\"snowflake.fleet\" names is that of fleet %lld.",
+                  static_cast<long long>(remembered), static_cast<long long>(present)));
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,90 @@
+#include "pg/errors/errors_outside.hpp"
+
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// The character that begins at an offset, and its place as people count, in characters from 1.
+const char* character_at(std::string_view text, size_t at) {
+  const int length = pg_encoding_mblen(GetDatabaseEncoding(), text.data() + at);
+  return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));
+}
+
+int place_of(std::string_view text, size_t at) {
+  return pg_mbstrlen_with_len(text.data(), static_cast<int>(at)) + 1;
+}
+
+const char* describe(UuidError error) {
+  switch (error) {
+    case UuidError::none:
+      break;
+    case UuidError::version:
+      return "Its version is not 7, or its variant not that of RFC 9562.";
+    case UuidError::time:
+      return "No tick of the layout begins at its time.";
+    case UuidError::rest:
+      return "It has bits where ids of this layout have none.";
+    case UuidError::check:
+      return "Its last 30 bits are not the check bits of an id.";
+  }
+  return "";
+}
+
+}  // namespace
+
+void error_negative_id(int64_t id) {
+  ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                  errmsg("%lld is out of range for ids", static_cast<long long>(id)),
+                  errdetail("Text forms stand for 0 to %lld.", static_cast<long long>(kGreatestId)),
+                  errhint("Pass an id, which is never negative.")));
+}
+
+void error_numeral(const TextForm& form, NumeralError error, size_t at, std::string_view text) {
+  switch (error) {
+    case NumeralError::none:
+      break;
+    case NumeralError::symbol:
+      ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg("invalid character \"%s\" at position %d of a %s",
+                             character_at(text, at), place_of(text, at), form.name),
+                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+    case NumeralError::length:
+      ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg_plural("a %s cannot have %zu character",
+                                    "a %s cannot have %zu characters", at, form.name, at),
+                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+    case NumeralError::overflow:
+      ereport(ERROR,
+              (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("%s is out of range", form.name),
+               errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+    case NumeralError::check:
+      ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg("check symbol \"%s\" does not belong to this base32 id",
+                             character_at(text, at)),
+                      errdetail("At least one of its characters is wrong."),
+                      errhint("Compare it with its source.")));
+  }
+  elog(ERROR, "unexpected NumeralError %d", static_cast<int>(error));
+}
+
+void error_no_uuid_for(int64_t id) {
+  const int64_t ms = layout.ms_of_tick(layout.tick_of(static_cast<uint64_t>(id)));
+  const char* time = kept_time_text(ms);
+  ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                  errmsg("there is no UUID for id %lld", static_cast<long long>(id)),
+                  errdetail("The id is of %s; the 48 bits of a UUID's time end before %s.", time,
+                            time_text(kUuidEndMs)),
+                  errhint("Use a text form for ids of this time.")));
+}
+
+void error_foreign_uuid(const char* form, const char* text, const char* maker, UuidError error) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("%s \"%s\" does not stand for an id of this layout", form, text),
+                  errdetail("%s", describe(error)), errhint("Pass what %s made.", maker)));
+}
+
+}  // namespace snowflake::pg

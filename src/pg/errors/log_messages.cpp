@@ -1,0 +1,163 @@
+#include "pg/errors/log_messages.hpp"
+
+#include "core/clock.hpp"
+#include "pg/errors/refusal.hpp"
+#include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// The statement that happened to notice is not to blame, and may hold what is nobody's business.
+int hide_caller() {
+  errhidestmt(true);
+  errhidecontext(true);
+  return 0;
+}
+
+}  // namespace
+
+void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms) {
+  const RefusalText& text = text_of(obstacle);
+  const int64_t clock_ms = wall_clock_ms();
+  const char* mark = mark_ms == 0 ? "not known yet" : kept_time_text(mark_ms);
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(),
+                  text_of(text.cause).what),
+           errdetail("The clock says %s and has moved by %lld ms against the time since boot; the "
+                     "high-water mark is %s.",
+                     time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
+           errhint("%s", text.hint), hide_caller()));
+}
+
+void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms) {
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("snowflake mints again in database \"%s\"; refusals have ended: %s",
+                  database_name(), text_of(cause).what),
+           errdetail_plural("%llu call was refused, since %s ago.",
+                            "%llu calls were refused, since %s ago.",
+                            static_cast<unsigned long>(refused),
+                            static_cast<unsigned long long>(refused), span_text(lasted_ms)),
+           hide_caller()));
+}
+
+void log_stepped_back(int64_t step_ms, uint64_t steps) {
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("the clock was stepped back by %s", span_text(step_ms)),
+       errdetail("That is more than \"snowflake.max_lead\" (%d ms): shards that have minted "
+                 "wait, or are refused, until the clock has caught up. It was step back number "
+                 "%llu since the server started; the clock says %s.",
+                 max_lead_ms, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
+       errhint("Let the time synchronization slew the clock instead of stepping it."),
+       hide_caller()));
+}
+
+void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
+       errdetail("Ids follow it, for that is less than \"snowflake.max_forward_jump\" (%d s): "
+                 "should it be stepped back, shards that minted meanwhile wait for it. It was "
+                 "step ahead number %llu since the server started; the clock says %s.",
+                 max_forward_jump_s, static_cast<unsigned long long>(steps),
+                 time_text(wall_clock_ms())),
+       errhint("Check the time synchronization, if the clock was right before."), hide_caller()));
+}
+
+void log_caught_up(int64_t lasted_ms) {
+  ereport(LOG_SERVER_ONLY, (errmsg("the clock has caught up after it was stepped back"),
+                            errdetail("It was noticed %s ago; the clock says %s.",
+                                      span_text(lasted_ms), time_text(wall_clock_ms())),
+                            hide_caller()));
+}
+
+void log_jumped_ahead(int64_t drift_ms) {
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock jumped ahead by %s", span_text(drift_ms)),
+           errdetail("It has moved %lld ms further than the time since boot; "
+                     "\"snowflake.max_forward_jump\" is %d s. No mark is written, and soon "
+                     "nothing is minted, until it is corrected or confirmed.",
+                     static_cast<long long>(drift_ms), max_forward_jump_s),
+           errhint("%s", text_of(Obstacle::clock_jumped).hint), hide_caller()));
+}
+
+void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock's jump ahead is over"),
+           errdetail("The clock has moved %lld ms against the time since boot by now; it was "
+                     "noticed %s ago.",
+                     static_cast<long long>(drift_ms), span_text(lasted_ms)),
+           hide_caller()));
+}
+
+void log_clock_accepted(int64_t drift_ms) {
+  ereport(LOG, (errmsg("snowflake accepts a clock that moved by %lld ms",
+                       static_cast<long long>(drift_ms)),
+                errdetail("The move is measured against the time since boot.")));
+}
+
+void log_clock_believed(int64_t drift_ms) {
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock was wrong when the server started, and is believed now"),
+           errdetail("It was behind a high-water mark; it has reached that, having moved by %lld "
+                     "ms against the time since boot, and says %s.",
+                     static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
+           hide_caller()));
+}
+
+const char* clock_error_text(const ClockBounds& bounds) {
+  const double error_ms = static_cast<double>(bounds.maximum_error_us) / 1000;
+  if (!bounds.known) return "The kernel says nothing of the clock's error.";
+  if (bounds.from_setting)
+    return psprintf("\"snowflake.clock_error\" is %g ms, \"snowflake.max_clock_error\" is %g ms.",
+                    clock_error_ms, max_clock_error_ms);
+  if (error_ms <= max_clock_error_ms)
+    return psprintf(
+        "The kernel does not have it as synchronized; it knows of a maximum error of "
+        "%.3f ms.",
+        error_ms);
+  return psprintf(
+      "The kernel knows of a maximum error of %.3f ms; \"snowflake.max_clock_error\" is "
+      "%g ms.",
+      error_ms, max_clock_error_ms);
+}
+
+void log_unsynchronized(const ClockBounds& bounds) {
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("snowflake mints under a clock that is not synchronized"),
+           errdetail_internal("%s", clock_error_text(bounds)),
+           errhint("%s", text_of(Obstacle::clock_unsynchronized).hint), hide_caller()));
+}
+
+void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms) {
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock is synchronized again"),
+           errdetail("Its maximum error is %.3f ms; that it was not was noticed %s ago.",
+                     static_cast<double>(bounds.maximum_error_us) / 1000, span_text(lasted_ms)),
+           hide_caller()));
+}
+
+void log_slow_mark(int64_t took_ms) {
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
+       errdetail("The mark is written \"snowflake.reserve\" (%lld ms) ahead so that none has to "
+                 "wait; the first call after an idle time does.",
+                 static_cast<long long>(reserve_ticks * layout.tick_ms)),
+       errhint("Check the disk that the WAL is on, or raise \"snowflake.reserve\"."),
+       hide_caller()));
+}
+
+void log_end_is_near() {
+  const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the ids of layout %s run out in %s", layout_bits_text(layout),
+                  span_text(end_ms - wall_clock_ms())),
+           errdetail("The layout ends at %s; nothing is minted from then on.", time_text(end_ms)),
+           errhint("%s", text_of(Obstacle::layout_exhausted).hint), hide_caller()));
+}
+
+}  // namespace snowflake::pg

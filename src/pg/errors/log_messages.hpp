@@ -1,0 +1,37 @@
+// Messages in the server's log that belong to no call that fails: doc/monitoring.md has the table.
+// Texts only; who calls decides what is due. To the log alone, never to the client whose call
+// noticed.
+#pragma once
+
+#include <cstdint>
+
+#include "core/obstacle.hpp"
+#include "core/clock_bounds.hpp"
+#include "pg/errors/cause.hpp"
+
+namespace snowflake::pg {
+
+// Refusals
+// `drift_us`: what the clock has moved against the time since boot; `mark_ms`: 0, not known yet.
+void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms);
+void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
+
+// The clock
+void log_stepped_back(int64_t step_ms, uint64_t steps);
+void log_stepped_ahead(int64_t step_ms, uint64_t steps);
+void log_caught_up(int64_t lasted_ms);
+void log_jumped_ahead(int64_t drift_ms);
+void log_jump_over(int64_t drift_ms, int64_t lasted_ms);
+void log_clock_accepted(int64_t drift_ms);
+void log_clock_believed(int64_t drift_ms);
+void log_unsynchronized(const ClockBounds& bounds);
+void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
+
+// The mark, the layout
+void log_slow_mark(int64_t took_ms);
+void log_end_is_near();
+
+// "The kernel says that ... ", a sentence for details.
+const char* clock_error_text(const ClockBounds& bounds);
+
+}  // namespace snowflake::pg

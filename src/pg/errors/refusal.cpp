@@ -1,0 +1,182 @@
+#include "pg/errors/refusal.hpp"
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+
+// Counted are the calls that were refused an id, or whose id was refused. Not counted: what no call
+// fails for, and what is refused where there is no memory to count in. The same obstacle can be met
+// by who asks for no id: now_bounds() raises clock_unsynchronized without counting it.
+constexpr RefusalText kTable[kObstacles] = {
+    {Obstacle::none, Cause::none, 0, nullptr, nullptr, nullptr},
+    {Obstacle::not_preloaded, Cause::none, kState,
+     "snowflake must be loaded when the server starts", "not preloaded",
+     "Add snowflake to \"shared_preload_libraries\" and restart the server."},
+    {Obstacle::standby, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+     "cannot execute %s during recovery", "standby", "Connect to the primary server."},
+    {Obstacle::node_without_place, Cause::not_owned, kState,
+     "this node of Citus would mint the same ids as others",
+     "Citus node without a region or shards of its own",
+     "Set \"snowflake.region\" or \"snowflake.owned_shards\", other ones on each node, and "
+     "restart."},
+    {Obstacle::read_only_by_default, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+     "cannot execute %s in a read-only transaction", "read-only by default",
+     "Set \"default_transaction_read_only\" to off when this server may write again."},
+    {Obstacle::flush_stalled, Cause::none, 0, nullptr, "waiting for the disk of the WAL",
+     "Check the disk that the WAL is on; calls go on when it answers."},
+    {Obstacle::clock_before_epoch, Cause::clock_before_epoch, kState,
+     "the clock is before the epoch", "clock before the epoch",
+     "Correct the clock; an epoch in the future is set right before the first id."},
+    {Obstacle::layout_exhausted, Cause::exhausted, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+     "the layout is exhausted", "layout exhausted",
+     "Move the database to a layout with more time bits or a later epoch."},
+    {Obstacle::clock_jumped, Cause::clock_jumped, kState, "the clock jumped ahead by %s",
+     "clock jumped ahead",
+     "Correct the clock, or confirm it with SELECT snowflake.accept_clock()."},
+    {Obstacle::unsynchronized, Cause::unsynchronized, kState,
+     "the clock is not synchronized, and minting waits for that", "clock not synchronized",
+     "Check the time synchronization, or say in \"snowflake.clock_error\" how wrong the clock may "
+     "be."},
+    {Obstacle::lease_worker_gone, Cause::lease, kState, "the lease worker is not running",
+     "the lease worker is not running",
+     "It starts when recovery has ended; else see in the server's log why it is gone."},
+    {Obstacle::no_region, Cause::lease, kState, "this server has no region to mint in",
+     "no region is leased",
+     "Check the control database that \"snowflake.fleet\" names; the view snowflake.lease has "
+     "more."},
+    {Obstacle::region_begins_later, Cause::lease, kState,
+     "the ids of the leased region begin later", "the ids of the leased region begin later",
+     "Check the time synchronization; after a recovery of the control database, wait."},
+    {Obstacle::lease_ended, Cause::lease, kState, "the lease of region %s has ended",
+     "the lease has ended",
+     "Check the control database that \"snowflake.fleet\" names; the view snowflake.lease has "
+     "more."},
+    {Obstacle::not_installed, Cause::state_missing, kState,
+     "extension \"snowflake\" is not installed in this database", "not installed",
+     "Run CREATE EXTENSION snowflake."},
+    {Obstacle::other_extension, Cause::state_missing, kState,
+     "extension \"snowflake\" in this database is another product", "another product",
+     "Drop it, then run CREATE EXTENSION snowflake."},
+    {Obstacle::state_missing, Cause::state_missing, kState,
+     "extension \"snowflake\" in this database has lost a part of its state",
+     "a sequence of the extension is missing",
+     "Put it back, with ALTER EXTENSION snowflake ADD or ALTER ... RENAME, or restore the database "
+     "from a backup. Do not drop the extension: its mark would be lost."},
+    {Obstacle::state_locked, Cause::none, 0, nullptr, "the extension is being altered",
+     "See in pg_locks who holds the sequences of schema snowflake."},
+    {Obstacle::seal_gone, Cause::none, 0, nullptr, "a sequence of the extension is gone",
+     "Ask again; if that does not help, restore the database from a backup."},
+    {Obstacle::seal_unset, Cause::seal, kState, "the layout of this database is not sealed",
+     "the seal is lost",
+     "Restore the database again; if it holds no ids, drop and create the extension."},
+    {Obstacle::seal_restored, Cause::seal, kState,
+     "this database was restored under another layout than its ids have",
+     "restored under another layout",
+     "Set the dump's layout, tick and epoch in postgresql.conf, restart, and restore into a new "
+     "database."},
+    {Obstacle::seal_not_carried, Cause::seal, kState,
+     "the next dump of this database would not carry its layout",
+     "the next dump would not carry the seal",
+     "INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local."},
+    {Obstacle::seal_contradicted, Cause::seal, kState,
+     "the settings contradict the layout that this database is sealed with",
+     "the settings contradict the seal",
+     "Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the database's "
+     "layout and restart the server."},
+    {Obstacle::fleet_left, Cause::lease, kState,
+     "the ids of this database were minted under leases, and this server leases nothing",
+     "minted under leases, and nothing is leased",
+     "Set \"snowflake.fleet\" and restart the server; if the database has left the fleet for good, "
+     "set sequence snowflake.fleet to 0."},
+    {Obstacle::other_fleet, Cause::lease, kState, "this database belongs to another fleet",
+     "of another fleet", "Correct \"snowflake.fleet\" and restart the server."},
+    {Obstacle::copied, Cause::copy, kState, "this database last minted elsewhere",
+     "last minted elsewhere",
+     "Stop the server that it comes from, or give one of the two another region or other shards; "
+     "then run SELECT snowflake.accept_copy()."},
+    {Obstacle::mark_not_permanent, Cause::mark_unsafe, kState,
+     "the high-water mark would not survive a crash", "high-water mark not permanent",
+     "Run ALTER SEQUENCE snowflake.high_water SET LOGGED."},
+    {Obstacle::mark_lost, Cause::mark_lost, kState, "the high-water mark of this database is lost",
+     "high-water mark lost",
+     "Set it, with SELECT snowflake.set_mark(...), to a time that is later than every id of this "
+     "database."},
+    {Obstacle::mark_ahead, Cause::mark_ahead, kState,
+     "the clock is behind the high-water mark of this database",
+     "high-water mark ahead of the clock",
+     "Check the time synchronization; if it is the mark that is wrong, set it with SELECT "
+     "snowflake.set_mark(...) to a time after every id."},
+    {Obstacle::too_many_databases, Cause::too_many_databases, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+     "too many databases use snowflake", "too many databases",
+     "Drop one that is not needed (SELECT * FROM snowflake.databases), or raise "
+     "\"snowflake.max_databases\" and restart the server."},
+    {Obstacle::clock_behind, Cause::clock_behind, kState, "the clock is behind the ids of shard %s",
+     "clock behind the ids",
+     "Check the time synchronization; minting resumes by itself when the clock has caught up."},
+    {Obstacle::read_only_transaction, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
+     "cannot execute %s in a read-only transaction", nullptr, "Use a read-write transaction."},
+    {Obstacle::parallel_operation, Cause::read_only, ERRCODE_INVALID_TRANSACTION_STATE,
+     "cannot execute %s during a parallel operation", nullptr,
+     "Label functions that mint PARALLEL UNSAFE."},
+    {Obstacle::shard_not_owned, Cause::not_owned, kState, "shard %s is not owned by this server",
+     nullptr, "Insert on the server that owns the shard."},
+    {Obstacle::waited_too_long, Cause::waited_too_long, kState,
+     "no id of shard %s could be had in time", nullptr,
+     "Spread the load over more shards, or raise \"snowflake.max_wait\"."},
+    {Obstacle::id_ahead, Cause::id_ahead, kState, "id %s is too far ahead of the clock", nullptr,
+     "Compare the clocks of the servers."},
+    {Obstacle::beyond_lease, Cause::lease, kState,
+     "the id is beyond the lease of this server's region", nullptr,
+     "Observe it again when the lease has been renewed."},
+    {Obstacle::mark_uncommitted, Cause::mark_unsafe, kState,
+     "the high-water mark has been altered in this transaction", nullptr,
+     "Commit the transaction first."},
+    {Obstacle::extension_recreated, Cause::mark_unsafe, kState,
+     "extension \"snowflake\" has been dropped and created again in this transaction", nullptr,
+     "Commit the transaction first."},
+    {Obstacle::clock_unsynchronized, Cause::commit_wait, kState, "the clock is not synchronized",
+     nullptr,
+     "Check the time synchronization, or say in \"snowflake.clock_error\" how wrong the clock may "
+     "be."},
+    {Obstacle::commit_wait, Cause::commit_wait, kState,
+     "the commit would wait too long for the clock", nullptr,
+     "Raise \"snowflake.max_wait\", or lower \"snowflake.max_clock_error\" on all servers if their "
+     "clocks are better than that."},
+};
+
+constexpr bool in_order() {
+  for (int i = 0; i < kObstacles; ++i)
+    if (kTable[i].obstacle != static_cast<Obstacle>(i)) return false;
+  return true;
+}
+static_assert(in_order());
+
+using RefusalCounter = void (*)(Obstacle);
+constinit RefusalCounter count_refusal = nullptr;
+
+}  // namespace
+
+const RefusalText& text_of(Obstacle obstacle) {
+  return kTable[static_cast<int>(obstacle)];
+}
+
+void install_refusal_counter(void (*counter)(Obstacle)) {
+  count_refusal = counter;
+}
+
+void refuse(Obstacle obstacle, const char* subject, const char* detail) {
+  refuse(obstacle, subject, detail, text_of(obstacle).hint);
+}
+
+void refuse(Obstacle obstacle, const char* subject, const char* detail, const char* hint) {
+  const RefusalText& text = text_of(obstacle);
+  if (count_refusal != nullptr && text.cause != Cause::none) count_refusal(obstacle);
+  ereport(ERROR, (errcode(text.sqlstate), errmsg(text.message, subject),
+                  errdetail_internal("%s", detail), errhint("%s", hint)));
+}
+
+}  // namespace snowflake::pg

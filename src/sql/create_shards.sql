@@ -1,0 +1,190 @@
+
+CREATE FUNCTION snowflake.make_shard(template regnamespace, shard integer, prefix text) RETURNS integer
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  source pg_namespace;
+  target CONSTANT name := prefix || shard;
+  fresh boolean := false;
+  made name[];
+  old record;
+  stated text;
+BEGIN
+  SELECT * INTO source FROM pg_namespace WHERE oid = template;
+  IF octet_length(prefix || shard) > 63 THEN
+    RAISE EXCEPTION USING ERRCODE = 'name_too_long',
+      MESSAGE = format('schema name "%s" is too long', prefix || shard),
+      DETAIL = 'A name has 63 bytes at most.', HINT = 'Choose a shorter prefix.';
+  END IF;
+  IF target = source.nspname THEN
+    RETURN 0;
+  END IF;
+
+  -- Of several sessions that make the same shard one goes first; the others wait for its commit.
+  BEGIN
+    IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
+      EXECUTE format('CREATE SCHEMA %I', target);
+      fresh := true;
+    END IF;
+  EXCEPTION WHEN unique_violation OR duplicate_schema THEN
+    IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
+      RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+        MESSAGE = format('schema %s was made by another session', quote_ident(target)),
+        DETAIL = 'This transaction does not see it yet.', HINT = 'Retry the transaction.';
+    END IF;
+  END;
+  -- What somebody else has put into a schema of this name would be found by the copied expressions.
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('schema %I has another owner than the template', target),
+      DETAIL = format('It belongs to %s, the template to %s.', (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
+      HINT = 'Find out whose it is; give it to the owner of the template, or pass another prefix.';
+  END IF;
+  IF fresh THEN
+    EXECUTE format('ALTER SCHEMA %I OWNER TO %s', target, source.nspowner::regrole);
+    FOR stated IN
+      SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', target, source.nspowner::regrole) WHERE source.nspacl IS NOT NULL
+      UNION ALL
+      SELECT format('GRANT %s ON SCHEMA %I TO %s%s', privilege_type, target,
+                    CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+                    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+        FROM aclexplode(source.nspacl)
+      UNION ALL
+      SELECT format('COMMENT ON SCHEMA %I IS %L', target, c) FROM obj_description(template, 'pg_namespace') AS c WHERE c IS NOT NULL
+    LOOP
+      EXECUTE stated;
+    END LOOP;
+  ELSE
+    -- The same comment again, for its lock on the schema, which only an owner of it can take.
+    EXECUTE format('COMMENT ON SCHEMA %I IS %s', target, quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
+  END IF;
+
+  -- Tables that are there are left as they are; that they are otherwise is said.
+  FOR old IN
+    SELECT t.oid::regclass AS existing, u.missing, u.extra
+      FROM pg_class AS f JOIN pg_class AS t USING (relname) JOIN pg_namespace AS n ON n.oid = t.relnamespace,
+           snowflake.unlike(f.oid, t.oid, shard) AS u
+     WHERE f.relnamespace = template AND f.relkind = 'r' AND nspname = target
+       AND (u.missing IS NOT NULL OR u.extra IS NOT NULL) ORDER BY relname
+  LOOP
+    RAISE WARNING USING ERRCODE = 'duplicate_table',
+      MESSAGE = format('table %s is not as in the template, and is left as it is', old.existing),
+      DETAIL = format('By the template: %s. Instead: %s.', coalesce(old.missing, 'nothing'), coalesce(old.extra, 'nothing')),
+      HINT = 'Alter the table, or drop it and call create_shards() again.';
+  END LOOP;
+
+  SELECT array_agg(relname) INTO made
+    FROM pg_class AS f
+   WHERE relnamespace = template AND relkind = 'r' AND NOT EXISTS
+     (SELECT FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
+       WHERE t.relname = f.relname AND nspname = target);
+  FOR stated IN
+    SELECT statement
+      FROM pg_class AS f, LATERAL (SELECT s.* FROM snowflake.statements_of(f.oid, shard) AS s
+                                   UNION ALL
+                                   SELECT 1, c FROM snowflake.shard_checks(f.oid, shard) AS c) AS m
+     WHERE relnamespace = template AND relname = ANY (made) ORDER BY step, f.oid, statement
+  LOOP
+    -- What was not copied, if that was asked for, is found in the template.
+    PERFORM set_config('search_path', concat_ws(', ', quote_ident(target), quote_ident(source.nspname), 'pg_temp'), true);
+    EXECUTE stated;
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  END LOOP;
+  RETURN coalesce(cardinality(made), 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake.make_shard(regnamespace, integer, text) IS
+  'Internal: for create_shards(): one shard''s schema, of a template and a shard that were checked; returns how many tables were made';
+
+CREATE FUNCTION snowflake.check_template(template regnamespace, shards int4range, prefix text, partial boolean,
+                                         commit_each boolean)
+  RETURNS void
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  known CONSTANT integer := l.shards FROM snowflake.layout AS l;
+  problem record;
+  problems text;
+  locks bigint;
+  room bigint;
+BEGIN
+  IF template IS NULL OR shards IS NULL OR prefix IS NULL OR partial IS NULL OR commit_each IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+      MESSAGE = 'create_shards() takes no null',
+      DETAIL = 'A template schema, a range of shards, a prefix for names, and two booleans are needed.',
+      HINT = 'Leave out what has a default.';
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_namespace WHERE oid = template) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+      MESSAGE = format('schema %s does not exist', template::oid),
+      DETAIL = 'The template is a schema with the tables that each shard is to have.',
+      HINT = 'Pass the name of a schema.';
+  END IF;
+  IF isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0 OR upper(shards) > known THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('shards %s are out of range', shards),
+      DETAIL = format('The layout has shards 0 to %s.', known - 1),
+      HINT = 'Pass a range of shards, such as ''[0,16)''.';
+  END IF;
+
+  IF partial THEN
+    FOR problem IN SELECT * FROM snowflake.uncopyable(template) LOOP
+      RAISE WARNING USING ERRCODE = 'feature_not_supported',
+        MESSAGE = format('not copied as it is: %s', problem.object),
+        DETAIL = format('It %s.', problem.reason);
+    END LOOP;
+  ELSE
+    SELECT string_agg(format('%s %s', object, reason), E'\n') INTO problems FROM snowflake.uncopyable(template);
+    IF problems IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+        MESSAGE = format('schema %s has what cannot be copied', template),
+        DETAIL = problems,
+        HINT = 'Move these out of the template, or pass partial => true and make them for each shard yourself.';
+    END IF;
+  END IF;
+
+  -- Everything that is made is locked until the transaction ends.
+  SELECT (upper(shards) - lower(shards)) * (2 + count(*) FILTER (WHERE relkind = 'r') * 3 + count(*)) INTO locks
+    FROM pg_class WHERE relnamespace = template;
+  room := current_setting('max_locks_per_transaction')::bigint
+        * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint);
+  IF locks > room AND NOT commit_each THEN
+    RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
+      MESSAGE = format('%s schemas are too many for one transaction', upper(shards) - lower(shards)),
+      DETAIL = format('About %s locks would be held; "max_locks_per_transaction" and the number of connections leave room for %s.', locks, room),
+      HINT = 'Pass commit_each => true outside of a transaction block, or fewer shards.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_template(regnamespace, int4range, text, boolean, boolean) IS
+  'Internal: for create_shards(): raises the error that fits its arguments, warns of what is not copied';
+
+CREATE FUNCTION snowflake.create_shard(template regnamespace, shard integer, prefix text DEFAULT 'shard_')
+  RETURNS integer
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM snowflake.check_template(template, int4range(shard, shard, '[]'), prefix, false, false);
+  RETURN snowflake.make_shard(template, shard, prefix);
+END
+$$;
+COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
+  'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. Fails where create_shards() would';
+
+-- Without a SET clause, with which it could not commit: everything is named with its schema.
+CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
+                                         partial boolean DEFAULT false, commit_each boolean DEFAULT false)
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM snowflake.check_template(template, shards, prefix, partial, commit_each);
+  FOR shard IN pg_catalog.lower(shards) .. pg_catalog.upper(shards) OPERATOR(pg_catalog.-) 1 LOOP
+    PERFORM snowflake.make_shard(template, shard, prefix);
+    IF commit_each THEN
+      COMMIT;
+    END IF;
+  END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE snowflake.create_shards(regnamespace, int4range, text, boolean, boolean) IS
+  'Makes a schema for each shard of a range: the tables of the template, with their keys, indexes, triggers, comments and privileges. A default next_id(N) mints for the shard, and its column takes ids of the shard only, by a CHECK. What is there stays. Fails where the template has what it cannot copy, unless partial';

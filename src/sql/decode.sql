@@ -1,0 +1,54 @@
+
+-- Decoding. IMMUTABLE is honest: every function refuses settings that contradict the seal. Numbers
+-- that no server of the layout can mint, negative ones among them, are errors.
+
+CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
+                                 OUT shard integer, OUT sequence integer)
+  AS 'MODULE_PATHNAME', 'snowflake_decode'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.decode(bigint) IS
+  'When an id was made (start of its tick), in which region, for which shard, and its sequence number in the tick';
+
+CREATE FUNCTION snowflake.time_of(id bigint) RETURNS timestamptz
+  AS 'MODULE_PATHNAME', 'snowflake_time_of'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.time_of(bigint) IS
+  'When an id was made: the start of its tick';
+
+CREATE FUNCTION snowflake.shard_of(id bigint) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_shard_of'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.shard_of(bigint) IS
+  'The shard that an id belongs to, whoever minted it';
+
+CREATE FUNCTION snowflake.region_of(id bigint) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_region_of'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.region_of(bigint) IS
+  'The region that minted an id; 0 where the layout has none';
+
+CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_sequence_of'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.sequence_of(bigint) IS
+  'An id''s number within its tick and shard';
+
+-- A shard for keys that are no ids. The layout is sealed, so it is the same for ever.
+
+CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
+  'A shard for a number that is no id: that of its decimal digits as text. Never changes';
+
+CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
+  'A shard for a UUID: that of its 36 characters in lower case. Never changes';
+
+CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
+  AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.shard_for(text) IS
+  'A shard for a text, evenly spread: the first 32 bits of the SHA-256 of its UTF-8, times the number of shards, divided by 2^32. Never changes; refuses nondeterministic collations';

@@ -1,0 +1,80 @@
+
+-- Minting
+
+CREATE FUNCTION snowflake.next_id_support(request internal) RETURNS internal
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_support'
+  LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.next_id_support(internal) IS
+  'Internal: planner support; replaces next_id() by next_id_for_copy() in the defaults of a COPY';
+
+CREATE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
+COMMENT ON FUNCTION snowflake.next_id(integer) IS
+  'Mints an id for a shard (0 to the layout''s last); greater than every earlier id of that shard';
+
+CREATE FUNCTION snowflake.next_id() RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_default'
+  LANGUAGE C VOLATILE PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
+COMMENT ON FUNCTION snowflake.next_id() IS
+  'Mints an id for the shard that snowflake.default_shard names';
+
+CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
+COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
+  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
+
+CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS
+  'Mints an id in the shard of another id';
+
+-- Not another next_id(): with two that take one argument, next_id($1) and next_id('5') would be ambiguous.
+CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
+COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
+  'Mints an id for some shard of a range that this server owns: the one that this session used last, or the next one that is not ahead of the clock';
+
+-- The same functions for the defaults of a COPY. They do not read the last argument. SQL cannot pass an argument of
+-- type internal, so only next_id_support() makes such a call.
+CREATE FUNCTION snowflake.next_id_for_copy(unused internal) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_default'
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id_for_copy(internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+CREATE FUNCTION snowflake.next_id_for_copy(shard integer, unused internal) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id'
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+CREATE FUNCTION snowflake.next_id_for_copy(shard integer, after bigint, unused internal) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, bigint, internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+CREATE FUNCTION snowflake.next_id_for_copy(shards int4range, unused internal) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_id_for_copy(int4range, internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+
+CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
+  AS 'MODULE_PATHNAME', 'snowflake_next_ids'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_ids(integer, integer) IS
+  'Mints 1 to 1,000,000 ids for a shard, ascending; pauses where the shard''s capacity asks for it';
+
+CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
+  AS 'MODULE_PATHNAME', 'snowflake_next_ids_after'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
+  'Mints 1 to 1,000,000 ids, ascending, all greater than another id, whoever minted that';
+
+CREATE FUNCTION snowflake.last_id() RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_last_id'
+  LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION snowflake.last_id() IS
+  'The id that this session minted last, whatever became of the transaction';

@@ -1,0 +1,47 @@
+
+-- Bounds
+
+CREATE FUNCTION snowflake.min_id(at timestamptz) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_min_id'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.min_id(timestamptz) IS
+  'The smallest id whose time is this or later; as a half-open bound: id >= min_id(a) AND id < min_id(b)';
+
+CREATE FUNCTION snowflake.max_id(at timestamptz) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_max_id'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.max_id(timestamptz) IS
+  'The greatest id whose time is this or earlier';
+
+CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
+  AS 'MODULE_PATHNAME', 'snowflake_id_range'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
+  'The ids whose time lies in a range; unbounded stays unbounded, empty stays empty';
+
+CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_last_id_before'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
+  'The greatest id whose time is before this, for any time: -1 before the epoch, the layout''s last id past its end';
+
+-- Both bounds by the last id before them: the first one since a time past the end would have to be
+-- greater than any bigint. Each argument once, or an expensive one would keep it from being inlined.
+-- Not STRICT and without a SET clause, or the planner could not inline it into index conditions;
+-- BEGIN ATOMIC binds the operators now, whatever search_path says later.
+CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
+  RETURNS boolean
+  LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+  BEGIN ATOMIC
+    SELECT id OPERATOR(pg_catalog.>) snowflake.last_id_before(since)
+       AND id OPERATOR(pg_catalog.<=) snowflake.last_id_before(until);
+  END;
+COMMENT ON FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) IS
+  'Whether an id''s time is at or after since and before until; uses an index on the id; takes any time, also infinite';
+
+CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer,
+                                  region integer DEFAULT 0) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_make_id'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
+  'Puts an id together from its fields, for backfill and tests; next_id() knows nothing of it';

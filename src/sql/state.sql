@@ -1,0 +1,120 @@
+-- A schema of this name belongs to somebody else, who could plant overloads in it; pgEdge's extension
+-- of the same name leaves one behind.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_namespace
+              WHERE nspname OPERATOR(pg_catalog.=) 'snowflake') THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'duplicate_schema',
+      MESSAGE = 'schema "snowflake" already exists',
+      DETAIL = 'The extension makes the schema itself. pgEdge''s extension of the same name leaves '
+               'a schema "snowflake" behind when it is dropped.',
+      HINT = 'Drop or rename the schema.';
+  END IF;
+END
+$$;
+
+CREATE SCHEMA snowflake;
+COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
+
+-- State. Five sequences, because a sequence's value is WAL-logged, replicated, carried by base
+-- backups and pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table
+-- owner's pg_dump works.
+
+CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake.high_water IS
+  'Durable high-water mark, in milliseconds since 1970: no id of this time or later has been issued';
+
+CREATE SEQUENCE snowflake.seal AS bigint MINVALUE -9223372036854775808 START 0;
+COMMENT ON SEQUENCE snowflake.seal IS
+  'Layout, tick and epoch of the ids in this database, packed; other than seal_local where a dump brought ids of another layout';
+
+CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE -9223372036854775808 START 0;
+COMMENT ON SEQUENCE snowflake.seal_local IS
+  'Layout, tick and epoch that CREATE EXTENSION sealed, packed';
+
+CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake.fleet IS
+  'The fleet under whose leases ids of this database are minted; 0: under none; 9223372036854775807: under leases of a fleet '
+  'that this server had not heard of when the extension was created; it is written with the first id';
+
+CREATE SEQUENCE snowflake.fingerprint AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake.fingerprint IS
+  'Where this database last minted: a few bits each of hashes of system identifier, machine, disk and files, packed; accept_copy() writes it anew';
+
+CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT fingerprint bigint)
+  AS 'MODULE_PATHNAME', 'snowflake_initial_state'
+  LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION snowflake.check_sequence_page(sequence regclass, value bigint) RETURNS bigint
+  AS 'MODULE_PATHNAME', 'snowflake_check_sequence_page'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+-- The library reads and writes the pages of sequences in place. What they look like is PostgreSQL's
+-- internal, so each side is asked whether it sees what the other wrote.
+DO $$
+DECLARE
+  before pg_catalog.int8;
+  after record;
+  next pg_catalog.int8;
+  kept pg_catalog.int8;
+BEGIN
+  PERFORM pg_catalog.setval('snowflake.high_water', 20);
+  before := snowflake.check_sequence_page('snowflake.high_water', 30);
+  SELECT last_value, log_cnt, is_called INTO after FROM snowflake.high_water;
+  next := pg_catalog.nextval('snowflake.high_water');
+  PERFORM pg_catalog.setval('snowflake.high_water', 10);
+  kept := snowflake.check_sequence_page('snowflake.high_water', 0);
+  IF (before, after.last_value, after.log_cnt, after.is_called, next, kept)
+       IS DISTINCT FROM (20::pg_catalog.int8, 30::pg_catalog.int8, 0::pg_catalog.int8, true, 31::pg_catalog.int8,
+                         30::pg_catalog.int8) THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'feature_not_supported',
+      MESSAGE = 'this version of PostgreSQL stores sequences in a way that snowflake does not know',
+      DETAIL = pg_catalog.format('Stored 20, then 30: read %s, %s, %s, %s, and %s next; lowered to 10, still %s.',
+                                 before, after.last_value, after.log_cnt, after.is_called, next, kept),
+      HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
+  END IF;
+END
+$$;
+
+SELECT pg_catalog.setval('snowflake.seal', s.seal),
+       pg_catalog.setval('snowflake.seal_local', s.seal),
+       pg_catalog.setval('snowflake.fleet', s.fleet, s.fleet OPERATOR(pg_catalog.<>) 0),
+       pg_catalog.setval('snowflake.fingerprint', s.fingerprint),
+       snowflake.check_sequence_page('snowflake.high_water', s.high_water)
+  FROM snowflake.initial_state() AS s;
+
+DROP FUNCTION snowflake.initial_state();
+DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
+
+-- What a dump carries: the mark as a sequence, the seal as the row of a table, which whoever
+-- restores may insert. The row only has to match; one that does not stops the database, for its
+-- rows were decoded under another layout. The trigger fires also for replication and under
+-- session_replication_role; --disable-triggers switches it off, and cannot switch off the constraint.
+CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
+  AS 'MODULE_PATHNAME', 'snowflake_is_seal'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Internal: behind the table snowflake.dumped_seal';
+
+CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
+COMMENT ON TABLE snowflake.dumped_seal IS
+  'The seal as a dump carries it; a row that is inserted is compared with the seal of this database, and not kept';
+INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;
+
+CREATE FUNCTION snowflake.present_seal() RETURNS trigger
+  AS 'MODULE_PATHNAME', 'snowflake_present_seal'
+  LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.present_seal() IS 'Internal: behind the table snowflake.dumped_seal';
+
+CREATE TRIGGER present_seal BEFORE INSERT ON snowflake.dumped_seal
+  FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
+CREATE TRIGGER keep_row BEFORE UPDATE OR DELETE ON snowflake.dumped_seal
+  FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
+CREATE TRIGGER keep_rows BEFORE TRUNCATE ON snowflake.dumped_seal
+  FOR EACH STATEMENT EXECUTE FUNCTION snowflake.present_seal();
+ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
+  ENABLE ALWAYS TRIGGER keep_row, ENABLE ALWAYS TRIGGER keep_rows;
+
+SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
