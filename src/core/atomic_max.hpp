@@ -1,4 +1,4 @@
-// The maximum of what several processes have said.
+// The maximum of values that several processes write.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -10,8 +10,7 @@
 
 namespace snowflake {
 
-// Makes the word at least `value`. Relaxed: what else has to be seen with it is the caller's
-// matter.
+// Raises the word to at least `value`. Relaxed: the caller orders other memory.
 template <template <class> class Word, class T>
 void raise_to(Word<T>& word, std::type_identity_t<T> value) noexcept {
   T seen = word.load(std::memory_order_relaxed);

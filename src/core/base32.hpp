@@ -1,7 +1,7 @@
 // Crockford's base32, https://www.crockford.com/base32.html: five bits a symbol, without I, L, O
-// and U. Thirteen symbols for an id, so that text sorts as ids do; a check symbol may follow, which
-// tells every mistyped symbol and every two that changed places. Reading forgives what people do:
-// lower case, o for 0, i and l for 1, hyphens anywhere.
+// and U. An id has thirteen symbols, so text sorts as ids do. An optional check symbol detects each
+// wrong symbol and each swap of two. Readers accept lower case, o for 0, i and l for 1, and hyphens
+// anywhere.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace snowflake {
 
 inline constexpr size_t kBase32Length = 13;
 
-// 128 bits as two words, as UUIDs and ULIDs are.
+// 128 bits as two words, for UUIDs and ULIDs.
 struct Wide {
   uint64_t high;
   uint64_t low;
@@ -21,7 +21,7 @@ struct Wide {
 
 namespace detail {
 
-// The last five stand for 32 to 36 and are check symbols only.
+// The last five stand for 32 to 36 and are only check symbols.
 inline constexpr std::string_view kBase32Symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
 inline constexpr uint8_t kNoBase32 = 0xFF;
 inline constexpr uint8_t kHyphen = 0xFE;
@@ -38,7 +38,7 @@ inline constexpr Base32Values kBase32Values = [] {
     values.of[symbol] = static_cast<uint8_t>(i);
     if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
   }
-  // Symbols that a reader may write instead; indexed as bytes, for char may be signed.
+  // Alternative symbols that readers accept. Indexed as bytes, because char may be signed.
   for (const uint8_t zero : {uint8_t{'O'}, uint8_t{'o'}}) values.of[zero] = 0;
   for (const uint8_t one : {uint8_t{'I'}, uint8_t{'i'}, uint8_t{'L'}, uint8_t{'l'}})
     values.of[one] = 1;
@@ -48,13 +48,13 @@ inline constexpr Base32Values kBase32Values = [] {
 
 struct ParsedBase32 {
   Wide value;     // of the last 128 bits
-  uint8_t first;  // the first symbol's, for what was shifted out
+  uint8_t first;  // the first symbol's value, to detect overflow
   uint8_t check;
   NumeralError error;
   size_t at;
 };
 
-// Reads `length` symbols, and one check symbol after them where asked.
+// Reads `length` symbols, and one check symbol after them if requested.
 constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
                                            bool check_symbol) noexcept {
   ParsedBase32 result{};
@@ -85,8 +85,8 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
   return result;
 }
 
-// Thirteen plain symbols in a row, which is what nearly every text is; false where it is not.
-// `carry` is what the 65 bits have above the 64 of `value`.
+// Reads thirteen plain symbols in a row, the usual case; false for any other text. `carry` gets the
+// top bit of the 65, `value` the other 64.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
@@ -100,7 +100,7 @@ constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) 
 
 }  // namespace detail
 
-// Writes thirteen symbols, for any number of 64 bits.
+// Writes thirteen symbols for any 64-bit number.
 constexpr void write_base32(uint64_t value, char* out) noexcept {
   for (size_t i = kBase32Length; i-- > 0; value >>= 5) out[i] = detail::kBase32Symbols[value & 31];
 }
@@ -109,7 +109,7 @@ constexpr char base32_check_symbol(uint64_t value) noexcept {
   return detail::kBase32Symbols[value % 37];
 }
 
-// Reads an id; with `check_symbol` the fourteenth symbol has to be there, and to be right.
+// Reads an id. With `check_symbol` the fourteenth symbol must exist and be right.
 constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
   uint64_t plain = 0;
   uint8_t carry = 0;
@@ -128,10 +128,10 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
 }
 
 // The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols, the first of which is
-// at most 7. Read as forgivingly as the above.
+// at most 7. The reader accepts the same alternatives as above.
 inline constexpr size_t kUlidLength = 26;
 
-// Thirteen symbols are 65 bits: the lower ones begin with the last bit of the upper word.
+// Thirteen symbols are 65 bits, so the lower ones begin with the last bit of the upper word.
 constexpr void write_ulid(Wide value, char* out) noexcept {
   write_base32(value.high >> 1, out);
   write_base32(value.low, out + kBase32Length);

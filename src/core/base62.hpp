@@ -1,5 +1,5 @@
-// Base62: an id in eleven characters 0-9A-Za-z, the order of ASCII. The width is fixed, so that
-// text sorts as ids do, byte by byte. Every number has one spelling: the reader forgives nothing.
+// Base62: an id in eleven characters 0-9A-Za-z, in the order of ASCII. The width is fixed, so text
+// sorts as ids do, byte by byte. Each number has exactly one spelling.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,7 @@ constexpr char base62_symbol(unsigned digit) noexcept {
                                         : 'a' + digit - 36);
 }
 
-// Two digits at a time, and the digit that a character stands for.
+// Pairs of digits for writing, and the digit of each character for reading.
 struct Base62Tables {
   char pairs[62 * 62][2];
   uint8_t digits[256];
@@ -46,8 +46,8 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 
 }  // namespace detail
 
-// Writes eleven characters, for any number of 64 bits. Split into 3 + 4 + 4 digits, so that most
-// divisions are of 32 bits and do not wait for each other.
+// Writes eleven characters for any 64-bit number. The split into 3 + 4 + 4 digits makes most
+// divisions 32-bit and independent of each other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;
@@ -63,9 +63,9 @@ constexpr void write_base62(uint64_t value, char* out) noexcept {
   detail::write_base62_pair(low % kTwo, out + 9);
 }
 
-// Reads what write_base62() writes of an id; numbers above kGreatestId overflow.
+// Reads an id that write_base62() wrote. Numbers above kGreatestId overflow.
 constexpr ParsedNumeral read_base62(std::string_view text) noexcept {
-  uint64_t head = 0;  // without the last digit, which alone can overflow: 62^10 < 2^60
+  uint64_t head = 0;  // without the last digit: only that one can overflow, since 62^10 < 2^60
   uint64_t last = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const uint8_t digit = detail::kBase62.digits[static_cast<uint8_t>(text[i])];

@@ -1,7 +1,7 @@
-// Hash partitions by shard: the number that PostgreSQL turns into exactly the shard.
+// Hash partitions by shard: computes the number that PostgreSQL maps to exactly the shard.
 //
-// For a key of one column PostgreSQL places a row by hash_combine64(0, h) % modulus, where h is
-// what support function 2 of the operator class returns, and hash_combine64(0, h) is h plus a
+// PostgreSQL places a row with a key of one column by hash_combine64(0, h) % modulus. Here h is the
+// result of support function 2 of the operator class, and hash_combine64(0, h) is h plus a
 // constant. So h = shard - constant puts shard s into remainder s % modulus.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace snowflake {
 
-// PostgreSQL's, from common/hashfn.h. Unchanged since 11; pg/functions/by_shard.cpp makes sure.
+// From PostgreSQL's common/hashfn.h, unchanged since 11. pg/functions/by_shard.cpp checks it.
 inline constexpr uint64_t kHashCombine64 = 0x49a0f4dd15e5a8e3;
 
 constexpr uint64_t partition_hash(uint32_t shard) noexcept {

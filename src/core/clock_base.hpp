@@ -1,14 +1,13 @@
-// Against what jumps of the wall clock are measured: its offset from the time since boot, which is
-// never stepped, when the server started, until somebody takes another one.
+// The base against which jumps of the wall clock are measured: its offset from the time since boot,
+// which is never stepped. It is taken when the server starts, and again at accept().
 //
-// Nothing vouches for the clock at start. It was wrong, by a durable mark that lies further ahead
-// of where it would be now, had nobody stepped it, than marks are ever written: such a mark is of
-// an earlier life. Then the base is *void*, until the clock reaches the mark, and is taken anew
-// there: as much is believed of the clock as of the one at start. A clock that is set to a time
-// before the mark has jumped as ever, and so it has where ids have been minted since the start:
-// they vouch for the clock, and it may be the mark that is wrong.
+// The clock at start may be wrong. A durable mark can prove it, because marks are written only a
+// little ahead of the clock. If a mark lies further ahead of the unstepped clock, an earlier server
+// run wrote it, and the clock at start was behind. The base is then *void* until the clock reaches
+// the mark, and is taken again there. Two steps still count as jumps: a step to a time before the
+// mark, and a step after ids were minted in this run, because then the mark may be the wrong one.
 //
-// In the postmaster's memory: whoever writes may be killed at any instant.
+// It is in the postmaster's memory. A writer may be killed at any instant.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -29,12 +28,12 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // How far the wall clock has been stepped since the base; negative when it went back.
+  // How far the wall clock was stepped since the base; negative if it went back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Ids are minted under the clock.
+  // Records that ids were minted under this clock, so the base is no longer replaced.
   void vouch() noexcept {
     if (!is_vouched_for()) void_until_ms_.store(kVouchedFor, std::memory_order_relaxed);
   }
@@ -42,29 +41,29 @@ class ClockBase {
     return void_until_ms_.load(std::memory_order_relaxed) == kVouchedFor;
   }
 
-  // Somebody says that the clock is right.
+  // Takes the base again because an operator confirmed the clock.
   void accept(int64_t offset_us) noexcept {
     vouch();
     base_us_.store(offset_us, std::memory_order_relaxed);
   }
 
-  // A stored mark was seen, of whichever database. `boot_us`: the time since boot; `ahead_ms`: how
-  // far ahead of the clock a mark is written at most; `jump_ms`: how far a clock may be stepped
-  // that is believed.
+  // Records a stored mark of any database. `boot_us` is the time since boot. `ahead_ms` is how far
+  // ahead of the clock a mark is written at most. `jump_ms` is the largest step of the clock that
+  // needs no confirmation.
   void see_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)
       raise_to(void_until_ms_, std::min(mark_ms, kVouchedFor - 1));
   }
 
-  // Whether the base is void, and the clock has come to where such a mark is written.
+  // Whether the base is void and the clock has reached the time at which such a mark is written.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kVouchedFor && clock_ms >= until_ms - ahead_ms;
   }
 
-  // Takes it anew, where it may be. Whoever is killed half-way leaves a jump that has to be
-  // accepted, and none that is believed.
+  // Takes the base again if it may be replaced. If the caller is killed half-way, the base stays,
+  // so the step counts as a jump that must be confirmed.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kVouchedFor, std::memory_order_relaxed) == kVouchedFor)
@@ -74,7 +73,7 @@ class ClockBase {
   }
 
  private:
-  // In this order: from each the word only goes on to a later one.
+  // In this order: the word only changes to a later state.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kVouchedFor = INT64_MAX;
 

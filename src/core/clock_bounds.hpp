@@ -10,12 +10,12 @@
 namespace snowflake {
 
 struct ClockBounds {
-  bool synchronized;  // and the maximum error is within snowflake.max_clock_error
-  bool known;         // the kernel, or the administrator, says something
-  bool from_setting;  // the maximum error is snowflake.clock_error
-  int64_t offset_us;  // what the kernel still has to correct
+  bool synchronized;  // the kernel reports it, and the error is within snowflake.max_clock_error
+  bool known;         // whether the kernel or a setting provides the values below
+  bool from_setting;  // whether snowflake.clock_error is the maximum error
+  int64_t offset_us;  // the correction that the kernel still has to make
   int64_t estimated_error_us;
-  int64_t maximum_error_us;  // the true time is no further from the clock
+  int64_t maximum_error_us;  // the largest distance of the true time from the clock
 };
 
 }  // namespace snowflake

@@ -1,9 +1,10 @@
-// A keyed permutation of the numbers of so many decimal digits: FF1 of NIST SP 800-38G with radix
-// 10 and an empty tweak. As in permutation.hpp the caller brings the pseudorandom function:
+// A keyed permutation of the numbers with a given count of decimal digits: FF1 of NIST SP 800-38G
+// with radix 10 and an empty tweak. As in permutation.hpp the caller provides the pseudorandom
+// function:
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// which returns NUM(S) of the standard, y: 96 bits at most, for halves of up to ten digits.
+// It returns NUM(S) of the standard, y: at most 96 bits, for halves of up to ten digits.
 #pragma once
 
 #include <string_view>
@@ -13,7 +14,7 @@
 
 namespace snowflake {
 
-// The standard asks for a million numbers or more; nineteen digits hold every id.
+// The standard requires at least a million numbers. Nineteen digits hold every id.
 inline constexpr unsigned kMinDecimalDigits = 6;
 inline constexpr unsigned kMaxDecimalDigits = 19;
 
@@ -27,9 +28,9 @@ namespace detail {
 
 inline constexpr unsigned kDecimalRounds = 10;
 
-// Even rounds change the upper half, which is the shorter one where the two differ.
+// Even rounds change the upper half. It is the shorter one if the two differ.
 struct DecimalHalves {
-  uint64_t upper, lower;  // how many values each has
+  uint64_t upper, lower;  // the number of values of each half
 
   constexpr explicit DecimalHalves(unsigned digits) noexcept
       : upper(power_of_ten(digits / 2)), lower(power_of_ten(digits - digits / 2)) {}
@@ -40,7 +41,7 @@ struct DecimalHalves {
 
 }  // namespace detail
 
-// REQUIRES kMinDecimalDigits <= digits <= kMaxDecimalDigits, value < 10^digits; of both.
+// Both REQUIRE kMinDecimalDigits <= digits <= kMaxDecimalDigits and value < 10^digits.
 template <class RoundFunction>
 constexpr uint64_t permute_decimal(uint64_t value, unsigned digits,
                                    RoundFunction&& round_function) noexcept {
@@ -71,12 +72,12 @@ constexpr uint64_t unpermute_decimal(uint64_t permuted, unsigned digits,
   return a * halves.lower + b;
 }
 
-// Writes `length` digits; REQUIRES value < 10^length.
+// Writes `length` digits. REQUIRES value < 10^length.
 constexpr void write_decimal(uint64_t value, char* out, size_t length) noexcept {
   for (; length > 0; value /= 10) out[--length] = static_cast<char>('0' + value % 10);
 }
 
-// Reads exactly `length` digits 0-9, nineteen at most; never overflows.
+// Reads exactly `length` digits 0-9, at most nineteen. It never overflows.
 constexpr ParsedNumeral read_decimal(std::string_view text, size_t length) noexcept {
   uint64_t value = 0;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,6 +1,6 @@
-// An epoch as people write it: an ISO 8601 date, with a time and an offset from UTC if wanted, or
-// 13 digits, the milliseconds since 1970 in which other products publish theirs. Nothing else: what
-// "01.02.2025" means depends on a setting, and an epoch must not.
+// Parses an epoch: an ISO 8601 date with an optional time and offset from UTC, or 13 digits, the
+// milliseconds since 1970 that other products publish. Other formats are errors, because the
+// meaning of "01.02.2025" depends on a setting.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -21,7 +21,7 @@ struct ParsedEpoch {
 
 namespace detail {
 
-// Takes exactly `digits` digits off the front; -1 where there are fewer.
+// Removes exactly `digits` digits from the front; -1 if there are fewer.
 constexpr int take_digits(std::string_view& text, size_t digits) noexcept {
   if (text.size() < digits) return -1;
   int value = 0;
@@ -39,7 +39,7 @@ constexpr bool take_char(std::string_view& text, char c) noexcept {
   return true;
 }
 
-// Nothing, "Z", or an offset from UTC: +05, +0530, +05:30.
+// Accepts an empty text, "Z", or an offset from UTC: +05, +0530, +05:30.
 constexpr bool take_offset(std::string_view& text, int& minutes) noexcept {
   minutes = 0;
   if (take_char(text, 'Z')) return true;
@@ -54,7 +54,7 @@ constexpr bool take_offset(std::string_view& text, int& minutes) noexcept {
   return true;
 }
 
-// Up to three digits of a second's fraction, in ms.
+// Reads up to three digits of a fraction of a second, in ms.
 constexpr int take_fraction(std::string_view& text) noexcept {
   int ms = 0;
   int digits = 0;

@@ -1,9 +1,9 @@
 // Where a database last minted, in one number: a few bits each of the system identifier, the
-// machine, the disk and the files. A copy of the data directory has the number of its original, and
-// is somewhere else.
+// machine, the disk and the files. A copied data directory contains the number of its original, but
+// runs in another place.
 //
-// A part that is not known where the server runs (no machine id in a container, a disk without a
-// name) is 0 and says nothing: neither that it is the same, nor that it is another.
+// A part that is not available (no machine id in a container, a disk without a name) is 0. It is
+// not compared.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -15,16 +15,16 @@
 namespace snowflake {
 
 struct Fingerprint {
-  uint16_t system;   // below 2^15, and known wherever the rest is
-  uint16_t machine;  // 0: not known
-  uint16_t disk;     // likewise
-  uint16_t files;    // likewise
+  uint16_t system;   // below 2^15, and available if any other part is
+  uint16_t machine;  // 0: not available
+  uint16_t disk;     // 0: not available
+  uint16_t files;    // 0: not available
 
   bool operator==(const Fingerprint&) const = default;
 };
 
-// A part from a hash of what is known: never 0. Two that differ have the same part once in 65535
-// times (the system: 32767).
+// A part from a hash of an available value, never 0. Two different values have the same part once
+// in 65535 times (the system: 32767).
 constexpr uint16_t system_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0x7fff);
 }
@@ -32,7 +32,7 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0xffff);
 }
 
-// As a sequence keeps it: 0 to INT64_MAX; 0 where nothing has been remembered yet.
+// The form that a sequence stores: 0 to INT64_MAX, 0 before the first id.
 constexpr int64_t pack(const Fingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -43,19 +43,19 @@ constexpr Fingerprint unpack(int64_t packed) {
           static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits)};
 }
 
-// What is not where it was when the database last minted.
+// The parts that differ from where the database last minted.
 struct Moved {
   bool machine;
   bool disk;
   bool files;
 
-  // Any of them makes it a copy: files are copied from disk to disk, disks and machines are cloned
-  // with their files.
+  // One part is enough to make it a copy. Files are copied between disks, and disks and machines
+  // are cloned with their files.
   constexpr bool any() const { return machine || disk || files; }
 };
 
-// Another system identifier is what initdb made: pg_upgrade brought the database there, which is
-// no copy; nothing has moved then.
+// Compares two fingerprints. Another system identifier means that initdb made the cluster and
+// pg_upgrade brought the database there. This is not a copy, so no part counts as moved.
 constexpr Moved moved(const Fingerprint& remembered, const Fingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };
@@ -63,8 +63,8 @@ constexpr Moved moved(const Fingerprint& remembered, const Fingerprint& present)
           differ(remembered.files, present.files)};
 }
 
-// What to remember where nothing has moved, or what has was accepted: the present, with what is
-// not known of it at the moment.
+// The fingerprint to store if no part moved, or if the move was accepted. It is the present one,
+// with stored parts for those that are not available now.
 constexpr Fingerprint merged(const Fingerprint& remembered, const Fingerprint& present) {
   if (remembered.system != present.system) return present;
   const auto either = [](uint16_t was, uint16_t is) { return is != 0 ? is : was; };

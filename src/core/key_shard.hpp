@@ -1,8 +1,8 @@
 // A shard for any key: the first 32 bits of the SHA-256 of the key as text, scaled to the shards.
 //
-// Rows have been placed by it, so it never changes. A number is taken as its decimal digits, a UUID
-// as its 36 characters in lower case: 5 and '5' are the same key, whichever of the two a client
-// sends, and any language finds the shard with what it has.
+// It must never change, because rows are placed by it. A number is hashed as its decimal digits, a
+// UUID as its 36 characters in lower case. So 5 and '5' are the same key, and a client in any
+// language can compute the shard.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -17,8 +17,8 @@
 
 namespace snowflake {
 
-// Text in UTF-8. By multiplication, so that the shards need be no power of two, and that twice as
-// many shards split each in two.
+// The shard of a text in UTF-8. Multiplication instead of modulo allows any number of shards. With
+// twice as many shards, each is split in two.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }
@@ -35,7 +35,7 @@ inline uint32_t shard_for(int64_t key, uint32_t shards) noexcept {
   return shard_for(std::string_view{text + first, sizeof(text) - first}, shards);
 }
 
-// A UUID's sixteen bytes, the most significant first.
+// The shard of a UUID: sixteen bytes, the most significant first.
 inline uint32_t shard_for(const uint8_t (&uuid)[16], uint32_t shards) noexcept {
   constexpr char kDigits[] = "0123456789abcdef";
   char text[36];

@@ -1,9 +1,9 @@
-// The greatest value heard for each of a bounded number of keys, in memory that processes share and
-// any of which may be killed at any instant: no lock.
+// The greatest value per key, for a bounded number of keys. It uses no lock, because processes
+// share the memory and any of them may be killed at any instant.
 //
-// Nothing that was heard is ever forgotten. Once all places are taken, further keys share one
-// value, so theirs may be too high, never too low. Keys are not 0, values are positive. Starts from
-// zeroed memory.
+// A value is never discarded. When all entries are taken, further keys share one value, which may
+// be too high but never too low. Keys are not 0, and values are positive. It starts from zeroed
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class KeyedMax {
     raise_to(place == nullptr ? others_ : place->value, value);
   }
 
-  // 0 where nothing was heard.
+  // The value of a key, or 0.
   int64_t read(uint32_t key) noexcept {
     const Place* const place = find(key, false);
     return (place == nullptr ? others_ : place->value).load(std::memory_order_relaxed);
@@ -33,7 +33,7 @@ class KeyedMax {
     std::atomic<int64_t> value;
   };
 
-  // Places are taken in the order of probing and never given back, so a free one ends a search.
+  // Entries are taken in the order of probing and never freed, so a free one ends a search.
   Place* find(uint32_t key, bool take) noexcept {
     for (size_t i = 0; i < kPlaces; ++i) {
       Place& place = places_[(key + i) % kPlaces];

@@ -1,11 +1,12 @@
-// The id: which bits mean what.
+// The id: the meaning of its bits.
 //
 //   63                                                             0
 //   | time: ticks since the epoch | region | shard | sequence |
 //
-// The region says who mints, the shard where the row belongs; together they are the id's *place*.
-// A *position* is an id without its place (tick << sequence_bits | sequence): the state of a shard,
-// and what all bounds are compared with. Everything here is a pure function of the layout.
+// The region identifies the server that mints, and the shard where the row belongs. Both together
+// are the origin of the id, `place` in names. A *position* is an id without them: tick <<
+// sequence_bits | sequence. It is the state of a shard, and all bounds are positions. All functions
+// here depend only on the layout.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,7 +19,7 @@
 
 namespace snowflake {
 
-// Lengths of a tick that a layout may have, in ms.
+// The allowed lengths of a tick, in ms.
 inline constexpr uint32_t kTicks[] = {1, 10, 100, 1000};
 
 constexpr bool is_tick(uint32_t ms) noexcept {
@@ -41,14 +42,14 @@ struct Layout {
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
-  // The last tick of the time field, and the last one that is minted: where the bits add up to 64
-  // the upper half of the time range would make the bigint negative.
+  // The last tick of the time field, and the last one that is minted. If the bits add up to 64, the
+  // upper half of the time range would make the bigint negative, so it is not minted.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
   }
 
-  // The first position past the range that is minted.
+  // The first position after the range that is minted.
   constexpr uint64_t end_position() const noexcept {
     return (last_minted_tick() + 1) << sequence_bits;
   }
@@ -82,29 +83,29 @@ struct Layout {
     return first_position(tick_of(id)) | (id & sequence_mask());
   }
 
-  // Whether an id's time is within an hour of the epoch, as that of a sequence's numbers is.
+  // Whether the time is within an hour of the epoch, as for the small numbers of a sequence.
   constexpr bool is_of_first_hour(uint64_t id) const noexcept {
     return tick_of(id) * tick_ms < 3'600'000;
   }
 
-  // The greatest id that any server can mint, and whether a number is one that some server can.
+  // The greatest id that any server can mint, and whether some server can mint a number.
   constexpr uint64_t last_id() const noexcept {
     return ~uint64_t{0} >> (id_bits() == 64 ? 1 : 64 - id_bits());
   }
   constexpr bool contains(uint64_t id) const noexcept { return id <= last_id(); }
 
-  // The first position of a place whose id is greater than `id`, whoever minted that.
+  // The first position of `place` whose id is greater than `id`, which may have any origin.
   constexpr uint64_t first_position_after(uint64_t id, uint32_t place) const noexcept {
     if (place == place_of(id)) return position_of(id) + 1;
     return first_position(tick_of(id) + (place > place_of(id) ? 0 : 1));
   }
 
-  // Start of a tick in ms since 1970. Any tick of the time field fits, see check().
+  // The start of a tick in ms since 1970. Any tick of the time field fits, see check().
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
-  // The tick that a time falls into, and the first that begins at it or later; REQUIRES ms >=
-  // epoch.
+  // The tick that contains a time, and the first tick that begins at that time or later. Both
+  // REQUIRE ms >= epoch.
   constexpr uint64_t tick_at(int64_t ms) const noexcept {
     const auto since = static_cast<uint64_t>(ms - epoch_ms);
     if (tick_ms == 1) [[likely]]
@@ -118,7 +119,7 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// Bounds of what is accepted. The epoch has to fit the 41 bits that the seal gives it.
+// The accepted range of each field. The epoch must fit the 41 bits of the seal.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxPlaceBits = 24;
@@ -141,7 +142,7 @@ enum class LayoutError : uint8_t {
   end_of_time,
 };
 
-// The fault, as a full sentence for an error's detail.
+// The fault as a full sentence, for the detail of an error.
 constexpr const char* describe(LayoutError error) noexcept {
   switch (error) {
     case LayoutError::none:
@@ -195,7 +196,7 @@ struct ParsedLayout {
 
 namespace detail {
 
-// Takes a decimal number off the front; -1 where there is none or it is absurd.
+// Removes a decimal number from the front; -1 if there is none or it is far too large.
 constexpr int take_number(std::string_view& text) noexcept {
   int value = -1;
   while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
@@ -225,8 +226,8 @@ inline constexpr Preset kPresets[] = {
 
 }  // namespace detail
 
-// Reads a preset's name, `time/region+shard/sequence` or `time/shard/sequence`. tick_ms 0 stands
-// for the preset's own tick, and for 1 ms where bits are given.
+// Reads a preset's name, `time/region+shard/sequence` or `time/shard/sequence`. If tick_ms is 0,
+// the tick is that of the preset, or 1 ms for bits.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {
@@ -249,7 +250,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // Compared before they are narrowed to the fields' eight bits.
+  // Compare before the numbers are narrowed to the eight bits of the fields.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxPlaceBits} || shard > int{kMaxPlaceBits})
     return {nothing, LayoutError::place_bits};

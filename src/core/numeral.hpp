@@ -1,4 +1,4 @@
-// The outcome of reading a number from text: the same for every text form.
+// The result of reading a number from text, for every text form.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -10,15 +10,15 @@
 
 namespace snowflake {
 
-// Text forms stand for ids: what a bigint holds that is not negative.
+// The greatest number of a text form: ids are bigints that are not negative.
 inline constexpr uint64_t kGreatestId = (uint64_t{1} << 63) - 1;
 
 enum class NumeralError : uint8_t {
   none,
-  symbol,    // `at` is the offset, in bytes, of something that is no symbol of the form
-  length,    // `at` is how many symbols there are
-  overflow,  // greater than the form holds
-  check,     // the check symbol is another number's; `at` is its offset
+  symbol,    // `at` is the offset in bytes of a character that is not a symbol of the form
+  length,    // `at` is the number of symbols
+  overflow,  // greater than the form can hold
+  check,     // the check symbol does not match; `at` is its offset
 };
 
 struct ParsedNumeral {

@@ -1,15 +1,15 @@
 // A keyed permutation of ids, 0 to 2^63 - 1: FF1 of NIST SP 800-38G with radix 2, 63 digits and an
-// empty tweak. Everything but the cipher: the caller brings the pseudorandom function, that is,
-// AES-CBC-MAC over the standard's P and Q, as
+// empty tweak, without the cipher. The caller provides the pseudorandom function, AES-CBC-MAC over
+// the standard's P and Q, as
 //
 //     uint32_t round_function(unsigned round, uint32_t half)
 //
-// which returns NUM(S) of the standard modulo 2^32; no more of it is ever used.
+// It returns NUM(S) of the standard modulo 2^32; the higher bits are never used.
 //
-// FF1 is an alternating Feistel network of ten rounds. With a pseudorandom function four rounds are
-// a strong pseudorandom permutation up to some 2^16 queries (Luby and Rackoff 1988), more rounds up
-// to nearly 2^32 (Patarin 2004; Hoang and Rogaway 2010, who treat halves of unequal size). Nothing
-// is proved against an adversary who has the aliases of four billion ids of his choice.
+// FF1 is an alternating Feistel network of ten rounds. With a pseudorandom function, four rounds
+// are a strong pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). More
+// rounds reach nearly 2^32 (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size).
+// There is no proof against an adversary who has the aliases of four billion chosen ids.
 #pragma once
 
 #include "core/numeral.hpp"
@@ -20,7 +20,7 @@ namespace detail {
 
 inline constexpr unsigned kFeistelRounds = 10;
 
-// Even rounds change the upper half, of 31 bits, odd ones the lower, of 32.
+// Even rounds change the upper half of 31 bits, odd rounds the lower half of 32.
 constexpr uint32_t feistel_mask(unsigned round) noexcept {
   return round % 2 == 0 ? 0x7FFFFFFF : 0xFFFFFFFF;
 }

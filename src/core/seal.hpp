@@ -1,8 +1,8 @@
-// The seal: a layout in one 64-bit number, so that a sequence's value can carry it.
+// The seal: a layout in one 64-bit number, so that the value of a sequence can hold it.
 //
 //   | epoch 41 | time 6 | region 5 | shard 5 | sequence 5 | tick 2 |
 //
-// 0 is "never sealed": no valid layout has time bits 0.
+// 0 means "never sealed": no valid layout has 0 time bits.
 #pragma once
 
 #include "core/layout.hpp"
@@ -21,8 +21,8 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   return static_cast<int64_t>(seal);
 }
 
-// The layout that a seal stands for. The seal may be any number (it is read from a table that a
-// superuser can write): use the result only where check() accepts it.
+// The layout of a seal. The seal may be any number, because a superuser can write the table that it
+// is read from. Use the result only if check() accepts it.
 constexpr Layout layout_of(int64_t value) noexcept {
   const auto seal = static_cast<uint64_t>(value);
   return {static_cast<uint8_t>(seal >> 17 & 63),
@@ -33,7 +33,7 @@ constexpr Layout layout_of(int64_t value) noexcept {
           static_cast<int64_t>(seal >> 23)};
 }
 
-// The two seals of a database: what CREATE EXTENSION sealed here, and what a dump brought.
+// The two seals of a database: from CREATE EXTENSION, and from a restored dump.
 struct Seals {
   int64_t local;
   int64_t dumped;

@@ -1,24 +1,27 @@
-// A cursor that loses nothing: the tick below which no id can still appear.
+// A cursor for consumers: the tick below which no id can appear any more.
 //
-// Ids are claimed before their transaction commits, so "greater than the last one that I saw" steps
-// past rows that commit late. Two things are known here: below which tick an open transaction has
-// claimed nothing, which its session notes once (OpenMints), and that nothing is claimed below a
-// floor any more to which all words were raised. S is the least of both.
+// Ids are claimed before their transaction commits. A consumer that reads "greater than the last id
+// that I saw" therefore skips rows that commit late. Two facts bound such rows. A session records
+// the tick of its open transaction's first claim (OpenMints). And all words can be raised to a
+// floor, below which no more claims happen. S is the smaller of both.
 //
 // Promise: in every snapshot that is taken after settle() returned S, the rows are final whose ids
 // are of ticks before S and were claimed by the transaction that inserts them.
 //
-// Argument, for a claim of a tick before S and the settle() that found S. The floor was S or more,
-// so the claim comes before it in the order of the word's changes, all of which are exchanges. The
-// claim's exchange is a release and the floor acquires, whatever later value it reads, so the
-// settle() that raised the words has seen what the session did before: it had noted a tick that is
-// not after the claim's. S is not above what the slot said, so the slot had changed since: it was
-// closed, which comes after the commit has become visible, and by a release that the slot's reader
-// acquires. Whoever takes a snapshot after that sees the commit. What others raised, and what they
-// found, is handed on by the same pair of orders in `raised_` and `settled_`.
+// Argument, for a claim of a tick before S and the settle() that returned S.
+//  1. The floor was S or more, so the claim comes before it in the modification order of the word.
+//     All changes of the word are exchanges.
+//  2. The exchange of the claim is a release, and the floor acquires, whatever later value it
+//     reads. So the settle() that raised the words sees what the session did before its claim. The
+//     session had recorded a tick that is not after the claim's.
+//  3. S is not above what the slot contained, so the slot had changed since: it was closed. A close
+//     comes after the commit is visible, and it is a release that the reader of the slot acquires.
+//  4. So any snapshot that is taken after that sees the commit.
+//  5. Other callers hand on what they raised and found by the same pair of orders, in `raised_` and
+//     `settled_`.
 //
-// A claim is not below the clock reading that bounds it. A later claim of the transaction may be
-// bounded by an earlier reading, of a clock that was set back: then that is noted.
+// A claim is not below the clock reading that bounds it. If the clock is set back, a later claim of
+// the transaction may be bounded by an earlier reading. Then that reading is recorded.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -33,20 +36,20 @@
 
 namespace snowflake {
 
-// A session's slot: what its open transaction has claimed is of this tick or later. Written by the
-// session alone, read by all; in memory that processes share.
+// The slot of a session: the claims of its open transaction are of this tick or later. Only the
+// session writes it, and all sessions read it, in memory that processes share.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  // kNone where no transaction is open that has claimed. Acquire, with both of the below.
+  // kNone if no transaction is open that has claimed. Acquire: pairs with the stores below.
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // Before a claim. A release as close() is: whoever sees this one, and not the close of the last
-  // transaction, relies on it for that as well.
+  // Records the tick before a claim. Release, as in close(): a reader that sees this value but
+  // missed the close of the last transaction relies on it.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
-  // After the transaction has become visible, or has been rolled back.
+  // Clears the slot after the transaction has become visible or was rolled back.
   void close() noexcept { since_.store(kNone, std::memory_order_release); }
 
  private:
@@ -55,7 +58,7 @@ class OpenMints {
 
 static_assert(sizeof(OpenMints) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
-// What the session itself knows of its slot, so that a transaction stores there once.
+// The session's own copy of its slot, so that a transaction writes the slot only once.
 class MintNote {
  public:
   constexpr MintNote() noexcept = default;
@@ -77,8 +80,8 @@ class MintNote {
   uint64_t since_ = OpenMints::kNone;
 };
 
-// Shard::claim(), noted first. `slot()` returns the session's OpenMints, and is called for the
-// first claim of a transaction only.
+// Records the tick, then calls Shard::claim(). `slot()` returns the session's OpenMints; it is
+// called only for the first claim of a transaction.
 template <class Slot>
 Claim claim_noted(MintNote& note, Slot slot, Shard& word, const Layout& layout,
                   const Bounds& bounds, uint64_t wanted) {
@@ -91,10 +94,10 @@ Claim claim_noted(MintNote& note, Slot slot, Shard& word, const Layout& layout,
 class Settled {
  public:
   // Raises the words to `tick`, at most once for all callers, and returns the tick before which
-  // everything is final; it never goes down. `open_since()` returns the least since() of the
-  // sessions of these words; `prepared_since()` the same of transactions whose session has handed
-  // them on and closed its slot since. They are called in this order, after the floor. `spread` is
-  // that of the claims' bounds.
+  // every row is final. The result never goes down. `open_since()` returns the least since() of the
+  // sessions of these words. `prepared_since()` returns the same for transactions whose session has
+  // handed them over and closed its slot. They are called in this order, after the floor. `spread`
+  // is that of the claims' bounds.
   template <class Words, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, Words&& words, uint64_t tick, OpenSince open_since,
                   PreparedSince prepared_since, uint64_t spread = 0) {
@@ -107,11 +110,11 @@ class Settled {
     return publish(settled_, std::min(open, static_cast<uint64_t>(prepared_since())));
   }
 
-  // To where the words were raised for this.
+  // The tick to which settle() raised the words.
   uint64_t raised() const noexcept { return raised_.load(std::memory_order_acquire); }
 
  private:
-  // Makes the word at least `value`, and returns what it is then, with all that led to it.
+  // Raises the word to at least `value` and returns the result, with acquire.
   static uint64_t publish(std::atomic<uint64_t>& word, uint64_t value) noexcept {
     uint64_t seen = word.load(std::memory_order_acquire);
     while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_acq_rel)) {

@@ -1,5 +1,5 @@
-// SHA-256, as FIPS 180-4 defines it: for shard_for(), which everybody has to be able to repeat, in
-// every language, for ever. Nothing here is secret, and nothing is protected by it.
+// SHA-256 as defined by FIPS 180-4, for shard_for(). Clients in every language must be able to
+// compute the same shards, permanently. It protects no secret here.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -71,7 +71,7 @@ constexpr Sha256 sha256(std::string_view text) noexcept {
     for (size_t i = 0; i < 64; ++i) block.put(i, static_cast<uint8_t>(text[at + i]));
     detail::add_block(hash, block);
   }
-  // The rest, a bit 1, zeros, and the length in bits: one block, or two.
+  // The last one or two blocks: the remaining bytes, a bit 1, zeros, and the length in bits.
   detail::Sha256Block block;
   const size_t rest = text.size() - at;
   for (size_t i = 0; i < rest; ++i) block.put(i, static_cast<uint8_t>(text[at + i]));

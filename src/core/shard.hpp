@@ -1,23 +1,24 @@
-// The state of a shard: one 64-bit word, and how ids are claimed from it.
+// The state of a shard, one 64-bit word (the shard counter), and how ids are claimed from it.
 //
-// Thread safety: every member may be called by any number of threads and processes over the same
-// memory. Nothing blocks, allocates or calls the system.
+// Thread safety: any number of threads and processes may call every member on the same memory. No
+// member blocks, allocates or makes a system call.
 //
-// Invariants, for the ids claimed from one word:
+// Invariants for the ids claimed from one word:
 //  1. Positions are claimed at most once and only upwards: each claim moves the word from `last` to
 //     its own last position in one compare-and-swap.
-//  2. No claimed tick is more than `lead` ahead of the clock reading that the claim was given.
-//  3. No claimed position is at or above the limit that the claim was given.
+//  2. No claimed tick is more than `lead` ahead of the clock reading of the claim.
+//  3. No claimed position is at or above the limit of the claim.
 //  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
-// Memory order: uniqueness needs only the word's own modification order, for which relaxed would
-// do. A floor must not be reordered against the limit that relies on it: whoever publishes
-// a limit raises the floor first and publishes with release; whoever claims reads the limit with
-// acquire, and so sees the raised word (see pg/mark/high_water.cpp). And whoever raises a floor has
-// to see what those did before that have claimed below it (see core/settled.hpp): a claim's
-// exchange is a release, and the floor acquires what it reads or replaces. The word is changed by
-// exchanges only, so a release reaches every later floor. On x86 each of these is the same
-// instruction as a relaxed one.
+// Memory order: uniqueness needs only the modification order of the word, so relaxed would be
+// enough for it. Two more facts need stronger orders.
+//  - A floor must be visible before the limit that relies on it. The publisher of a limit raises
+//    the floor first and publishes with release. A claimer reads the limit with acquire, and so
+//    sees the raised word (see pg/mark/high_water.cpp).
+//  - The caller of raise_floor() must see what sessions did before their claims below the floor
+//    (see core/settled.hpp). The exchange of a claim is a release, and the floor acquires what it
+//    reads or replaces. Only exchanges change the word, so a release reaches every later floor.
+// On x86 each of these is the same instruction as a relaxed one.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +31,9 @@
 
 namespace snowflake {
 
-// Bounds that a claim may not exceed.
+// The bounds that a claim must not exceed.
 struct Bounds {
-  uint64_t now;     // the tick that the clock shows
+  uint64_t now;     // the tick of the clock reading
   uint64_t lead;    // how many ticks ids may be ahead of it
   uint64_t limit;   // first position that the durable mark does not cover
   uint64_t spread;  // 0, or begin a new tick's sequence at (last sequence + 1) mod spread
@@ -42,19 +43,19 @@ enum class Outcome : uint8_t {
   claimed,
   ahead_of_clock,  // `first` is more than the lead ahead: wait
   at_limit,        // `first` is not covered by the mark: extend it
-  exhausted,       // `first` is past the layout's range: for good
+  exhausted,       // `first` is past the layout's range: permanent
 };
 
 struct Claim {
   Outcome outcome;
-  uint64_t first;     // the first position claimed, or the one that could not be
-  uint64_t count;     // how many positions were claimed, from `first` upwards
-  uint64_t borrowed;  // ticks that the claim opened before the clock came to them
+  uint64_t first;     // the first claimed position, or the one that could not be claimed
+  uint64_t count;     // the number of claimed positions, from `first` upwards
+  uint64_t borrowed;  // ticks that the claim opened ahead of the clock
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
 
-// Tells the processor that this is a loop that waits for another.
+// Tells the processor that this loop waits for another thread.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -63,15 +64,15 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Counters, kept in the word's own cache line. Approximate only while they are being added to.
+// Statistics, in the cache line of the word. They are approximate only while they are updated.
 struct Counters {
-  std::atomic<uint64_t> last_id;  // the greatest id accounted for
+  std::atomic<uint64_t> last_id;  // the greatest id that was counted
   std::atomic<uint64_t> ids;
-  std::atomic<uint64_t> batches;   // calls that asked for an array
+  std::atomic<uint64_t> batches;   // calls that returned an array
   std::atomic<uint64_t> borrowed;  // ticks, see Claim
   std::atomic<uint64_t> waits;
   std::atomic<uint64_t> waited_us;
-  std::atomic<uint64_t> refusals;  // calls refused because of the clock
+  std::atomic<uint64_t> refusals;  // calls that failed because of the clock
 
   void add(uint64_t issued, uint64_t arrays, uint64_t ticks, uint64_t last) noexcept {
     ids.fetch_add(issued, std::memory_order_relaxed);
@@ -80,7 +81,7 @@ struct Counters {
     raise_to(last_id, last);
   }
 
-  // The last id is not a count, and stays.
+  // last_id is not a count, so it stays.
   void reset() noexcept {
     for (auto* counter : {&ids, &batches, &borrowed, &waits, &waited_us, &refusals})
       if (counter->load(std::memory_order_relaxed) != 0)
@@ -90,9 +91,8 @@ struct Counters {
 
 class alignas(64) Shard {
  public:
-  // Claims at least one and at most `wanted` positions, as many as the bounds have room for.
-  // REQUIRES: wanted > 0, bounds.now <= layout.last_minted_tick(), bounds.spread <=
-  // layout.ids_per_tick().
+  // Claims at least one and at most `wanted` positions, as many as the bounds allow. REQUIRES
+  // wanted > 0, bounds.now <= layout.last_minted_tick(), bounds.spread <= layout.ids_per_tick().
   Claim claim(const Layout& layout, const Bounds& bounds, uint64_t wanted) noexcept {
     const uint64_t now = layout.first_position(bounds.now);
     const uint64_t stop = std::min(
@@ -111,33 +111,33 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
-      // The winner gets to claim a few more while it has the cache line: two claimers that take it
-      // from each other for every id get a fifth less done.
+      // Lets the winner claim a few more ids while it has the cache line. Two claimers that take
+      // the line from each other for every id mint a fifth less.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }
   }
 
-  // Makes every later position at least `floor`, and sees what all did before that have claimed
-  // below it.
+  // Raises every later position to at least `floor`. Then the caller sees what sessions did before
+  // they claimed below it.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // The same for the first position of a tick. Its sequence begins where a claim would have begun
-  // it: a floor that is raised between any two claims leaves them spread.
+  // Does the same for the first position of a tick. The sequence begins where a claim would begin
+  // it, so ids stay spread if a floor is raised between two claims.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
   }
 
-  // The last position that was claimed or that a floor went over.
+  // The last position that was claimed or skipped by a floor.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
   Counters counters;
 
  private:
-  // The lead comes before the limit: a call that will be refused must not extend the mark.
+  // Checks the lead before the limit: a call that fails for the clock must not extend the mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;
@@ -151,12 +151,12 @@ class alignas(64) Shard {
     return tick - std::max(bounds.now, layout.tick_of_position(last));
   }
 
-  // Where the sequence of a new tick begins after this position. REQUIRES spread != 0.
+  // The start of the sequence in a new tick after this position. REQUIRES spread != 0.
   static uint64_t start(const Layout& layout, uint64_t last, uint64_t spread) noexcept {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }
 
-  // `skipped(last)` positions more are given up.
+  // Raises the word, and skips `skipped(last)` positions more.
   template <class Skipped>
   void raise(uint64_t floor, Skipped skipped) noexcept {
     if (floor == 0) return;
@@ -169,13 +169,13 @@ class alignas(64) Shard {
   std::atomic<uint64_t> last_;
 };
 
-// The words live in memory that processes share: no hidden lock, no pointer, nothing to destroy.
+// Processes share the words, so they must have no hidden lock, no pointer and no destructor.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);
 static_assert(std::is_standard_layout_v<Counters> && std::is_trivially_destructible_v<Shard>);
 
-// Writes the ids of `count` consecutive positions. A tick's ids are consecutive numbers, so the
-// inner loop is one that compilers vectorise.
+// Writes the ids of `count` consecutive positions. The ids of a tick are consecutive numbers, so
+// compilers vectorise the inner loop.
 inline void write_ids(const Layout& layout, uint32_t region, uint32_t shard, uint64_t first,
                       uint64_t count, int64_t* out) noexcept {
   while (count > 0) {

@@ -1,4 +1,4 @@
-// A set of shards as people write it: "all", or numbers and ranges, "0-1023,2048".
+// A set of shards as text: "all", or numbers and ranges, "0-1023,2048".
 #pragma once
 
 #ifdef POSTGRES_H
@@ -38,7 +38,7 @@ struct ShardSet {
   constexpr uint32_t largest() const noexcept { return ranges[count - 1].last; }
 };
 
-// The set without one of its shards, in `out`, which has room for a range more. REQUIRES
+// Writes the set without one of its shards to `out`, which needs room for one more range. REQUIRES
 // set.contains(shard).
 constexpr ShardSet without(const ShardSet& set, uint32_t shard, ShardRange* out) noexcept {
   size_t count = 0;
@@ -105,7 +105,7 @@ constexpr ShardSetError take_shard(std::string_view& text, uint32_t& shard) noex
 
 }  // namespace detail
 
-// Parses into `out`, which has room for kMaxShardRanges. "all" is the one range of all shards.
+// Parses into `out`, which needs room for kMaxShardRanges. "all" is one range with all shards.
 constexpr ParsedShardSet parse_shard_set(std::string_view text, ShardRange* out) noexcept {
   detail::skip_blanks(text);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

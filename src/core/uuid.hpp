@@ -3,13 +3,12 @@
 //   | time: ms since 1970 48 | 7 | rest, upper 12 | 2 | rest, lower 32 | check 30 |
 //                              4                    2
 //
-// The time is that of the id's tick, `rest` is everything below the id's time field, 44 bits at
-// most. So UUIDs sort as their ids do, and no two ids share one. The check bits come last, where
-// order does not depend on them; they and the bits of `rest` that a layout leaves 0 tell a UUID
-// that was made here from any other: 2^-30 of random ones pass at worst, 2^-51 with 23 bits of
-// rest.
+// The time is that of the id's tick. `rest` is the part of the id below its time field, at most 44
+// bits. So UUIDs sort as their ids do, and two ids never share one. The check bits come last, so
+// that the order does not depend on them. They and the bits of `rest` that a layout leaves 0 detect
+// a UUID that was not made here: of random ones 2^-30 pass at worst, 2^-51 with 23 bits of rest.
 //
-// They are no secret and no signature: whoever can read this can make one.
+// They are not a secret or a signature: anyone can compute them.
 #pragma once
 
 #include "core/base32.hpp"
@@ -25,16 +24,16 @@ inline constexpr unsigned kUuidCheckBits = 30;
 static_assert(64 - kMinTimeBits <= kUuidRestBits, "what is below the time fits, in every layout");
 static_assert(kUuidTimeBits + 4 + 2 + kUuidRestBits + kUuidCheckBits == 128);
 
-// Multiplicative hashing (Knuth, TAOCP vol. 3, 6.4): the upper bits of a product with an odd
-// number, here 2^64 divided by the golden ratio.
+// The multiplier for multiplicative hashing (Knuth, TAOCP vol. 3, 6.4): 2^64 divided by the golden
+// ratio, made odd. The check bits are the upper bits of the product.
 inline constexpr uint64_t kUuidMultiplier = 0x9E3779B97F4A7C15;
 
 constexpr uint64_t uuid_check(uint64_t id) noexcept {
   return id * kUuidMultiplier >> (64 - kUuidCheckBits);
 }
 
-// A changed bit of the id always shows: it moves the product by at least a unit of the check,
-// either way round.
+// Whether each changed bit of the id changes the check: it moves the product by at least one unit
+// of the check, in both directions.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -51,15 +50,15 @@ constexpr unsigned rest_bits(const Layout& layout) noexcept {
 
 }  // namespace detail
 
-// The first millisecond that 48 bits do not hold: 10889-08-02. Only layouts of 48 time bits or
-// more, or of longer ticks, reach it.
+// The first millisecond that 48 bits do not hold: 10889-08-02. Only layouts with at least 48 time
+// bits, or with longer ticks, reach it.
 inline constexpr int64_t kUuidEndMs = int64_t{1} << detail::kUuidTimeBits;
 
 constexpr bool fits_uuid(const Layout& layout, uint64_t id) noexcept {
   return layout.ms_of_tick(layout.tick_of(id)) < kUuidEndMs;
 }
 
-// REQUIRES layout.contains(id), fits_uuid(layout, id).
+// The UUID of an id. REQUIRES layout.contains(id) and fits_uuid(layout, id).
 constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
   const auto ms = static_cast<uint64_t>(layout.ms_of_tick(layout.tick_of(id)));
   const uint64_t rest = id & ((uint64_t{1} << detail::rest_bits(layout)) - 1);
@@ -71,8 +70,8 @@ constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
 enum class UuidError : uint8_t {
   none,
   version,  // another version or variant than RFC 9562's 7
-  time,     // no tick of the layout begins then
-  rest,     // bits where the layout has none
+  time,     // no tick of the layout begins at this time
+  rest,     // bits that the layout leaves 0 are set
   check,
 };
 
@@ -81,7 +80,7 @@ struct ParsedUuid {
   UuidError error;
 };
 
-// The id of a UUID that uuid_of() made of an id that can be minted; any other is an error.
+// The id from which uuid_of() made this UUID. Any other UUID is an error.
 constexpr ParsedUuid id_of_uuid(const Layout& layout, Wide uuid) noexcept {
   if ((uuid.high >> 12 & 15) != 7 || uuid.low >> 62 != 2) return {0, UuidError::version};
   const auto ms = static_cast<int64_t>(uuid.high >> 16);
