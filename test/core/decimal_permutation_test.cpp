@@ -1,6 +1,6 @@
 // The decimal Feistel network of the aliases, with round functions made up for the test. That the
 // whole is FF1 is shown where there is AES, in the SQL tests of the aliases.
-#include "core/decimal_permutation.hpp"
+#include "../../extensions/alias/src/decimal_permutation.hpp"
 
 #include <gtest/gtest.h>
 

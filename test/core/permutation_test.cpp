@@ -1,6 +1,6 @@
 // The Feistel network of the aliases, with round functions made up for the test; and base62 of more
 // than 64 bits. That the whole is FF1 is shown where there is AES: extensions/alias/sql/alias.sql.
-#include "core/permutation.hpp"
+#include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "core/base62_wide.hpp"
+#include "../../extensions/alias/src/base62_wide.hpp"
 #include "support.hpp"
 
 namespace snowflake {

@@ -6,8 +6,8 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include "core/decimal_permutation.hpp"
-#include "core/permutation.hpp"
+#include "decimal_permutation.hpp"
+#include "permutation.hpp"
 
 namespace snowflake::alias {
 

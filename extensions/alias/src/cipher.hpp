@@ -39,11 +39,11 @@ struct Cipher {
   bool prepare();
   void release();
 
-  // FF1 over 63 bits, see core/permutation.hpp; false where libcrypto fails.
+  // FF1 over 63 bits, see permutation.hpp; false where libcrypto fails.
   bool permute_id(uint64_t id, uint64_t* permuted) const;
   bool unpermute_id(uint64_t permuted, uint64_t* id) const;
 
-  // FF1 over so many decimal digits, see core/decimal_permutation.hpp, under the same key: its
+  // FF1 over so many decimal digits, see decimal_permutation.hpp, under the same key: its
   // block P tells the radix and the digits apart.
   bool permute_digits(uint64_t value, unsigned digits, uint64_t* permuted) const;
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;

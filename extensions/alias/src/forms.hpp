@@ -9,8 +9,8 @@
 // opens it.
 #pragma once
 
-#include "core/base62_wide.hpp"
-#include "core/decimal_permutation.hpp"
+#include "base62_wide.hpp"
+#include "decimal_permutation.hpp"
 #include "key_ring.hpp"
 
 namespace snowflake::alias {

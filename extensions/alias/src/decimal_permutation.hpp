@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "core/base62_wide.hpp"
+#include "base62_wide.hpp"
 #include "core/numeral.hpp"
 
 namespace snowflake {
