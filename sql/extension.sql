@@ -133,7 +133,7 @@ COMMIT;
 
 -- Without it, and in the transaction that drops it, there is nothing to call; a function that
 -- outlives it says so
-CREATE FUNCTION left_over(integer) RETURNS bigint AS '$libdir/snowflake', 'snowflake_next_id' LANGUAGE C;
+CREATE FUNCTION left_over(integer) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 SELECT left_over(200) > :a AS works_as_well;
 DROP EXTENSION snowflake;
 SELECT left_over(200);

@@ -64,7 +64,7 @@ ALTER VIEW snowflake.layout RENAME TO shape;
 DROP EXTENSION snowflake;
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO PUBLIC;
-CREATE FUNCTION own.observe(bigint) RETURNS void AS '$libdir/snowflake', 'snowflake_observe' LANGUAGE C;
+CREATE FUNCTION own.observe(bigint) RETURNS void AS 'snowflake', 'snowflake_observe' LANGUAGE C;
 -- The server's settings, its own included
 ALTER SYSTEM SET snowflake.max_lead = 0;
 SET snowflake.reserve = 60000;

@@ -109,7 +109,7 @@ $ledger->check(400, 'a mark that is a member again');
 
 # Functions that outlive their extension.
 $node->safe_psql('other', <<~'SQL');
-	CREATE FUNCTION orphan(int) RETURNS bigint AS '$libdir/snowflake', 'snowflake_next_id' LANGUAGE C;
+	CREATE FUNCTION orphan(int) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 	DROP EXTENSION snowflake;
 	SQL
 $node->refuses(

@@ -123,7 +123,7 @@ void install_lease() {
   // Loaded here, so that what is missing or wrong stops the start, and not each worker.
   using Install = void (*)();
   const auto install = reinterpret_cast<Install>(
-      load_external_function("$libdir/snowflake_lease", "snowflake_lease_install", true, nullptr));
+      load_external_function("snowflake_lease", "snowflake_lease_install", true, nullptr));
   // Nobody mints for clients in pg_upgrade and single-user mode: there is nothing to lease.
   if (!IsBinaryUpgrade && IsPostmasterEnvironment) install();
 }

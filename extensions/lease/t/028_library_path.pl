@@ -1,0 +1,21 @@
+# A server that leases, with its libraries elsewhere than in $libdir: see t/lib/Snowflake/LibraryPath.pm.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Control;
+use Snowflake::LibraryPath;
+use Test::More;
+
+my $control = Snowflake::Control->create('control');
+$control->start;
+$control->install;
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.create_fleet(), snowflake_fleet.enroll('alpha')});
+my $server = Snowflake::LibraryPath::create_running('elsewhere', conf => sprintf(
+	"snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'\nsnowflake.region = -1\nsnowflake.max_wait = 60s\n", $control->host, $control->port));
+is($server->safe_psql('postgres', 'SELECT snowflake.region_of(snowflake.next_id(5)), region FROM snowflake.lease'), '0|0', 'it mints in the region that it leased');
+
+done_testing();
