@@ -10,8 +10,8 @@ FROM debian:trixie-slim AS build
 RUN apt-get update && \
     apt-get install -y --no-install-recommends g++ make postgresql-server-dev-17
 COPY . /src
-RUN make -C /src with_llvm=no PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config && \
-    make -C /src with_llvm=no PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config DESTDIR=/installed install
+RUN make -C /src PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config && \
+    make -C /src PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config DESTDIR=/installed install
 
 FROM debian:trixie-slim
 # Without a cluster of the image's own: every container makes one.

@@ -119,6 +119,8 @@ NO_LOCALE = yes
 TAP_TESTS = yes
 EXTRA_CLEAN = build
 
+# The server's JIT inlines functions only of libraries that are named by $libdir/, which these are not: see doc/versions.md.
+override with_llvm = no
 include $(PGXS)
 
 snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(srcdir)/Makefile $(srcdir)/snowflake.control
@@ -126,16 +128,15 @@ snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(srcdir)/Makefile $(srcdir)/snowflak
 	  '\echo Use "CREATE EXTENSION snowflake" to load this file. \quit' '' >$@
 	cat $(SQL_PARTS) >>$@
 
-# PGXS compiles bitcode without PG_CXXFLAGS, and knows no dependencies on headers.
-BITCODE_CXXFLAGS += $(CXX_DIALECT) $(NO_PLACE) $(WERROR)
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Makefile
+# PGXS knows no dependencies on headers.
+$(OBJS): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Makefile
 
 sources = $(srcdir)/src
 include $(sources)/pg/precompiled.mk
 
 # The compiler is the one that the server was built with, unless CXX is given.
 CXX20 = \#include <bit>\n\#include <concepts>\nconstinit int n = std::popcount(1u);\n
-$(OBJS) $(OBJS:.o=.bc): | cxx20
+$(OBJS): | cxx20
 cxx20:
 	@printf '$(CXX20)' | $(CXX) -std=c++20 -fsyntax-only -x c++ - 2>/dev/null || \
 		{ echo '"$(CXX)" is missing or no C++20 compiler: install g++ 12 or later, or set CXX (clang++ 14 or later)' >&2; exit 1; }

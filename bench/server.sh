@@ -8,7 +8,6 @@ prepare() {
   local extension
   private_postgres "$work/pg"
   [ -e "$work/source" ] || stage_sources "$work/source"
-  make_flags=(with_llvm=no)  # JIT is off
   build_and_install "$work/source"
   for extension in bench/extension "$@"; do build_and_install "$work/source/$extension"; done
   bin=$("$pg_config" --bindir)

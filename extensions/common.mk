@@ -29,6 +29,7 @@ TAP_TESTS = yes
 EXTRA_CLEAN += build
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
+override with_llvm = no
 include $(PGXS)
 
 ifneq ($(PARTS),)
@@ -39,8 +40,7 @@ $(DATA_built): $(PARTS) $(srcdir)/$(EXTENSION).sql $(srcdir)/$(EXTENSION).contro
 endif
 
 ifdef MODULE_big
-BITCODE_CXXFLAGS += $(CXX_DIALECT) $(NO_PLACE) $(WERROR)
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.hpp $(top)/src/*/*.hpp $(top)/src/*/*/*.hpp) \
+$(OBJS): $(wildcard $(srcdir)/src/*.hpp $(top)/src/*/*.hpp $(top)/src/*/*/*.hpp) \
 	$(srcdir)/Makefile $(srcdir)/../common.mk
 sources = $(top)/src
 include $(sources)/pg/precompiled.mk

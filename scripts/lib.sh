@@ -171,12 +171,7 @@ alone() {
 install_build_tools() {
   choose_postgres
   install_missing g++ make
-  # Bitcode for the server's JIT needs the very clang that the server was built with; without it
-  # the extension is built without bitcode, which loses inlining and nothing else.
   make_flags=()
-  local clang
-  clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$pg_config" --pgxs)")/../Makefile.global")
-  [ -x "$clang" ] || make_flags+=(with_llvm=no)
 }
 
 . "$source_dir/scripts/postgres.sh"

@@ -9,40 +9,35 @@ use_tree() {
   once "tree-${1//\//-}" stage_sources "$tree"
 }
 
-# build COMPILER BITCODE: in the compiler's tree.
+# build COMPILER: in the compiler's tree.
 build() {
-  local compiler=$1 bitcode=$2 log=$logs/build-$1-bitcode-$2 tree
-  local flags=(WERROR=-Werror "with_llvm=$bitcode" PRECOMPILED=bitcode)
+  local compiler=$1 log=$logs/build-$1 tree
+  local flags=(WERROR=-Werror)
   use_tree "$compiler"
   [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++ PRECOMPILED=object)
   logged "$log" unprivileged make -C "$tree" -s -j"$(nproc)" PG_CONFIG="$pg_config" "${flags[@]}" all
-  [ "$bitcode" = no ] || [ -e "$tree/src/pg/module.bc" ] || { status=1; echo "no bitcode" >>"$log"; }
-  record build "$compiler, bitcode: $bitcode" "$status" "$log" $((status == 0)) 0
+  record build "$compiler" "$status" "$log" $((status == 0)) 0
   [ "$status" = 0 ]
 }
 
-# What is shipped: by g++, with bitcode where the server has LLVM.
-build_to_ship() {
-  build g++ no || return 1
-  [ "$with_llvm" = no ] || build g++ yes
-}
+# What is shipped.
+build_to_ship() { build g++; }
 
 # Into the server under test, $tested: a copy of the one that was built against.
 install_into_copy() {
   once shipped build_to_ship && once installed install_generator
 }
 install_generator() {
-  logged "$logs/install" unprivileged make -C "$work/g++" -s PG_CONFIG="$tested" WERROR=-Werror \
-    "with_llvm=$with_llvm" install
+  logged "$logs/install" unprivileged make -C "$work/g++" -s PG_CONFIG="$tested" WERROR=-Werror install
   [ "$status" = 0 ] || { record build "make install" "$status" "$logs/install" 0 1; return 1; }
 }
 
 # make_beside COMPILER NAME TARGET...: of an extension beside the generator, to $logs/NAME-COMPILER.
 make_beside() {
-  local compiler=$1 name=$2 tree flags=(WERROR=-Werror "with_llvm=$with_llvm" PRECOMPILED=bitcode)
+  local compiler=$1 name=$2 tree flags=(WERROR=-Werror)
   shift 2
   use_tree "$compiler"
-  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++ with_llvm=no PRECOMPILED=object)
+  [ "$compiler" != clang++ ] || flags+=(CC=clang CXX=clang++ PRECOMPILED=object)
   logged "$logs/$name-$compiler" unprivileged make -C "$tree/extensions/$name" -s -j"$(nproc)" PG_CONFIG="$tested" \
     "${flags[@]}" "$@"
   record "$name" "$compiler" "$status" "$logs/$name-$compiler" $((status == 0)) 0
@@ -54,9 +49,7 @@ install_beside() { install_into_copy && once "installed-$1" make_beside g++ "$1"
 
 stage_build() {
   once shipped build_to_ship || true
-  # Bitcode is compiled by the clang that the server was built with, whatever compiles the rest.
-  build clang++ no || true
-  [ "$with_llvm" = yes ] || say "           (no bitcode: this server was built without LLVM)"
+  build clang++ || true
 }
 
 stage_structure() {
@@ -114,7 +107,7 @@ jobs=$((2 * $(nproc)))    # TAP tests mostly wait
 installcheck() {
   local directory=$1
   shift
-  unprivileged make -C "$tree/$directory" -s PG_CONFIG="$tested" WERROR=-Werror "with_llvm=$with_llvm" "$@" installcheck
+  unprivileged make -C "$tree/$directory" -s PG_CONFIG="$tested" WERROR=-Werror "$@" installcheck
 }
 
 # sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: in $tree.

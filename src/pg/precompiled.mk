@@ -1,7 +1,6 @@
 # Included by the Makefiles at the top and below extensions/, after PGXS; $(sources) is src/.
 #
-# PRECOMPILED="object bitcode", or one of them: for these the server's headers are read once, not for each file, which is
-# two thirds of the work. The code is the same. What differs is that no file can be found to lack an #include, and the
+# PRECOMPILED=object: the server's headers are read once, not for each file, which is two thirds of the work. The code is the same. What differs is that no file can be found to lack an #include, and the
 # debugging information: what is shipped is built without.
 
 # One compiler does not read another's.
@@ -17,11 +16,4 @@ $(precompiled_object).gch: $(precompiled_object)
 	$(CXX) $(CXXFLAGS) $(CPPFLAGS) -x c++-header -o $@ $<
 $(OBJS): $(precompiled_object).gch
 $(OBJS): private override CXXFLAGS += -include $(precompiled_object)
-endif
-
-ifneq ($(filter bitcode,$(PRECOMPILED)),)
-build/precompiled/bitcode.hpp.gch: build/precompiled/bitcode.hpp
-	$(CLANG) $(BITCODE_CXXFLAGS) $(CPPFLAGS) -x c++-header -o $@ $<
-$(OBJS:.o=.bc): build/precompiled/bitcode.hpp.gch
-$(OBJS:.o=.bc): private override BITCODE_CXXFLAGS += -include build/precompiled/bitcode.hpp
 endif
