@@ -86,6 +86,14 @@ CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION sno
 INSERT INTO comments (post_id) VALUES (1);
 \echo SQLSTATE :SQLSTATE
 DROP TRIGGER again ON comments;
+CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('', 'comment_id');
+INSERT INTO comments (comment_id, post_id) VALUES (1, 1);
+\echo SQLSTATE :SQLSTATE
+DROP TRIGGER again ON comments;
+CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id', 'hash', 'more');
+INSERT INTO comments (post_id) VALUES (1);
+\echo SQLSTATE :SQLSTATE
+DROP TRIGGER again ON comments;
 CREATE TRIGGER again BEFORE UPDATE ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 UPDATE comments SET note = '';
 \echo SQLSTATE :SQLSTATE
@@ -95,6 +103,33 @@ INSERT INTO comments (post_id) SELECT max(id) FROM posts;
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.set_id();
 \echo SQLSTATE :SQLSTATE
+
+-- set_id(): for clients that insert NULL, what the column's default gives
+CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), code text DEFAULT snowflake.to_base62(snowflake.next_id(6)), caption text);
+CREATE TRIGGER photos_id BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
+CREATE TRIGGER photos_code BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('', 'code');
+INSERT INTO photos SELECT NULL, NULL, 'one of ' || n FROM generate_series(1, 500) AS n;
+INSERT INTO photos SELECT p.* FROM json_populate_recordset(NULL::photos, '[{"id": null, "caption": "json"}, {"caption": "json"}]') AS p;
+COPY photos FROM STDIN;
+\N	\N	of nobody
+42	by hand	brings both
+\.
+SELECT count(*), count(DISTINCT code) AS codes, count(*) FILTER (WHERE snowflake.shard_of(id) = 5) AS "5", count(*) FILTER (WHERE snowflake.shard_of(snowflake.from_base62(code)) = 6) AS "6"
+  FROM photos WHERE id <> 42;
+TABLE photos ORDER BY id LIMIT 1;
+-- ... known by the default, and not where that does not mint
+CREATE TABLE counted (id bigserial PRIMARY KEY, caption text);
+CREATE TRIGGER counted_id BEFORE INSERT ON counted FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
+INSERT INTO counted VALUES (NULL, 'by its sequence') RETURNING *;
+SELECT * FROM snowflake.minting_columns() WHERE relation IN ('photos'::regclass, 'counted'::regclass);
+-- ... in a partition, and of a domain
+CREATE DOMAIN key AS bigint DEFAULT snowflake.next_id(9);
+CREATE TABLE parts (id key, n int) PARTITION BY LIST (n);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+CREATE TRIGGER parts_id BEFORE INSERT ON parts FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
+INSERT INTO parts VALUES (NULL, 1) RETURNING snowflake.shard_of(id);
+DROP TABLE photos, counted, parts;
+DROP DOMAIN key;
 
 -- schema_of(): the schema of an id's shard
 SELECT snowflake.schema_of(:key), snowflake.schema_of(:key, 'photos_'), snowflake.schema_of(NULL) IS NULL AS null;

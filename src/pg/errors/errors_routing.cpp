@@ -46,12 +46,21 @@ void error_not_an_insert_trigger() {
 void error_set_id_arguments(int count) {
   ereport(ERROR,
           (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-           errmsg("set_id() takes one or two column names, and 'hash'"),
+           errmsg("set_id() takes at most two column names, and 'hash'"),
            errdetail("%d arguments were given. The first is the column whose shard the row shares, "
                      "the second the column of the id, \"id\" by default; 'hash', at the end, is "
                      "for keys that are no ids.",
                      count),
            errhint("Name the column in CREATE TRIGGER, as in snowflake.set_id('user_id').")));
+}
+
+void error_no_default(const char* relation, const char* column) {
+  ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                  errmsg("column \"%s\" of table \"%s\" has no default", column, relation),
+                  errdetail("The trigger function snowflake.set_id() without a key column gives a "
+                            "row without an id what the default gives."),
+                  errhint("Set one with ALTER TABLE %s ALTER COLUMN %s SET DEFAULT.",
+                          quote_identifier(relation), quote_identifier(column))));
 }
 
 void error_no_such_column(const char* relation, const char* column) {

@@ -17,6 +17,7 @@ namespace snowflake::pg {
 
 [[noreturn]] void error_not_an_insert_trigger();
 [[noreturn]] void error_set_id_arguments(int count);
+[[noreturn]] void error_no_default(const char* relation, const char* column);
 [[noreturn]] void error_no_such_column(const char* relation, const char* column);
 [[noreturn]] void error_not_bigint(const char* relation, const char* column, const char* type);
 [[noreturn]] void error_key_null(const char* relation, const char* column);
