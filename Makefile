@@ -21,6 +21,7 @@ OBJS = \
 	src/pg/clock/clock_bounds.o \
 	src/pg/clock/clock_watch.o \
 	src/pg/clock/commit_wait.o \
+	src/pg/clock/counter.o \
 	src/pg/clock/lease_wait.o \
 	src/pg/clock/synchronization.o \
 	src/pg/clock/wait.o \

@@ -1,11 +1,13 @@
 # A virtual machine whose host has other work: the kernel's timer ticks come late, and with them the coarse clock. Nothing
 # of that shows in an id, also of a shard that was ahead of the clock and is caught up with.
+# Which clock sources the processor's counter is used under.
 
 use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib";
+use Snowflake::Machine;
 use Snowflake::Node;
 use Test::More;
 
@@ -43,6 +45,45 @@ $$;
 SELECT * FROM verdict;
 SQL
 	}
+}
+
+# The counter is used under a clock source that is known to be based on it, if the processor promises that it runs at one rate.
+my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_status};
+if (`uname -m` eq "x86_64\n")
+{
+	$node->append_conf('postgresql.conf', 'snowflake.use_tsc = on');
+	my $machine = Snowflake::Machine->new($node);
+	my $both = 'fpu tsc constant_tsc rep_good nonstop_tsc cpuid';
+	foreach (
+		[ 'tsc', 'fpu tsc', 't', 'uses the processor' ],
+		[ 'kvm-clock', 'fpu tsc constant_tsc', 'f', 'does not have both flags' ],
+		[ 'kvm-clock', undef, 'f', 'does not have both flags' ],
+		[ 'hpet', $both, 'f', 'not known' ],
+		[ 'arch_sys_counter', $both, 'f', 'not known' ],
+		[ undef, $both, 'f', 'not known' ],
+		[ 'kvm-clock', $both, 't', 'uses the processor' ])
+	{
+		my ($source, $flags, $used, $logged) = @$_;
+		my $name = ($source // 'no clock source') . ', ' . ($flags // 'no flags');
+		my $named = $source // '';
+		my $before = length $node->log_content;
+		$machine->set_clock_source($source, $flags);
+		$node->restart;
+		is($node->safe_psql('postgres', $status), "$named|$used", $name);
+		my $news = substr $node->log_content, $before;
+		like($news, qr/LOG:  clock source "$named": [^\n]*(?:\n[^\n]*DETAIL: [^\n]*)?$logged/, "$name: the log");
+		is(scalar(() = $news =~ /LOG:  clock source/g), 1, "$name: it is logged once");
+	}
+	# The kernel gives a source up while the server runs.
+	$machine->set_clock_source('hpet', $both);
+	$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND NOT counter_used FROM snowflake.clock_status')
+	  or die 'the counter is still used';
+	is($node->safe_psql('postgres', $status), 'hpet|f', 'a source that was given up');
+	$machine->set_clock_source('tsc', $both);
+	$node->append_conf('postgresql.conf', 'snowflake.use_tsc = off');
+	$node->restart;
+	is($node->safe_psql('postgres', $status), 'tsc|f', 'use_tsc off: no counter');
+	like($node->log_content, qr/"snowflake.use_tsc" is off/, 'use_tsc off: the log');
 }
 
 done_testing();

@@ -12,14 +12,14 @@ use Test::More;
 
 my ($node, $ledger, $read);
 
-# A server whose log has not been read.
+# A server of whose log only the beginning has been read.
 sub begin
 {
 	my ($name, %params) = @_;
 	$node->stop if defined $node;
 	$node = Snowflake::Node->create_running($name, %params);
 	$ledger = Snowflake::Ledger->new;
-	$read = 0;
+	$read = length $node->log_content;
 	return;
 }
 

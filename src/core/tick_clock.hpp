@@ -1,22 +1,29 @@
-// The wall clock in milliseconds, read again and again: by the processor's time-stamp counter
-// between two readings of the kernel's clock.
+// The wall clock in milliseconds, for callers that read it very often: the processor's counter
+// decides how long a reading of the kernel's clock may be used.
 //
-// A reading is one that clock_gettime() gave no more than kLongestUs ago, and that it would still
-// give. It is never computed from the counter: the counter only tells how long the last reading may
-// be used, which ends at the millisecond's end or after kLongestUs, whichever comes first. So what
-// the counter gets wrong makes a reading old, and cannot make one up.
+// A reading is used for kLongestUs at most, and not beyond the end of its millisecond. It is never
+// computed from the counter. So a wrong counter can make a reading old, but cannot make one up.
+// core/counter.hpp decides which counter is used. A counter that is not used is not read either.
 //
-// How long that is in cycles:
-//  - counted from before the reading, so that an interruption in between shortens it;
-//  - by a rate that is measured over at least kMeasureUs against the time since boot, which is not
-//    stepped and does not stand still while the machine sleeps;
-//  - a counter that goes back (another processor's, a machine that woke up) is a great distance in
-//    unsigned arithmetic, and ends it.
-// Three things remain: a step of the wall clock within those 50 us, which is not seen before they
-// are over; a counter that another host's hypervisor runs at another rate, by whose ratio they are
-// longer; and clocks that are slewed after the rate was measured, by 10 % at most, so that the
-// millisecond ends up to 5 us earlier. Used only where the kernel itself tells the time by this
-// counter, which it has then found to be the same on all processors.
+// The length in cycles:
+//  - It is counted from before the reading, so an interruption in between shortens it.
+//  - The rate is measured over at least kMeasureUs against the time since boot, which is not
+//    stepped and includes the time in which the machine sleeps.
+//
+// How old a reading gets if the counter is wrong:
+//  - The counter jumps ahead: the reading ends at once.
+//  - It goes back or stops: the reading ends at its next use, because the counter must advance
+//    between two uses. The counter of another processor may be behind; that wastes one reading.
+//  - It becomes slower by a factor: one reading lasts longer by that factor. The next reading
+//    compares both clocks. If the counter shows less than 3/4 of the time, the rate is measured
+//    again, and every call reads the kernel's clock until then. A smaller loss is not noticed, so a
+//    reading can last 4/3 of kLongestUs.
+// Three limits remain. A step of the wall clock is noticed when the reading ends. If the clock is
+// slewed after the rate was measured, by 10 % at most, the millisecond ends up to 5 us earlier than
+// the counter shows. Processors may differ by as much as the kernel accepts, about a microsecond.
+//
+// Uniqueness depends on none of this: the shard's word and the mark guarantee it. The time in an
+// id, and the order between shards, do depend on it.
 //
 // Thread safety: none; an object belongs to a process.
 #pragma once
@@ -33,6 +40,10 @@ struct MachineClocks {
   static uint64_t cycles() noexcept {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t count;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
 #else
     return 0;
 #endif
@@ -54,49 +65,77 @@ class BasicTickClock {
   static constexpr int64_t kMeasureUs = 1000;
 
   // Whether the last reading may be used.
-  bool is_fresh() const noexcept { return Clocks::cycles() - read_at_ < lasts_; }
+  bool is_fresh() noexcept {
+    if (lasts_ == 0) return false;
+    const uint64_t now = Clocks::cycles();
+    const bool advanced = now > used_at_;
+    used_at_ = now;
+    return advanced && now - read_at_ < lasts_;
+  }
   // Milliseconds since 1970. REQUIRES is_fresh().
   int64_t ms() const noexcept { return ms_; }
 
   // The same, as the kernel's clock has them now. `trusted`: the counter may be relied on to say
   // how long that may be used.
   int64_t read_ms(bool trusted) noexcept {
-    read_at_ = Clocks::cycles();
-    const int64_t wall_ns = Clocks::wall_ns();
-    ms_ = wall_ns / 1'000'000;
-    lasts_ = trusted ? cycles_in(std::min(kLongestUs * 1000, 999'999 - wall_ns % 1'000'000)) : 0;
+    if (!trusted) {
+      lasts_ = 0;
+      return ms_ = Clocks::wall_ns() / 1'000'000;
+    }
+    const uint64_t last_read_at = read_at_;
+    const int64_t last_wall_ns = wall_ns_;
+    used_at_ = read_at_ = Clocks::cycles();
+    wall_ns_ = Clocks::wall_ns();
+    ms_ = wall_ns_ / 1'000'000;
+    if (is_slower(read_at_ - last_read_at, wall_ns_ - last_wall_ns)) [[unlikely]]
+      rate_ = measured_from_ = 0;
+    lasts_ = cycles_in(std::min(kLongestUs * 1000, 999'999 - wall_ns_ % 1'000'000));
     return ms_;
   }
 
  private:
+  // Whether the counter has advanced by less than the measured rate lets expect. A counter that
+  // went back has advanced by a great distance in unsigned arithmetic: that says nothing.
+  bool is_slower(uint64_t cycles, int64_t wall_ns) const noexcept {
+    constexpr int64_t kNoiseNs = 2000;
+    const int64_t certain_ns = std::min(wall_ns, int64_t{1'000'000'000}) - kNoiseNs;
+    return certain_ns > 0 && cycles < static_cast<uint64_t>(certain_ns) * rate_ / 1'000'000 / 4 * 3;
+  }
+
   uint64_t cycles_in(int64_t ns) noexcept {
     if (rate_ == 0) [[unlikely]]
       measure();
-    return static_cast<uint64_t>(ns) * rate_ / 1000;
+    return static_cast<uint64_t>(ns) * rate_ / 1'000'000;
   }
 
   void measure() noexcept {
     const int64_t boot_us = Clocks::boot_us();
-    if (measured_from_us_ == 0 || read_at_ <= measured_from_) {
+    const int64_t passed_us = boot_us - measured_from_us_;
+    if (measured_from_ == 0 || read_at_ <= measured_from_ || passed_us > kLongestMeasureUs) {
       measured_from_us_ = boot_us;
       measured_from_ = Clocks::cycles();
       return;
     }
-    const int64_t passed_us = boot_us - measured_from_us_;
     if (passed_us < kMeasureUs) return;
     // Between the two readings of the time since boot, which are cut off to microseconds and may
     // be overtaken by the counter's a little: too few cycles for this long, if anything.
-    const uint64_t rate = (read_at_ - measured_from_) / static_cast<uint64_t>(passed_us + 2);
-    if (rate >= 100 && rate <= 10'000)
+    const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
+    if (rate >= kLeastRate && rate <= kMostRate)
       rate_ = rate;
     else
-      measured_from_us_ = 0;
+      measured_from_ = 0;
   }
 
+  static constexpr int64_t kLongestMeasureUs = 1'000'000;
+  static constexpr uint64_t kLeastRate = 10'000;     // 10 MHz
+  static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
+
   uint64_t read_at_ = 0;  // cycles
-  uint64_t lasts_ = 0;    // cycles from there on; 0: not at all
+  uint64_t used_at_ = 0;  // cycles, when the last reading was asked for
+  uint64_t lasts_ = 0;    // cycles from read_at_ on; 0: not at all
   int64_t ms_ = 0;
-  uint64_t rate_ = 0;  // cycles a microsecond; 0 until measured, and where it makes no sense
+  int64_t wall_ns_ = 0;  // at read_at_
+  uint64_t rate_ = 0;    // cycles a millisecond; 0 until measured, and if it makes no sense
   uint64_t measured_from_ = 0;
   int64_t measured_from_us_ = 0;
 };

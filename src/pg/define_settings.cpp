@@ -297,8 +297,8 @@ void define_settings() {
       &commit_waits, PGC_USERSET);
   define_bool(
       "snowflake.use_tsc",
-      "Lets the processor's time-stamp counter say how long a reading of the clock lasts.",
-      "At most 50 us, within its millisecond, and where the kernel uses the counter itself.",
+      "Lets the processor's counter tell how long a reading of the clock lasts.",
+      "At most 50 us, within its millisecond, and if the kernel's clock is based on the counter.",
       &use_tsc, PGC_SIGHUP);
   define_real("snowflake.clock_error", "Sets how wrong the clock may be, instead of the kernel.",
               "-1 asks the kernel. For clocks that something else than the kernel disciplines.",

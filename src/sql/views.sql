@@ -75,14 +75,15 @@ CREATE FUNCTION snowflake.clock_status(
     OUT backward_steps bigint, OUT largest_backward_step_ms double precision,
     OUT forward_steps bigint, OUT largest_forward_step_ms double precision,
     OUT synchronized boolean, OUT offset_ms double precision,
-    OUT estimated_error_ms double precision, OUT maximum_error_ms double precision)
+    OUT estimated_error_ms double precision, OUT maximum_error_ms double precision,
+    OUT clock_source text, OUT counter_used boolean)
   AS 'MODULE_PATHNAME', 'snowflake_clock_status'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.clock_status() IS 'Behind the view snowflake.clock_status';
 
 CREATE VIEW snowflake.clock_status AS SELECT * FROM snowflake.clock_status();
 COMMENT ON VIEW snowflake.clock_status IS
-  'Whether this database mints, and if not why; the mark that was found, until when ids are covered by a mark (null when idle), how far ids are ahead, the steps of the clock since the server started, and what the kernel says of its error (null where it says nothing)';
+  'Whether this database mints, and if not why; the mark that was found, until when ids are covered by a mark (null when idle), how far ids are ahead, the steps of the clock since the server started, what the kernel says of its error (null where it says nothing), its clock source, and whether the processor''s counter is used between two readings';
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,

@@ -2,6 +2,8 @@
 // and process in between.
 #include "core/tick_clock.hpp"
 
+#include "core/counter.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,6 +25,8 @@ struct Machine {
   static inline size_t processor = 0;
   static inline int64_t read_at_ns = 0;  // true time of the last exact reading
   static inline uint64_t exact_readings = 0;
+  static inline uint64_t counter_readings = 0;
+  static inline int64_t counter_ns = 0;  // what a reading of the counter takes in addition
   static inline bool interrupted = false;
   static inline bool instant = false;  // a reading takes no time that counts
   static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from when on, milliseconds
@@ -55,6 +59,8 @@ struct Machine {
   static int64_t wall_now() { return 1'700'000'000'000'000'000 + true_ns + wall_off_ns; }
 
   static uint64_t cycles() {
+    ++counter_readings;
+    pass(counter_ns);
     interruption();
     return static_cast<uint64_t>(static_cast<int64_t>(counted) + processor_off[processor]);
   }
@@ -81,7 +87,8 @@ struct Machine {
     cycles_per_ns = 2.5;
     processor_off = {};
     processor = 0;
-    exact_readings = 0;
+    exact_readings = counter_readings = 0;
+    counter_ns = 0;
     interrupted = instant = false;
     shown.clear();
   }
@@ -99,6 +106,14 @@ class TickClockTest : public testing::Test {
   Random random_{1};
   Clock clock_;
 };
+
+TEST_F(TickClockTest, DoesNotReadACounterThatIsNotTrusted) {
+  for (int i = 0; i < 100'000; ++i) clock_.read(true);
+  clock_.read_ms(false);
+  const uint64_t before = Machine::counter_readings;
+  for (int i = 0; i < 1000; ++i) clock_.read(false);
+  EXPECT_EQ(Machine::counter_readings, before);
+}
 
 TEST_F(TickClockTest, IsExactWhereTheCounterIsNotTrusted) {
   for (int i = 0; i < 1000; ++i) {
@@ -176,6 +191,120 @@ TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
     ASSERT_EQ(ms, Machine::read_at_ns / 1'000'000 + 1'700'000'000'000);
     ASSERT_FALSE(clock_.is_fresh());
   }
+}
+
+// The greatest age of what is read, in ns, over some time; calls are some 200 ns apart.
+int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) {
+  int64_t greatest = 0;
+  int64_t old = 0;
+  for (const int64_t end = Machine::true_ns + for_ns; Machine::true_ns < end;) {
+    clock.read(true);
+    const int64_t age = Machine::true_ns - Machine::read_at_ns;
+    greatest = std::max(greatest, age);
+    if (old_readings != nullptr && age > kLongestNs * 4 / 3 + 3000 && Machine::read_at_ns != old) {
+      ++*old_readings;
+      old = Machine::read_at_ns;
+    }
+    Machine::pass(200);
+  }
+  return greatest;
+}
+
+TEST_F(TickClockTest, DoesNotUseAReadingAgainOnceTheCounterStops) {
+  EXPECT_GT(greatest_age(clock_, 10'000'000), kLongestNs / 2);
+  Machine::cycles_per_ns = 0;
+  clock_.read(true);  // what passed before the stop
+  for (int i = 0; i < 10'000; ++i) {
+    const uint64_t before = Machine::exact_readings;
+    clock_.read(true);
+    ASSERT_EQ(Machine::exact_readings, before + 1);
+    Machine::pass(static_cast<int64_t>(random_.below(10'000'000)));
+  }
+  Machine::cycles_per_ns = 2.5;
+  EXPECT_LE(greatest_age(clock_, 10'000'000), kLongestNs);
+}
+
+TEST_F(TickClockTest, EndsAReadingWhenTheCounterJumps) {
+  greatest_age(clock_, 10'000'000);
+  for (int i = 0; i < 1000; ++i) {
+    clock_.read_ms(true);
+    clock_.read(true);
+    // Back to after the reading, to before it, and ahead
+    Machine::counted += std::array{-20.0, -1e9, 1e9}[static_cast<size_t>(i % 3)] - 100 * 2.5;
+    const uint64_t before = Machine::exact_readings;
+    clock_.read(true);
+    ASSERT_EQ(Machine::exact_readings, before + 1) << i;
+    ASSERT_LE(greatest_age(clock_, 200'000), kLongestNs * 4 / 3);
+  }
+}
+
+TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
+  for (const double factor : {1.2, 1.3, 1.5, 2.0, 4.0, 50.0}) {
+    Machine::reset(random_);
+    Clock clock;
+    EXPECT_LE(greatest_age(clock, 10'000'000), kLongestNs);
+    Machine::cycles_per_ns /= factor;
+    int old_readings = 0;
+    const int64_t age = greatest_age(clock, 20'000'000, &old_readings);
+    EXPECT_LE(age, static_cast<int64_t>(kLongestNs * factor * 1.01)) << factor;
+    EXPECT_LE(old_readings, 1) << factor;
+    const int64_t allowed = factor > 1.4 ? kLongestNs : kLongestNs * 4 / 3;
+    EXPECT_LE(greatest_age(clock, 20'000'000), allowed) << factor;
+    const uint64_t before = Machine::exact_readings;
+    greatest_age(clock, 10'000'000);
+    EXPECT_LT(Machine::exact_readings - before, 300u) << "used again: " << factor;
+  }
+}
+
+TEST_F(TickClockTest, EndsReadingsEarlyWhenTheCounterBecomesFaster) {
+  greatest_age(clock_, 10'000'000);
+  Machine::cycles_per_ns *= 3;
+  EXPECT_LE(greatest_age(clock_, 20'000'000), kLongestNs);
+}
+
+// Of ARM: some calls find the counter where it was.
+TEST_F(TickClockTest, UsesASlowCounter) {
+  Machine::cycles_per_ns = 0.024;
+  for (int i = 0; i < 100'000; ++i) clock_.read(true);
+  const uint64_t before = Machine::exact_readings;
+  EXPECT_LE(greatest_age(clock_, 20'000'000), kLongestNs);
+  EXPECT_LT(Machine::exact_readings - before, 600u);
+}
+
+TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
+  EXPECT_LE(counter_cost_ns<Machine>(), kMostCounterNs);
+  Machine::counter_ns = 1000;
+  EXPECT_GE(counter_cost_ns<Machine>(), 1000);
+  Machine::counter_ns = 0;
+  Machine::cycles_per_ns = 0;
+  EXPECT_GT(counter_cost_ns<Machine>(), kMostCounterNs);
+}
+
+TEST(CounterTest, IsUsedByListAndFlagsAndCost) {
+  constexpr auto x86 = Processor::x86;
+  constexpr auto arm = Processor::arm;
+  EXPECT_EQ(judge_counter("tsc", false, 10, x86), CounterUse::used);
+  for (const char* source : {"kvm-clock", "hyperv_clocksource_tsc_page", "xen"}) {
+    EXPECT_EQ(judge_counter(source, true, 10, x86), CounterUse::used) << source;
+    EXPECT_EQ(judge_counter(source, false, 10, x86), CounterUse::not_constant) << source;
+    EXPECT_EQ(judge_counter(source, true, kMostCounterNs + 1, x86), CounterUse::slow) << source;
+    EXPECT_EQ(judge_counter(source, true, 10, arm), CounterUse::unknown_source) << source;
+  }
+  EXPECT_EQ(judge_counter("tsc", true, INT64_MAX, x86), CounterUse::slow);
+  EXPECT_EQ(judge_counter("tsc", true, 10, arm), CounterUse::unknown_source);
+  EXPECT_EQ(judge_counter("arch_sys_counter", false, 10, arm), CounterUse::used);
+  for (const char* source :
+       {"", "hpet", "acpi_pm", "tsc-early", "jiffies", "arch_sys_counter", "tsc ", "kvm"})
+    EXPECT_EQ(judge_counter(source, true, 10, x86), CounterUse::unknown_source) << source;
+  EXPECT_EQ(judge_counter("tsc", true, 10, Processor::other), CounterUse::unknown_source);
+}
+
+TEST(CounterTest, IsConstantByBothFlags) {
+  EXPECT_TRUE(has_constant_counter("fpu tsc constant_tsc rep_good nonstop_tsc cpuid"));
+  EXPECT_TRUE(has_constant_counter("nonstop_tsc constant_tsc"));
+  for (const char* flags : {"", "constant_tsc", "nonstop_tsc tsc", "constant_tsc nonstop_tsc_s3",
+                            "unconstant_tsc nonstop_tsc", "constant_tscnonstop_tsc"})
+    EXPECT_FALSE(has_constant_counter(flags)) << flags;
 }
 
 // Steps both ways, slewing, processors whose counters differ by as much as the kernel lets pass,

@@ -3,6 +3,7 @@
 #include "core/atomic_max.hpp"
 #include "core/clock.hpp"
 #include "pg/clock/clock_bounds.hpp"
+#include "pg/clock/counter.hpp"
 #include "pg/errors/log_messages.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
@@ -17,22 +18,6 @@ namespace {
 constexpr int64_t kNoiseUs = 1000;
 
 constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
-
-// Whether the kernel itself tells the time by the processor's time-stamp counter, which it has then
-// found to be the same on all processors. It may give that up while the machine runs.
-bool find_out_kernel_uses_tsc() {
-#if defined(__x86_64__)
-  char name[4] = {};
-  const int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                        O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool whole = read(file, name, sizeof(name)) == ssize_t{sizeof(name)};
-  close(file);
-  return whole && memcmp(name, "tsc\n", sizeof(name)) == 0;
-#else
-  return false;
-#endif
-}
 
 void note_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
@@ -89,12 +74,7 @@ void look_for_ends(ClockWatch& watch) {
 
 void start_clock_watch(ClockWatch& watch) {
   watch.last_offset_us.store(clock_offset_us(), std::memory_order_relaxed);
-  watch.kernel_uses_tsc.store(find_out_kernel_uses_tsc(), std::memory_order_relaxed);
-}
-
-bool tsc_is_trusted() {
-  return use_tsc && shared_state != nullptr &&
-         shared_state->clock.kernel_uses_tsc.load(std::memory_order_relaxed);
+  find_counter(watch);
 }
 
 void look_at_clock() {
@@ -117,7 +97,7 @@ void look_at_clock() {
 
 void look_at_clock_error() {
   ClockWatch& watch = shared_state->clock;
-  watch.kernel_uses_tsc.store(find_out_kernel_uses_tsc(), std::memory_order_relaxed);
+  look_at_counter(watch);
   const ClockBounds bounds = clock_bounds();
   if (!bounds.synchronized) {
     if (watch.unsynchronized.begin()) log_unsynchronized(bounds);

@@ -19,13 +19,9 @@ void start_clock_watch(ClockWatch& watch);
 // second where anything mints.
 void look_at_clock();
 
-// For the log alone: whether the kernel has the clock as synchronized, and whether the layout
-// lasts. Called when the mark is extended.
+// For the log: whether the kernel has the clock as synchronized, and whether the layout lasts. Also
+// whether the counter is still to be used. Called when the mark is extended.
 void look_at_clock_error();
-
-// Whether the time-stamp counter may say how long a reading of the clock lasts: snowflake.use_tsc,
-// and the kernel's own use of it when it was last looked at.
-bool tsc_is_trusted();
 
 // Whether the clock is further ahead of the base than snowflake.max_forward_jump.
 bool clock_jumped_ahead();

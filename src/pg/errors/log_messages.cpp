@@ -140,6 +140,38 @@ void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms) {
            hide_caller()));
 }
 
+namespace {
+
+const char* reason_of(CounterUse use, int64_t cost_ns) {
+  switch (use) {
+    case CounterUse::used:
+      return psprintf("Reading the counter takes %lld ns.", static_cast<long long>(cost_ns));
+    case CounterUse::unknown_source:
+      return "This clock source is not known to be based on the counter.";
+    case CounterUse::not_constant:
+      return "The processor does not have both flags constant_tsc and nonstop_tsc.";
+    case CounterUse::slow:
+      break;
+  }
+  if (cost_ns == INT64_MAX) return "The counter does not advance.";
+  return psprintf("Reading the counter takes %lld ns, and may take %lld ns.",
+                  static_cast<long long>(cost_ns), static_cast<long long>(kMostCounterNs));
+}
+
+}  // namespace
+
+void log_counter(const char* source, CounterUse use, int64_t cost_ns) {
+  const bool used = use == CounterUse::used && use_tsc;
+  const char* const reason = use == CounterUse::used && !use_tsc ? "\"snowflake.use_tsc\" is off."
+                                                                 : reason_of(use, cost_ns);
+  ereport(LOG_SERVER_ONLY,
+          (used ? errmsg("clock source \"%s\": snowflake uses the processor's counter between "
+                         "readings of the clock",
+                         source)
+                : errmsg("clock source \"%s\": snowflake reads the clock for every id", source),
+           errdetail_internal("%s", reason), hide_caller()));
+}
+
 void log_slow_mark(int64_t took_ms) {
   ereport(
       LOG_SERVER_ONLY,

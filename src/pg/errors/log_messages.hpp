@@ -7,6 +7,7 @@
 
 #include "core/obstacle.hpp"
 #include "core/clock_bounds.hpp"
+#include "core/counter.hpp"
 #include "pg/errors/cause.hpp"
 
 namespace snowflake::pg {
@@ -26,6 +27,8 @@ void log_clock_accepted(int64_t drift_ms);
 void log_clock_believed(int64_t drift_ms);
 void log_unsynchronized(const ClockBounds& bounds);
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
+// `source`: "" if the system does not name it.
+void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // The mark, the layout
 void log_slow_mark(int64_t took_ms);

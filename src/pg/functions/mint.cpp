@@ -7,6 +7,7 @@
 
 #include "core/tick_clock.hpp"
 #include "pg/clock/clock_watch.hpp"
+#include "pg/clock/counter.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/mark/high_water.hpp"
 #include "pg/cursor/open_mints.hpp"
@@ -65,7 +66,7 @@ struct Reading {
 };
 
 Reading exact_clock() {
-  return {tick_clock.read_ms(tsc_is_trusted()), true};
+  return {tick_clock.read_ms(counter_is_used()), true};
 }
 
 inline Reading read_clock() {

@@ -5,6 +5,7 @@
 #include "core/epoch.hpp"
 #include "pg/clock/clock_bounds.hpp"
 #include "pg/clock/clock_watch.hpp"
+#include "pg/clock/counter.hpp"
 #include "pg/checks/database_health.hpp"
 #include "pg/server/row.hpp"
 #include "pg/checks/seal_check.hpp"
@@ -77,6 +78,7 @@ SF_SQL_FUNCTION(clock_status) {
   const int64_t floor_ms = state == nullptr ? 0 : state->limits.floor_ms();
   const ClockWatch& watch = shared_state->clock;
   const ClockBounds bounds = clock_bounds();
+  const ClockSource source = clock_source();
   return row_of(
       fcinfo,
       {
@@ -101,6 +103,8 @@ SF_SQL_FUNCTION(clock_status) {
           {"offset_ms", milliseconds_datum(bounds.offset_us), !bounds.known},
           {"estimated_error_ms", milliseconds_datum(bounds.estimated_error_us), !bounds.known},
           {"maximum_error_ms", milliseconds_datum(bounds.maximum_error_us), !bounds.known},
+          {"clock_source", CStringGetTextDatum(source.name), source.name[0] == '\0'},
+          {"counter_used", BoolGetDatum(counter_is_used())},
       });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/counter.hpp"
 #include "core/shard.hpp"
 #include "pg/memory/lease_port.hpp"
 #include "pg/errors/log_limit.hpp"
@@ -26,7 +27,9 @@ struct ClockWatch {
   Episode ahead;
   Episode unsynchronized;
   LogLimit end_is_near;
-  std::atomic<bool> kernel_uses_tsc;
+  std::atomic<CounterUse> counter_use;
+  int64_t counter_cost_ns;   // written at server start
+  bool counter_is_constant;  // the same
   LogLimit stepped_ahead;
 };
 

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <cmath>
 #include <new>
+#include <string_view>
 
 #include "core/base32.hpp"
 #include "core/base62.hpp"
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
 #include "core/clock_bounds.hpp"
+#include "core/counter.hpp"
 #include "core/key_shard.hpp"
 #include "core/keyed_max.hpp"
 #include "core/layout.hpp"

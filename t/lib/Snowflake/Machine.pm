@@ -31,6 +31,14 @@ sub set_disk
 	return;
 }
 
+# The kernel's clock source and the processor's flags; undef: there is no such file.
+sub set_clock_source
+{
+	my ($self, $source, $flags) = @_;
+	$self->_write('cpuinfo', defined $flags ? "processor\t: 0\nvendor_id\t: none\nflags\t\t: $flags\nbugs\t\t: \n\nprocessor\t: 1" : undef);
+	return $self->_write('clocksource', $source);
+}
+
 sub _write
 {
 	my ($self, $name, $text) = @_;

@@ -1,4 +1,4 @@
-// Another machine and another disk for a server, preloaded: the files by which they are told are
+// Another machine, disk and clock source for a server, preloaded: the files that describe them are
 // read from the directory that SNOWFLAKE_MACHINE names. One that is not there is not there for the
 // server.
 
@@ -19,6 +19,10 @@ static const char* instead_of(const char* path, char* buffer, size_t size) {
     snprintf(buffer, size, "%s/machine-id", directory);
   else if (strncmp(path, "/sys/dev/block/", 15) == 0)
     snprintf(buffer, size, "%s/disk%s", directory, strchr(path + 15, '/'));
+  else if (strstr(path, "/current_clocksource") != NULL)
+    snprintf(buffer, size, "%s/clocksource", directory);
+  else if (strcmp(path, "/proc/cpuinfo") == 0)
+    snprintf(buffer, size, "%s/cpuinfo", directory);
   else
     return path;
   return buffer;

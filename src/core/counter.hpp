@@ -1,0 +1,89 @@
+// Whether the processor's counter may tell how long a reading of the kernel's clock lasts.
+//
+// TickClock needs a counter that runs at one rate, on every processor and while a processor sleeps.
+// The kernel's clock source shows it:
+//  - "tsc": the kernel itself tells the time by the counter, having compared the processors.
+//  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the same counter by a
+//    factor that the hypervisor gives. The kernel does not compare the processors then. The flags
+//    constant_tsc and nonstop_tsc promise one rate, and no stop in sleep states.
+//  - "arch_sys_counter" on ARM: cntvct_el0, whose rate is constant by the architecture.
+// Any other source may be one that the kernel chose because the counter failed its tests.
+//
+// Limits. After a live migration the counter can run at another rate, or from another value.
+// TickClock ends a reading if the counter goes back. It measures the rate again if the counter has
+// become slower than the kernel's clock. A hypervisor can make each reading of the counter trap,
+// and an emulator can compute it. Such a counter is slow, so the cost of a reading is measured at
+// start.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+namespace snowflake {
+
+// Of one reading. The kernel's clock takes 20 to 40 ns.
+inline constexpr int64_t kMostCounterNs = 100;
+
+enum class CounterUse : uint8_t { used, unknown_source, not_constant, slow };
+
+enum class Processor : uint8_t { x86, arm, other };
+
+inline constexpr Processor kProcessor =
+#if defined(__x86_64__)
+    Processor::x86;
+#elif defined(__aarch64__)
+    Processor::arm;
+#else
+    Processor::other;
+#endif
+
+// `flags`: those of /proc/cpuinfo, separated by spaces.
+constexpr bool has_flag(std::string_view flags, std::string_view flag) noexcept {
+  while (!flags.empty()) {
+    const size_t end = std::min(flags.find(' '), flags.size());
+    if (flags.substr(0, end) == flag) return true;
+    flags.remove_prefix(std::min(end + 1, flags.size()));
+  }
+  return false;
+}
+
+constexpr bool has_constant_counter(std::string_view flags) noexcept {
+  return has_flag(flags, "constant_tsc") && has_flag(flags, "nonstop_tsc");
+}
+
+// `constant`: has_constant_counter(); `cost_ns`: of one reading.
+constexpr CounterUse judge_counter(std::string_view source, bool constant, int64_t cost_ns,
+                                   Processor processor = kProcessor) noexcept {
+  const bool known = processor == Processor::arm ? source == "arch_sys_counter"
+                                                 : processor == Processor::x86 && source == "tsc";
+  const bool scaled =
+      processor == Processor::x86 &&
+      (source == "kvm-clock" || source == "hyperv_clocksource_tsc_page" || source == "xen");
+  if (!known && !scaled) return CounterUse::unknown_source;
+  if (scaled && !constant) return CounterUse::not_constant;
+  return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
+}
+
+// The cost of one reading of the counter: the least of several rounds, because a round may be
+// interrupted. A counter that stands still counts as infinitely slow.
+template <class Clocks>
+int64_t counter_cost_ns() noexcept {
+  constexpr int kRounds = 8;
+  constexpr int kReadings = 1000;
+  int64_t least_us = INT64_MAX / 1000;
+  const uint64_t first = Clocks::cycles();
+  uint64_t last = first;
+  for (int round = 0; round < kRounds; ++round) {
+    const int64_t from_us = Clocks::boot_us();
+    for (int i = 0; i < kReadings; ++i) last = Clocks::cycles();
+    least_us = std::min(least_us, Clocks::boot_us() - from_us);
+  }
+  return last > first ? least_us * 1000 / kReadings : INT64_MAX;
+}
+
+}  // namespace snowflake
