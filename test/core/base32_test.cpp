@@ -1,4 +1,4 @@
-// Crockford's base32 as its page defines it, and ULIDs.
+// Tests Crockford's base32 against its definition, and ULIDs.
 #include "core/base32.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace snowflake {
 namespace {
 
-// The table of the page: a symbol, and all that is read as it.
+// The table of the definition: a symbol, and every character that reads as it.
 const char* const kReadings[] = {"0oO", "1iIlL", "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9",
                                  "aA",  "bB",    "cC", "dD", "eE", "fF", "gG", "hH", "jJ", "kK",
                                  "mM",  "nN",    "pP", "qQ", "rR", "sS", "tT", "vV", "wW", "xX",
@@ -33,7 +33,7 @@ std::string written(uint64_t value) {
 }
 
 ParsedNumeral read(std::string_view text, bool check_symbol = false) {
-  const std::vector<char> exact(text.begin(), text.end());  // a byte too far is out of bounds
+  const std::vector<char> exact(text.begin(), text.end());  // no spare byte
   return read_base32({exact.data(), exact.size()}, check_symbol);
 }
 
@@ -81,7 +81,7 @@ TEST(Base32, SortsAsIdsDo) {
   }
 }
 
-// However people write it down: each symbol in any of its spellings, hyphens anywhere.
+// Each symbol in any of its spellings, hyphens anywhere.
 TEST(Base32, ReadsEverySpelling) {
   Random random(34);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {
@@ -107,7 +107,7 @@ TEST(Base32, WrongLengths) {
     const std::string symbols = text;
     EXPECT_EQ(read(text).at, static_cast<size_t>(std::count(symbols.begin(), symbols.end(), '0')));
   }
-  // With a check symbol asked for, none is not enough.
+  // If a check symbol is required, a text without one is an error.
   EXPECT_EQ(read("0000000000000", true).error, NumeralError::length);
   EXPECT_EQ(read("0000000000000", true).at, 13u);
   EXPECT_EQ(read("000000000000000", true).error, NumeralError::length);
@@ -120,7 +120,7 @@ TEST(Base32, OverflowIsNotWrappedAround) {
     EXPECT_EQ(read(text).error, NumeralError::overflow) << text;
 }
 
-TEST(Base32, SaysWhereAForeignSymbolIs) {
+TEST(Base32, ReportsTheOffsetOfAnInvalidSymbol) {
   for (const bool check_symbol : {false, true})
     for (size_t at = 0; at < 13u + check_symbol; ++at)
       for (int c = 0; c < 256; ++c) {
@@ -135,8 +135,8 @@ TEST(Base32, SaysWhereAForeignSymbolIs) {
       }
 }
 
-// What the check symbol is for: one symbol wrong, or two next to each other swapped.
-TEST(Base32, TheCheckSymbolTellsMistakes) {
+// The check symbol detects one wrong symbol, and a swap of two neighbours.
+TEST(Base32, TheCheckSymbolDetectsMistakes) {
   Random random(35);
   for (uint64_t i = 0; i < 2'000 * kEffort; ++i) {
     const uint64_t value = random.any() >> random.between(1, 63);
@@ -158,7 +158,7 @@ TEST(Base32, TheCheckSymbolTellsMistakes) {
   }
 }
 
-TEST(Base32, ReadsAnythingAsTheNumberThatItIs) {
+TEST(Base32, ReadsAnyTextAsItsNumber) {
   constexpr std::string_view likely = "0123456789ABCDEFGHJKMNPQRSTVWXYZabcxyzoilOIL-*~$=Uu";
   Random random(36);
   int ids = 0;
@@ -195,7 +195,7 @@ TEST(Base32, ReadsAnythingAsTheNumberThatItIs) {
 TEST(Ulid, ComesBack) {
   Random random(37);
   EXPECT_EQ(ulid({~uint64_t{0}, ~uint64_t{0}}), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
-  // The example of its specification.
+  // The example of the ULID specification.
   EXPECT_EQ(read_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV").value.high >> 16, 1469922850259u);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {
     const Wide value{random.any() >> random.below(64), random.any()};

@@ -1,4 +1,4 @@
-// Base62 against long division, digit by digit, and a reader that is fed anything.
+// Tests base62 against long division, digit by digit, and the reader with arbitrary texts.
 #include "core/base62.hpp"
 
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@ std::string written(uint64_t value) {
   return {text, kBase62Length};
 }
 
-// From a buffer without a byte to spare, for AddressSanitizer to see what is read past the end.
+// Reads from a buffer of exactly this size, so that AddressSanitizer reports a read past its end.
 ParsedNumeral read(std::string_view text) {
-  const std::vector<char> exact(text.begin(), text.end());  // a byte too far is out of bounds
+  const std::vector<char> exact(text.begin(), text.end());  // no spare byte
   return read_base62({exact.data(), text.size()});
 }
 
@@ -34,7 +34,7 @@ std::string by_division(uint64_t value) {
   return text;
 }
 
-// What a text stands for, however large; nothing where it is not eleven symbols.
+// The number of a text, however large; empty unless the text has eleven symbols.
 std::optional<unsigned __int128> by_multiplication(std::string_view text) {
   if (text.size() != 11) return std::nullopt;
   unsigned __int128 value = 0;
@@ -90,7 +90,7 @@ TEST(Base62, SortsAsIdsDo) {
   }
 }
 
-TEST(Base62, TheFirstNumberThatIsNoId) {
+TEST(Base62, TheFirstInvalidNumber) {
   EXPECT_EQ(read("AzL8n0Y58m8").error, NumeralError::overflow);
   EXPECT_EQ(read("LygHa16AHYF").error, NumeralError::overflow);
   EXPECT_EQ(read("LygHa16AHYG").error, NumeralError::overflow);  // 2^64, which is not 0
@@ -105,7 +105,7 @@ TEST(Base62, WrongLengths) {
   }
 }
 
-TEST(Base62, SaysWhereAForeignSymbolIs) {
+TEST(Base62, ReportsTheOffsetOfAnInvalidSymbol) {
   for (size_t at = 0; at < 11; ++at)
     for (int c = 0; c < 256; ++c) {
       std::string text = "00000000000";
@@ -120,7 +120,7 @@ TEST(Base62, SaysWhereAForeignSymbolIs) {
     }
 }
 
-TEST(Base62, ReadsAnythingAsTheNumberThatItIs) {
+TEST(Base62, ReadsAnyTextAsItsNumber) {
   Random random(65);
   int ids = 0;
   for (uint64_t i = 0; i < 100'000 * kEffort; ++i) {

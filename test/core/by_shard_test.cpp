@@ -1,4 +1,4 @@
-// The shard by which rows are placed, and the number that stands for it.
+// Tests the shard by which rows are placed, and the hash that stands for it.
 
 #include "core/by_shard.hpp"
 
@@ -15,7 +15,7 @@ constexpr Layout layout_named(std::string_view name) {
   return parse_layout(name, 0, kDefaultEpoch).layout;
 }
 
-// What PostgreSQL does with the number, for a key of one column.
+// The same computation as PostgreSQL's, for a key of one column.
 constexpr uint64_t hash_combine64(uint64_t a, uint64_t b) {
   a ^= b + 0x49a0f4dd15e5a8e3 + (a << 54) + (a >> 7);
   return a;
@@ -26,7 +26,7 @@ TEST(ByShard, TheHashBecomesTheShard) {
     ASSERT_EQ(hash_combine64(0, partition_hash(shard)), shard);
 }
 
-TEST(ByShard, TheShardIsThatOfTheRowWhoeverMinted) {
+TEST(ByShard, TheShardDoesNotDependOnTheRegion) {
   for (const auto name : {"instagram", "twitter", "js53", "40/3+10/10", "41/5+8/10", "41/0/12"}) {
     const Layout layout = layout_named(name);
     const uint32_t last_home = layout.shards() - 1;
@@ -43,7 +43,8 @@ TEST(ByShard, TheShardIsThatOfTheRowWhoeverMinted) {
   }
 }
 
-// Rows and constants of any kind are asked for: a foreign id goes somewhere, and always there.
+// PostgreSQL hashes rows and constants of any kind. A number that is not an id also needs a
+// partition, always the same one.
 TEST(ByShard, AnyNumberHasAShard) {
   for (const auto name : {"instagram", "twitter", "js53", "41/0/12", "20/0/0"}) {
     const Layout layout = layout_named(name);

@@ -1,8 +1,9 @@
-// A crowd of claimers over a few words, and a conductor who moves the clock and the limit under
-// them. Threads and processes run the same code; all of it may lie in shared memory.
+// Many claimers over a few words, and a conductor that moves the clock and the limit. Threads and
+// processes run the same code, and all of it may be in shared memory.
 //
-// The conductor is all who write the mark: it adopts one that is beyond the limit, and publishes
-// another. What lies between the old limit and the floor is a gap that nobody may claim.
+// The conductor stands for every writer of the mark. It adopts a mark beyond the limit, and
+// publishes another limit. Positions between the old limit and the floor are a gap: no claimer may
+// get one.
 #pragma once
 
 #include <atomic>
@@ -41,8 +42,8 @@ struct Stage {
   std::atomic<uint32_t> finished;
 };
 
-// What one claimer got, in its order. `used` is stored last, so that a killed claimer's journal is
-// whole too.
+// The ids of one claimer, in its order. `used` is stored last, so the journal of a killed claimer
+// is complete too.
 struct Journal {
   std::atomic<uint64_t> used;
   std::atomic<uint64_t> below_floor;
@@ -51,7 +52,7 @@ struct Journal {
   int64_t ids[kJournalSize];
 };
 
-// Sleeps: on a busy machine who yields comes last, behind all others' time slices.
+// Sleeps. On a busy machine a thread that only yields runs after all time slices of the others.
 inline void give_way() {
   std::this_thread::sleep_for(std::chrono::microseconds(1));
 }
@@ -72,7 +73,7 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
   const Layout& layout = plan.layout;
   while (!stage.go.load(std::memory_order_acquire)) give_way();
   for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
-    // Most claims meet at word 0, under two shards' names.
+    // Most claims meet at word 0, for two shards.
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
     const uint32_t shard = shards[random.below(8)];
     Word& word = stage.words[word_of(shard)];
@@ -110,13 +111,13 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
   EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
 }
 
-// Runs the show until done() says so, or nobody claimed anything for a minute. Time follows the
-// words, so that claims are now ahead of the clock, now behind it, and never for long.
+// Runs until done() returns true, or no claimer claimed an id for a minute. Time follows the words,
+// so claims are ahead of the clock or behind it, never for long.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
   std::vector<Gap> gaps;
-  // So long that it has up to this many positions.
+  // The time for up to this many positions.
   const auto step_ms = [&](uint64_t positions) {
     return layout.ms_of_tick(layout.tick_of_position(random.below(positions))) - layout.epoch_ms;
   };
@@ -126,7 +127,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
     for (Word& word : stage.words) raise_floor(word, floor);
   };
   stage.now.store(1000);
-  // Room for clocks that go back.
+  // Leaves room for clocks that go back.
   int64_t published_ms = layout.ms_of_tick(1000);
   stage.limits.adopt(layout, published_ms, raise_words);
   stage.generation = stage.limits.bind(1, published_ms, {0, 0}).generation;
@@ -172,7 +173,7 @@ struct Claimed {
   size_t claimer;
 };
 
-// The promises, over every id of every claimer together.
+// Checks the promises over every id of every claimer.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;
@@ -194,7 +195,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // By position: the same one twice is a duplicate, even where the shards' names would hide it.
+  // Sorted by position: the same one twice is a duplicate, even if the shard bits would hide it.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.word < b.word;
   });

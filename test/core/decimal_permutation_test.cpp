@@ -1,5 +1,5 @@
-// The decimal Feistel network of the aliases, with round functions made up for the test. That the
-// whole is FF1 is shown where there is AES, in the SQL tests of the aliases.
+// Tests the decimal Feistel network of the aliases with simple round functions. The SQL tests of
+// the aliases, which have AES, show that the whole is FF1.
 #include "../../extensions/alias/src/decimal_permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -46,9 +46,9 @@ TEST(DecimalPermutation, SixDigitsAreAllUsedOnce) {
   }
 }
 
-// With round functions that are constants the network can be worked out by hand: even rounds add to
-// what began as the upper half, odd ones to the lower, each modulo its power of ten. Of an odd
-// number of digits the lower half has one more.
+// If round functions are constants, the network can be computed by hand: even rounds add to the
+// first upper half, odd ones to the lower, each modulo its power of ten. With an odd number of
+// digits the lower half has one more.
 TEST(DecimalPermutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint64_t) { return (Uint128{1} << 95) + round; };
   const auto sum = [](unsigned first, uint64_t size) {

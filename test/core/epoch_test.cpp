@@ -1,4 +1,4 @@
-// Epochs: ISO dates mean the same everywhere, and everything else is refused.
+// Tests epochs: ISO dates have one meaning everywhere, and every other format is an error.
 #include "core/epoch.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(Epoch, TakesIsoDates) {
   }
 }
 
-TEST(Epoch, RefusesWhatDependsOnASettingOrOnTheDay) {
+TEST(Epoch, RefusesFormatsThatDependOnASetting) {
   for (const char* text : {"",
                            "now",
                            "today",
@@ -78,7 +78,7 @@ TEST(Epoch, RefusesWhatDependsOnASettingOrOnTheDay) {
     EXPECT_FALSE(parse_epoch(text).valid) << text;
 }
 
-// Against the C library, over more days than an epoch may have.
+// Compares with the C library, over more days than an epoch may have.
 TEST(Epoch, CountsDaysAsTheCalendarDoes) {
   for (int64_t day = 0; day < 40'000; day += 1) {
     const time_t at = static_cast<time_t>(day * 86400);

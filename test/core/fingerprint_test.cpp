@@ -1,4 +1,4 @@
-// When a database is on a copy of the files that it minted on, and when not.
+// Tests when a database counts as running on a copy of its files.
 #include "core/fingerprint.hpp"
 
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@ namespace {
 
 constexpr Fingerprint kHome{11, 22, 33, 44};
 
-TEST(Fingerprint, NothingHasMovedAtHome) {
+TEST(Fingerprint, NoPartHasMovedAtHome) {
   EXPECT_FALSE(moved(kHome, kHome).any());
   EXPECT_EQ(merged(kHome, kHome), kHome);
 }
 
-TEST(Fingerprint, AnyPartThatIsAnotherMakesItACopy) {
+TEST(Fingerprint, AnyDifferentPartMakesItACopy) {
   const Moved machine = moved(kHome, {11, 1, 33, 44});
   EXPECT_TRUE(machine.any());
   EXPECT_TRUE(machine.machine && !machine.disk && !machine.files);
@@ -29,25 +29,25 @@ TEST(Fingerprint, AnyPartThatIsAnotherMakesItACopy) {
   EXPECT_TRUE(!files.machine && !files.disk && files.files);
 }
 
-TEST(Fingerprint, WhatIsNotKnownSaysNothing) {
+TEST(Fingerprint, UnavailablePartsAreNotCompared) {
   EXPECT_FALSE(moved(kHome, {11, 0, 0, 0}).any());
   EXPECT_FALSE(moved({11, 0, 0, 0}, kHome).any());
   EXPECT_TRUE(moved(kHome, {11, 0, 0, 1}).any());
   EXPECT_FALSE(moved(unpack(0), kHome).any()) << "nothing is remembered";
 }
 
-TEST(Fingerprint, ANewSystemIsNoCopy) {
+TEST(Fingerprint, ANewSystemIsNotACopy) {
   EXPECT_FALSE(moved(kHome, {12, 1, 2, 3}).any());
   EXPECT_EQ(merged(kHome, {12, 1, 0, 3}), (Fingerprint{12, 1, 0, 3}))
       << "nothing of the other system is kept";
 }
 
-TEST(Fingerprint, WhatIsNotKnownAtTheMomentIsKept) {
+TEST(Fingerprint, UnavailablePartsAreKept) {
   EXPECT_EQ(merged(kHome, {11, 0, 5, 0}), (Fingerprint{11, 22, 5, 44}));
   EXPECT_EQ(merged({11, 0, 33, 0}, {11, 22, 0, 44}), kHome);
 }
 
-TEST(Fingerprint, ComesBackFromItsNumber) {
+TEST(Fingerprint, RoundTrips) {
   Random random(24);
   for (int i = 0; i < 100000; ++i) {
     const uint64_t bits = random.any();

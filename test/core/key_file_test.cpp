@@ -1,4 +1,4 @@
-// The key file of the aliases, line by line.
+// Tests the key file of the aliases, line by line.
 #include "../../extensions/alias/src/key_file.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ KeyLine parse(std::string_view line) {
   const auto exact = std::make_unique<char[]>(line.size());
   if (!line.empty()) std::memcpy(exact.get(), line.data(), line.size());
   auto parsed = parse_key_line({exact.get(), line.size()});
-  if (!parsed.name.empty())  // into what outlives the buffer
+  if (!parsed.name.empty())  // copied, because the buffer ends before the result
     parsed.name =
         line.substr(static_cast<size_t>(parsed.name.data() - exact.get()), parsed.name.size());
   return parsed;
@@ -43,7 +43,7 @@ TEST(KeyFile, Comments) {
   }
 }
 
-TEST(KeyFile, WhatIsWrong) {
+TEST(KeyFile, InvalidLines) {
   const struct {
     std::string text;
     LineError error;
@@ -77,7 +77,7 @@ TEST(KeyFile, EveryReasonIsASentence) {
   }
 }
 
-TEST(KeyFile, AnythingIsALineOrAnError) {
+TEST(KeyFile, AnyTextIsALineOrAnError) {
   constexpr std::string_view likely = "photos 0123456789abcdefABCDEF#\t\r -_./";
   Random random(6);
   int lines = 0;

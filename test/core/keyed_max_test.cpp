@@ -1,4 +1,4 @@
-// The table of lost marks: nothing is forgotten, whoever writes at the same time, full or not.
+// Tests the table of lost marks: no value is lost with concurrent writers or a full table.
 #include "core/keyed_max.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   for (uint32_t key = 1; key < 300; ++key) ASSERT_EQ(table->read(key), model[key]) << key;
 }
 
-// Those that found no place share one value: it may be too high for some, never too low.
-TEST(KeyedMax, ForgetsNothingWhenFull) {
+// Keys without an entry share one value, which may be too high for some but never too low.
+TEST(KeyedMax, LosesNoValueWhenFull) {
   auto table = std::make_unique<KeyedMax<8>>();
   for (uint32_t key = 1; key <= 20; ++key) table->raise(key, 1000 + key);
   for (uint32_t key = 1; key <= 8; ++key) EXPECT_EQ(table->read(key), 1000 + key);
@@ -39,7 +39,7 @@ TEST(KeyedMax, ForgetsNothingWhenFull) {
   EXPECT_EQ(table->read(30), 1020);
 }
 
-TEST(KeyedMax, WritersAtTheSameTimeLoseNothing) {
+TEST(KeyedMax, ConcurrentWritersLoseNoValue) {
   for (int round = 0; round < 50; ++round) {
     auto table = std::make_unique<KeyedMax<32>>();
     std::vector<std::thread> writers;

@@ -1,4 +1,4 @@
-// How a layout is written, and what is refused.
+// Tests the text forms of layouts, and the errors.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace snowflake {
 namespace {
 
-// From a buffer without a byte to spare, for AddressSanitizer to see what is read past the end.
+// Parses from a buffer of exactly this size, so that AddressSanitizer reports a read past its end.
 ParsedLayout parse(std::string_view text, uint32_t tick_ms = 0, int64_t epoch_ms = kDefaultEpoch) {
   const auto exact = std::make_unique<char[]>(text.size());
   if (!text.empty()) std::memcpy(exact.get(), text.data(), text.size());
@@ -150,8 +150,8 @@ TEST(LayoutParse, EveryErrorIsASentence) {
   }
 }
 
-// The grammar once more, as an expression: what it matches and check() likes is a layout, all else
-// is not.
+// The grammar as a regular expression: a text is a layout exactly if it matches and check() accepts
+// it.
 std::optional<Layout> expected(const std::string& text) {
   static const Pattern grammar(
       "^0*([0-9]{1,3})/(0*([0-9]{1,3})[+])?0*([0-9]{1,3})/0*([0-9]{1,3})$");

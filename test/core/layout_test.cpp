@@ -1,4 +1,4 @@
-// Ids and their fields: every division of the 64 bits, at its boundaries.
+// Tests ids and their fields: every division of the 64 bits, at its boundaries.
 #include "core/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace snowflake {
 namespace {
 
-// Both published by those who made them, so that they pin down which bit is where.
+// Both examples were published by their authors, so they fix the position of each bit.
 TEST(Layout, DecodesATweet) {
   const Layout twitter = layout_from("twitter", 0, 1288834974657);
   constexpr uint64_t tweet = 1541815603606036480;  // 2022-06-28 16:07:40.105 UTC
@@ -36,7 +36,7 @@ TEST(Layout, InstagramLastsUntil2059) {
   EXPECT_EQ(layout.ms_of_tick(layout.last_minted_tick() + 1), 2835201227776);  // 2059-11-05
 }
 
-// Multiplications, not shifts, so as not to repeat what is tested.
+// Multiplies instead of shifting, so that it does not repeat the tested code.
 bool round_trips(const Layout& layout, uint64_t tick, uint32_t region, uint32_t shard,
                  uint64_t sequence) {
   const uint64_t per_tick = layout.ids_per_tick();
@@ -86,7 +86,7 @@ TEST(Layout, TheLastMintedIdIsTheLastThatIsNotNegative) {
     ASSERT_EQ(layout.sequence_of(greatest), layout.ids_per_tick() - 1);
     ASSERT_EQ(greatest, (uint64_t{1} << std::min(layout.id_bits(), 63u)) - 1)
         << testing::PrintToString(layout);
-    // One position more is negative, or does not fit.
+    // The next position is negative, or does not fit.
     const uint64_t beyond = layout.id(layout.end_position(), 0, 0);
     ASSERT_EQ(beyond, greatest + 1);
     ASSERT_EQ(layout.last_id(), greatest);
@@ -115,13 +115,13 @@ TEST(Layout, IdsOfAShardGrowWithThePosition) {
     ASSERT_LT(id(low), id(low + 1)) << testing::PrintToString(layout);
     ASSERT_LT(id(low), id(high)) << testing::PrintToString(layout);
     ASSERT_LT(id(carry - 1), id(carry));
-    // A later tick is a greater id whatever region and shard.
+    // A later tick gives a greater id, for every region and shard.
     ASSERT_LT(layout.id(carry - 1, layout.regions() - 1, layout.shards() - 1),
               layout.id(carry, 0, 0));
   }
 }
 
-// The least position of the place whose id is greater: one less is not.
+// The least position of the place whose id is greater: the position before gives no greater id.
 TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   Random random(3);
   int carried = 0;
@@ -148,8 +148,9 @@ TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   EXPECT_GT(carried, 1000);
 }
 
-// One rule for every division: what is negative as bigint, or has bits above the time, is no id.
-TEST(Layout, ContainsWhatCanBeMintedAndNothingElse) {
+// The rule for every division: a number that is negative as bigint, or has bits above the time, is
+// invalid.
+TEST(Layout, ContainsExactlyTheIdsThatCanBeMinted) {
   for_each_division([](const Layout& layout) {
     ASSERT_TRUE(layout.contains(0));
     ASSERT_FALSE(layout.contains(~uint64_t{0}));

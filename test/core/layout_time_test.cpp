@@ -1,4 +1,4 @@
-// Ticks and milliseconds: where a tick begins, and which one a time falls into.
+// Tests ticks and milliseconds: the start of a tick, and the tick of a time.
 #include <gtest/gtest.h>
 
 #include "core/layout.hpp"
@@ -28,8 +28,8 @@ TEST(LayoutTime, TicksBeginAtTheEpoch) {
     }
 }
 
-// The definitions, put to every kind of layout: a time falls into the tick that began last, and
-// the first tick from a time on is the one that begins at it or next.
+// Checks the definitions with every kind of layout. A time belongs to the tick that began last. The
+// first tick from a time on is the one that begins at it or next.
 TEST(LayoutTime, TicksEncloseEveryTime) {
   Random random(3);
   for (int i = 0; i < 50'000; ++i) {
@@ -48,7 +48,7 @@ TEST(LayoutTime, TicksEncloseEveryTime) {
   }
 }
 
-// What is of the first hour is taken for a sequence's number.
+// A number of the first hour is taken for a sequence's number.
 TEST(LayoutTime, TheFirstHourEndsBetweenTwoTicks) {
   Random random(4);
   for (int i = 0; i < 50'000; ++i) {
@@ -61,7 +61,7 @@ TEST(LayoutTime, TheFirstHourEndsBetweenTwoTicks) {
   }
 }
 
-// What PostgreSQL cannot show as a timestamp must not be in an id.
+// An id must not contain a time that PostgreSQL cannot show as a timestamp.
 TEST(LayoutTime, EveryTickEndsWithinPostgresTimestamps) {
   for_each_division([](Layout layout) {
     for (const uint32_t tick : {1u, 10u, 100u, 1000u})

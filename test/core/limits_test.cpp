@@ -1,5 +1,5 @@
-// The limit and what it follows from: which generation it is of, what the lease leaves of a mark,
-// and what is left behind by writers that are killed and readers that are interrupted.
+// Tests the limit and its sources: its generation, the part of a mark that a lease covers, and the
+// state after killed writers and interrupted readers.
 #include "core/limits.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ LeaseAnswer granted() {
   return answer;
 }
 
-// Bound to mark 1, with nothing published.
+// Bound to mark 1, without a published limit.
 struct Bound : testing::Test {
   ModelLimits limits{};
   uint32_t generation = limits.bind(1, 0, kOwn).generation;
@@ -52,7 +52,7 @@ TEST_F(LimitsTest, OnlyRiseInAGeneration) {
   EXPECT_EQ(limits.take(generation), below(kNow + 1));
 }
 
-TEST_F(LimitsTest, BeginAnewAfterTheyAreWithdrawn) {
+TEST_F(LimitsTest, BeginAgainAfterWithdrawal) {
   publish(kNow);
   limits.withdraw();
   EXPECT_EQ(limits.read(), 0u);
@@ -73,16 +73,16 @@ TEST_F(LimitsTest, BelongToOneMark) {
   EXPECT_EQ(limits.read(), 0u);
 }
 
-TEST_F(LimitsTest, EndWhereTheStoredValueWasLowered) {
+TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   publish(kNow);
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // The next to come finds it as low, and nothing to withdraw.
+  // The next session finds the same low mark, and has no limit to withdraw.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
-TEST_F(LimitsTest, OfAnotherDatabaseAreNotHeardOf) {
+TEST_F(LimitsTest, OfAnotherDatabaseAreNotKnown) {
   publish(kNow);
   limits.start_database();
   EXPECT_EQ(limits.take(generation), std::nullopt);
@@ -104,12 +104,12 @@ TEST_F(LimitsTest, AdoptAMarkOnce) {
   EXPECT_EQ(limits.floor_ms(), kNow);
 }
 
-TEST_F(LimitsTest, AreHeardOfAfterTheWordsAreRaised) {
+TEST_F(LimitsTest, AreKnownAfterTheWordsAreRaised) {
   limits.adopt(kLayout, kNow, [&](uint64_t) { EXPECT_FALSE(limits.has_heard_of(kNow)); });
   EXPECT_TRUE(limits.has_heard_of(kNow));
 }
 
-// A server of two databases that holds region 2.
+// A server with two databases that holds region 2.
 struct LeasedLimits : testing::Test {
   ModelMemory memory{};
   ModelLimits first{}, second{};
@@ -137,8 +137,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Wherever the publisher is killed, what may have been claimed below the limit is remembered.
-TEST_F(LeasedLimits, AreRememberedBeforeTheyAreRead) {
+// Kills the publisher at each step: highest_ms() covers every id that may have been claimed.
+TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
     ModelLimits limits{};
@@ -152,7 +152,7 @@ TEST_F(LeasedLimits, AreRememberedBeforeTheyAreRead) {
   }
 }
 
-TEST_F(LeasedLimits, AreNotReachedByWhoComesLater) {
+TEST_F(LeasedLimits, AreTheFloorOfALaterDatabase) {
   publish(first, bind(first), kNow + 5000);
   const MarkBinding late = second.bind(1, 0, memory.region());
   uint64_t floor = 0;
@@ -200,7 +200,7 @@ TEST_F(LeasedLimits, EndBeforeTheRegionDoes) {
   }
 }
 
-// What is given back is read after the last limit has been published.
+// The highest limit is read for give-back after the last limit was published.
 TEST_F(LeasedLimits, AreAllGivenBack) {
   const uint32_t generation = bind(first);
   const LeaseView last = memory.forget([&] {
@@ -216,8 +216,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// Between any two loads of a reader, the limit may be withdrawn and another be published.
-TEST_F(LimitsTest, AreOfTheGenerationThatIsAskedFor) {
+// Between any two loads of a reader, the limit may be withdrawn and another one published.
+TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};
     const uint32_t mine = read.bind(1, 0, kOwn).generation;
@@ -232,8 +232,8 @@ TEST_F(LimitsTest, AreOfTheGenerationThatIsAskedFor) {
   }
 }
 
-// Wherever it is interrupted: nobody takes a limit that is half withdrawn for one of the new
-// generation, nor is anything of the old one published again.
+// Interrupts a withdrawal at each step: no session takes a half-withdrawn limit as one of the new
+// generation, and no limit of the old one is published again.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};
@@ -251,9 +251,10 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// `raised` stands for the words, and is no atomic on purpose: were publish() not a release and
-// read() not an acquire, this would be a data race, and ThreadSanitizer reports it on any machine.
-TEST(LimitsOrder, AreSeenWithWhatWasDoneBefore) {
+// `raised` stands for the words. It is not atomic on purpose. If publish() were not a release, or
+// read() not an acquire, this would be a data race, and ThreadSanitizer would report it on any
+// machine.
+TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {
     const auto limits = std::make_unique<Limits>();
     const uint32_t generation = limits->bind(1, 0, kOwn).generation;
@@ -268,8 +269,9 @@ TEST(LimitsOrder, AreSeenWithWhatWasDoneBefore) {
   }
 }
 
-// The limit of a generation tells which one it is of: nobody ever takes another's.
-TEST(LimitsOrder, AreOfTheirGenerationAlsoWhileItEnds) {
+// Each limit contains its generation, so the test detects a limit that was taken by another
+// generation.
+TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;
   std::atomic<bool> stop{false};

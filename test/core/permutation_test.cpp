@@ -1,5 +1,5 @@
-// The Feistel network of the aliases, with round functions made up for the test; and base62 of more
-// than 64 bits. That the whole is FF1 is shown where there is AES: extensions/alias/sql/alias.sql.
+// Tests the Feistel network of the aliases with simple round functions, and base62 of more than 64
+// bits. extensions/alias/sql/alias.sql, which has AES, shows that the whole is FF1.
 #include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ TEST(Permutation, EveryIdComesBackAndStaysAnId) {
   }
 }
 
-// With round functions that are constants the network can be worked out by hand: even rounds add to
-// what began as the upper half, modulo 2^31, odd ones to the lower, modulo 2^32.
+// If round functions are constants, the network can be computed by hand: even rounds add to the
+// first upper half, modulo 2^31, odd ones to the lower, modulo 2^32.
 TEST(Permutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint32_t) { return 0x70000000u + round; };
   const auto sum = [](uint64_t first) {

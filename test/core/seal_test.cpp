@@ -1,4 +1,4 @@
-// A layout survives its seal, and a seal that is none does no harm.
+// Tests that a layout survives its seal, and that an invalid seal does no harm.
 #include "core/seal.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace snowflake {
 namespace {
 
-// Sealed databases hold these numbers: they may never change.
+// Existing databases contain these numbers, so they must never change.
 TEST(Seal, IsPinned) {
   EXPECT_EQ(seal_of(layout_from("instagram")),
             static_cast<int64_t>(uint64_t{1735689600000} << 23 | 41 << 17 | 13 << 7 | 10 << 2));
@@ -16,7 +16,7 @@ TEST(Seal, IsPinned) {
   EXPECT_EQ(seal_of(layout_from("js53", 0, 0)), 38 << 17 | 7 << 7 | 8 << 2 | 1);
 }
 
-// Also says that no two layouts share a seal.
+// This also shows that two layouts never share a seal.
 TEST(Seal, EveryLayoutRoundTrips) {
   Random random(6);
   for_each_division([&](Layout layout) {
@@ -32,11 +32,11 @@ TEST(Seal, EveryLayoutRoundTrips) {
   });
 }
 
-TEST(Seal, ZeroIsNoLayout) {
+TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// Any number may stand in the table. Where the layout is accepted, it is the one sealed.
+// The table may contain any number. If the layout is accepted, it is the sealed one.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);
   int accepted = 0;

@@ -1,11 +1,11 @@
-// Actors whose atomic steps are interleaved in every way, over the code that ships: shard.hpp and
-// settled.hpp are compiled here with an atomic of the test's, under another namespace so that the
-// linker keeps the two apart. So no core header may be included before this one.
+// Interleaves the atomic steps of actors in every way, over the code that ships. shard.hpp and
+// settled.hpp are compiled here with an atomic of the test, under another namespace, so that the
+// linker keeps the two apart. Therefore no core header may be included before this one.
 //
-// An actor that is to stop in the middle of such a function, and go on later, has no stack of its
-// own. It is run from its beginning each time: what its earlier steps returned is known and is
-// returned again, the next step is made, and before the one after that it is left by longjmp().
-// Whatever an actor has is therefore local to its body and destroyed by nobody.
+// An actor must be able to stop in the middle of a function and continue later, but has no stack of
+// its own. So each step runs it again from its beginning: the results of earlier steps are
+// replayed, the next step is made, and longjmp() leaves the actor before the one after. Everything
+// that an actor owns is therefore local to its body and needs no destructor.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,16 +26,16 @@ namespace stepped {
 
 struct Actor {
   std::function<void()> body;
-  std::vector<uint64_t> known;  // what its steps returned
+  std::vector<uint64_t> known;  // the results of its steps
   size_t at = 0;
   bool may_step = false;
   bool done = false;
   jmp_buf left;
 };
 
-// Whose step it is; null: outside of a schedule, where steps are just made.
+// The actor that makes the next step; null outside of a schedule, when steps are made directly.
 inline Actor* current = nullptr;
-// Whether a weak exchange that could succeed fails.
+// Whether a weak exchange that could succeed fails spuriously.
 inline std::function<bool()> fails_for_no_reason;
 
 template <class Make>
@@ -63,7 +63,7 @@ inline void go_on(Actor& actor) {
 
 }  // namespace stepped
 
-namespace std {  // what the headers call std::atomic
+namespace std {  // the core headers use std::atomic
 
 template <class T>
 class interrupted_atomic {
@@ -83,7 +83,7 @@ class interrupted_atomic {
     return static_cast<T>(
         stepped::step([&] { return static_cast<uint64_t>(exchange(value_, value_ + value)); }));
   }
-  // Two results of one step: whether it was exchanged, and what was found.
+  // One step has two results: whether the exchange was made, and the value found.
   bool compare_exchange_weak(T& expected, T desired, memory_order) noexcept {
     const T wanted = expected;
     const uint64_t result = stepped::step([&] {
@@ -111,9 +111,9 @@ class interrupted_atomic {
 
 namespace stepped {
 
-// Counts through all schedules: which actor makes the next step, and which exchange fails for no
-// reason. A step of another actor than the last one, which could have gone on, is a preemption;
-// no schedule has more of those, or of such failures, than it may.
+// Counts through all schedules: the actor of each step, and which exchanges fail spuriously. If
+// another actor makes a step although the last one could continue, that is a preemption. The
+// numbers of preemptions and of spurious failures in a schedule are limited.
 class Schedules {
  public:
   Schedules(int preemptions, int failures) : preemptions_(preemptions), failures_(failures) {}

@@ -1,5 +1,5 @@
-// Every way in which claims, commits, snapshots and readers of the cursor can come between one
-// another: what settle() returned is held against all that appears afterwards.
+// Tests the cursor in every interleaving of claims, commits, snapshots and readers. Each result of
+// settle() is compared with all rows that appear later.
 #include "settled_model.hpp"
 
 namespace snowflake_interrupted {
@@ -11,23 +11,23 @@ using stepped::Schedules;
 constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
 constexpr size_t kWords = 2;
 constexpr size_t kSessions = 3;
-constexpr size_t kMost = 8;  // transactions and readings of a schedule
+constexpr size_t kMost = 8;  // of transactions and readings in a schedule
 
-// A transaction, as the ids in it tell it.
+// A transaction, as its ids identify it.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
-  uint64_t committed = UINT64_MAX;  // how many had been, when it was
+  uint64_t committed = UINT64_MAX;  // the number of earlier commits
 };
 
 struct Reading {
   uint64_t began = UINT64_MAX;  // by the order of steps
   uint64_t returned = UINT64_MAX;
   uint64_t settled = 0;
-  uint64_t seen = 0;  // how many transactions the snapshot sees
+  uint64_t seen = 0;  // the number of transactions that the snapshot sees
 };
 
-// What all actors share. Commits and snapshots are steps as any other: PostgreSQL makes both under
-// one lock.
+// The state that all actors share. Commits and snapshots are single steps, because PostgreSQL makes
+// both under one lock.
 struct World {
   Shard words[kWords]{};
   OpenMints slots[kSessions]{};
@@ -42,12 +42,12 @@ struct World {
     for (Shard& word : words) word.raise_floor(layout.first_position(floor_tick));
   }
 
-  // Claims in a transaction, bounded by a reading of the clock.
+  // Claims in a transaction, bounded by a clock reading.
   void mint(MintNote& note, size_t session, size_t word, uint64_t now, size_t transaction) {
     const Bounds bounds{now, 100, UINT64_MAX, 0};
     const Claim claim = claim_noted(
         note, [&]() -> OpenMints& { return slots[session]; }, words[word], layout, bounds, 1);
-    // Set again to the same each time that the actor is run from its beginning.
+    // Each run of the actor from its beginning sets the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -67,7 +67,7 @@ struct World {
           return least;
         },
         [&] { return prepared.since(); });
-    // The snapshot is the next thing that the reader takes.
+    // The reader takes its snapshot next.
     of.seen = stepped::step([&] { return commits; });
     of.returned = stepped::step([&] { return steps++; });
   }
@@ -128,7 +128,7 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Clocks on either side of one another and of the word, and exchanges that fail for no reason.
+// Clocks on both sides of one another and of the word, and exchanges that fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})
@@ -141,7 +141,7 @@ TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The second claim is bounded by an earlier reading of the clock, in another word.
+// The second claim is bounded by an earlier clock reading, in another word.
 TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -157,7 +157,7 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   EXPECT_GT(schedules, 1'000u);
 }
 
-// The slot says what the session's second transaction has claimed, and the first is committed.
+// The slot has the tick of the session's second transaction, and the first one is committed.
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -178,7 +178,7 @@ TEST(SettledModel, TheNextTransactionOfTheSession) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Readers find the words raised by one another, with clocks that differ.
+// Each reader finds words that the other one raised, with clocks that differ.
 TEST(SettledModel, TwoReaders) {
   size_t schedules = 0;
   for (const uint64_t other : {11, 12, 13})
@@ -214,7 +214,7 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// A transaction is handed on before its slot is closed, and committed by another session.
+// A transaction is handed over before its slot is closed, and another session commits it.
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

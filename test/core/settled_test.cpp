@@ -1,5 +1,4 @@
-// The cursor that loses nothing, by itself; and the memory order that it rests on, which
-// ThreadSanitizer sees on any machine.
+// Tests the cursor by itself, and its memory order, which ThreadSanitizer checks on any machine.
 #include "core/settled.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +32,7 @@ class SettledTest : public testing::Test {
   Settled settled_{};
 };
 
-TEST_F(SettledTest, EverythingBeforeTheClockWhereNothingIsOpen) {
+TEST_F(SettledTest, EverythingBeforeTheClockIfNothingIsOpen) {
   EXPECT_EQ(settle(50), 50u);
   EXPECT_EQ(settle(51), 51u);
 }
@@ -60,20 +59,21 @@ TEST_F(SettledTest, AnOpenTransactionHoldsItBack) {
   EXPECT_EQ(settle(60), 60u);
 }
 
-TEST_F(SettledTest, SoDoesOneThatIsPrepared) {
+TEST_F(SettledTest, APreparedTransactionHoldsItBack) {
   EXPECT_EQ(settle(50, kNone, 30), 30u);
   EXPECT_EQ(settle(50, 20, 30), 30u) << "what was settled stays so";
   EXPECT_EQ(settle(60, 55, 40), 40u);
 }
 
-TEST_F(SettledTest, AClockThatGoesBackTakesNothingBack) {
+TEST_F(SettledTest, AClockThatGoesBackDoesNotLowerIt) {
   EXPECT_EQ(settle(50), 50u);
   EXPECT_EQ(settle(20), 50u);
   EXPECT_EQ(settle(20, 10), 50u);
   EXPECT_EQ(claim(0, 20).first, kLayout.first_position(50));
 }
 
-// Asked in this order: what leaves the sessions for the prepared ones is not missed.
+// Calls in this order, so that a transaction which moves from its session to the prepared ones is
+// not missed.
 TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   int asked = 0;
   settled_.settle(
@@ -121,7 +121,7 @@ TEST(MintNote, IsStoredOnceATransaction) {
   EXPECT_EQ(slot->since(), 30u);
 }
 
-TEST(MintNote, ARefusedClaimIsNotedToo) {
+TEST(MintNote, AFailedClaimIsRecordedToo) {
   const auto slot = std::make_unique<OpenMints>();
   MintNote note;
   Shard word{};
@@ -132,9 +132,9 @@ TEST(MintNote, ARefusedClaimIsNotedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// `before` stands for what a session does before a claim, and is no atomic on purpose: were the
-// claim's exchange not a release, or the floor not an acquire, this would be a data race. The
-// thread that raises is told of the claim by an order that proves nothing.
+// `before` stands for the actions of a session before a claim. It is not atomic on purpose. If the
+// claim's exchange were not a release, or the floor not an acquire, this would be a data race. The
+// raising thread learns of the claim through a relaxed order, which proves nothing.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
@@ -153,11 +153,11 @@ void claim_then_raise(Raise raise) {
   }
 }
 
-TEST(SettledOrder, AFloorSeesWhatCameBeforeTheClaimsThatItGoesOver) {
+TEST(SettledOrder, AFloorSeesWritesBeforeTheClaimsBelowIt) {
   claim_then_raise([](Shard& word) { word.raise_floor(kLayout.first_position(20)); });
 }
 
-TEST(SettledOrder, AlsoWhereTheWordIsAlreadyThere) {
+TEST(SettledOrder, AlsoIfTheWordIsAlreadyRaised) {
   claim_then_raise([](Shard& word) { word.raise_floor(1); });
 }
 
@@ -184,8 +184,8 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A reader that finds the words raised relies on what another has seen.
-TEST(SettledOrder, WhatOneReaderHasSeenTheNextHasToo) {
+// A reader that finds the words already raised relies on what another reader has seen.
+TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto words = std::make_unique<Shard[]>(1);
     Settled settled{};

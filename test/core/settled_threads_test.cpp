@@ -1,6 +1,6 @@
-// A crowd of sessions whose transactions are of every length, under a clock that goes back and
-// forth, and readers that ask what is settled. PostgreSQL's part is a mutex: a commit is a number
-// that is taken under it, a snapshot the number of those before.
+// Runs many sessions with transactions of every length, under a clock that goes back and forth, and
+// readers of the cursor. A mutex stands for PostgreSQL: a commit takes a number under it, and a
+// snapshot is the number of earlier commits.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -104,7 +104,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // The least tick of all that commits from each on.
+  // For each commit, the least tick of it and all later ones.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {
@@ -117,7 +117,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
       before = settled;
     }
   }
-  // A cursor that stands still loses nothing either.
+  // A cursor that never moves would also pass, so it must move.
   EXPECT_GE(crowd->moves.load(), kMoves);
   std::printf("%zu transactions, %zu readings, %zu moved the cursor\n", least.size(),
               readings[0].size() + readings[1].size(), crowd->moves.load());

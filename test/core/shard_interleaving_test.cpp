@@ -1,9 +1,10 @@
-// Every way in which other claims and floors can come between the atomic steps of one: what threads
-// meet by luck and some machines never, spurious failures of compare_exchange_weak for one.
+// Tests every interleaving of other claims and floors with the atomic steps of one claim. Threads
+// reach some of them only by luck, and some machines never, for example spurious failures of
+// compare_exchange_weak.
 //
-// To that end shard.hpp is compiled here with an atomic of the test's, under another namespace so
-// that the linker keeps the two apart. So no core header may be included before that, and every
-// standard header that one needs must be.
+// shard.hpp is compiled here with an atomic of the test, under another namespace, so that the
+// linker keeps the two apart. Therefore no core header may be included before it, and every
+// standard header that it needs must be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 
 namespace interleaving {
 
-// Called before each atomic step; whether a weak exchange is to fail for no reason.
+// Called before each atomic step. The result decides whether a weak exchange fails spuriously.
 std::function<bool()> before_step;
 
 bool step() {
@@ -28,7 +29,7 @@ bool step() {
 
 }  // namespace interleaving
 
-namespace std {  // shard.hpp says std::atomic
+namespace std {  // shard.hpp uses std::atomic
 
 template <class T>
 class stepped_atomic {
@@ -87,7 +88,7 @@ constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 1
 constexpr uint64_t kStart = 10 * 16;
 constexpr Bounds kBounds{10, 4, kStart + 60, 0};
 
-// Counts through all sequences of choices, as an odometer whose length changes on the way.
+// Counts through all sequences of choices, like an odometer whose length changes.
 class Choices {
  public:
   size_t choose(size_t options) {
@@ -112,7 +113,7 @@ class Interleaving {
  public:
   Interleaving() { word_.raise_floor(kStart); }
 
-  // A claim and what holds of any, whoever else is at work.
+  // Claims, and checks what must hold for each claim in any interleaving.
   Claim claim(const Bounds& bounds, uint64_t wanted) {
     const uint64_t above = greatest_;
     const uint64_t floor = floor_;
@@ -133,7 +134,7 @@ class Interleaving {
     floor_ = std::max(floor_, floor);
   }
 
-  // Runs `victim` with up to four disturbances among its steps.
+  // Runs `victim` with up to four disturbances between its steps.
   template <class Victim>
   void disturb(Choices& choices, Victim victim) {
     int left = 4;
@@ -155,7 +156,7 @@ class Interleaving {
     interleaving::before_step = nullptr;
   }
 
-  // Whatever happened, ids go on above all of it.
+  // Checks that later ids are above all earlier ones.
   void finish() {
     EXPECT_EQ(claim({1, 1000, UINT64_MAX, 0}, 1).outcome, Outcome::claimed);
     EXPECT_EQ(claim({100, 0, UINT64_MAX, 0}, 1).first, 100u * 16);
@@ -201,7 +202,7 @@ TEST(ShardInterleaving, OfAClaim) {
   EXPECT_GT(schedules, 1000u);
 }
 
-TEST(ShardInterleaving, OfALift) {
+TEST(ShardInterleaving, OfAFloor) {
   size_t schedules = 0;
   for (const uint64_t floor : {kStart - 5, kStart + 2, kStart + 8, kStart + 35, kStart + 500})
     schedules += explore([&](Choices& choices) {
@@ -214,8 +215,8 @@ TEST(ShardInterleaving, OfALift) {
 }
 
 // The publish protocol from the claimer's side: the words are raised to `floor`, and then the limit
-// moves from `old` beyond it. Whoever still has the old limit gets nothing between the two.
-TEST(ShardInterleaving, OfAnOldLimitAndALift) {
+// moves from `old` beyond it. A claimer with the old limit must get no position between the two.
+TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;
   for (size_t moment = 0; moment < 6; ++moment)

@@ -1,6 +1,6 @@
-// A shard as the manual describes it, for the real one to be compared with: an odometer of ticks
-// and sequence numbers that is turned one id at a time. It shares nothing with the implementation,
-// which knows neither pairs nor single steps.
+// A shard as the manual describes it, to compare the real one with: an odometer of ticks and
+// sequence numbers that is turned one id at a time. It shares no code or idea with the
+// implementation, which has neither pairs nor single steps.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,8 @@ class ModelShard {
  public:
   explicit ModelShard(const Layout& layout)
       : per_tick_(power_of_two(layout.sequence_bits)),
-        // An id is never negative: it has 63 bits, of which the time gets what the others leave.
+        // An id is never negative: it has 63 bits, and the time gets those that the other fields
+        // leave.
         ticks_(power_of_two(
             std::min(unsigned{layout.time_bits},
                      63u - layout.region_bits - layout.shard_bits - layout.sequence_bits))) {}
@@ -41,7 +42,7 @@ class ModelShard {
     return claim;
   }
 
-  // Everything below the point counts as used.
+  // Every position below the floor counts as used.
   void raise_floor(uint64_t floor) {
     if (floor == 0) return;
     last_ = std::max(last_, point(floor - 1));

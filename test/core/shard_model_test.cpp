@@ -1,5 +1,5 @@
-// Random schedules, each step compared with the model, and the promises checked on their own: a
-// mistake that implementation and model share would still break one of those.
+// Compares each step of random schedules with the model, and checks the promises separately: if
+// implementation and model had the same fault, a promise would still be broken.
 #include "shard_model.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class Schedule {
         models_(words_.size(), ModelShard(layout_)),
         floors_(words_.size(), 0),
         ids_(std::min<size_t>(layout_.shards(), random_.between(1, 6))) {
-    // One in four ends with the layout.
+    // One in four begins near the end of the layout.
     now_ = random_.percent(25)   ? layout_.last_minted_tick() - random_.below(100)
            : random_.percent(10) ? random_.below(3)
                                  : random_.below(layout_.last_minted_tick());
@@ -55,7 +55,7 @@ class Schedule {
     }
   }
 
-  // The shards that share a word have ids of their own by their shard bits.
+  // Shards that share a word have different ids because of their shard bits.
   std::vector<int64_t> all_ids() const {
     std::vector<int64_t> all;
     for (const auto& ids : ids_) all.insert(all.end(), ids.begin(), ids.end());
@@ -65,7 +65,7 @@ class Schedule {
   int seen(Outcome outcome) const { return seen_[static_cast<size_t>(outcome)]; }
 
  private:
-  // Small sequences, so that ticks overflow; now and then any layout.
+  // Small sequences, so that ticks overflow; sometimes any layout.
   Layout choose_layout() {
     if (random_.percent(25)) return random_layout(random_);
     Layout layout = random_layout(random_);
@@ -81,7 +81,7 @@ class Schedule {
   }
 
   void step_clock() {
-    if (random_.percent(20)) {  // catch up with the words, as waiting does
+    if (random_.percent(20)) {  // catches up with the words, as waiting does
       now_ = layout_.tick_of_position(words_[random_.below(words_.size())].last());
     } else if (random_.percent(35)) {
       now_ -= std::min(now_, random_.below(random_.percent(20) ? 5000 : 10));
@@ -145,7 +145,7 @@ class Schedule {
     ASSERT_LT(claim.last(), bounds.limit);
     ASSERT_LE(layout_.tick_of_position(claim.last()), layout_.last_minted_tick());
     ASSERT_LE(claim.count, wanted);
-    // As many as there is room for: after a smaller batch there is none left.
+    // A batch takes as many as there is room for, so after a smaller one there is none left.
     if (claim.count < wanted) {
       const Claim next = words_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);
@@ -187,7 +187,7 @@ TEST(ShardModel, RandomSchedules) {
     minted += ids.size();
     for (size_t i = 0; i < 4; ++i) seen[i] += schedule.seen(static_cast<Outcome>(i));
   }
-  // A schedule that never gets anywhere tests nothing.
+  // A schedule that mints too little would test nothing.
   EXPECT_GT(minted, 50'000u);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_GT(seen[i], 500) << testing::PrintToString(static_cast<Outcome>(i));

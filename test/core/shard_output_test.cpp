@@ -1,4 +1,4 @@
-// What leaves a shard: ids written out, and the counters.
+// Tests the output of a shard: ids in an array, and the counters.
 #include <gtest/gtest.h>
 
 #include "core/shard.hpp"
@@ -13,11 +13,11 @@ TEST(WriteIds, WritesTheIdOfEachPosition) {
     const Layout layout = random_layout(random);
     const auto shard = static_cast<uint32_t>(random.below(layout.shards()));
     const auto region = static_cast<uint32_t>(random.below(layout.regions()));
-    // Close to where a tick ends, so that the larger layouts carry too.
+    // Close to the end of a tick, so that larger layouts carry too.
     const uint64_t carry = layout.first_position(random.between(1, layout.last_minted_tick()));
     const uint64_t count = std::min(random.below(300), layout.end_position() - carry);
     const uint64_t first = carry - std::min(carry, random.below(300));
-    // No room to spare: AddressSanitizer sees one id too many.
+    // Exact size: AddressSanitizer reports one id too many.
     std::vector<int64_t> ids(count);
     write_ids(layout, region, shard, first, count, ids.data());
     for (uint64_t k = 0; k < count; ++k)
@@ -35,7 +35,7 @@ TEST(WriteIds, WritesUpToTheLastIdOfTheLayout) {
   EXPECT_TRUE(strictly_increasing(ids));
 }
 
-TEST(WriteIds, NoneIsNothing) {
+TEST(WriteIds, ZeroIdsWriteNothing) {
   int64_t untouched = 42;
   write_ids(layout_from("instagram"), 0, 5, 1000, 0, &untouched);
   EXPECT_EQ(untouched, 42);
@@ -45,7 +45,7 @@ TEST(Counters, AddUp) {
   Shard word{};
   word.counters.add(1, 0, 0, 100);
   word.counters.add(50, 1, 3, 900);
-  word.counters.add(7, 1, 0, 500);  // accounted for later than it was claimed
+  word.counters.add(7, 1, 0, 500);  // counted later than it was claimed
   EXPECT_EQ(word.counters.ids, 58u);
   EXPECT_EQ(word.counters.batches, 2u);
   EXPECT_EQ(word.counters.borrowed, 3u);
@@ -55,7 +55,7 @@ TEST(Counters, AddUp) {
   EXPECT_EQ(word.counters.refusals, 0u);
 }
 
-TEST(Counters, BeginAnewButForTheLastId) {
+TEST(Counters, ResetAllButTheLastId) {
   Shard word{};
   word.counters.add(50, 1, 3, 900);
   word.counters.waits = 7;

@@ -1,5 +1,5 @@
-// Several processes over the same words, as backends are: memory that each maps where it pleases,
-// and processes that are killed anywhere.
+// Tests several processes over the same words, like backends: each maps the memory at its own
+// address, and processes are killed at any point.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -24,7 +24,7 @@ struct Arena {
 class ShardProcesses : public testing::Test {
  protected:
   void SetUp() override {
-    test_seed();  // before the first fork(), for all to have the same
+    test_seed();  // before the first fork(), so that all processes have the same
     fd_ = memfd_create("snowflake-test", MFD_CLOEXEC);
     ASSERT_GE(fd_, 0);
     ASSERT_EQ(ftruncate(fd_, sizeof(Arena)), 0);
@@ -38,12 +38,12 @@ class ShardProcesses : public testing::Test {
     if (fd_ >= 0) close(fd_);
   }
 
-  // The child works in a mapping of its own, at another address than its parent's.
+  // The child uses a mapping of its own, at another address than its parent's.
   pid_t start(size_t journal, const Plan& plan) {
-    std::fflush(stdout);  // or a sanitizer's exit prints it once more
+    std::fflush(stdout);  // or the exit of a sanitizer prints it again
     const pid_t pid = fork();
     if (pid != 0) return pid;
-    alarm(90);  // should the parent die
+    alarm(90);  // in case the parent dies
     Arena* own = map();
     if (own == nullptr || own == arena_) _exit(3);
     claim_ids(own->stage, own->journals[journal], plan, Random(500 + journal));
@@ -81,8 +81,8 @@ TEST_F(ShardProcesses, ShareWordsWithoutSharingIds) {
   audit(stage(), plan, journals(kClaimers), gaps);
 }
 
-// One id is one compare-and-swap: whoever is killed leaves nothing half done, holds up nobody, and
-// loses at most the claim that it did not live to write down.
+// One claim is one compare-and-swap. A killed process therefore leaves no half-made claim and
+// blocks no other process. It loses at most the claim that it had not yet written to its journal.
 TEST_F(ShardProcesses, AKilledProcessLeavesNothingBehind) {
   constexpr size_t kSurvivors = 2;
   const Plan plan;

@@ -1,4 +1,4 @@
-// Sets of shards as people write them.
+// Tests the text form of sets of shards.
 #include "core/shard_set.hpp"
 
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ TEST(ShardSet, EveryErrorIsASentence) {
   }
 }
 
-// The same language by way of an expression per entry and a set with every shard in it.
+// The same language by a regular expression per entry and a set with every shard in it.
 std::optional<std::set<uint32_t>> expected(const std::string& text) {
   static const Pattern entry("^[ \t]*([0-9]+)[ \t]*(-[ \t]*([0-9]+)[ \t]*)?$");
   if (text.empty() || text.back() == ',') return std::nullopt;

@@ -1,4 +1,4 @@
-// sequence_spread: where a new tick's sequence begins.
+// Tests sequence_spread: where the sequence of a new tick begins.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -44,7 +44,7 @@ TEST(ShardSpread, TheWholeTickWrapsToZero) {
   EXPECT_EQ(mint(word, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
 }
 
-// What runs over into the next tick by itself is not a new tick of the clock's.
+// A burst that runs over into the next tick does not count as a new tick of the clock.
 TEST(ShardSpread, ABurstCarriesToSequenceZero) {
   Shard word{};
   mint(word, 100, 8, layout.ids_per_tick() - 1);  // sequences 1 to 1023
@@ -78,7 +78,7 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
 
-// Likewise where somebody settles each tick before its id is minted, or a tick that has none.
+// The same if a reader settles each tick before its id is minted, or a tick without ids.
 TEST(ShardSpread, SettlingLeavesAllResidues) {
   for (const uint64_t settled_ahead : {uint64_t{0}, uint64_t{3}}) {
     Shard word{};
@@ -95,7 +95,7 @@ TEST(ShardSpread, SettlingLeavesAllResidues) {
   }
 }
 
-TEST(ShardSpread, SettlingWithoutOneGivesNothingUp) {
+TEST(ShardSpread, SettlingWithoutSpreadSkipsNoPosition) {
   Shard word{};
   mint(word, 50, 0, 7);
   word.raise_to_tick(layout, 60, 0);

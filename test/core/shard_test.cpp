@@ -1,4 +1,4 @@
-// What one claim after another gets from a word: the contract, case by case.
+// Tests the results of successive claims from one word: the contract, case by case.
 #include "core/shard.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class ShardTest : public testing::Test {
     EXPECT_EQ(word.last(), first + count - 1);
   }
 
-  // Also that the word is as before.
+  // Also checks that the word has not changed.
   void expect_refused(Bounds bounds, Outcome outcome, uint64_t first) {
     const uint64_t before = word.last();
     for (const uint64_t wanted : {uint64_t{1}, uint64_t{1000}}) {
@@ -51,7 +51,7 @@ TEST_F(ShardTest, BeginsATickAtSequenceZero) {
   expect_claimed(claim({7, 0, kNoLimit, 0}), at(7, 0), 1);
 }
 
-// A word of zeros stands for "position 0 is taken": one id that nobody misses.
+// A word of zeros means "position 0 is taken", which costs one id.
 TEST_F(ShardTest, NeverClaimsPositionZero) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), at(0, 1), 1);
 }
@@ -105,8 +105,9 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
-// A later claim cannot help an exhausted layout, and a longer mark not one that is ahead.
-TEST_F(ShardTest, TheGraverReasonIsTold) {
+// A later claim cannot help an exhausted layout. A longer mark cannot help a shard ahead of the
+// clock.
+TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   word.raise_floor(end);
   expect_refused({5, 0, at(1), 0}, Outcome::exhausted, end);
@@ -114,7 +115,7 @@ TEST_F(ShardTest, TheGraverReasonIsTold) {
   expect_refused({layout.last_minted_tick(), 0, at(1), 0}, Outcome::exhausted, end);
 }
 
-TEST_F(ShardTest, AheadOfTheClockIsToldBeforeTheLimit) {
+TEST_F(ShardTest, AheadOfTheClockComesBeforeTheLimit) {
   word.raise_floor(at(20));
   expect_refused({5, 0, at(1), 0}, Outcome::ahead_of_clock, at(20));
   expect_refused({19, 0, at(20), 0}, Outcome::ahead_of_clock, at(20));
@@ -122,7 +123,7 @@ TEST_F(ShardTest, AheadOfTheClockIsToldBeforeTheLimit) {
   expect_refused({10, 10, at(20), 0}, Outcome::at_limit, at(20));
 }
 
-TEST_F(ShardTest, NothingBelowALiftIsClaimed) {
+TEST_F(ShardTest, NothingBelowAFloorIsClaimed) {
   word.raise_floor(at(30, 7));
   EXPECT_EQ(word.last(), at(30, 6));
   expect_claimed(claim({25, 10, kNoLimit, 0}), at(30, 7), 1);
@@ -130,7 +131,7 @@ TEST_F(ShardTest, NothingBelowALiftIsClaimed) {
   expect_claimed(claim({40, 10, kNoLimit, 0}), at(40), 1);
 }
 
-TEST_F(ShardTest, ALiftNeverLowers) {
+TEST_F(ShardTest, AFloorNeverLowers) {
   word.raise_floor(at(30));
   for (const uint64_t floor : {uint64_t{0}, uint64_t{1}, at(29), at(30) - 1, at(30)}) {
     word.raise_floor(floor);
@@ -138,7 +139,7 @@ TEST_F(ShardTest, ALiftNeverLowers) {
   }
 }
 
-TEST_F(ShardTest, ALiftOfAFreshWordToTheStartIsNothing) {
+TEST_F(ShardTest, AFloorAtTheStartLeavesAFreshWord) {
   word.raise_floor(0);
   EXPECT_EQ(word.last(), 0u);
   word.raise_floor(1);
@@ -147,7 +148,7 @@ TEST_F(ShardTest, ALiftOfAFreshWordToTheStartIsNothing) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), 2, 1);
 }
 
-TEST_F(ShardTest, TheHighestLiftDoesNotWrap) {
+TEST_F(ShardTest, TheHighestFloorDoesNotWrap) {
   word.raise_floor(UINT64_MAX);
   expect_refused({5, 100, kNoLimit, 0}, Outcome::exhausted, UINT64_MAX);
   expect_refused({layout.last_minted_tick(), 100, kNoLimit, 0}, Outcome::exhausted, UINT64_MAX);
@@ -169,7 +170,7 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
-// The glue allows a lead of a minute; the largest layouts leave no room above their end.
+// The glue allows a lead of a minute, and the largest layouts have no room above their end.
 TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};

@@ -1,4 +1,4 @@
-// Several threads over the same words.
+// Tests several threads over the same words.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -61,7 +61,7 @@ TEST(ShardThreads, WithSpread) {
   run(plan, 300);
 }
 
-// Every tick holds one id: each claim moves the tick.
+// Every tick has one id, so each claim moves the tick.
 TEST(ShardThreads, WithoutSequence) {
   Plan plan;
   plan.layout = layout_from("41/2/0");

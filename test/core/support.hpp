@@ -1,4 +1,4 @@
-// What the tests share: randomness that can be repeated, layouts to try, and how values print.
+// Shared by the tests: repeatable random numbers, layouts to try, and the printing of values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,13 +34,13 @@ inline uint64_t test_seed() {
       }
     }
     std::printf("SNOWFLAKE_TEST_SEED=%" PRIu64 "\n", value);
-    std::fflush(stdout);  // before a fork() doubles the buffer
+    std::fflush(stdout);  // so that fork() does not double the buffer
     return value;
   }();
   return seed;
 }
 
-// SplitMix64: the state is one number, so that every thread and schedule can have its own.
+// SplitMix64: the state is one number, so every thread and schedule can have its own.
 class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}
@@ -66,7 +66,7 @@ class Random {
   uint64_t state_;
 };
 
-// Sanitizers slow the code down by a factor; the slack that is left without them buys repetitions.
+// Sanitizers slow the code down, so without them there is time for more repetitions.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr uint64_t kEffort = 1;
 #elif defined(__has_feature)
@@ -79,7 +79,8 @@ inline constexpr uint64_t kEffort = 4;
 inline constexpr uint64_t kEffort = 4;
 #endif
 
-// A POSIX extended regular expression. Not std::regex: under -fsanitize=address g++ 12 warns of it.
+// A POSIX extended regular expression. Not std::regex, because with -fsanitize=address g++ 12 warns
+// about it.
 class Pattern {
  public:
   explicit Pattern(const char* text) {
@@ -88,7 +89,7 @@ class Pattern {
   ~Pattern() { regfree(&compiled_); }
   Pattern(const Pattern&) = delete;
 
-  // The groups, "" for those that took no part; nothing where the text as a whole does not match.
+  // The groups, "" for those that did not match; empty if the whole text does not match.
   std::vector<std::string> match(const std::string& text) const {
     regmatch_t groups[8];
     std::vector<std::string> found;
@@ -112,7 +113,8 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
   return parsed.layout;
 }
 
-// Every way to divide 64 bits or less, with ticks of 1 ms: some 180,000. Ends at the first failure.
+// Visits every division of 64 bits or less, with ticks of 1 ms: about 180,000. Ends at the first
+// failure.
 template <class Visit>
 void for_each_division(Visit visit) {
   for (unsigned time = kMinTimeBits; time <= kMaxTimeBits; ++time)

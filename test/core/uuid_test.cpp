@@ -1,4 +1,4 @@
-// Ids as UUIDs: every layout, and everything that is no such UUID.
+// Tests ids as UUIDs with every layout, and all UUIDs that are invalid.
 #include "core/uuid.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ uint64_t random_id(Random& random, const Layout& layout) {
   return random.percent(10) ? random.below(std::min<uint64_t>(end, 5)) : id;
 }
 
-// The fields of RFC 9562 by division, so as not to repeat what is tested.
+// The fields of RFC 9562 by division, so that it does not repeat the tested code.
 void expect_fields(const Layout& layout, uint64_t id, Wide uuid) {
   unsigned __int128 left = static_cast<unsigned __int128>(uuid.high) << 64 | uuid.low;
   const auto take = [&left](unsigned bits) {
@@ -78,7 +78,7 @@ TEST(Uuid, EveryDivisionComesBack) {
   });
 }
 
-// Only times after 10889-08-02 do not fit; no layout of up to 47 time bits of 1 ms has such.
+// Only times after 10889-08-02 do not fit. A layout with up to 47 time bits of 1 ms ends earlier.
 TEST(Uuid, OnlyTheFarFutureDoesNotFit) {
   const Layout layout = layout_from("50/0/0", 1, kEpochEnd - 1);
   const auto first_beyond = static_cast<uint64_t>(kUuidEndMs - layout.epoch_ms);
@@ -91,7 +91,7 @@ TEST(Uuid, OnlyTheFarFutureDoesNotFit) {
   }
 }
 
-TEST(Uuid, AnyOtherBitIsNoticed) {
+TEST(Uuid, AnyChangedBitIsDetected) {
   Random random(10);
   for (int i = 0; i < 5'000; ++i) {
     const Layout layout = random_layout(random);
@@ -107,7 +107,7 @@ TEST(Uuid, AnyOtherBitIsNoticed) {
   }
 }
 
-TEST(Uuid, SaysWhatIsWrong) {
+TEST(Uuid, ReportsTheFault) {
   const Layout layout = layout_from("41/13/10", 0, 1'000'000);
   const uint64_t id = uint64_t{5} << 23 | 77;
   const Wide uuid = uuid_of(layout, id);
@@ -122,7 +122,7 @@ TEST(Uuid, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(uuid.high | 1, uuid.low), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low | uint64_t{1} << 53), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low ^ 1), UuidError::check);
-  // In a layout of seconds, a time in between.
+  // In a layout of seconds, a time between two ticks.
   const Layout seconds = layout_from("28/22/13", 1000, 0);
   const Wide whole = uuid_of(seconds, uint64_t{9} << 35);
   EXPECT_EQ(id_of_uuid(seconds, whole).id, uint64_t{9} << 35);
@@ -130,7 +130,7 @@ TEST(Uuid, SaysWhatIsWrong) {
             UuidError::time);
 }
 
-// Version 7 UUIDs of anybody else, of a time that the layout has.
+// UUIDs of version 7 from other programs, with a time in the layout.
 TEST(Uuid, RandomOnesAreRefused) {
   Random random(11);
   const Layout layouts[] = {layout_from("instagram"), layout_from("twitter"), layout_from("js53")};
@@ -144,7 +144,7 @@ TEST(Uuid, RandomOnesAreRefused) {
     }
 }
 
-TEST(Uuid, FuzzedOnesThatPassAreTheirOwn) {
+TEST(Uuid, FuzzedOnesThatPassRoundTrip) {
   Random random(12);
   int ids = 0;
   for (uint64_t i = 0; i < 300'000 * kEffort; ++i) {
