@@ -1,13 +1,12 @@
 # shellcheck shell=bash
-# Common ground of the scripts: packages, an unprivileged user, a private copy of PostgreSQL.
-# Sourced, with `set -euo pipefail`. Nothing here touches the system's PostgreSQL, but for packages
-# that are missing.
+# Functions that all scripts share: packages, an unprivileged user, a private copy of PostgreSQL.
+# Source it with `set -euo pipefail`. It changes the system's PostgreSQL only by installing missing packages.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# The script's own directory, where it makes one; not a variable of the caller's.
+# The script's own directory, if it makes one; not a variable of the caller.
 work=''
 
-# The output of tools is parsed, and no other server and no outer make is meant.
+# The scripts parse the output of tools, and must not use another server or an outer make.
 export LC_ALL=C.UTF-8
 for variable in "${!PG@}"; do [ "$variable" = PG_CONFIG ] || unset "$variable"; done
 unset variable MAKEFLAGS MFLAGS MAKELEVEL
@@ -24,16 +23,16 @@ as_root() {
   fi
 }
 
-# PostgreSQL refuses to run as root, so root works as the account that Debian's package makes. Where $temporary is set,
-# temporary files are there: a test that is killed leaves the directories of its servers' sockets behind.
+# PostgreSQL refuses to run as root, so root runs it as the account that Debian's package creates. If $temporary is set,
+# temporary files go there, because killed tests leave the directories of their servers' sockets behind.
 temporary=''
 unprivileged() {
   [ -z "$temporary" ] || local -x TMPDIR=$temporary
   if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-# private_directory TEMPLATE [PARENT]: a new directory that the unprivileged user owns, with a directory tmp in it. In
-# /var/tmp, if not in PARENT: /tmp may be in memory.
+# private_directory TEMPLATE [PARENT]: makes a new directory that the unprivileged user owns, with a directory tmp in
+# it. The default parent is /var/tmp, because /tmp may be in memory.
 private_directory() {
   local directory
   directory=$(mktemp -d "${2:-/var/tmp}/$1")
@@ -42,7 +41,8 @@ private_directory() {
   echo "$directory"
 }
 
-# in_memory GIB: /dev/shm, where the unprivileged user can write so much to it with as much memory left, and run programs there.
+# in_memory GIB: prints /dev/shm if the unprivileged user can write that much to it, has as much memory left, and may
+# run programs there.
 in_memory() {
   local kib=$(($1 << 20)) options limit
   options=$(findmnt -nro OPTIONS -T /dev/shm 2>/dev/null) && [[ ,$options, != *,noexec,* ]] || return 1
@@ -55,7 +55,7 @@ in_memory() {
   echo /dev/shm
 }
 
-# unpack_packages DIRECTORY PACKAGE...: Debian's packages, not installed: their services would start, and stay.
+# unpack_packages DIRECTORY PACKAGE...: unpacks Debian's packages. Installed packages would start their services.
 unpack_packages() {
   local directory=$1 package
   shift
@@ -67,8 +67,7 @@ unpack_packages() {
   rm -f "$directory"/*.deb
 }
 
-# Stops the servers whose data directories are below DIRECTORY, if there is one, whatever state a test left
-# them in.
+# Stops all servers whose data directories are below DIRECTORY, in whatever state a test left them.
 stop_servers_below() {
   local pid_file
   [ -d "$1" ] || return 0
@@ -77,29 +76,28 @@ stop_servers_below() {
   done >/dev/null 2>&1
 }
 
-# candidate PACKAGE: the version that apt would install, if any.
+# candidate PACKAGE: prints the version that apt would install, if any.
 candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([^(].*\)/\1/p'; }
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# apt_knows PACKAGE: asks again with new lists, since a fresh system has none.
+# apt_knows PACKAGE: tries again after an update, because a fresh system has no package lists.
 apt_knows() {
   command -v apt-cache >/dev/null || return 1
   [ -n "$(candidate "$1")" ] || { refresh_lists && [ -n "$(candidate "$1")" ]; }
 }
 
-# Once a run. A repository that cannot be read is no reason to give up: what is needed may be in
-# another one.
+# Updates once a run. An unreadable repository is not an error yet: another one may have the package.
 lists_are_new=''
 refresh_lists() {
   [ -z "$lists_are_new" ] || return 0
   can_be_root || return 0
   lists_are_new=yes
-  alone update -qq >/dev/null || say "apt-get update had errors; going on with what it could read"
+  alone update -qq >/dev/null || say "apt-get update had errors; continuing with the lists that it read"
 }
 
-# works PACKAGE: whether what the scripts want of it is here. It may come from elsewhere than Debian's package, or from a package
-# that apt has not finished with, while it works.
+# works PACKAGE: whether the parts of it that the scripts need work here. They may come from another source than
+# Debian's package, or from a package that apt has not finished installing.
 works() {
   case $1 in
     perl) perl -MTest::More -MTime::HiRes -MFile::Temp -MGetopt::Long -e 1 ;;
@@ -111,15 +109,15 @@ works() {
   esac >/dev/null 2>&1
 }
 
-# install_missing PACKAGE...: installs those that are not there. Apt is not asked where all are.
+# install_missing PACKAGE...: installs the packages that are missing. It does not call apt if all work.
 install_missing() {
   local package missing=()
   for package in "$@"; do
     is_installed "$package" || works "$package" || missing+=("$package")
   done
   [ ${#missing[@]} = 0 ] && return
-  command -v apt-get >/dev/null || die "missing, and there is no apt-get to install it: ${missing[*]}"
-  can_be_root || die "missing, and it takes root or sudo to install it: ${missing[*]}"
+  command -v apt-get >/dev/null || die "these packages are missing, and there is no apt-get to install them: ${missing[*]}"
+  can_be_root || die "these packages are missing, and installing them needs root or sudo: ${missing[*]}"
   say "installing: ${missing[*]}"
   refresh_lists
   local apt_log
@@ -132,11 +130,11 @@ install_missing() {
   rm -f "$apt_log"
 }
 
-# How long to wait for whoever else is at apt, in seconds.
+# How long to wait for other users of apt, in seconds.
 apt_timeout=1800
 
-# alone ARGUMENT...: apt-get, as root. Other scripts and other programs that use apt are waited for, and it says so: the former
-# are kept out by a lock on the directory, the latter have locks of another kind, which apt-get finds taken.
+# alone ARGUMENT...: runs apt-get as root, after waiting for other users of apt; it reports that it waits. A lock on the
+# directory excludes other scripts. Other programs use locks of another kind, which apt-get reports as taken.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '
@@ -145,9 +143,9 @@ alone() {
     exec 9</var/lib/dpkg
     flock --nonblock 9 || {
       echo "waiting for another script that installs packages" >&2
-      flock --timeout "$((until - SECONDS))" 9 || { echo "error: it has not ended in time" >&2; exit 1; }
+      flock --timeout "$((until - SECONDS))" 9 || { echo "error: the other script did not end in time" >&2; exit 1; }
     }
-    # The package of the server starts a cluster of its own when it is first installed; here nobody asked for one.
+    # At its first installation the package of the server creates a cluster. This prevents it.
     drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
     log=$(mktemp)
     trap '\''rm -f "$log" "$drop_in"; rmdir -p --ignore-fail-on-non-empty "${drop_in%/*}"'\'' EXIT
@@ -156,10 +154,10 @@ alone() {
     said=""
     while :; do
       status=0
-      # A service that a package starts does not inherit the lock.
+      # A service that a package starts must not inherit the lock.
       DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=0 "$@" >"$log" 2>&1 9<&- || status=$?
       [ $status != 0 ] && grep -q "^E: Could not get lock" "$log" || break
-      [ $SECONDS -lt $until ] || { echo "error: another program has kept apt locked all the time" >&2; break; }
+      [ $SECONDS -lt $until ] || { echo "error: another program kept apt locked" >&2; break; }
       [ -n "$said" ] || { echo "waiting for another program that uses apt: $(grep -m1 "^E: Could not get lock" "$log")" >&2; said=yes; }
       sleep 2
     done
@@ -167,7 +165,7 @@ alone() {
     exit $status' alone "$apt_timeout" "$@"
 }
 
-# Installs what a build takes: the compiler that PGXS will call, and make.
+# Installs the tools for a build: make, and the compiler that PGXS calls.
 install_build_tools() {
   choose_postgres
   install_missing g++ make
@@ -176,8 +174,7 @@ install_build_tools() {
 
 . "$source_dir/scripts/postgres.sh"
 
-# stage_sources DIRECTORY: a copy of the sources, without build output, that the unprivileged user
-# owns.
+# stage_sources DIRECTORY: copies the sources, without build output, for the unprivileged user.
 stage_sources() {
   mkdir -p "$1"
   if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then
@@ -191,9 +188,8 @@ stage_sources() {
   [ "$(id -u)" != 0 ] || chown -R postgres: "$1"
 }
 
-# private_postgres DIRECTORY: copies the server that $pg_config belongs to below DIRECTORY and points
-# $pg_config there. PostgreSQL finds its files relative to its programs, so what is installed into
-# the copy stays in the copy.
+# private_postgres DIRECTORY: copies the server of $pg_config below DIRECTORY and points $pg_config there. PostgreSQL
+# finds its files relative to its programs, so an installation into the copy stays in the copy.
 private_postgres() {
   local tree=$1 dir entry
   for dir in $("$pg_config" --bindir) $("$pg_config" --pkglibdir) $("$pg_config" --sharedir); do
@@ -201,7 +197,7 @@ private_postgres() {
     mkdir -p "$tree${dir%/*}"
     cp -a "$dir" "$tree${dir%/*}/"
   done
-  # The rest is only read. A server built from source has its pkglibdir inside of its libdir.
+  # The rest is only read. A server built from source has its pkglibdir inside its libdir.
   for dir in $("$pg_config" --libdir) $("$pg_config" --includedir); do
     mkdir -p "$tree${dir%/*}"
     [ -e "$tree$dir" ] || { ln -s "$dir" "$tree$dir"; continue; }
@@ -213,7 +209,7 @@ private_postgres() {
   [ "$(id -u)" != 0 ] || chown -R postgres: "$tree"
 }
 
-# build_and_install SOURCES [MAKE ARGUMENT...]: into the server of $pg_config, quietly.
+# build_and_install SOURCES [MAKE ARGUMENT...]: builds and installs into the server of $pg_config, without output.
 build_and_install() {
   local sources=$1 build_log
   shift

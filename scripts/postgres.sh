@@ -1,12 +1,11 @@
 # shellcheck shell=bash
-# Which PostgreSQL the scripts work on. Sourced by lib.sh.
+# Chooses the PostgreSQL that the scripts use. Sourced by lib.sh.
 
 oldest_postgres=15
 
-# Sets $pg_config to a server that can be started and built against. PG_CONFIG where it is given.
-# Else, of the servers in /usr/lib/postgresql, the newest whose headers are installed; else the newest
-# whose headers apt knows, which are installed (Debian's server comes without); and where there is no
-# server, Debian's own.
+# Sets $pg_config to a server that can be started and built against. The choice is, in this order: PG_CONFIG; the newest
+# server in /usr/lib/postgresql with installed headers; the newest one whose headers apt can install (Debian's server
+# comes without); Debian's own server.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
@@ -17,13 +16,13 @@ choose_postgres() {
   else
     choose_installed_server || choose_debians_own
   fi
-  # Root works as this account; a server from elsewhere may have come without.
+  # Root runs the server as this account. A server from another source may have come without it.
   [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
 }
 
 pg_major() { "$pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
-# The first file that $pg_config's server lacks to be started or to be built against.
+# Prints the first file that $pg_config's server lacks to be started or built against.
 lacking() {
   local file
   [ -x "$pg_config" ] || { echo "$pg_config"; return; }
@@ -38,7 +37,7 @@ cannot_be_used() {
     "server (headers and pgxs.mk are its development files), or set PG_CONFIG to the pg_config of another one."
 }
 
-# install_headers: fails where that does not make the server of $pg_config complete.
+# install_headers: fails if the server of $pg_config is still incomplete afterwards.
 install_headers() {
   local version
   version=$(pg_major)
@@ -48,7 +47,7 @@ install_headers() {
   [ -z "$(lacking)" ]
 }
 
-# Fails where no server is installed.
+# Fails if no server is installed.
 choose_installed_server() {
   local version versions=() passed_over=''
   for version in $(printf '%s\n' /usr/lib/postgresql/*/bin/postgres | sort -Vr | cut -d/ -f5); do
@@ -70,7 +69,7 @@ choose_installed_server() {
 }
 
 choose_debians_own() {
-  apt_knows postgresql || die "there is no server in /usr/lib/postgresql, and apt knows none: set PG_CONFIG"
+  apt_knows postgresql || die "/usr/lib/postgresql has no server, and apt has none: set PG_CONFIG"
   local version
   version=$(candidate postgresql | sed -n 's/^\([0-9]*\).*/\1/p')
   [ "$version" -ge "$oldest_postgres" ] ||

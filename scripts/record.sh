@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# What scripts/test counts and says. Sourced by it.
+# Counts and prints the results of scripts/test, which sources this.
 #
-# Stages run at the same time, each in a process of its own: results are added up in $work/counts, and a
-# result is written whole. $began is when the stage's part began, in $SECONDS.
+# Stages run at the same time, each in a process of its own. Results are added up in $work/counts, and a result is
+# written at once. $began is the start of the stage's part, in $SECONDS.
 
-# record STAGE NAME EXIT_STATUS LOG PASSED FAILED: one line of output; the end of the log where
-# something failed. An exit status that no failed test explains is a failure too, and so is silence.
+# record STAGE NAME EXIT_STATUS LOG PASSED FAILED: prints one line, and the end of the log after a failure. A non-zero
+# exit status without a failed test is a failure too, and so is a run without tests.
 record() {
   local stage=$1 name=$2 status=$3 log=$4 passed=$5 failed=$6
   [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1
@@ -21,7 +21,7 @@ record() {
   began=$SECONDS
 }
 
-# in_all FIELD: the sum of what was recorded; 1, passed, or 2, failed.
+# in_all FIELD: the sum of all results; 1: passed, 2: failed.
 in_all() { awk -v field="$1" '{ sum += $field } END { print sum + 0 }' "$work/counts"; }
 
 # logged LOG COMMAND...: sets $status instead of ending the script.
@@ -32,7 +32,7 @@ logged() {
   "$@" >>"$log" 2>&1 || status=$?
 }
 
-# once NAME COMMAND...: for the first stage that asks; the others wait for it, and have its exit status.
+# once NAME COMMAND...: runs it for the first stage that calls it. The others wait, and get the same exit status.
 once() {
   local name=$1 result=0
   shift
@@ -47,7 +47,7 @@ once() {
   return "$result"
 }
 
-# The tools' own counts of their tests, as $passed and $failed. Skipped is failed: nothing was shown.
+# Sets $passed and $failed from the counts of the tools. A skipped test counts as failed, because it showed nothing.
 count() {
   passed=$(grep -Ec "$2" "$1" || true)
   failed=$(grep -Ec "$3" "$1" || true)

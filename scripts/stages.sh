@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# The stages of scripts/test, which sources this; each is run in a process of its own.
+# The stages of scripts/test, which sources this. Each runs in a process of its own.
 
-# use_tree NAME: sets $tree to a copy of the sources that is made once. Compilers have one each, in which they
-# build; tests that start servers have one for each stage, for what they leave there has fixed names.
+# use_tree NAME: sets $tree to a copy of the sources that is made once. Each compiler builds in its own tree. Each stage
+# that starts servers has its own tree, because their files have fixed names.
 use_tree() {
   tree=$work/$1
   [[ $1 != run/* ]] || tree=$runs/${1#run/}
   once "tree-${1//\//-}" stage_sources "$tree"
 }
 
-# build COMPILER: in the compiler's tree.
+# build COMPILER: builds in the compiler's tree.
 build() {
   local compiler=$1 log=$logs/build-$1 tree
   local flags=(WERROR=-Werror)
@@ -20,10 +20,10 @@ build() {
   [ "$status" = 0 ]
 }
 
-# What is shipped.
+# Builds what is shipped.
 build_to_ship() { build g++; }
 
-# Into the server under test, $tested: a copy of the one that was built against.
+# Installs into the server under test, $tested, a copy of the one that was built against.
 install_into_copy() {
   once shipped build_to_ship && once installed install_generator
 }
@@ -32,7 +32,7 @@ install_generator() {
   [ "$status" = 0 ] || { record build "make install" "$status" "$logs/install" 0 1; return 1; }
 }
 
-# make_beside COMPILER NAME TARGET...: of an extension beside the generator, to $logs/NAME-COMPILER.
+# make_beside COMPILER NAME TARGET...: builds another extension; the log is $logs/NAME-COMPILER.
 make_beside() {
   local compiler=$1 name=$2 tree flags=(WERROR=-Werror)
   shift 2
@@ -44,7 +44,7 @@ make_beside() {
   [ "$status" = 0 ]
 }
 
-# install_beside NAME: into the copy as well.
+# install_beside NAME: builds it and installs it into the copy.
 install_beside() { install_into_copy && once "installed-$1" make_beside g++ "$1" all install; }
 
 stage_build() {
@@ -65,7 +65,7 @@ stage_lint() {
   local log=$logs/lint
   logged "$log" "$source_dir/scripts/lint"
   if [ "$status" = 77 ]; then
-    say "lint       not run: clang-format 14, clang-tidy 14 and shellcheck 0.9 cannot be had here"
+    say "lint       did not run: clang-format 14, clang-tidy 14 and shellcheck 0.9 are not available here"
     return 0
   fi
   count_tap "$log"
@@ -83,7 +83,7 @@ stage_release() {
 stage_core() {
   local tree target log
   use_tree core
-  # ThreadSanitizer of gcc 12 and clang 14 gives up where the kernel spreads mappings too widely.
+  # ThreadSanitizer of gcc 12 and clang 14 fails if the kernel spreads mappings too widely.
   local fixed=()
   ! setarch "$(uname -m)" -R true 2>/dev/null || fixed=(setarch "$(uname -m)" -R)
   local targets=(check-headers check check-asan check-tsan) arguments=()
@@ -103,14 +103,14 @@ stage_core() {
 
 jobs=$((2 * $(nproc)))    # TAP tests mostly wait
 
-# installcheck DIRECTORY MAKE_ARGUMENT...: in $tree.
+# installcheck DIRECTORY MAKE_ARGUMENT...: runs it in $tree.
 installcheck() {
   local directory=$1
   shift
   unprivileged make -C "$tree/$directory" -s PG_CONFIG="$tested" WERROR=-Werror "$@" installcheck
 }
 
-# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: in $tree.
+# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: runs pg_regress in $tree.
 sql_tests() {
   local stage=$1 directory=$2 log=$logs/$1-regress
   shift 2
@@ -120,7 +120,7 @@ sql_tests() {
   record "$stage" "pg_regress" "$status" "$log" "$passed" "$failed"
 }
 
-# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: in $tree.
+# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: runs prove in $tree.
 tap_tests() {
   local stage=$1 directory=$2 what=$3 log=$logs/$1-tap raw=$work/raw/$1
   shift 3
@@ -149,14 +149,13 @@ stage_tap() {
   tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
 }
 
-# An extension beside the generator: built by both compilers, with what its library exports and needs, and
-# its own SQL and TAP tests.
+# Tests another extension: builds by both compilers, exports and dependencies of its library, its SQL and TAP tests.
 beside() {
   local name=$1 log=$logs/$1-structure libraries tree
   install_beside "$name" || return 0
   make_beside clang++ "$name" all || true
   libraries=("$work"/*/extensions/"$name"/*.so)
-  if [ -e "${libraries[0]}" ]; then  # what is SQL alone has none
+  if [ -e "${libraries[0]}" ]; then  # an extension of SQL alone has none
     install_missing patch perl
     logged "$log" "$work/g++/scripts/structure" "${libraries[@]}"
     count_tap "$log"
@@ -181,14 +180,14 @@ stage_routing() {
   local tree
   install_missing libpq-dev python3-psycopg libpostgresql-jdbc-java nodejs openssl
   command -v javac >/dev/null || install_missing default-jdk-headless
-  # Debian's where it fits the node that is installed, else npm's, for this run.
+  # Uses Debian's package if it fits the installed node, else npm's, for this run only.
   if ! (install_missing node-pg) >"$logs/node-pg" 2>&1; then
     npm install --silent --prefix "$work/node" pg@8 >>"$logs/node-pg" 2>&1 || die "no node-pg: $(cat "$logs/node-pg")"
     [ "$(id -u)" != 0 ] || chown -R postgres: "$work/node"
     export NODE_PATH=$work/node/node_modules
   fi
   install_beside lease || return 0
-  # Hundreds of tests start it, and it writes down nothing that it compiles.
+  # Compiles the mover once, because hundreds of tests start it and it does not write its bytecode.
   use_tree run/routing
   unprivileged /usr/bin/python3 -m compileall -q "$tree/extensions/routing/mover"
   beside routing
@@ -198,23 +197,23 @@ stage_routing() {
   record routing "a shard that moves under faults" "$status" "$log" "$passed" "$failed"
 }
 
-# Exporters and Prometheus as Debian has them, unpacked; all on loopback.
+# Runs the exporters and Prometheus from unpacked Debian packages, all on loopback.
 stage_metrics() {
   local tree programs=$work/programs chromium=
   install_missing libpq-dev perl
   install_beside lease || return 0
   mkdir "$programs"
   unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter
-  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # by itself in newer Debian
+  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # a package of its own in newer Debian
   if { is_installed chromium || apt_knows chromium; } && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
-  else say "metrics    without a look at the report: chromium cannot be had here"
+  else say "metrics    did not check the report: chromium is not available here"
   fi
   use_tree run/metrics
   tap_tests metrics . "exporters, rules, alerts, report" PROVE_TESTS="test/metrics/*.pl" \
     PATH="$programs/usr/bin:$PATH" SNOWFLAKE_CHROMIUM="$chromium"
 }
 
-# Their programs, against one server. SNOWFLAKE_CLIENTS says which.
+# Runs the clients' programs against one server. SNOWFLAKE_CLIENTS lists the clients.
 stage_clients() {
   local tree log=$logs/clients client wanted got=()
   install_into_copy || return 0
@@ -222,8 +221,8 @@ stage_clients() {
   read -ra wanted <<<"${names[clients]:-${clients_in_ci[*]}}"
   for client in "${wanted[@]}"; do
     if (install_client "$client" "$tree") >"$log-$client" 2>&1; then got+=("$client")
-    elif [[ " ${clients_in_ci[*]} " == *" $client "* ]]; then record clients "$client cannot be had" 1 "$log-$client" 0 1
-    else say "clients    without $client, which cannot be had here"
+    elif [[ " ${clients_in_ci[*]} " == *" $client "* ]]; then record clients "$client is not available" 1 "$log-$client" 0 1
+    else say "clients    did not run $client, which is not available here"
     fi
   done
   [ ${#got[@]} != 0 ] || return 0

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154
-# scripts/demo --fleet: three servers, a clone and a failover, with leased regions and with none: every id is counted.
-# Sourced by scripts/demo; nothing stays behind.
+# scripts/demo --fleet: runs three servers, a clone and a failover, with and without leased regions, and counts every
+# id.
+# Sourced by scripts/demo. It leaves no files or processes.
 
 step "Building the control database's extension and the worker that leases"
 build_and_install "$demo/source/extensions/lease"
@@ -9,7 +10,7 @@ export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warnin
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
 declare -A port=([control]=5501 [north]=5502 [west]=5503 [south]=5504 [clone]=5505 [standby]=5506)
 
-# on SERVER ARGUMENT...: psql there.
+# on SERVER ARGUMENT...: runs psql there.
 on() {
   local server=$1
   shift
@@ -25,19 +26,19 @@ launch() {
 }
 halt() { unprivileged "$bin/pg_ctl" stop -s -m "$2" -D "$1"; }
 
-# made SERVER SETTING...: from the files of one initdb, not started yet.
+# made SERVER SETTING...: makes a server from the files of one initdb, without starting it.
 made() {
   local server=$1
   shift
   unprivileged cp -a template "$server"
   printf '%s\n' "port = ${port[$server]}" "$@" | unprivileged tee -a "$server/postgresql.conf" >/dev/null
 }
-copied() {  # SERVER SOURCE [OPTION...]: while it runs
+copied() {  # SERVER SOURCE [OPTION...]: while SOURCE runs
   unprivileged "$bin/pg_basebackup" -p "${port[$2]}" -D "$1" -c fast "${@:3}"
   echo "port = ${port[$1]}" | unprivileged tee -a "$1/postgresql.conf" >/dev/null
 }
 
-# mint COUNT SERVER...: so many ids on each at once, over a second or two, as clients see them.
+# mint COUNT SERVER...: mints that many ids on each server at the same time, within a second or two, like clients.
 mint() {
   local count=$1 server clients=()
   shift
@@ -48,7 +49,7 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# The line says what is going on; then, counted, what it has added.
+# Prints what happens now; the next line adds the counts.
 begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again
@@ -60,7 +61,7 @@ counted() {
 numbers() { printf ' %9s ids %9s twice\n' "$1" "$2" | grouped_numbers; }
 grouped_numbers() { sed -E 's/ ([0-9 ]*[0-9])([0-9]{3}) (ids|twice)/\1,\2 \3/g'; }
 
-# story SETTING...: the same for servers of whatever settings.
+# story SETTING...: runs the same steps for servers with these settings.
 story() {
   local server
   ids_before=0 again_before=0
@@ -83,7 +84,7 @@ story() {
   mint 20000 north clone
   counted
 
-  # The standby has everything until it is cut off; its clock is 5 s behind.
+  # The standby has everything until its connection is cut. Its clock is 5 s behind.
   begins 'a failover of west, its tail lost, the clock 5 s behind'
   copied standby west -R
   launch standby
@@ -101,7 +102,7 @@ story() {
   printf '%s' "$plain"
 }
 
-# What was leased is minted while nobody can be asked; a server that has just been started had ten seconds once.
+# Leased ids are minted while the control database is stopped. The lease of a newly started server was once ten seconds.
 without_control() {
   local gone second
   halt control immediate

@@ -1,9 +1,9 @@
-# Records what the views say while the clock of a server is stepped: for scripts/demo --report.
+# Records what the views show while the clock of a server is stepped, for scripts/demo --report.
 #
 #   perl -I t/lib record.pl BINDIR DIRECTORY > recording.json
 #
-# Starts the server whose data is in DIRECTORY/data under a clock of its own (t/lib/Snowflake/Clock.pm), mints for four
-# shards, steps the clock, and reads the views five times a second. The server is left running.
+# Starts the server of DIRECTORY/data under a clock of its own (t/lib/Snowflake/Clock.pm), mints for four shards, steps
+# the clock, and reads the views five times a second. The server keeps running.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 my ($bin, $directory) = @ARGV;
 my $INTERVAL = 0.2;
 
-# Steps of the clock, and when, in seconds. The burst is not the clock's doing.
+# Steps of the clock, with their times in seconds. The burst is not a step.
 my @EVENTS = (
 	{ at => 4, what => 'burst', seconds => 3 },
 	{ at => 10, what => 'step', by => -0.6 },
@@ -27,7 +27,7 @@ my @EVENTS = (
 	{ at => 25.5, what => 'step', by => -7200 });
 my $END = 29;
 
-# Shards by how often one id a transaction is asked for, in a second. The other one mints in batches.
+# Transactions with one id a second, for each shard. The other shard mints in batches.
 my %RATE = (1 => 300, 2 => 120, 3 => 30);
 my $BURSTING = 5;
 
@@ -64,7 +64,7 @@ while ((my $now = time - $began) < $END)
 {
 	while (@EVENTS && $EVENTS[0]{at} <= $now)
 	{
-		push @samples, sample();    # the phase before ends here
+		push @samples, sample();    # the previous phase ends here
 		my $event = shift @EVENTS;
 		$event->{at} = time - $began;
 		$clock->step($event->{by}) if $event->{what} eq 'step';
@@ -93,7 +93,7 @@ print JSON::PP->new->canonical->encode({
 	bursting => $BURSTING, count => decode_json($count), server => decode_json($server), log => log_lines(),
 	began => $began });
 
-# One row of everything. The true time is taken around the statement.
+# One row with all values. The true time is read before and after the statement.
 sub sample
 {
 	my $before = time;

@@ -1,8 +1,8 @@
-# Draws a recording as one page that needs nothing else: no network, no script, both colour schemes.
+# Draws a recording as one page that needs no network and no script, and supports both colour schemes.
 #
 #   perl report.pl recording.json > report.html
 #
-# Every drawing comes twice, for a wide and for a narrow screen: text in an SVG scales with it.
+# Each drawing exists twice, for a wide and for a narrow screen, because text in an SVG scales with it.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,7 +20,7 @@ my @events = @{ $recording->{events} };
 my $number = 0;
 $_->{number} = ++$number foreach @events;
 
-# A phase, from its first sample to that of the next one.
+# A phase, from its first sample to the first sample of the next one.
 my @phases = map { phase($_) } 0 .. @events;
 
 print page();
@@ -121,7 +121,7 @@ sub story_of
 
 # Drawing
 
-# A frame for both axes: pixels of a time and of a value.
+# A frame for both axes: the pixel of a time and of a value.
 sub frame
 {
 	my (%is) = @_;
@@ -148,7 +148,7 @@ sub line
 	return sprintf '<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>', $x1, $y1, $x2, $y2, $class;
 }
 
-# Points with undef between them are drawn as several lines.
+# An undef between points begins a new line.
 sub curve
 {
 	my ($frame, $class, @points) = @_;
@@ -188,7 +188,7 @@ sub grid
 	return $svg;
 }
 
-# Where the phases begin; the numbers are those of the list.
+# The starts of the phases, with the numbers of the list.
 sub marks
 {
 	my ($frame, $without_numbers) = @_;
@@ -204,7 +204,7 @@ sub marks
 	return $svg;
 }
 
-# draw LABEL HEIGHT CODE: the drawing in both widths.
+# draw LABEL HEIGHT CODE: makes the drawing in both widths.
 sub draw
 {
 	my ($label, $height, $code) = @_;
@@ -215,8 +215,8 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# The clock and the newest id, both less the true time: a clock that runs right is a level line, and so
-# are ids that follow it; where ids stand still, their line falls.
+# The clock and the newest id, both minus the true time. A correct clock is a level line, and so are ids that follow it.
+# While ids stand still, their line falls.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;
@@ -229,7 +229,7 @@ sub clock_drawing
 		my $before;
 		foreach my $sample (@samples)
 		{
-			# A step is upright: the sample before it had the old clock.
+			# A step is a vertical line: the sample before it had the old clock.
 			if (defined $before && abs($sample->{offset} - $before->{offset}) > 0.03)
 			{
 				my $event = first { $_->{at} > $before->{at} - 0.2 && $_->{at} <= $sample->{at} + 0.2 } @events;
@@ -249,7 +249,7 @@ sub clock_drawing
 	});
 }
 
-# The time of the newest id, less the true time.
+# The time of the newest id, minus the true time.
 sub newest
 {
 	my ($sample) = @_;
@@ -277,7 +277,7 @@ sub lead_drawing
 	});
 }
 
-# Each with a scale of its own.
+# Each has a scale of its own.
 sub rate_drawing
 {
 	my ($shard, $colour) = @_;
@@ -286,7 +286,7 @@ sub rate_drawing
 	foreach my $sample (@samples)
 	{
 		my $seconds = $sample->{at} - $since->{at};
-		next if $seconds < 0.1;    # right before a step there is one more sample
+		next if $seconds < 0.1;    # there is one more sample just before a step
 		my ($before, $now) = map { of_shard($_, $shard, 'ids') // 0 } $since, $sample;
 		push @points, [ $sample->{at}, ($now - $before) / $seconds ];
 		$since = $sample;
