@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# The clients of test/clients/, and what they need. Sourced by scripts/test.
+# Lists the clients of test/clients/ and installs what they need. Sourced by scripts/test.
 
-# Run without being named: what installs in about a minute. One that cannot be had is a failure.
+# Run by default, because they install within about a minute. If one is not available, the test fails.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
-# Run when they are named. One that cannot be had is said so, and counts as nothing.
+# Run only by name. If one is not available, that is reported and counts nothing.
 clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord lib-pq pgx reader-go reader-csharp)
 
-# install_client CLIENT TREE: Debian's packages, or the npm registry's into the tree of the tests.
+# install_client CLIENT TREE: installs Debian's packages, or those of the npm registry into the tree of the tests.
 install_client() {
   local client=$1 tree=$2/test/clients
   case $client in
@@ -46,7 +46,7 @@ install_java() {
   command -v javac >/dev/null || install_missing default-jdk-headless
 }
 
-# npm_install DIRECTORY SUBCOMMAND...: what its package.json names, once a run. No script of a package is run.
+# npm_install DIRECTORY SUBCOMMAND...: installs what its package.json names, once a run. No script of a package is run.
 npm_install() {
   local directory=$1
   shift

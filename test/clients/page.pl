@@ -1,4 +1,5 @@
-# doc/clients.md shows what is run: each example stands in a program that it links, each client has a line.
+# Checks that doc/clients.md shows code that is run: each example is part of a program that its section links, and each
+# client has a table row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,7 +11,7 @@ use Test::More;
 my $here = $FindBin::RealBin;
 my $page = slurp_file("$here/../../doc/clients.md");
 
-# Without indentation and empty lines.
+# Removes indentation and empty lines.
 sub lines_of { return join "\n", grep { length } map { s/^\s+|\s+$//gr } split /\n/, $_[0]; }
 
 my %text;
@@ -21,7 +22,7 @@ foreach my $file (sort keys %linked)
 	$text{$file} = lines_of(slurp_file("$here/$file"));
 }
 
-# An example stands in a program that its section links. What is for a shell or psql alone is in the run itself.
+# Each example is in a program that its section links. Examples for a shell or psql alone are run here.
 foreach my $section (split /^(?=## )/m, $page)
 {
 	my ($title) = $section =~ /^## (.*)/ or next;
@@ -40,7 +41,7 @@ my @programs = grep { !m{(?:^|/)(?:node_modules|migrations|lib|settings|tests|__
 cmp_ok(scalar @programs, '>', 20, 'programs');
 ok($linked{$_}, "$_ is on the page") foreach @programs;
 
-# Links to sections, here and from the README.
+# Links to sections, from the page and from the README.
 my %anchor = map { (lc s/[^\w\- ]//gr) =~ tr/ /-/r => 1 } $page =~ /^## (.*)/mg;
 ok($anchor{$_}, "there is a section $_") foreach $page =~ /\]\(#([\w-]+)\)/g,
   slurp_file("$here/../../README.md") =~ m{\(doc/clients\.md#([\w-]+)\)}g;

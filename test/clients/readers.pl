@@ -1,5 +1,5 @@
-# doc/readers.md: its readers, as they stand there, against the server: thousands of ids, texts and keys, and the page's
-# own vectors. SNOWFLAKE_CLIENTS names those to run, as reader-LANGUAGE.
+# Runs the readers of doc/readers.md as the page has them, and compares them with the server: thousands of ids, texts
+# and keys, and the page's own vectors. SNOWFLAKE_CLIENTS lists the readers to run, as reader-LANGUAGE.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,7 +22,7 @@ if (!@languages)
 my $page = slurp_file("$FindBin::RealBin/../../doc/readers.md");
 my $node = Snowflake::Node->create_running('readers');
 
-# What the server says: a line for each input.
+# The server's results: a line for each input.
 my @ids = (0, 1, 61, 62, 499712025023222784, ~0 >> 1, -1, -(~0 >> 1) - 1, $node->ids('SELECT snowflake.next_id(7) FROM generate_series(1, 20)'));
 push @ids, map { 1 << $_, (1 << $_) - 1 } 2 .. 62;
 push @ids, map { int(rand 2**32) << 31 ^ int rand 2**31 } 1 .. 2000;
@@ -82,7 +82,7 @@ sub compiled
 	return IPC::Run::run([@_], '<', \undef, '>', \$out, '2>', \$err) || diag("@_: $out$err");
 }
 
-# Each: what compiles the reader with a few lines that feed it, and what runs both.
+# For each language: the commands that compile the reader with a few lines of input code, and that run both.
 my %run = (
 	javascript => sub {
 		keep('ids.mjs', block('js'));
@@ -127,7 +127,7 @@ my %run = (
 		mkdir "$directory/go";
 		my $reader = keep('go/ids.go', block('go') =~ s/^package ids$/package main/mr);
 		IPC::Run::run([ 'gofmt', '-l', $reader ], '>', \my $unformatted);
-		is($unformatted, '', 'gofmt has nothing to say');
+		is($unformatted, '', 'gofmt finds nothing to change');
 		local %ENV = (%ENV, GOCACHE => "$directory/go-cache", GOPATH => "$directory/go-path", GO111MODULE => 'off', HOME => $directory);
 		compiled('go', 'build', '-o', "$directory/go-reader", $reader, keep('go/feed.go', <<~'GO'));
 			package main

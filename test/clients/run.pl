@@ -1,5 +1,5 @@
-# Programs of clients against one server, each in a database of its own. A program reports in TAP; SNOWFLAKE_CLIENTS
-# names those to run. Ids that a client shows are compared with id::text.
+# Runs the programs of clients against one server, each in a database of its own. A program reports in TAP.
+# SNOWFLAKE_CLIENTS lists the programs to run. Ids that a client shows are compared with id::text.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,8 +17,8 @@ ok(@clients > 0, 'SNOWFLAKE_CLIENTS names clients');
 @clients = grep { !/^reader-/ } @clients;    # readers.pl has these
 unlike(slurp_file("$here/javascript/package-lock.json"), qr/"resolved"/, 'the lock file names no registry');
 
-# On loopback as well: JDBC knows no unix sockets. The extension is in template1, as for test databases, which
-# a role makes that may make databases and no more.
+# The server also listens on loopback, because JDBC does not support unix sockets. The extension is in template1, as for
+# test databases that a role with only CREATEDB creates.
 my $node = Snowflake::Node->create('clients', conf => "listen_addresses = '127.0.0.1'\n");
 $node->append_conf('pg_hba.conf', 'host all all 127.0.0.1/32 trust');
 $node->start;
@@ -35,7 +35,7 @@ my %command = (
 	go => sub { ('go', 'run', $_[0]) },
 	java => \&java_command);
 
-# Its classpath is what a program says of itself, of Debian's jars, and the directory of its name.
+# The classpath consists of the jars that the program lists, from Debian, and the directory of its name.
 sub java_command
 {
 	my ($file) = @_;
@@ -48,7 +48,7 @@ sub java_command
 	return ('java', '-cp', $path, $class);
 }
 
-# What runs the program of a client.
+# The command that runs a client's program.
 sub command_of
 {
 	my ($client) = @_;
@@ -74,7 +74,7 @@ foreach my $client (@clients)
 		GO111MODULE => 'off',
 		GOCACHE => "$work/go");
 	my ($out, $err) = ('', '');
-	# Not for speed: a client that waits for ever is to end.
+	# The timeout ends a client that hangs. It does not measure speed.
 	my $ended = eval { IPC::Run::run(\@command, '<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(300)); 1 };
 	my $status = $ended ? $? : "no end: $@";
 

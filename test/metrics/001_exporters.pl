@@ -1,4 +1,4 @@
-# Both exporters, scraped: what they say is what SQL says, and the rules and the dashboard name nothing else.
+# Scrapes both exporters and compares them with SQL. Checks that the rules and the dashboard use only existing metrics.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ use Test::More;
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.owned_shards = '0-9'\nsnowflake.clock_error = 2\n");
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-# Something of everything: ids, batches, refusals, a step back.
+# A bit of everything: ids, batches, errors, a step back.
 $node->safe_psql('postgres', "SELECT snowflake.next_id($_) FROM generate_series(1, 100 * $_)") foreach 1, 3, 7;
 $node->safe_psql('postgres', 'SELECT snowflake.next_ids(3, 5000) FROM generate_series(1, 4)');
 $node->error_of('SELECT snowflake.next_id(200)') foreach 1 .. 3;
@@ -27,7 +27,7 @@ $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
 my $postgres_exporter = start_postgres_exporter($node);
 my $sql_exporter = start_sql_exporter($node);
 
-# What SQL says, asked in other words than the exporters': samples of one database, by name and labels.
+# The same values by other SQL than the exporters': samples of one database, by name and labels.
 sub of_sql
 {
 	my ($query) = @_;
@@ -69,7 +69,7 @@ my %exporter = (
 
 foreach my $name (sort keys %exporter)
 {
-	# The SQL exporter asks by itself, twice a second.
+	# The SQL exporter queries by itself, twice a second.
 	sleep 2;
 	my $scraped = $exporter{$name}->();
 	foreach my $what (sort keys %exact)
@@ -81,7 +81,7 @@ foreach my $name (sort keys %exporter)
 	is($scraped->{snowflake_shard_ids_total}{"$database,shard=\"7\""}, 700, "$name: the 700 ids of shard 7");
 	is($scraped->{snowflake_refusals_total}{qq{cause="not_owned",$database}}, 3, "$name: the 3 calls for a shard of another");
 	is_deeply([ values %{ $scraped->{snowflake_health_minting} } ], [1], "$name: minting");
-	is_deeply([ values %{ $scraped->{snowflake_health_copied} } ], [0], "$name: no copy");
+	is_deeply([ values %{ $scraped->{snowflake_health_copied} } ], [0], "$name: not a copy");
 	is_deeply($scraped->{snowflake_clock_max_lead_seconds}, { $database => '0.1' }, "$name: max_lead in seconds");
 	cmp_ok(abs($scraped->{snowflake_clock_drift_seconds}{$database} - 1), '<', 0.1, "$name: drift of a second");
 	cmp_ok(abs($scraped->{snowflake_clock_largest_backward_step_seconds}{$database} - 40), '<', 0.5, "$name: a step back by 40 seconds");
@@ -115,7 +115,7 @@ foreach my $name (sort keys %of_leased)
 }
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'and those of leases');
 
-# The control database itself: 32 regions, one of them held.
+# The control database: 32 regions, one of them held.
 $control->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.enroll('absent')});
 my %of_control = (
 	'postgres exporter' => scrape(start_postgres_exporter($control, 'postgres_exporter_control', 'control_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
@@ -128,7 +128,7 @@ foreach my $name (sort keys %of_control)
 	push @{ $names{$name} }, sort keys %{ $of_control{$name} };
 }
 
-# 5 and 1e+06 and 5.0 are numbers that exporters write in their own ways.
+# Exporters write the same number in different ways: 5 and 5.0, 1e+06.
 sub rounded { return { map { $_ => 0 + $_[0]{$_} } keys %{ $_[0] } }; }
 
 # Names in rules and dashboard
@@ -147,7 +147,7 @@ my %used = map { $_ => 1 } map { /\b(snowflake_\w+)/g } @expressions, @rules;
 is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total|fleet_(?!granting|refused)\w+)$/ && !$used{$_} } sort keys %exists ],
 	[ 'snowflake_clock_max_forward_jump_seconds' ], 'what is not shown anywhere is known');
 
-# What is counted is a counter, to whoever reads the types.
+# The type of each counter must be counter.
 my $text = fetch("$postgres_exporter->{url}/metrics");
 is_deeply([ sort $text =~ /^# TYPE (snowflake_\w+_total) (?!counter)/mg ], [], 'every ..._total is a counter');
 
@@ -161,7 +161,7 @@ my $of_both = eventually('ids of both databases', sub {
 });
 is($of_both->{'database="other",shard="9"'}, 5, 'the SQL exporter has several databases');
 
-# A database that cannot mint says so, and why.
+# A database that cannot mint shows that, and the reason.
 $node->clock->step(+7200);
 like(join(' ', keys %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} }),
 	qr/reason="clock jumped ahead"/, 'the reason is a label');

@@ -1,4 +1,4 @@
-# The rules as they are, by promtool: right syntax, and over hours what rules_test.yaml expects.
+# Checks the rules with promtool: the syntax, and over hours the alerts that rules_test.yaml expects.
 
 use strict;
 use warnings FATAL => 'all';

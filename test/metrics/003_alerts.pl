@@ -1,5 +1,5 @@
-# Prometheus with both exporters and the rules: every alert is silent while all is well, and fires by the
-# fault that it is for. Only times are shortened, a minute to a second; 002_rules.pl has the rules as they are.
+# Runs Prometheus with both exporters and the rules: no alert fires without a fault, and each fires for the fault that
+# it is for. Only times are shortened, a minute to a second; 002_rules.pl tests the rules unchanged.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# A layout of 2,000 ids a second and shard, which one session can reach.
+# A layout of 2,000 ids a second and shard, a rate that one session can reach.
 my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	fsync = on
 	snowflake.layout = '41/14+8/1'
@@ -23,12 +23,12 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	snowflake.max_databases = 2
 	snowflake.clock_error = 1
 	CONF
-# And one whose layout ends in ten months: on 2059-11-04.
+# A server whose layout ends in ten months, on 2059-11-04.
 my $old = Snowflake::Node->create('old', conf => "snowflake.clock_error = 1\n");
 $old->clock->set(2_814_000_000 - time);
 $old->start;
 $old->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-# And one that leases its region.
+# A server that leases its region.
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
@@ -52,7 +52,7 @@ my $rules = adapted(monitoring_file('snowflake_rules.yml'), qr/for: \d+[ms]/, 'f
 my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending', '$leasing'", qr/localhost:9237/, $by_sql, qr/scrape_interval: 15s/, 'scrape_interval: 1s', qr/evaluation_interval: 15s/, 'evaluation_interval: 500ms');
 my $prometheus = start_prometheus($config, $rules);
 
-# By both exporters; labels that the alert has to have.
+# Waits for the alert from both exporters, with the labels that it must have.
 sub fires
 {
 	my ($alert, $fault, %labels) = @_;
@@ -69,12 +69,12 @@ sub fires
 
 sub query { return ask_prometheus($prometheus, 'query', query => $_[0])->{result}; }
 
-# All is well, but for the end of the one layout, for which that server's clock was moved.
+# There is no fault yet, except the end of one layout, for which that server's clock was moved.
 my $eleven = eventually('the alert for the layout', sub { my $is = firing($prometheus); $is->{SnowflakeLayoutEnds} && $is });
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
 sleep 3;
-# On a busy machine a scrape may fail, and is made again.
+# On a busy machine a scrape may fail, and is repeated.
 ok(eval { eventually('these and nothing else', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) },
 	'nothing else fires while all is well') or diag(explain(firing($prometheus)));
 foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
@@ -82,7 +82,7 @@ foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
 	ok(eval { eventually($alert, sub { join(' ', keys %{ firing($prometheus)->{$alert} // {} }) eq $ending }) }, "a clock that is off by decades: $alert");
 }
 
-# Both exporters, one name for each thing.
+# Both exporters have one name for each value.
 sub names_of
 {
 	return [ sort map { $_->{metric}{__name__} } @{ query(qq(count by (__name__) ({__name__=~"snowflake_.*",instance="$_[0]"}))) } ];
@@ -90,8 +90,8 @@ sub names_of
 ok(eval { eventually('the metrics', sub { @{ names_of($main) } > 25 }) }, 'Prometheus has the metrics');
 is_deeply(names_of($by_sql), names_of($main), "and the SQL exporter's under the same names");
 
-# Four faults at a time: a shard at its limit, a shard of another server, a clock that may be wrong by 0.2 s,
-# and flushes that take their time while the WAL writer sleeps.
+# Four faults at the same time: a shard at its limit, a shard of another server, a clock that may be wrong by 0.2 s, and
+# flushes that take long while the WAL writer sleeps.
 my $batches = $node->basedir . '/batches.sql';
 PostgreSQL::Test::Utils::append_to_file($batches, "SELECT snowflake.next_ids(1, 40);\n");
 my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 1, '-T', 600, '-f', $batches, '-h', $node->host, '-p', $node->port, 'postgres' ],
@@ -105,7 +105,7 @@ $node->error_of('SELECT snowflake.next_id(200)');
 fires('SnowflakeRefusals', 'a shard of another server', cause => qr/not_owned/);
 fires('SnowflakeMarkFlushSlow', 'flushes of 100 ms');
 
-# Now that there is something of everything, every query of the dashboard has an answer.
+# All metrics have values now, so every query of the dashboard returns rows.
 my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
 my @silent;
 foreach my $panel (@{ $dashboard->{panels} })
@@ -120,7 +120,7 @@ foreach my $panel (@{ $dashboard->{panels} })
 }
 is_deeply(\@silent, [], 'every query of the dashboard has an answer');
 
-# Somebody alters the mark, and does not commit.
+# A session alters the mark and does not commit.
 my $session = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-c',
 		'BEGIN; ALTER SEQUENCE snowflake.high_water OWNED BY NONE; SELECT pg_sleep(600)', 'postgres' ],
 	'>', '/dev/null', '2>', '/dev/null');
@@ -129,7 +129,7 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_acti
 $session->finish;
 $load->kill_kill;
 
-# The control database is away, and comes back.
+# The control database stops, and starts again.
 $control->stop('immediate');
 ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing($prometheus)->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no control database: SnowflakeLeaseNotRenewed')
   or diag($@);
@@ -137,12 +137,12 @@ ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{Snowflak
   or diag($@, explain(firing($prometheus)));
 $control->start;
 
-# It last minted elsewhere; the lowest bit is of the files.
+# The database last minted elsewhere: the lowest bit belongs to the files.
 $node->safe_psql('postgres', q{SELECT setval('snowflake.fingerprint', last_value # 1) FROM snowflake.fingerprint});
 fires('SnowflakeCopied', 'a database on a copy of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_copy()');
 
-# Ten minutes ahead: within max_forward_jump. And back: the ids that were minted are ahead now.
+# The clock steps ten minutes ahead, within max_forward_jump, and back. The minted ids are then ahead of it.
 $node->clock->step(+600);
 fires($_, 'a clock ten minutes ahead') foreach qw(SnowflakeClockDrift SnowflakeClockOffset);
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
@@ -150,15 +150,15 @@ $node->clock->step(-600);
 fires('SnowflakeClockStepped', 'a clock that went back');
 fires('SnowflakeNotMinting', 'ids ahead of the clock by ten minutes', summary => qr/mints no ids: clock behind/, severity => qr/critical/);
 
-# All is repaired, but for the clock, which is ahead and was accepted.
+# All faults are repaired, except the clock, which is ahead and was accepted.
 $node->clock->step(+600);
 $node->reconfigure('snowflake.clock_error' => "'1ms'", commit_delay => 0, wal_writer_delay => "'200ms'");
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-ok(eval { eventually('silence', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) }, 'repaired, all of them fall silent')
+ok(eval { eventually('silence', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) }, 'after the repair no alert fires')
   or diag(explain(firing($prometheus)));
 is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'and ids are minted');
 
-# And nobody tells of anything.
+# Both exporters stop, so no metrics arrive.
 stop_program($_->{pid}) foreach @exporters;
 ok(eval { eventually('the alert', sub { firing($prometheus)->{SnowflakeNoMetrics} }) }, 'the exporters are gone: SnowflakeNoMetrics');
 

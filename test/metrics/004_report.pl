@@ -1,4 +1,4 @@
-# The page of scripts/demo --report: recorded, drawn, and looked at in Chromium where there is one.
+# Tests the page of scripts/demo --report: records, draws, and opens it in Chromium if available.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,12 +30,12 @@ is(system("$^X scripts/demo.d/report.pl $directory/recording.json > $directory/r
 my $recording = decode_json(slurp_file("$directory/recording.json"));
 my $page = slurp_file("$directory/report.html");
 
-# What was recorded is what should have happened.
+# The recording shows the events in their order.
 my @samples = @{ $recording->{samples} };
 cmp_ok(scalar @samples, '>', 40, 'samples');
 my $ids = $samples[-1]{total}{ids};
 is($recording->{count}{distinct}, $recording->{count}{ids}, 'no id is in the tables twice');
-cmp_ok($recording->{count}{ids}, '<=', $ids, 'the views know of every id in the tables');
+cmp_ok($recording->{count}{ids}, '<=', $ids, 'the views count every id in the tables');
 cmp_ok($ids, '>', 10000, 'ids');
 is($samples[-1]{backward_steps}, 3, 'three steps back');
 is(join(',', sort { $a <=> $b } map { $_->{shard} } @{ $samples[-1]{shards} }), '1,2,3,5', 'four shards');
@@ -49,7 +49,7 @@ foreach my $shard (1, 2, 3, 5)
 	is_deeply(\@last, [ sort { $a <=> $b } @last ], "ids of shard $shard never go back");
 }
 
-# The chart alone, as the README has it.
+# The chart alone, as in the README.
 is(system("$^X scripts/demo.d/picture.pl $directory/recording.json > $directory/picture.svg"), 0, 'drawn alone');
 my $picture = slurp_file("$directory/picture.svg");
 like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids}} ids in the whole recording, 0 of them twice<.*</svg>$}s,
@@ -57,7 +57,7 @@ like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', rev
 is(() = $picture =~ />set (?:back|ahead) /g, 3, 'and three steps');
 like(slurp_file('doc/clock.svg'), qr{^<svg xmlns=.*> ?[\d,]+ ids in the whole recording, 0 of them twice<}s, "so does the README's");
 
-# The page needs nothing else, and shows what was recorded.
+# The page loads no other file, and shows the recording.
 unlike($page, qr{(?:src|href)=(?!"data:)|url\(|\@import|<script}, 'the page loads nothing');
 my $grouped = reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids};
 like($page, qr{<b>$grouped</b> ids, counted}, 'the number of ids');
@@ -68,7 +68,7 @@ like($page, qr/refused: clock jumped ahead/, 'the reason of the refusals');
 like($page, qr/the clock was stepped back by \d/, "the server's own words");
 unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'no number went wrong');
 
-# Looked at, in both colour schemes, on a wide screen and on a phone.
+# Opens it in both colour schemes, on a wide screen and on a phone.
 if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
 {
 	my %background;
@@ -95,7 +95,7 @@ else
 	diag('the report was not looked at: there is no Chromium');
 }
 
-# The page in a frame of this width, and what a script finds in there.
+# Opens the page in a frame of this width, and returns what a script finds there.
 sub look
 {
 	my ($chromium, $scheme, $width) = @_;

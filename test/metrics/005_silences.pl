@@ -1,6 +1,6 @@
-# What is down is seen to be down: each way in which a database can stop to mint, or a server to answer, is
-# told by the rules, through both exporters, and is over when it is over. Only times are shortened; 002_rules.pl
-# has the rules as they are.
+# Tests that the rules report everything that is down, through both exporters: each way in which a database can stop
+# minting, or a server can stop responding. The alert ends with the fault. Only times are shortened; 002_rules.pl tests
+# the rules unchanged.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,8 +15,9 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# Buffers as a server has them: with those of PostgreSQL's own tests, what reads a catalogue may have to write out a page,
-# and so to wait for the disk as well. From PostgreSQL 18 on, which has checksums, also pages that were only read.
+# As many buffers as a real server has. With the few of PostgreSQL's own tests, a query of a catalogue may have to write
+# out a page, and so wait for the disk too. From PostgreSQL 18 on, which has checksums, this also applies to pages that
+# were only read.
 my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
 	fsync = on
 	shared_buffers = 128MB
@@ -55,7 +56,7 @@ sub fires
 	return;
 }
 
-# Until nothing that is critical fires.
+# Waits until no critical alert fires.
 sub is_over
 {
 	my ($fault) = @_;
@@ -76,9 +77,9 @@ eventually('both exporters', sub {
 	return @$found && $found->[0]{value}[1] == 3;
 });
 sleep 5;
-is_deeply([ keys %{ firing($prometheus) } ], [], 'nothing fires while all is well');
+is_deeply([ keys %{ firing($prometheus) } ], [], 'no alert fires without a fault');
 
-# The reason is another one with every other reading: the clock is ahead, then behind.
+# The reason changes with every reading: the clock is ahead, then behind.
 my $flipper = open(my $flips, '-|') // die "fork: $!";
 if ($flipper == 0)
 {
@@ -97,7 +98,7 @@ close $flips;
 $node->clock->set(0);
 is_over('a reason that changes');
 
-# DROP EXTENSION in a transaction that stays open; sessions wait.
+# DROP EXTENSION in a transaction that stays open, while sessions wait.
 my $drops = client('BEGIN; DROP EXTENSION snowflake; SELECT pg_sleep(600)');
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock'});
 my @waiting = map { client('SELECT snowflake.next_id(1)') } 1 .. 3;
@@ -106,7 +107,8 @@ $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_act
 $_->finish foreach $drops, @waiting;
 is_over('DROP EXTENSION');
 
-# The disk of the WAL does not answer, and does again. The calls go on beyond what the mark covers.
+# The disk of the WAL stops responding, and later responds again. Calls continue until they need more than the mark
+# covers.
 $disk->stall;
 my @calls = map { client('SELECT snowflake.next_id(1), pg_sleep(0.05) FROM generate_series(1, 100)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);
@@ -116,14 +118,14 @@ fires('SnowflakeMarkFlushStalled', 'a disk that did not answer for seconds', $ma
 $_->finish foreach @calls;
 is_over('a disk that did not answer');
 
-# Somebody has made the server read-only.
+# An operator made the server read-only.
 $node->reconfigure(default_transaction_read_only => 'on');
 fires('SnowflakeNotMinting', 'a server that is read-only', $main, $by_sql);
 $node->append_conf('postgresql.conf', 'default_transaction_read_only = off');
 $node->reload;
 is_over('a server that was read-only');
 
-# The server is gone, its exporters and its standby are not.
+# The server stops; its exporters and its standby run.
 $node->stop('immediate');
 fires('SnowflakeNoMetrics', 'a server that is gone', $main, $by_sql);
 fires('SnowflakeStale', 'what a dead server said last', $by_sql);
@@ -131,7 +133,7 @@ fires('SnowflakeOnlyStandbys', 'a primary that is gone beside its standby', '');
 $node->start;
 is_over('a server that was gone');
 
-# One of several exporters is gone.
+# One of several exporters stops.
 stop_program($exporter->{pid});
 fires('SnowflakeNoMetrics', 'an exporter that is gone', $main);
 start_postgres_exporter($node, 'postgres_exporter_again', undef, $main);

@@ -1,4 +1,4 @@
-// node-postgres: ids are strings, and exact. Whatever makes a number of one rounds it.
+// node-postgres: ids are strings, and exact. Conversions to numbers round them.
 'use strict';
 
 const { Client, types } = require('pg');
@@ -34,7 +34,7 @@ run(async () => {
   equal((await client.query(selectMany)).rows.map((row) => String(row.id)), ids, 'setTypeParser(20, BigInt) is exact');
   types.setTypeParser(20, string);
 
-  // A parameter that is a number: no row, or another one. Some ids are numbers that JavaScript has.
+  // A number as parameter finds no row, or another one, except for the few ids that JavaScript represents exactly.
   const odd = ids.find((one) => String(Number(one)) !== one);
   const others = await client.query('SELECT id FROM photos WHERE id = $1', [Number(odd)]);
   ok(!others.rows.some((row) => row.id === odd), 'trap: WHERE id = $1 with a number does not find the row');
@@ -47,7 +47,7 @@ run(async () => {
   ok(new Set(await aggregate('id')).size < 3, 'trap: json_agg(id) is parsed into rounded numbers');
   equal(await aggregate('id::text'), ids.slice(1, 4), 'json_agg(id::text) is exact');
 
-  // And so is JSON that an application reads itself.
+  // JSON that an application parses itself is rounded too.
   const parse = async (key) =>
     JSON.parse((await client.query(`SELECT json_agg(${key})::text AS all FROM (${three}) p`, [ids.slice(1, 4)])).rows[0].all).map(String);
   ok(new Set(await parse('id')).size < 3, 'trap: JSON.parse rounds');

@@ -14,13 +14,13 @@ function ok(passed, what, found = '') {
 
 const equal = (found, expected, what) => ok(isDeepStrictEqual(found, expected), what, { found, expected });
 
-// Of a client that works a step at a time: an exception ends it before the plan is printed, which is a failure.
+// Runs the steps of a client. An exception ends it before the plan is printed, so the test fails.
 async function run(main) {
   await main();
   console.log(`1..${count}`);
 }
 
-// Ids in the order of the numbers that their digits say.
+// Ids in numerical order.
 const inOrder = (ids) => ids.map(String).sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1));
 
 module.exports = { ok, equal, run, inOrder };

@@ -16,7 +16,7 @@ const photos = pgTable('photos', {
 });
 const rounded = pgTable('photos', { id: bigint('id', { mode: 'number' }).primaryKey(), caption: text('caption') });
 
-// drizzle-kit reads its configuration from a file, which has to be below the modules that it names.
+// drizzle-kit reads its configuration from a file, which must be below the modules that it names.
 function pulled() {
   const directory = mkdtempSync(join(__dirname, 'pull-'));
   try {

@@ -1,4 +1,4 @@
-// TypeORM: ids are strings, and exact. The key is a PrimaryColumn: PrimaryGeneratedColumn asks for a sequence or a UUID.
+// TypeORM: ids are strings, and exact. The key is a PrimaryColumn: PrimaryGeneratedColumn needs a sequence or a UUID.
 'use strict';
 
 const { DataSource, EntitySchema } = require('typeorm');
@@ -26,6 +26,6 @@ run(async () => {
   equal((await photos.findOneByOrFail({ id: photo.id })).caption, 'first light', 'findOneBy({ id })');
   const many = await photos.insert(Array.from({ length: 1000 }, () => ({ caption: 'many' })));
   equal(inOrder([photo.id, ...many.identifiers.map((one) => one.id)]), await asText(), '1,000 rows in an insert()');
-  equal((await source.driver.createSchemaBuilder().log()).upQueries.map((one) => one.query), [], 'nothing is left to synchronize');
+  equal((await source.driver.createSchemaBuilder().log()).upQueries.map((one) => one.query), [], 'synchronize finds nothing to change');
   await source.destroy();
 });

@@ -1,4 +1,4 @@
-# jq computes with double precision: it rounds ids that are numbers. As strings they are exact.
+# jq computes with double precision, so it rounds ids that are numbers. As strings they are exact.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,7 +20,7 @@ my $many = 'FROM unnest(snowflake.next_ids(5, 1000)) AS id';
 rows("CREATE TABLE photos AS SELECT id $many");
 my $as_text = [ split /\n/, rows('SELECT id::text FROM photos ORDER BY photos.id') ];
 
-# Versions from 1.7 on print a number that nothing has computed with as it was written.
+# From 1.7 on it prints a number as it was written, unless it has computed with it.
 my $numbers = rows('SELECT json_agg(id ORDER BY id) FROM photos');
 my %distinct = map { $_ => 1 } @{ output_of($numbers, 'jq', '.[] + 0') };
 cmp_ok(scalar(keys %distinct), '<', 100, 'trap: jq makes one number of many ids');
@@ -28,8 +28,8 @@ cmp_ok(scalar(keys %distinct), '<', 100, 'trap: jq makes one number of many ids'
 my $strings = rows('SELECT json_agg(id::text ORDER BY id) FROM photos');
 is_deeply(output_of($strings, 'jq', '-r', '.[]'), $as_text, 'json_agg(id::text) is exact');
 
-# awk counts with double precision as well.
+# awk counts with double precision too.
 %distinct = map { $_ => 1 } @{ output_of(join("\n", @$as_text), 'awk', '{ printf "%d\n", $1 + 0 }') };
-cmp_ok(scalar(keys %distinct), '<', 100, 'trap: and so does awk, where it computes');
+cmp_ok(scalar(keys %distinct), '<', 100, 'trap: awk rounds too if it computes');
 
 done_testing();

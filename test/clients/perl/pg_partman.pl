@@ -1,4 +1,5 @@
-# pg_partman: days of ids as numbers. The page's recipe, and p_epoch, which looks right and is not.
+# pg_partman: partitions by day, with ids as numbers. Tests the page's recipe, and p_epoch, which looks right but is
+# wrong.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +15,7 @@ sub rows_of { return scalar $db->selectrow_array("SELECT count(*) FROM $_[0]"); 
 sub events
 {
 	my ($name, $create_parent) = @_;
-	# Version 5 has one kind of partitioning, and no name for it.
+	# Version 5 has only one kind of partitioning and no parameter for it.
 	$create_parent =~ s/p_type => 'native', *// if $version >= 5;
 	$db->do("CREATE TABLE $name (id bigint NOT NULL DEFAULT snowflake.next_id(1), what text) PARTITION BY RANGE (id)");
 	$db->do($create_parent);
@@ -29,7 +30,7 @@ events('events', <<~'SQL');
 	  p_start_partition => snowflake.min_id(date_trunc('day', now(), 'UTC'))::text);
 	SQL
 is(rows_of('ONLY events_default'), 0, 'no row in the default partition');
-is(rows_of('events'), 1000, 'all are there');
+is(rows_of('events'), 1000, 'every row is stored');
 my ($bounds) = $db->selectrow_array(<<~'SQL');
 	SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE oid = (SELECT DISTINCT tableoid FROM events)
 	SQL
@@ -38,7 +39,7 @@ my ($today) = $db->selectrow_array(q{SELECT format('FOR VALUES FROM (''%s'') TO 
 	snowflake.min_id(date_trunc('day', max(snowflake.time_of(id)), 'UTC') + interval '1 day')) FROM events});
 is($bounds, $today, 'today\'s rows are in the partition of today, of midnight to midnight in UTC');
 
-# It counts from the greatest id: of a table that nobody has written to for longer, it makes no more.
+# It counts from the greatest id. If no row was inserted for longer, it makes no more partitions.
 $db->do('INSERT INTO events (id) SELECT snowflake.make_id(now() + interval \'3 days\', 1, 0)');
 $db->do(q{CALL partman.run_maintenance_proc()});
 my ($ahead) = $db->selectrow_array(<<~'SQL');

@@ -1,4 +1,5 @@
-# pgbouncer in transaction mode: a session belongs to whoever is next. What SET leaves behind, and last_id().
+# pgbouncer in transaction mode: the next transaction of a session may belong to another client. Tests what SET leaves
+# behind, and last_id().
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 my $directory = File::Temp->newdir('snowflake-pgbouncer-XXXXXX', TMPDIR => 1);
-my $port = 6432;    # of a socket in a directory of its own; nothing listens on it
+my $port = 6432;    # of a socket in a directory of its own; no other process listens on it
 open my $config, '>', "$directory/pgbouncer.ini" or die $!;
 print $config <<"END";
 [databases]
@@ -45,7 +46,7 @@ sub client
 }
 sub value { return $_[0]->selectrow_array($_[1]); }
 
-# One session of the server, so that every client has the one that the other had.
+# One server session, so that each client gets the session that the other one had.
 my ($one, $other) = (client(), client());
 my $mine = value($one, 'SELECT snowflake.next_id(5)::text');
 my $theirs = value($other, 'SELECT snowflake.next_id(6)::text');

@@ -1,5 +1,5 @@
 <?php
-// PDO: ids are exact, by RETURNING. lastInsertId() knows sequences only, and may tell the number of another table's.
+// PDO: ids are exact, by RETURNING. lastInsertId() reads sequences only, and may return a number of another table.
 
 $count = 0;
 function ok(bool $passed, string $what, mixed $found = ''): void

@@ -1,4 +1,4 @@
-"""Django: a field for keys that the database mints; migrations; test databases of a role that is no superuser."""
+"""Django: a field for keys that the database mints; migrations; test databases of a role that is not a superuser."""
 import os
 import pathlib
 import subprocess
@@ -8,7 +8,7 @@ import warnings
 
 from tap import done, equal, ok
 
-# Of Django 3.2 with later versions of Python.
+# Warnings of Django 3.2 with later versions of Python.
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 project = pathlib.Path(__file__).parent / "django"
@@ -100,5 +100,5 @@ def manage_test(**environment):
 run = manage_test()
 ok(run.returncode == 0 and "Ran 1 test" in run.stderr, "test databases, the extension is in template1", run.stderr)
 run = manage_test(TEST_TEMPLATE="template0")
-ok('schema "snowflake" does not exist' in run.stderr, "trap: test databases, it is not", run.stderr)
+ok('schema "snowflake" does not exist' in run.stderr, "trap: test databases, the extension is not in template1", run.stderr)
 done()

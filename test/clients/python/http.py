@@ -1,4 +1,4 @@
-"""doc/examples/ids_over_http.py, and what doc/http.md shows of it."""
+"""Tests doc/examples/ids_over_http.py and the requests of doc/http.md."""
 import http.client
 import json
 import os
@@ -42,7 +42,7 @@ admin = psycopg.connect("", autocommit=True)
 try:
     example = start("user=application")
 
-    # What the page shows, but for the ids that are minted.
+    # The page's requests. Minted ids are compared by their form only.
     page = (root / "doc" / "http.md").read_text()
     shown = re.findall(r"^\$ curl -s (-X \w+ )?'http://127\.0\.0\.1:8080(.*)'\n(.*)\n", page, re.M)
     equal(len(shown), 6, "commands of the page")
@@ -55,11 +55,11 @@ try:
         else:
             equal(re.sub(r'"\d{18}"', "ID", json.dumps(found)), re.sub(r'"\d{18}"', "ID", json.dumps(told)), f"as the page shows: {path}")
 
-    # Minting: strings, never cached, of the shard that was asked for.
+    # Minting: strings, never cached, of the requested shard.
     status, content, headers = ask("/id")
     decoded = admin.execute("SELECT shard FROM snowflake.decode(%s)", [int(content["id"])]).fetchone()
     ok(status == 200 and decoded == (5,), "an id of the program's shard", (status, content, decoded))
-    equal(headers["Cache-Control"], "no-store", "no cache may keep it")
+    equal(headers["Cache-Control"], "no-store", "responses forbid caching")
     content = ask("/id?shard=7", "POST")[1]
     equal(ask(f"/decode?id={content['id']}")[1]["shard"], 7, "an id of the shard that was named")
 
@@ -77,11 +77,11 @@ try:
     equal(failed, [], "16 clients at a time: all are answered")
     equal((len(ids), len(set(ids))), (160000, 160000), "... and no id comes twice")
     ok(all(isinstance(id, str) for id in ids), "... all of them strings")
-    equal(len(ask("/ids?count=1000")[1]["ids"]), 1000, "as many as one request may have")
+    equal(len(ask("/ids?count=1000")[1]["ids"]), 1000, "the limit of one request")
 
-    # What is wrong is said, by the program or by the database.
-    refused("/ids?count=1001", 400, "at most 1000", "more than one request may have")
-    refused("/ids?count=1000000", 400, "at most 1000", "as many as next_ids() has")
+    # The program or the database reports what is wrong.
+    refused("/ids?count=1001", 400, "at most 1000", "more than the limit of one request")
+    refused("/ids?count=1000000", 400, "at most 1000", "the limit of next_ids()")
     refused("/ids?count=0", 400, "hint", "none")
     refused("/ids", 400, "count", "no count")
     refused("/ids?count=", 400, "whole number", "an empty count")
@@ -100,38 +100,38 @@ try:
     refused("/id?" + "&".join(["a=1"] * 20), 400, "shard, each once", "twenty parameters")
     refused("/decode?id=1", 405, "not allowed", "decoding by POST", method="POST")
     equal(ask("/decode?id=1", "POST")[2]["Allow"].replace("HEAD", "").replace("OPTIONS", "").strip(", "), "GET", "... says what is")
-    equal({ask(path)[2]["Cache-Control"] for path in ("/", "/id?shard=256", "/ids")}, {"no-store"}, "no cache may keep an error")
+    equal({ask(path)[2]["Cache-Control"] for path in ("/", "/id?shard=256", "/ids")}, {"no-store"}, "errors forbid caching")
     refused("/id", 413, "no body", "a body", method="POST", body="{}")
 
-    # The database does not mint: its mark is a day ahead of the clock.
+    # The database does not mint, because its mark is a day ahead of the clock.
     admin.execute("SELECT snowflake.set_mark(now() + interval '1 day')")
     until = time.monotonic() + 60
-    while ask("/id")[0] == 200 and time.monotonic() < until:  # what was published before goes on, for "snowflake.reserve"
+    while ask("/id")[0] == 200 and time.monotonic() < until:  # the published limit lasts for "snowflake.reserve"
         time.sleep(0.1)
     for path in ("/id", "/ids?count=2"):
         status, content, headers = ask(path)
-        ok(status == 503 and headers["Retry-After"] and content["hint"], f"{path} where it does not mint: 503", (status, content))
+        ok(status == 503 and headers["Retry-After"] and content["hint"], f"{path} while it does not mint: 503", (status, content))
     status, content, _ = ask("/health")
-    ok(status == 503 and content["minting"] is False and content["advice"], "/health says so: 503", (status, content))
-    equal(ask("/decode?id=499712025023222784")[0], 200, "decoding goes on")
+    ok(status == 503 and content["minting"] is False and content["advice"], "/health: 503", (status, content))
+    equal(ask("/decode?id=499712025023222784")[0], 200, "decoding still works")
     admin.execute("SELECT snowflake.set_mark(now())")
     equal(ask("/id")[0], 200, "it mints again")
 
-    # Connections that are gone are noticed by nobody.
+    # Clients do not notice that database connections were terminated.
     gone = admin.execute("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'application'").fetchone()
     ok(gone[0] > 0, "its connections are ended")
-    equal([ask("/id")[0] for _ in range(10)], [200] * 10, "... and nobody is told")
+    equal([ask("/id")[0] for _ in range(10)], [200] * 10, "... and the client gets no error")
     admin.execute("ALTER ROLE application NOLOGIN")
     admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'application'")
     refused("/id", 503, "cannot be asked", "it may not log in any more")
     admin.execute("ALTER ROLE application LOGIN")
 
-    # Nobody is there, and that is all that is told.
+    # The database is not reachable. The response must not contain the connection string.
     nowhere = start("host=127.0.0.1 port=1 user=application password=hunter2")
     status, content, _ = ask("/id", port=nowhere)
     ok(status == 503 and set(content) == {"error"} and "127" not in content["error"], "no database: 503", (status, content))
 
-    # Clients that say nothing take connections, for as long as they may, and no threads.
+    # Silent clients occupy connections until their timeout, but no threads.
     silent = [socket.create_connection(("127.0.0.1", example)) for _ in range(100)]
 
     def threads():

@@ -1,4 +1,4 @@
-"""psycopg 3: ids are ints, and exact; what a shard is passed as."""
+"""psycopg 3: ids are ints and exact; the type of a shard parameter."""
 import psycopg
 from psycopg.types.numeric import Int8
 
@@ -41,5 +41,5 @@ try:
 except psycopg.errors.UndefinedFunction as error:
     ok("next_id(bigint)" in str(error), "a shard that is sent as a bigint is refused", error)
 id = connection.execute("SELECT snowflake.next_id(%s::int)", [Int8(shard)]).fetchone()[0]
-equal(connection.execute("SELECT snowflake.shard_of(%s)", [id]).fetchone()[0], shard, "and taken with ::int")
+equal(connection.execute("SELECT snowflake.shard_of(%s)", [id]).fetchone()[0], shard, "and accepted with ::int")
 done()

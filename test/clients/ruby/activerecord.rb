@@ -1,4 +1,4 @@
-# ActiveRecord: a default in the migration; schema.rb carries it; test databases of a role that is no superuser.
+# ActiveRecord: a default in the migration, which schema.rb keeps, and test databases of a role that is not a superuser.
 
 require 'active_record'
 require 'stringio'
@@ -34,7 +34,7 @@ ok(Photo.find(photo.id).caption == 'first light', 'find')
 many = Photo.insert_all(Array.new(1000) { { caption: 'many' } })
 ok([photo.id, *many.rows.flatten].map(&:to_s).sort_by(&:to_i) == as_text.call, 'insert_all')
 
-# The dumper takes a connection, since 7.2 a pool of them.
+# The dumper takes a connection, and since 7.2 a pool of them.
 dump = lambda do
   base = ActiveRecord::Base
   StringIO.new.tap { |io| ActiveRecord::SchemaDumper.dump(ActiveRecord.version < Gem::Version.new('7.2') ? base.connection : base.connection_pool, io) }
@@ -51,7 +51,7 @@ ok(!schema.string.include?('create_schema'), 'schema.rb leaves the schema to the
 ok(schema.string.include?('enable_extension "snowflake"'), 'schema.rb has the extension', schema.string)
 ok(schema.string.include?('default: -> { "snowflake.next_id(5)" }'), 'schema.rb has the default', schema.string)
 
-# As `rails db:test:prepare` does it, by a role that may make databases and no more.
+# The same as `rails db:test:prepare`, by a role with only CREATEDB.
 application = settings.merge(username: 'application')
 load_schema = lambda do |template|
   ActiveRecord::Base.establish_connection(application.merge(database: 'postgres'))

@@ -1,4 +1,4 @@
-# Exporters and Prometheus on ports of their own, loopback only, and what they answer.
+# Starts exporters and Prometheus on ports of their own, only on loopback, and reads from them.
 
 package Snowflake::Metrics;
 
@@ -27,7 +27,7 @@ sub monitoring_file
 	return scalar <$file>;
 }
 
-# A text with replacements, each of which must be possible.
+# A text with replacements. Each must match.
 sub adapted
 {
 	my ($text, @replacements) = @_;
@@ -44,7 +44,7 @@ sub free_port
 	return $socket->sockport;
 }
 
-# start_program NAME, ENVIRONMENT, COMMAND...: its output goes to a file of that name.
+# start_program NAME, ENVIRONMENT, COMMAND...: writes its output to a file of that name.
 sub start_program
 {
 	my ($name, $environment, @command) = @_;
@@ -81,7 +81,7 @@ END
 	stop_program($_) foreach my @all = @running;
 }
 
-# Until the code returns something true, and that; dies after a minute or two.
+# Repeats the code until it returns a true value, and returns that value. Dies after a minute or two.
 sub eventually
 {
 	my ($what, $code) = @_;
@@ -113,8 +113,7 @@ sub ask_prometheus
 	return $answer->{data};
 }
 
-# The samples of an exporter whose names match: { name => { 'label="value",...' => number } }. The labels are
-# sorted.
+# The samples of an exporter whose names match: { name => { 'label="value",...' => number } }. The labels are sorted.
 sub scrape
 {
 	my ($url, $pattern) = @_;
@@ -123,7 +122,7 @@ sub scrape
 	{
 		my ($name, $labels, $value) = /^(\w+)(?:\{(.*)\})? (\S+)$/ or next;
 		next unless $name =~ $pattern;
-		# The postgres exporter names the server, which has an instance in Prometheus anyway.
+		# The postgres exporter adds the server's name, which Prometheus has as the instance.
 		$labels = join ',', sort(grep { !/^server=/ } ($labels // '') =~ /(\w+="(?:[^"\\]|\\.)*")/g);
 		$samples{$name}{$labels} = $value;
 	}
@@ -147,7 +146,8 @@ sub with_names_of_rules
 	return \%renamed;
 }
 
-# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: at the address of one that was stopped, instead of a new one.
+# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: uses the ADDRESS of a stopped exporter, or else a new
+# one.
 sub start_postgres_exporter
 {
 	my ($node, $name, $queries, $url) = @_;
@@ -191,7 +191,7 @@ sub start_sql_exporter
 	return { target => $url, url => "http://$url", pid => $pid };
 }
 
-# Alerts that fire: { name => { instance => labels } }.
+# Firing alerts: { name => { instance => labels } }.
 sub firing
 {
 	my ($prometheus) = @_;
@@ -204,7 +204,7 @@ sub firing
 	return \%firing;
 }
 
-# start_prometheus CONFIG, RULES: texts. Returns its address.
+# start_prometheus CONFIG, RULES: both are texts. Returns its address.
 sub start_prometheus
 {
 	my ($config, $rules) = @_;
