@@ -18,7 +18,7 @@ OBJS = \
 	src/pg/checks/mark_check.o \
 	src/pg/checks/seal_check.o \
 	src/pg/checks/state_sequences.o \
-	src/pg/clock/clock_bounds.o \
+	src/pg/clock/clock_error.o \
 	src/pg/clock/clock_watch.o \
 	src/pg/clock/commit_wait.o \
 	src/pg/clock/counter.o \
@@ -41,7 +41,6 @@ OBJS = \
 	src/pg/errors/refusal.o \
 	src/pg/functions/admin.o \
 	src/pg/functions/bounds.o \
-	src/pg/functions/by_shard.o \
 	src/pg/functions/copy_support.o \
 	src/pg/functions/create_extension.o \
 	src/pg/functions/decode.o \
@@ -52,12 +51,13 @@ OBJS = \
 	src/pg/functions/mint.o \
 	src/pg/functions/next_id_in.o \
 	src/pg/functions/set_id.o \
-	src/pg/functions/settled.o \
+	src/pg/functions/settled_view.o \
 	src/pg/functions/shard_for.o \
+	src/pg/functions/shard_hash.o \
 	src/pg/functions/shard_statement.o \
 	src/pg/functions/statistics_views.o \
 	src/pg/functions/text_forms.o \
-	src/pg/functions/uuid.o \
+	src/pg/functions/uuid_forms.o \
 	src/pg/functions/views.o \
 	src/pg/guards/drop_guard.o \
 	src/pg/guards/lock_guard.o \
@@ -66,7 +66,7 @@ OBJS = \
 	src/pg/mark/reserved_places.o \
 	src/pg/memory/database_counters.o \
 	src/pg/memory/database_state.o \
-	src/pg/memory/lease.o \
+	src/pg/memory/lease_state.o \
 	src/pg/memory/lease_worker.o \
 	src/pg/memory/mark_hold.o \
 	src/pg/memory/pending_counters.o \

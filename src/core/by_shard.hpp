@@ -13,7 +13,7 @@
 
 namespace snowflake {
 
-// From PostgreSQL's common/hashfn.h, unchanged since 11. pg/functions/by_shard.cpp checks it.
+// From PostgreSQL's common/hashfn.h, unchanged since 11. pg/functions/shard_hash.cpp checks it.
 inline constexpr uint64_t kHashCombine64 = 0x49a0f4dd15e5a8e3;
 
 constexpr uint64_t partition_hash(uint32_t shard) noexcept {

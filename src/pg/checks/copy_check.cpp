@@ -1,6 +1,6 @@
 #include "pg/checks/copy_check.hpp"
 
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/errors/errors_copy.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/settings.hpp"

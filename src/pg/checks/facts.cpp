@@ -6,7 +6,7 @@
 #include "pg/clock/lease_wait.hpp"
 #include "pg/clock/synchronization.hpp"
 #include "pg/memory/database_state.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_copy.hpp"

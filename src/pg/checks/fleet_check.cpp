@@ -1,7 +1,7 @@
 #include "pg/checks/fleet_check.hpp"
 
 #include "core/obstacle.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/memory/statistics.hpp"
 

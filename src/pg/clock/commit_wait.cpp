@@ -1,7 +1,7 @@
 #include "pg/clock/commit_wait.hpp"
 
 #include "core/clock.hpp"
-#include "pg/clock/clock_bounds.hpp"
+#include "pg/clock/clock_error.hpp"
 #include "pg/errors/errors_clock_error.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/server/settings.hpp"

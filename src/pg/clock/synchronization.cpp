@@ -1,6 +1,6 @@
 #include "pg/clock/synchronization.hpp"
 
-#include "pg/clock/clock_bounds.hpp"
+#include "pg/clock/clock_error.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/errors/errors_clock_error.hpp"
 #include "pg/server/settings.hpp"

@@ -9,7 +9,7 @@
 #include "pg/clock/synchronization.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/mark/lost_marks.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/session_events.hpp"

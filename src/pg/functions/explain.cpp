@@ -7,7 +7,7 @@
 #include "pg/mark/reserved_places.hpp"
 #include "pg/server/row.hpp"
 #include "pg/errors/errors.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/shared_state.hpp"
 #include "pg/server/text.hpp"

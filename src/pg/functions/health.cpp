@@ -2,7 +2,7 @@
 
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
-#include "pg/clock/clock_bounds.hpp"
+#include "pg/clock/clock_error.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/checks/database_health.hpp"
 #include "pg/server/row.hpp"

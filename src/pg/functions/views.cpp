@@ -3,7 +3,7 @@
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
 #include "core/epoch.hpp"
-#include "pg/clock/clock_bounds.hpp"
+#include "pg/clock/clock_error.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/counter.hpp"
 #include "pg/checks/database_health.hpp"

@@ -4,7 +4,7 @@
 
 #include "pg/server/settings.hpp"
 #include "pg/memory/database_counters.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 
 namespace snowflake::pg {
 

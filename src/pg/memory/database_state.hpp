@@ -16,7 +16,7 @@
 #include "core/shard.hpp"
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/memory/shared_state.hpp"
 
 namespace snowflake::pg {

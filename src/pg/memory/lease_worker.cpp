@@ -3,7 +3,7 @@
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
 #include "pg/memory/database_state.hpp"
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/memory/shared_state.hpp"
 #include "pg/errors/errors_lease.hpp"

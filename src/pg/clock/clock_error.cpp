@@ -1,4 +1,4 @@
-#include "pg/clock/clock_bounds.hpp"
+#include "pg/clock/clock_error.hpp"
 
 #include <sys/timex.h>
 

@@ -1,4 +1,4 @@
-#include "pg/memory/lease.hpp"
+#include "pg/memory/lease_state.hpp"
 
 #include "core/obstacle.hpp"
 #include "core/clock.hpp"
