@@ -1,10 +1,10 @@
-# PostgreSQL as Debian has it, with the extension snowflake: to try it without a Debian of one's own.
+# Debian's PostgreSQL with the extension snowflake, to try it on other systems.
 #
 #   docker build -t snowflake .
 #   docker run -d --name db -v snowflake:/var/lib/postgresql/data snowflake
 #   docker exec -it db psql -c 'CREATE EXTENSION snowflake' -c 'SELECT snowflake.next_id(5)'
 #
-# Over the network nobody gets in before there is a password: ALTER ROLE postgres PASSWORD '...', and -p 5432:5432.
+# Connections over the network need a password: ALTER ROLE postgres PASSWORD '...', and -p 5432:5432.
 
 FROM debian:trixie-slim AS build
 RUN apt-get update && \
@@ -14,7 +14,7 @@ RUN make -C /src PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config && \
     make -C /src PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config DESTDIR=/installed install
 
 FROM debian:trixie-slim
-# Without a cluster of the image's own: every container makes one.
+# The image has no cluster. Each container makes its own.
 RUN mkdir -p /etc/postgresql-common/createcluster.d && \
     echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/image.conf && \
     apt-get update && \
@@ -26,6 +26,6 @@ ENV PATH=/usr/lib/postgresql/17/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 P
 USER postgres
 VOLUME /var/lib/postgresql/data
 EXPOSE 5432
-# What PostgreSQL calls a fast shutdown.
+# PostgreSQL's fast shutdown.
 STOPSIGNAL SIGINT
 CMD ["sh", "-euc", "if [ ! -s $PGDATA/PG_VERSION ]; then initdb --auth-local=peer --auth-host=scram-sha-256; echo 'host all all all scram-sha-256' >>$PGDATA/pg_hba.conf; fi; exec postgres -c shared_preload_libraries=snowflake -c listen_addresses='*'"]

@@ -1,9 +1,9 @@
-# make && sudo make install && make installcheck; PG_CONFIG=/path/to/pg_config picks the server.
+# make && sudo make install && make installcheck; PG_CONFIG=/path/to/pg_config chooses the server.
 srcdir ?= .
 EXTENSION = snowflake
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
 DATA_built = snowflake--$(EXTVERSION).sql
-# The install script is its parts in their order; privileges come last, for all that is there by then.
+# The install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
 SQL_PARTS = $(addprefix $(srcdir)/src/sql/, state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
 	by_shard.sql routing.sql shard_template.sql create_shards.sql drop_guard.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
 	audit.sql partitions.sql alter_shards.sql settled.sql privileges.sql)
@@ -87,7 +87,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 SERVER_HEADERS := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)
 
-# What is missing is said in one line, before anything is compiled.
+# Reports missing requirements in one line, before compiling.
 ifeq ($(PGXS),)
 $(error "$(PG_CONFIG)" cannot be run: set PG_CONFIG to the pg_config of a PostgreSQL server)
 endif
@@ -98,20 +98,20 @@ $(error $(MISSING) is missing: install the server's development files (on Debian
 	$(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')), or set PG_CONFIG to another server's pg_config)
 endif
 
-# The server's headers come with -isystem, first: their warnings are not ours to mend.
-# Linked by the C++ compiler, but nothing of its runtime is needed: no exceptions, no RTTI.
+# The server's headers come first, with -isystem, which silences their warnings. The C++ compiler links the library, but
+# its runtime is not needed: no exceptions, no RTTI.
 CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden \
 	-Wno-register
-# The server passes its own compiler's warning options, of which another may not know all. The place
-# of the build stays out of the result: two builds of one commit are the same library.
+# The server passes the warning options of its own compiler, and another compiler may not support all of them. The path
+# of the build is kept out of the result, so that two builds of one commit make the same library.
 NO_PLACE = -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.
 PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-initializers \
 	-Wno-unknown-warning-option $(WERROR)
 PG_CPPFLAGS = -I$(srcdir)/src -isystem $(SERVER_HEADERS) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
-# The module must be preloaded, so the tests bring servers of their own, from what is installed:
-# pg_regress a temporary one, each file below t/ what it needs (PostgreSQL built with TAP support).
+# The module must be preloaded, so the tests start servers of their own from the installed files: pg_regress starts a
+# temporary one, and each file in t/ those that it needs (PostgreSQL built with TAP support).
 REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(srcdir)/test/snowflake.conf \
 	--load-extension=snowflake
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
@@ -129,13 +129,13 @@ snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(srcdir)/Makefile $(srcdir)/snowflak
 	  '\echo Use "CREATE EXTENSION snowflake" to load this file. \quit' '' >$@
 	cat $(SQL_PARTS) >>$@
 
-# PGXS knows no dependencies on headers.
+# PGXS does not track dependencies on headers.
 $(OBJS): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Makefile
 
 sources = $(srcdir)/src
 include $(sources)/pg/precompiled.mk
 
-# The compiler is the one that the server was built with, unless CXX is given.
+# The compiler is the one that built the server, unless CXX is given.
 CXX20 = \#include <bit>\n\#include <concepts>\nconstinit int n = std::popcount(1u);\n
 $(OBJS): | cxx20
 cxx20:
@@ -143,10 +143,10 @@ cxx20:
 		{ echo '"$(CXX)" is missing or no C++20 compiler: install g++ 12 or later, or set CXX (clang++ 14 or later)' >&2; exit 1; }
 .PHONY: cxx20
 
-# A build outside the source tree, as Debian's packages do it, has no such directory yet.
+# A build outside the source tree, as for Debian's packages, has no such directory yet.
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 
-# The archive of the commit that is checked out, for PGXN. The same bytes anywhere: a zip has local times.
+# The archive of the current commit, for PGXN. TZ makes the bytes the same everywhere, because a zip has local times.
 dist_dir = dist
 dist:
 	mkdir -p $(dist_dir)
@@ -154,7 +154,7 @@ dist:
 		-o $(abspath $(dist_dir))/$(EXTENSION)-$(EXTVERSION).zip HEAD
 .PHONY: dist
 
-# The headers of the core, for programs without PostgreSQL; prefix and DESTDIR as usual. See doc/core.md.
+# Installs the headers of the core for programs without PostgreSQL, with prefix and DESTDIR. See doc/core.md.
 install-core uninstall-core: %-core:
 	$(MAKE) -C $(srcdir)/src/core $*
 .PHONY: install-core uninstall-core

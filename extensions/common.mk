@@ -1,17 +1,18 @@
-# Shared by the Makefiles below extensions/: each sets its names and includes this, which includes PGXS.
-# make && sudo make install && make installcheck, after the same at the top; PG_CONFIG=/path/to/pg_config picks the server.
+# Shared by the Makefiles in extensions/. Each sets its names and includes this file, which includes PGXS.
+# make && sudo make install && make installcheck, after the same at the top; PG_CONFIG=/path/to/pg_config chooses the server.
 srcdir ?= .
 top = $(srcdir)/../..
 PG_CONFIG ?= pg_config
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/$(EXTENSION).control)
 
-# An install script in parts: those that $(EXTENSION).sql, the way without an extension, reads, in its order.
+# The parts of the install script. $(EXTENSION).sql, which installs without an extension, reads the same parts in the same
+# order.
 PARTS = $(addprefix $(srcdir)/,$(shell sed -n 's/^\\ir //p' $(srcdir)/$(EXTENSION).sql 2>/dev/null))
 ifneq ($(PARTS),)
 DATA_built = $(EXTENSION)--$(EXTVERSION).sql
 endif
 
-# A library: the options are those of the Makefile at the top, which says why.
+# The options for a library are those of the Makefile at the top, which gives the reasons.
 CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-register
 NO_PLACE = -ffile-prefix-map=$(abspath $(top))=. -ffile-prefix-map=$(abspath $(CURDIR)/../..)=.
 PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-initializers \

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Shared by the tests of the installed package, which source it; root, and a cluster of their own.
+# Functions for the tests of the installed package, which source it. They run as root with a cluster of their own.
 set -euo pipefail
 
 fail() { echo "not ok: $*" >&2; exit 1; }
@@ -17,8 +17,8 @@ installed_versions() {
 # The version of the extension whose package for PostgreSQL $postgres is installed.
 packaged_version() { dpkg-query -W -f '${source:Upstream-Version}' "postgresql-$postgres-snowflake"; }
 
-# start_cluster: one of $postgres that listens on nothing but its socket, without the library; gone
-# when the script ends.
+# start_cluster: starts a cluster of $postgres that listens only on its socket, without the library. It is removed when
+# the script ends.
 start_cluster() {
   pg_createcluster "$postgres" snowflake_test -- --no-sync >/dev/null
   trap 'pg_dropcluster --stop "$postgres" snowflake_test 2>/dev/null || true' EXIT

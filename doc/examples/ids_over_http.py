@@ -16,11 +16,11 @@ from psycopg_pool import ConnectionPool
 from werkzeug.exceptions import HTTPException
 
 SHARD, PORT, THREADS, MOST_IDS = int(sys.argv[1]), int(sys.argv[2]), 8, 1000  # of one request
-# Where the connection string says nothing else: nothing waits for ever. A call may wait for the clock for 2 s.
+# Defaults for the connection string, so that no wait is unlimited. A call may wait for the clock for 2 s.
 LIMITS = {"connect_timeout": "5", "tcp_user_timeout": "10000", "options": "-c statement_timeout=5s"}
 pool = ConnectionPool(make_conninfo(**{**LIMITS, **conninfo_to_dict(sys.argv[3])}), min_size=1, max_size=THREADS,
                       timeout=5, kwargs={"autocommit": True, "row_factory": dict_row})
-# SQLSTATEs, and classes of them: what the caller sent is wrong; the database does not mint now.
+# SQLSTATEs and classes of them: the request is wrong; the database does not mint now.
 REFUSED = ("22003", "22004", "22008", "22023", "22P02")
 NOT_NOW = ("55000", "25006", "2200H", "08", "53", "57")
 
@@ -28,7 +28,7 @@ app = Flask(__name__, static_folder=None)
 app.json.sort_keys = False
 
 
-def route(path, methods, parameters, statement):  # a parameter of None has to be given
+def route(path, methods, parameters, statement):  # a parameter of None is required
     app.add_url_rule(path, path, lambda: answer(statement, numbers(parameters)), methods=methods)
 
 
@@ -54,11 +54,11 @@ def answer(statement, values):
             except psycopg.OperationalError:
                 if not connection.broken or last_try:
                     raise
-        pool.check()  # the server was restarted: other connections are gone as well
+        pool.check()  # after a restart of the server the other connections are lost too
 
 
 def told(content, status):
-    # What a cache gives out a second time is a duplicate.
+    # An id that a cache returns again is a duplicate.
     headers = {"Cache-Control": "no-store", **({"Retry-After": "1"} if status == 503 else {})}
     return {name: value for name, value in content.items() if value is not None}, status, headers
 
@@ -68,7 +68,7 @@ def of_the_database(error):
     app.logger.error("%s %s", error.sqlstate, error)
     state, said = error.sqlstate or "08", error.diag
     status = 400 if state in REFUSED else 503 if state.startswith(NOT_NOW) else 500
-    if status == 500 or not said.message_primary:  # names hosts and roles, perhaps
+    if status == 500 or not said.message_primary:  # may contain names of hosts and roles
         return told({"error": "the database cannot be asked; the log of this server says why"}, status)
     return told({"error": said.message_primary, "detail": said.message_detail, "hint": said.message_hint}, status)
 

@@ -1,5 +1,5 @@
-// Mints and decodes ids without PostgreSQL, in the layout of a database. See doc/core.md for what
-// it does not promise.
+// Mints and decodes ids without PostgreSQL, in the layout of a database. doc/core.md lists its
+// limits.
 //
 //   g++ -std=c++20 -O2 $(pkg-config --cflags snowflake-core) mint.cpp -o mint
 //   ./mint SEAL REGION SHARD COUNT      mints
@@ -23,24 +23,24 @@
 
 namespace {
 
-// Mints in one region, which nobody else may use. Thread safe.
+// Mints in one region, which no other program may use. Thread safe.
 class Minter {
  public:
-  // REQUIRES: check(layout) is none, region < layout.regions().
+  // REQUIRES check(layout) == LayoutError::none and region < layout.regions().
   Minter(const snowflake::Layout& layout, uint32_t region)
       : layout_(layout), region_(region), words_(new snowflake::Shard[layout.shards()]()) {
-    // Whoever minted here before, and was no longer running, may have used up this tick.
+    // An earlier run may have used up this tick.
     const uint64_t begin = layout.first_position(tick_now() + 1);
     for (uint32_t shard = 0; shard < layout.shards(); ++shard) words_[shard].raise_floor(begin);
   }
 
-  // The next id of a shard; none where the layout has run out. Waits for the clock where the
-  // shard's pace is used up, or the clock has gone back. REQUIRES: shard < layout.shards().
+  // The next id of a shard, or none if the layout has run out. Waits for the clock if the ids of
+  // the tick are used up, or if the clock went back. REQUIRES shard < layout.shards().
   std::optional<uint64_t> next_id(uint32_t shard) {
     for (;;) {
       const uint64_t now = tick_now();
       if (now > layout_.last_minted_tick()) return {};
-      // No lead: ids are never ahead of the clock, or the tick after a restart would not do.
+      // No lead: if ids ran ahead of the clock, skipping one tick after a restart would not be enough.
       const snowflake::Claim claim = words_[shard].claim(
           layout_, {now, /* lead */ 0, layout_.end_position(), /* spread */ 0}, 1);
       if (claim.outcome == snowflake::Outcome::claimed)
