@@ -40,7 +40,7 @@ class Minter {
     for (;;) {
       const uint64_t now = tick_now();
       if (now > layout_.last_minted_tick()) return {};
-      // No lead: if ids ran ahead of the clock, skipping one tick after a restart would not be enough.
+      // No lead: otherwise skipping one tick after a restart would not be enough.
       const snowflake::Claim claim = words_[shard].claim(
           layout_, {now, /* lead */ 0, layout_.end_position(), /* spread */ 0}, 1);
       if (claim.outcome == snowflake::Outcome::claimed)
