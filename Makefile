@@ -19,9 +19,9 @@ OBJS = \
 	src/pg/checks/seal_check.o \
 	src/pg/checks/state_sequences.o \
 	src/pg/clock/clock_error.o \
+	src/pg/clock/clock_source.o \
 	src/pg/clock/clock_watch.o \
 	src/pg/clock/commit_wait.o \
-	src/pg/clock/counter.o \
 	src/pg/clock/lease_wait.o \
 	src/pg/clock/synchronization.o \
 	src/pg/clock/wait.o \

@@ -3,7 +3,7 @@
 #include "core/atomic_max.hpp"
 #include "core/clock.hpp"
 #include "pg/clock/clock_error.hpp"
-#include "pg/clock/counter.hpp"
+#include "pg/clock/clock_source.hpp"
 #include "pg/errors/log_messages.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"

@@ -7,7 +7,7 @@
 
 #include "core/tick_clock.hpp"
 #include "pg/clock/clock_watch.hpp"
-#include "pg/clock/counter.hpp"
+#include "pg/clock/clock_source.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/mark/high_water.hpp"
 #include "pg/cursor/open_mints.hpp"

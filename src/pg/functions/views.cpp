@@ -5,7 +5,7 @@
 #include "core/epoch.hpp"
 #include "pg/clock/clock_error.hpp"
 #include "pg/clock/clock_watch.hpp"
-#include "pg/clock/counter.hpp"
+#include "pg/clock/clock_source.hpp"
 #include "pg/checks/database_health.hpp"
 #include "pg/server/row.hpp"
 #include "pg/checks/seal_check.hpp"

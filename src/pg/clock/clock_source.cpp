@@ -1,4 +1,4 @@
-#include "pg/clock/counter.hpp"
+#include "pg/clock/clock_source.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
