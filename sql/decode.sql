@@ -94,3 +94,7 @@ SELECT snowflake.make_id('2026-01-01', 1, 0, -1);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.make_id('2059-11-04 19:53:47.776+00', 0, 0);
 \echo SQLSTATE :SQLSTATE
+
+-- The day on which ids get their 19th digit, as doc/clients.md has it
+SELECT snowflake.time_of(1000000000000000000) AT TIME ZONE 'UTC' AS "19 digits from", length(snowflake.max_id(snowflake.time_of(1000000000000000000) - interval '1 ms')::text) AS before,
+       length(snowflake.min_id(snowflake.time_of(1000000000000000000) + interval '1 ms')::text) AS after;

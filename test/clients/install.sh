@@ -3,9 +3,9 @@
 
 # Run by default, because they install within about a minute. If one is not available, the test fails.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
-  jdbc dbd-pg pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
+  jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
 # Run only by name. If one is not available, that is reported and counts nothing.
-clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord lib-pq pgx reader-go reader-csharp)
+clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
 
 # install_client CLIENT TREE: installs Debian's packages, or those of the npm registry into the tree of the tests.
 install_client() {
@@ -23,8 +23,11 @@ install_client() {
     hibernate) install_java libpostgresql-jdbc-java libhibernate3-java libjavassist-java ;;
     eclipselink) install_java libpostgresql-jdbc-java libeclipselink-java ;;
     dbd-pg) install_missing libdbd-pg-perl ;;
+    dbix-class) install_missing libdbix-class-perl libdbd-pg-perl ;;
     pdo) install_missing php-cli php-pgsql ;;
-    activerecord) install_missing ruby-activerecord ruby-pg ;;
+    doctrine) install_missing php-cli php-pgsql php-doctrine-orm php-symfony-cache ;;
+    eloquent) install_missing php-cli php-pgsql php-illuminate-database ;;
+    activerecord) install_missing ruby-activerecord ruby-activerecord-import ruby-pg ;;
     lib-pq) install_missing golang-go golang-github-lib-pq-dev ;;
     pgx) install_missing golang-go golang-github-jackc-pgx-v4-dev ;;
     pgbouncer) install_missing pgbouncer libdbd-pg-perl ;;

@@ -1,16 +1,7 @@
 <?php
 // PDO: ids are exact, by RETURNING. lastInsertId() reads sequences only, and may return a number of another table.
 
-$count = 0;
-function ok(bool $passed, string $what, mixed $found = ''): void
-{
-    global $count;
-    $count++;
-    echo ($passed ? 'ok' : 'not ok') . " $count - $what\n";
-    if (!$passed) {
-        echo '# found: ' . substr(json_encode($found), 0, 500) . "\n";
-    }
-}
+require __DIR__ . '/tap.php';
 
 $db = new PDO('pgsql:');
 $db->exec('CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)');
@@ -40,4 +31,3 @@ $ids = $db->query('SELECT id FROM photos ORDER BY id')->fetchAll(PDO::FETCH_COLU
 ok(array_map('strval', $ids) === $asText(), '1,002 ids');
 $json = $db->query('SELECT json_agg(id ORDER BY id)::text FROM photos')->fetchColumn();
 ok(array_map('strval', json_decode($json)) === $asText(), 'json_decode() is exact, integers have 64 bits');
-echo "1..$count\n";

@@ -2,6 +2,7 @@
 import pandas
 import psycopg2
 import warnings
+from io import StringIO
 
 from tap import done, equal, ok
 
@@ -35,6 +36,12 @@ equal(set(zip(found.id_x, found.id_y)), {row for row in as_text if row[1]}, "as 
 photos = pandas.DataFrame({"id": [id for id, _ in as_text],
                            "parent": pandas.array([parent and int(parent) for _, parent in as_text], dtype="Int64")})
 equal({str(parent) for parent in photos.parent.dropna()}, parents, "as Int64, of Python's integers: exact")
+cursor.execute("SELECT json_agg(json_build_object('id', id::text) ORDER BY id)::text FROM photos")
+as_json = cursor.fetchone()[0]
+rounded = {str(id) for id in pandas.read_json(StringIO(as_json)).id}
+ok(len(rounded) < len(as_text), f"trap: read_json makes {len(rounded)} numbers of {len(as_text)} strings", rounded)
+photos = pandas.read_json(StringIO(as_json), dtype={"id": "string"})
+equal(list(photos.id), [id for id, _ in as_text], "read_json with a dtype: exact")
 if int(pandas.__version__.split(".")[0]) >= 2:
     photos = pandas.read_sql("SELECT id, parent FROM photos ORDER BY id", connection, dtype_backend="numpy_nullable")
     equal({str(parent) for parent in photos.parent.dropna()}, parents, "nullable types, since pandas 2: exact")

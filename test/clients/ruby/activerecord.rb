@@ -34,6 +34,18 @@ ok(Photo.find(photo.id).caption == 'first light', 'find')
 many = Photo.insert_all(Array.new(1000) { { caption: 'many' } })
 ok([photo.id, *many.rows.flatten].map(&:to_s).sort_by(&:to_i) == as_text.call, 'insert_all')
 
+# A bulk import sends a NULL for each id, as there is no sequence that it could ask.
+require 'activerecord-import'
+begin
+  Photo.import(Array.new(2) { Photo.new(caption: 'imported') })
+  ok(false, 'trap: a bulk import sends NULL')
+rescue ActiveRecord::NotNullViolation => e
+  ok(e.message.include?('null value in column "id"'), 'trap: a bulk import sends NULL', e.message)
+end
+ActiveRecord::Base.connection.execute('CREATE TRIGGER set_id BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id()')
+ok(Photo.import(Array.new(100) { Photo.new(caption: 'imported') }).ids.uniq.size == 100, 'but with set_id()')
+ActiveRecord::Base.connection.execute('DROP TRIGGER set_id ON photos')
+
 # The dumper takes a connection, and since 7.2 a pool of them.
 dump = lambda do
   base = ActiveRecord::Base
