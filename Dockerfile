@@ -5,6 +5,8 @@
 #   docker exec -it db psql -c 'CREATE EXTENSION snowflake' -c 'SELECT snowflake.next_id(5)'
 #
 # Connections over the network need a password: ALTER ROLE postgres PASSWORD '...', and -p 5432:5432.
+#
+# Clock steps of up to 30 days are accepted (snowflake.max_forward_jump): a laptop that wakes up steps its clock.
 
 FROM debian:trixie-slim AS build
 RUN apt-get update && \
@@ -28,4 +30,4 @@ VOLUME /var/lib/postgresql/data
 EXPOSE 5432
 # PostgreSQL's fast shutdown.
 STOPSIGNAL SIGINT
-CMD ["sh", "-euc", "if [ ! -s $PGDATA/PG_VERSION ]; then initdb --auth-local=peer --auth-host=scram-sha-256; echo 'host all all all scram-sha-256' >>$PGDATA/pg_hba.conf; fi; exec postgres -c shared_preload_libraries=snowflake -c listen_addresses='*'"]
+CMD ["sh", "-euc", "if [ ! -s $PGDATA/PG_VERSION ]; then initdb --auth-local=peer --auth-host=scram-sha-256; echo 'host all all all scram-sha-256' >>$PGDATA/pg_hba.conf; fi; exec postgres -c shared_preload_libraries=snowflake -c snowflake.max_forward_jump=30d -c listen_addresses='*'"]

@@ -29,11 +29,12 @@ CREATE TABLE future (id bigint PRIMARY KEY);
 INSERT INTO future SELECT snowflake.min_id('2050-01-01');
 CREATE TABLE negative (id bigint PRIMARY KEY);
 INSERT INTO negative VALUES (-5), (7);
+CREATE SEQUENCE a_sequence;
 INSERT INTO photos (caption) SELECT 'p' FROM generate_series(1, 100);
 SELECT regexp_replace(r.what, 'begin at \d+', '...') AS refused
   FROM (VALUES ('photos, 243'), ('photos, 243, rewrite => true'), ('photos, NULL'), ('photos, 256'), ('photos, 243, id_column => "nothing"'),
                ('keyless, 243'), ('keyless, 243, id_column => "id"'), ('uuids, 243'), ('parted, 243'), ('part, 243'), ('shown, 243'),
-               ('future, 243'), ('negative, 243'), ('photos, 243, id_column => "double"')) AS c (arguments),
+               ('future, 243'), ('negative, 243'), ('a_sequence, 243'), ('photos, 243, id_column => "double"')) AS c (arguments),
        LATERAL refusal(format('CALL snowflake.adopt(%s)', regexp_replace(replace(arguments, '"', ''''), '^(\w+)', '''\1'''))) AS r;
 SELECT count(*) AS columns_that_mint FROM snowflake.minting_columns() AS m JOIN pg_class ON oid = relation WHERE relnamespace = 'moving'::regnamespace;
 
@@ -122,11 +123,13 @@ BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT snowflake.observe_all();
 ROLLBACK;
 -- Those that hold something else are named
-CREATE TABLE as_uuid (id uuid DEFAULT snowflake.to_uuid(snowflake.next_id(243)));
+CREATE TABLE as_uuid (id uuid DEFAULT snowflake.to_uuid(snowflake.next_id(243)), plain bigint);
+CREATE VIEW by_view AS SELECT plain FROM as_uuid;
+ALTER VIEW by_view ALTER plain SET DEFAULT snowflake.next_id(243);
 \set VERBOSITY default
 SELECT snowflake.observe_all() IS NOT NULL AS observed;
 \set VERBOSITY terse
-DROP TABLE as_uuid;
+DROP TABLE as_uuid CASCADE;
 
 -- A dry run says what stands in the way as well
 CREATE TABLE three (id bigint PRIMARY KEY DEFAULT theirs());

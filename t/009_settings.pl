@@ -123,6 +123,9 @@ unlike($alone, $others, 'CREATE EXTENSION does not warn on a server that is alon
 like(says_on_create('wal_level = logical'),
 	qr/$others\nDETAIL:  This server looks like one of several \("wal_level" is "logical"\).*\nHINT:  Set "snowflake.region" to a number of its own/,
 	'CREATE EXTENSION warns where wal_level is logical');
+like(says_on_create("wal_level = logical\nsnowflake.layout = '41/10/12'"), qr/$others\n.*\nHINT:  Set "snowflake.owned_shards"/, 'without regions');
+like(says_on_create("wal_level = logical\nsnowflake.layout = '41/0/22'"), qr/$others\n.*\nHINT:  Before the first id, drop the extension, set "snowflake.layout" to one with regions/,
+	'without regions and shards');
 unlike(says_on_create("wal_level = logical\nsnowflake.region = 1"), $others, 'a region of its own: no warning');
 unlike(says_on_create("wal_level = logical\nsnowflake.owned_shards = '0-9'"), $others, 'shards of its own: no warning');
 configure('');

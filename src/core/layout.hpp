@@ -196,9 +196,11 @@ struct ParsedLayout {
 
 namespace detail {
 
-// Removes a decimal number from the front; -1 if there is none or it is far too large.
+// Removes a decimal number from the front; -1 if there is none, it begins with a zero that could be
+// left out, or it is far too large.
 constexpr int take_number(std::string_view& text) noexcept {
   int value = -1;
+  if (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') return -1;
   while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
     value = (value < 0 ? 0 : value) * 10 + (text.front() - '0');
     if (value > 999) return -1;

@@ -25,6 +25,11 @@ BEGIN
       MESSAGE = format('relation %s does not exist', relation),
       DETAIL = 'No table has this number.', HINT = 'Pass the name of a table.';
   END IF;
+  IF (SELECT relkind NOT IN ('r', 'p', 'f', 'v', 'm') FROM pg_class WHERE oid = relation) THEN
+    RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+      MESSAGE = format('%s is not a table', relation),
+      DETAIL = format('It is of kind %s.', (SELECT (pg_identify_object('pg_class'::regclass, relation, 0)).type)), HINT = 'Pass the name of a table.';
+  END IF;
   IF wanted IS NULL THEN
     SELECT a.* INTO found
       FROM pg_index AS i JOIN pg_attribute AS a ON attrelid = indrelid AND attnum = indkey[0]

@@ -18,7 +18,7 @@ AS $$
     SELECT oid FROM bigints JOIN pg_type ON typbasetype = type),
   defaults (classid, objid) AS (
     SELECT classid, objid FROM minting JOIN pg_depend ON refclassid = 'pg_proc'::regclass AND refobjid = function)
-  SELECT DISTINCT c.oid::regclass, a.attname, a.atttypid IN (SELECT type FROM bigints)
+  SELECT DISTINCT c.oid::regclass, a.attname, relkind <> 'v' AND a.atttypid IN (SELECT type FROM bigints)
     FROM (SELECT adrelid, adnum
             FROM defaults JOIN pg_attrdef AS e ON e.oid = objid
            WHERE classid = 'pg_attrdef'::regclass
@@ -34,10 +34,10 @@ AS $$
             JOIN pg_attribute ON attrelid = tgrelid AND attname = CASE WHEN tgnargs = 2 AND given[2] <> 'hash' OR tgnargs = 3 THEN given[2] ELSE 'id' END
            WHERE pronamespace = to_regnamespace('snowflake') AND proname = 'set_id' AND given[1] <> '') AS m (relid, attnum)
     JOIN pg_class AS c ON c.oid = m.relid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = m.attnum
-   WHERE relkind IN ('r', 'p', 'f') AND NOT pg_is_other_temp_schema(relnamespace)
+   WHERE relkind IN ('r', 'p', 'f', 'v') AND NOT pg_is_other_temp_schema(relnamespace)
 $$;
 COMMENT ON FUNCTION snowflake.filled_columns() IS
-  'Internal: for minting_columns(): the columns whose default mints, of whatever type, and whether that is bigint or a domain over it';
+  'Internal: for minting_columns(): the columns whose default mints, of whatever type and of views, and whether it is of a table and bigint or a domain over it';
 
 CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute name)
   RETURNS SETOF record
@@ -46,7 +46,7 @@ AS $$
   SELECT f.relation, f.attribute FROM snowflake.filled_columns() AS f WHERE f.holds_ids
 $$;
 COMMENT ON FUNCTION snowflake.minting_columns() IS
-  'The bigint columns whose default, or whose domain''s, mints, or into which the trigger set_id() puts an id; through functions only where these are BEGIN ATOMIC; not those of other sessions'' temporary tables';
+  'The bigint columns whose default, or whose domain''s, mints, or into which the trigger set_id() puts an id; through functions only where these are BEGIN ATOMIC; not those of views and of other sessions'' temporary tables';
 
 -- A parent is asked for all that inherits from it.
 CREATE FUNCTION snowflake.observe_all() RETURNS bigint
@@ -93,14 +93,14 @@ BEGIN
    WHERE NOT f.holds_ids;
   IF unread IS NOT NULL THEN
     RAISE WARNING USING ERRCODE = '01000',
-      MESSAGE = 'not every column whose default mints holds bigint: its ids were not observed',
+      MESSAGE = 'not every column whose default mints was observed',
       DETAIL = format('They are %s.', unread),
-      HINT = 'Read the greatest id of each back, with from_uuid(), from_base62() and the like, and pass it to observe().';
+      HINT = 'Read the greatest id of each back, with from_uuid(), from_base62() and the like, or from the table of a view, and pass it to observe().';
   END IF;
   RETURN greatest_id;
 END
 $$;
 COMMENT ON FUNCTION snowflake.observe_all() IS
-  'Makes every later id of this database greater than all that are in columns which mint, and returns the greatest of them, null where there is none; refuses to where it may not read one of these columns, and warns of those whose default mints into another type';
+  'Makes every later id of this database greater than all that are in columns which mint, and returns the greatest of them, null where there is none; refuses to where it may not read one of these columns, and warns of those whose default mints into another type or through a view';
 -- As observe().
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;

@@ -29,14 +29,16 @@ void error_no_key_file() {
 
 void error_reading_key_file(const char* path, const char* attempt) {
   ereport(ERROR, (errcode_for_file_access(), errmsg("could not %s the key file: %m", attempt),
-                  errdetail("\"snowflake_alias.key_file\" names it."),
+                  errdetail("\"snowflake_alias.key_file\" names it; a relative path begins in the "
+                            "data directory."),
                   errdetail_log("Its path is \"%s\".", path),
                   errhint("Put the keys there, readable for the server's user.")));
 }
 
 void error_key_file_kind(const char* path) {
   ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is not a regular file"),
-                  errdetail("\"snowflake_alias.key_file\" names it."),
+                  errdetail("\"snowflake_alias.key_file\" names it; a relative path begins in the "
+                            "data directory."),
                   errdetail_log("Its path is \"%s\".", path),
                   errhint("Put the keys into a regular file.")));
 }

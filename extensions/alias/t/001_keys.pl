@@ -65,7 +65,7 @@ sub reload
 }
 
 # A file that is not as it must be. Clients are not told where it is; the log is.
-my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => '"snowflake_alias.key_file" names it', hint => 'readable for the server');
+my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => '"snowflake_alias.key_file" names it; a relative path begins in the data directory', hint => 'readable for the server');
 my $since = -s $node->logfile;
 refused(\%missing, 'no file');
 unlike($node->error_of("SELECT snowflake.alias(1, 'photos')"), qr/snowflake_alias\.keys/, 'the client is not told its path');

@@ -164,7 +164,10 @@ void warn_may_meet_others(const char* sign) {
                  sign),
        layout.regions() > 1
            ? errhint("Set \"snowflake.region\" to a number of its own on each server.")
-           : errhint("Set \"snowflake.owned_shards\" to shards of its own on each server.")));
+       : layout.shards() > 1
+           ? errhint("Set \"snowflake.owned_shards\" to shards of its own on each server.")
+           : errhint("Before the first id, drop the extension, set \"snowflake.layout\" to one "
+                     "with regions, and restart the server.")));
 }
 
 // The clock
