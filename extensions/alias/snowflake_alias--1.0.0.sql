@@ -3,21 +3,21 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
 
--- STABLE, not IMMUTABLE: a reload may bring other keys. So an alias can be looked up by an index over
--- the id, but is nothing to be stored. PARALLEL RESTRICTED: a worker would read the key file for itself,
--- and the statement write under two versions of a key.
+-- STABLE, not IMMUTABLE, because a reload may change the keys. An alias can be looked up by an index over the id, but
+-- must not be stored. PARALLEL RESTRICTED, because a worker would read the key file again, and one statement could write
+-- under two versions of a key.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.alias(bigint, text) IS
-  'An id, permuted under a key, in 11 characters 0-9A-Za-z; refuses negative numbers';
+  'An id, permuted under a key, in 11 characters 0-9A-Za-z; an error for negative numbers';
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text, prefix text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.alias(bigint, text, text) IS
-  'The same behind a prefix such as user_: 1 to 32 characters 0-9A-Za-z_-, the last one _ or -';
+  'alias() after a prefix such as user_: 1 to 32 characters 0-9A-Za-z_-, the last one _ or -';
 
 CREATE FUNCTION snowflake.from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
@@ -29,55 +29,55 @@ CREATE FUNCTION snowflake.from_alias(encoded text, key_name text, prefix text) R
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text, text) IS
-  'The same of one behind a prefix; another prefix is an error';
+  'As without a prefix, for a text after a prefix; another prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_alias(text, text) IS
-  'from_alias(), but NULL for a text that it refuses; a wrong key name or key file is an error';
+  'from_alias(), but NULL for an invalid text; a wrong key name or key file is an error';
 
 CREATE FUNCTION snowflake.try_from_alias(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_alias(text, text, text) IS
-  'from_alias() with a prefix, but NULL for a text that it refuses';
+  'from_alias() with a prefix, but NULL for an invalid text';
 
 CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer DEFAULT 20) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.digits(bigint, text, integer) IS
-  'A number of one digit less than length at most, permuted under a key among those, in length (7 to 20) digits: the first is the version';
+  'A number with fewer than length digits (7 to 20), permuted under a key; the first digit is the version of the key';
 
 CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer, prefix text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.digits(bigint, text, integer, text) IS
-  'The same behind a prefix such as order-';
+  'digits() after a prefix such as order-';
 
 CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer DEFAULT 20) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_digits(text, text, integer) IS
-  'The number of exactly so many digits, under the version of the key that made them; not a proof that digits() made them';
+  'The number of exactly length digits, under the version of the key that made them; not a proof that digits() made them';
 
 CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_digits(text, text, integer, text) IS
-  'The same of digits behind a prefix; another prefix is an error';
+  'from_digits() for digits after a prefix; another prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_digits(encoded text, key_name text, length integer DEFAULT 20) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_digits(text, text, integer) IS
-  'from_digits(), but NULL for a text that it refuses; a wrong length, key name or key file is an error';
+  'from_digits(), but NULL for an invalid text; a wrong length, key name or key file is an error';
 
 CREATE FUNCTION snowflake.try_from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_digits(text, text, integer, text) IS
-  'from_digits() with a prefix, but NULL for a text that it refuses';
+  'from_digits() with a prefix, but NULL for an invalid text';
 
 CREATE FUNCTION snowflake.token(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_token'
@@ -89,7 +89,7 @@ CREATE FUNCTION snowflake.token(id bigint, key_name text, prefix text) RETURNS t
   AS 'MODULE_PATHNAME', 'snowflake_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.token(bigint, text, text) IS
-  'The same behind a prefix such as user_';
+  'token() after a prefix such as user_';
 
 CREATE FUNCTION snowflake.from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
@@ -101,19 +101,19 @@ CREATE FUNCTION snowflake.from_token(encoded text, key_name text, prefix text) R
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_token(text, text, text) IS
-  'The same of one behind a prefix; another prefix is an error';
+  'As without a prefix, for a text after a prefix; another prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_token(text, text) IS
-  'from_token(), but NULL for a text that it refuses; a wrong key name or key file is an error';
+  'from_token(), but NULL for an invalid text; a wrong key name or key file is an error';
 
 CREATE FUNCTION snowflake.try_from_token(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_token(text, text, text) IS
-  'from_token() with a prefix, but NULL for a text that it refuses';
+  'from_token() with a prefix, but NULL for an invalid text';
 
 CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT writes boolean,
                                      OUT check_value text)
@@ -121,9 +121,9 @@ CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT wri
   AS 'MODULE_PATHNAME', 'snowflake_alias_keys'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION snowflake.alias_keys() IS
-  'The keys that this session has read, and a value by which to compare them with another server''s';
+  'The keys that this session has read, each with a value to compare with other servers';
 
--- Whoever may call these can turn any alias into its id: that is the secret.
+-- A role that may call these can turn any alias into its id, so no role may by default.
 REVOKE ALL ON FUNCTION
   snowflake.alias(bigint, text), snowflake.alias(bigint, text, text),
   snowflake.from_alias(text, text), snowflake.from_alias(text, text, text),

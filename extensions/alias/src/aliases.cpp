@@ -1,6 +1,6 @@
-// The SQL functions. Each form has a writer, a reader that refuses, and one that returns NULL for
-// what the other refuses of a text; with a prefix, all of them put it in front, or ask for it
-// there.
+// The SQL functions. Each form has a writer, a reader that raises an error for an invalid text, and
+// one that returns NULL for it. With a prefix, writers put it in front of the text, and readers
+// require it there.
 
 #include "errors.hpp"
 #include "forms.hpp"
@@ -21,7 +21,7 @@ constexpr Form kToken = {"a token", "It is written in 22 characters 0-9, A-Z and
                          "snowflake.token(id, key_name)"};
 
 Form digits_form(unsigned length) {
-  return {"digits", psprintf("They are %u digits 0-9, the first of them 0 to 4.", length),
+  return {"digits", psprintf("The text has %u digits 0-9, the first of them 0 to 4.", length),
           "snowflake.digits(id, key_name, length)"};
 }
 
@@ -42,8 +42,8 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// The prefix that is passed as this argument, where the function was called with it. It ends in
-// what no form has, so that every text has one place where it can end.
+// The prefix in this argument, if the function was called with one. It ends in a character that no
+// form contains, so the end of the prefix in a text is unambiguous.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {
@@ -78,13 +78,12 @@ text* new_prefixed(std::string_view prefix, size_t length, char** behind) {
   }
 }
 
-// What a text without its prefix comes to, for both kinds of readers. `read` takes it to an
-// outcome.
+// Reads a text without its prefix, for both kinds of readers. `read` returns the outcome.
 template <class Read>
 Datum read_id(FunctionCallInfo fcinfo, int prefix_at, bool or_null, const Form& form, Read&& read) {
   const auto name = text_view(PG_GETARG_TEXT_PP(1));
   const auto prefix = prefix_of(fcinfo, prefix_at);
-  writing_key(name);  // the key's name is wrong, not the text
+  writing_key(name);  // raises the error if the key's name is wrong
   auto encoded = text_view(PG_GETARG_TEXT_PP(0));
   if (!encoded.starts_with(prefix)) {
     if (or_null) PG_RETURN_NULL();

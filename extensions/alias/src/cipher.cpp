@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBlock = 16;
 
 // FF1's P for radix 2, n = 63, u = 31 and no tweak: version 1, method 2, addition 1, radix in three
-// bytes, ten rounds, u, n in four bytes, the tweak's length in four bytes.
+// bytes, ten rounds, u, n in four bytes, the length of the tweak in four bytes.
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
 
 void store_big_endian(uint64_t value, uint8_t* bytes, size_t count) {
@@ -29,8 +29,8 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
   return value;
 }
 
-// HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1). What is hashed is the
-// purpose and a counter of 1, which the purpose brings along. The key is the one of the last init.
+// HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1). The hashed text is
+// `purpose`, which ends with the counter 1. The key is that of the last init.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
@@ -69,8 +69,8 @@ struct RoundFunction {
   }
 };
 
-// The same for radix 10 and so many digits. The half is written in as many bytes as the longer one
-// may need, and as many bytes of the result count as the standard makes of that: 8 or 12.
+// The same for radix 10 and a number of digits. The half is written in as many bytes as the longer
+// half may need. The standard then uses 8 or 12 bytes of the result.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

@@ -1,8 +1,8 @@
-// The uses of a key, all of them by OpenSSL's libcrypto.
+// The uses of a key, all of them with OpenSSL's libcrypto.
 //
-// A key of the file is never used as it is. Each purpose has a key of its own, by HKDF-Expand (RFC
-// 5869) with HMAC-SHA-256: "snowflake_alias compact", "snowflake_alias token", "snowflake_alias
-// check".
+// A key of the file is never used directly. Each purpose has a key of its own, derived with
+// HKDF-Expand (RFC 5869) and HMAC-SHA-256: "snowflake_alias compact", "snowflake_alias token",
+// "snowflake_alias check".
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ struct evp_mac_ctx_st;
 
 namespace snowflake::alias {
 
-// HMAC-SHA-256, set up once for all keys of a file. Holds memory of libcrypto: release() has to be
-// called. Trivially destructible, so that an error may cross its frame.
+// HMAC-SHA-256, set up once for all keys of a file. It holds memory of libcrypto, so release() must
+// be called. It is trivially destructible, so that an error may cross its frame.
 struct KeyDerivation {
   evp_mac_ctx_st* hmac;
 
-  bool start();  // false where libcrypto fails
+  bool start();  // false if libcrypto fails
   void release();
 };
 
-// One key of the file. Holds memory of libcrypto, as above.
+// One key of the file. It holds memory of libcrypto, as above.
 struct Cipher {
   evp_cipher_ctx_st* compact;
   evp_cipher_ctx_st* seal_token;
@@ -33,23 +33,24 @@ struct Cipher {
   uint8_t compact_key[32];  // both until prepare() has given them to libcrypto, which copies them
   uint8_t token_key[32];
 
-  // False where libcrypto fails, for want of memory or of AES; release() all the same.
+  // Returns false if libcrypto fails, for lack of memory or of AES. release() must be called
+  // anyway.
   bool set_key(KeyDerivation& derivation, const uint8_t (&key)[kKeyBytes]);
-  // Before the first use of what follows: most sessions use few of many keys.
+  // Call this before the first use of the functions below. Most sessions use few of many keys.
   bool prepare();
   void release();
 
-  // FF1 over 63 bits, see permutation.hpp; false where libcrypto fails.
+  // FF1 over 63 bits, see permutation.hpp. Returns false if libcrypto fails.
   bool permute_id(uint64_t id, uint64_t* permuted) const;
   bool unpermute_id(uint64_t permuted, uint64_t* id) const;
 
-  // FF1 over so many decimal digits, see decimal_permutation.hpp, under the same key: its
-  // block P tells the radix and the digits apart.
+  // FF1 over decimal digits, see decimal_permutation.hpp, with the same key. Its block P separates
+  // the radices and the numbers of digits.
   bool permute_digits(uint64_t value, unsigned digits, uint64_t* permuted) const;
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 
   // Encode-then-encipher (Bellare and Rogaway 2000): one block of AES over the id and 64 bits of 0.
-  // A forger who guesses finds such a block once in 2^64 attempts.
+  // A forger finds such a block by guessing once in 2^64 attempts.
   bool encipher(uint64_t id, uint8_t (&block)[16]) const;
   enum class Opened { authentic, forged, failed };
   Opened decipher(const uint8_t (&block)[16], uint64_t* id) const;

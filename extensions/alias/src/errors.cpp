@@ -6,7 +6,7 @@ namespace snowflake::alias {
 
 namespace {
 
-// For the message. Nobody has a name or an alias of that length.
+// The text for a message, cut to 100 bytes: every valid name or alias is shorter.
 const char* shown(std::string_view text) {
   const int length = pg_mbcliplen(text.data(), static_cast<int>(text.size()), 100);
   return pnstrdup(text.data(), static_cast<Size>(length));
@@ -19,7 +19,7 @@ const char* character_at(std::string_view text, size_t at) {
 
 }  // namespace
 
-// The path goes to the log only, which is the administrator's.
+// The path appears only in the log, which administrators read.
 
 void error_no_key_file() {
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -46,23 +46,23 @@ void error_key_file_kind(const char* path) {
 void error_key_file_access(const char* path) {
   ereport(ERROR,
           (errcode(ERRCODE_CONFIG_FILE_ERROR),
-           errmsg("the key file may be read or written by others than the server's user"),
+           errmsg("other users than the server's may read or write the key file"),
            errdetail("It must belong to the server's user and have mode 0600 or less, or belong to "
                      "root and have mode 0640 or less."),
            errdetail_log("Its path is \"%s\".", path),
-           errhint("Correct its owner and mode; if others could read it, make new keys.")));
+           errhint("Correct its owner and mode. If other users could read it, make new keys.")));
 }
 
 void error_key_file_size(const char* path) {
   ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is too large"),
                   errdetail("A key file has at most 65536 bytes."),
                   errdetail_log("Its path is \"%s\".", path),
-                  errhint("Remove keys that nothing is read with.")));
+                  errhint("Remove keys that are no longer used.")));
 }
 
 void error_key_line(const char* path, int line, const char* reason) {
   ereport(ERROR,
-          (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("line %d of the key file is wrong", line),
+          (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("line %d of the key file is invalid", line),
            errdetail("%s", reason), errdetail_log("%s Its path is \"%s\".", reason, path),
            errhint("Correct the line, and reload the configuration.")));
 }
@@ -70,8 +70,8 @@ void error_key_line(const char* path, int line, const char* reason) {
 void error_parallel_worker() {
   ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
                   errmsg("aliases and tokens cannot be made or read by a parallel worker"),
-                  errdetail("It would read the key file for itself, which may have changed."),
-                  errhint("Label the function that calls for them PARALLEL RESTRICTED.")));
+                  errdetail("The worker would read the key file again, which may have changed."),
+                  errhint("Label the calling function PARALLEL RESTRICTED.")));
 }
 
 void error_cipher() {
@@ -82,25 +82,26 @@ void error_cipher() {
 }
 
 void error_no_such_key(std::string_view name) {
-  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("there is no key \"%s\"", shown(name)),
-                  errdetail("No line of the key file begins with this name."),
-                  errhint("Pass the name of a key, or add it to the key file and reload the "
-                          "configuration.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", shown(name)),
+           errdetail("No line of the key file begins with this name."),
+           errhint("Pass the name of a key, or add it to the key file and reload the "
+                   "configuration.")));
 }
 
 void error_negative_id(int64_t id) {
   ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                   errmsg("%lld is out of range for ids", static_cast<long long>(id)),
-                  errdetail("Aliases stand for 0 to %lld.", static_cast<long long>(kGreatestId)),
-                  errhint("Pass an id, which is never negative.")));
+                  errdetail("Ids are 0 to %lld.", static_cast<long long>(kGreatestId)),
+                  errhint("Pass an id that is not negative.")));
 }
 
 void error_digits_length(int32_t length, unsigned least, unsigned most) {
   ereport(ERROR,
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
            errmsg("length %d is out of range for digits", length),
-           errdetail("They are %u to %u, of which the first is the key's version.", least, most),
-           errhint("Pass %u, which has room for every id.", most)));
+           errdetail("The length is %u to %u. The first digit is the key's version.", least, most),
+           errhint("Pass length %u, which has room for every id.", most)));
 }
 
 void error_digits_id(uint64_t id, unsigned length) {
@@ -108,23 +109,26 @@ void error_digits_id(uint64_t id, unsigned length) {
       ERROR,
       (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
        errmsg("%llu is too great for %u digits", static_cast<unsigned long long>(id), length),
-       errdetail("One is the key's version; the number has more than the %u others.", length - 1),
-       errhint("Pass a greater length, the same for all numbers: 20 has room for every id.")));
+       errdetail("The first digit is the key's version, so the number may have up to %u digits.",
+                 length - 1),
+       errhint(
+           "Pass a greater length, the same for all numbers. Length 20 has room for every id.")));
 }
 
 void error_prefix(std::string_view prefix, size_t longest) {
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("\"%s\" is no prefix", shown(prefix)),
-           errdetail("A prefix has 1 to %zu characters 0-9, A-Z, a-z, \"_\" and \"-\", the last "
-                     "one \"_\" or \"-\".",
-                     longest),
-           errhint("Pass a prefix such as \"user_\".")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("\"%s\" is not a prefix", shown(prefix)),
+       errdetail("A prefix has 1 to %zu characters 0-9, A-Z, a-z, \"_\" and \"-\", the last "
+                 "one \"_\" or \"-\".",
+                 longest),
+       errhint("Pass a prefix such as \"user_\".")));
 }
 
 void error_other_prefix(const Form& form, std::string_view text, std::string_view prefix) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                   errmsg("\"%s\" does not begin with \"%s\"", shown(text), shown(prefix)),
-                  errdetail("A prefix says what %s is of, and is a part of it.", form.name),
+                  errdetail("The prefix is a part of %s.", form.name),
                   errhint("Pass what %s made with this prefix.", form.maker)));
 }
 
@@ -149,12 +153,12 @@ void error_written(const Form& form, NumeralError error, size_t at, std::string_
 }
 
 void error_no_such_version(unsigned version, std::string_view name) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-       errmsg("the alias was not made with key \"%s\"", shown(name)),
-       errdetail("It names version %u, and the key file has no such version of this key.", version),
-       errhint("Pass the key's name, or put its old version back into the key file.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+           errmsg("the alias was not made with key \"%s\"", shown(name)),
+           errdetail("The alias has version %u, which the key file does not have for this key.",
+                     version),
+           errhint("Pass the key's name, or put its old version back into the key file.")));
 }
 
 void error_not_authentic(std::string_view name) {

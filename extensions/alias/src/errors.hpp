@@ -1,5 +1,5 @@
-// Every error that a user of the aliases can cause. None of them says what stands in the key file,
-// or which id an alias is of.
+// All errors of the aliases. Their texts never contain the contents of the key file, or the id of
+// an alias.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ namespace snowflake::alias {
 
 struct Form {
   const char* name;     // "alias"
-  const char* written;  // how it is written, a sentence for an error's detail
+  const char* written;  // its spelling, a sentence for the detail of an error
   const char* maker;
 };
 

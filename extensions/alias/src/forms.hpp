@@ -1,12 +1,11 @@
-// What aliases look like, and what a text that somebody passes comes to. What is wrong with a text
-// is an outcome, for some callers want NULL; what is wrong with the set-up (keys, libcrypto) is an
-// error here as everywhere.
+// The forms of aliases, and how texts are read. If a text is invalid, the result is an outcome,
+// because some callers return NULL for it. If the set-up is wrong (keys, libcrypto), it is always
+// an error.
 //
-// An alias is version * 2^63 + the permuted id, in base62: 5 * 2^63 numbers of the 62^11 that
-// eleven characters have. So the version that made an alias is known before any key is tried. In
-// digits the version is the first one, and the others are the id's, permuted among as many. A token
-// is a block of 128 bits, in base62; which version made it is found by trying, for only that one
-// opens it.
+// An alias is version * 2^63 + the permuted id, in base62. Eleven characters have room for 5 * 2^63
+// of their 62^11 numbers. So the version of an alias is known before a key is tried. In digits the
+// first one is the version, and the others are the permuted id. A token is a block of 128 bits, in
+// base62. Every version is tried on it, and only the right one opens it.
 #pragma once
 
 #include "base62_wide.hpp"
@@ -23,8 +22,8 @@ inline constexpr unsigned kMaxDigits = 1 + kMaxDecimalDigits;
 
 enum class Reason : uint8_t {
   none,
-  written,     // `error` and `at` say how
-  no_version,  // of `version` the key file has no such key
+  written,     // `error` and `at` show the fault
+  no_version,  // the key file lacks `version` of the key
   forged,      // no version of the key accepts it
 };
 
@@ -37,12 +36,12 @@ struct Outcome {
 };
 
 // Write exactly as many characters as the form has. REQUIRES id <= kGreatestId, and for digits that
-// it has one digit less than `length` at most.
+// the id has fewer digits than `length`.
 void write_alias(Key& key, uint64_t id, char* out);
 void write_digits(Key& key, uint64_t id, unsigned length, char* out);
 void write_token(Key& key, uint64_t id, char* out);
 
-// `name` is that of a key in the file.
+// `name` is the name of a key in the file.
 Outcome read_alias(std::string_view encoded, std::string_view name);
 Outcome read_digits(std::string_view encoded, std::string_view name, unsigned length);
 Outcome read_token(std::string_view encoded, std::string_view name);

@@ -1,11 +1,12 @@
-// The key file, line by line: NAME VERSION KEY, the key as 64 hexadecimal digits.
+// The key file, line by line: NAME VERSION KEY. The key is 64 hexadecimal digits.
 //
 //     # name   version  key
 //     photos   1        2b7e...
 //     photos   0        99aa...
 //
-// The topmost line of a name is the version that writes; all of them read. Blank lines and lines
-// that begin with # are comments. An error names the line, never what stands in it.
+// The first line of a name is the version for writing; all lines are for reading. Blank lines and
+// lines that begin with # are comments. An error contains the number of the line, never its
+// contents.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace snowflake::alias {
 inline constexpr size_t kKeyBytes = 32;
 inline constexpr size_t kMaxNameLength = 63;
 
-// As many as an alias of eleven characters can tell apart: 5 * 2^63 < 62^11.
+// The number of versions that an alias of eleven characters can distinguish: 5 * 2^63 < 62^11.
 inline constexpr unsigned kVersions = 5;
 
 enum class LineError : uint8_t { none, fields, name, version, key };
@@ -27,19 +28,19 @@ constexpr const char* describe(LineError error) noexcept {
     case LineError::none:
       return "";
     case LineError::fields:
-      return "A line holds a name, a version and a key, separated by blanks.";
+      return "A line has a name, a version and a key, separated by blanks.";
     case LineError::name:
       return "A name has 1 to 63 characters a-z, A-Z, 0-9, \"_\", \"-\" and \".\".";
     case LineError::version:
       return "A version is a digit, 0 to 4.";
     case LineError::key:
-      return "A key is written in 64 hexadecimal digits.";
+      return "A key has 64 hexadecimal digits.";
   }
   return "";
 }
 
 struct KeyLine {
-  std::string_view name;  // empty where the line is a comment
+  std::string_view name;  // empty if the line is a comment
   uint8_t version;
   uint8_t key[kKeyBytes];
   LineError error;

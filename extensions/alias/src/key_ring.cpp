@@ -26,13 +26,14 @@ constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
 constinit TimestampTz read_at = 0;  // PgReloadTime when the ring was read
 
-// As for the server's own private key: nobody but the server's user, or root and a group.
+// The rule for the server's own private key: only the server's user may read it, or root and a
+// group.
 bool is_private(const struct stat& file) {
   if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
 }
 
-// The file's bytes, in `buffer`. What is asked of the file is asked of the one that is open.
+// Reads the file into `buffer`. All checks use the open file, not its path.
 size_t read_file(const char* path, char* buffer) {
   const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY | O_NONBLOCK);
   if (fd < 0) error_reading_key_file(path, "open");
@@ -58,14 +59,15 @@ size_t read_file(const char* path, char* buffer) {
   error_key_file_size(path);
 }
 
-// Frees what libcrypto holds when the keys' memory goes, whichever way that comes about. The key
-// after the last is that of a line that was wrong, or nothing.
+// Frees the memory of libcrypto when the memory of the keys is freed, for whatever reason. The key
+// after the last one belongs to an invalid line, or is empty.
 void release_keys(void* argument) {
   const auto old = static_cast<KeyRing*>(argument);
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();
 }
 
-// Adds a line's key; null, or why it cannot be: empty where libcrypto fails.
+// Adds the key of a line. Returns null, or the reason why it cannot be added; the reason is empty
+// if libcrypto fails.
 const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   if (line.error != LineError::none) return describe(line.error);
   if (line.name.empty()) return nullptr;
@@ -89,7 +91,8 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   return nullptr;
 }
 
-// Into a context of its own, that the caller's error takes along unless it is adopted.
+// Reads into a memory context of its own. If an error occurs, the context is freed with the
+// caller's.
 void read_keys() {
   if (key_file == nullptr || *key_file == '\0') error_no_key_file();
   const TimestampTz reloaded = PgReloadTime;
@@ -122,7 +125,7 @@ void read_keys() {
   if (reason != nullptr && *reason == '\0') error_cipher();
   if (reason != nullptr) error_key_line(key_file, number, reason);
 
-  // Nothing can fail from here on.
+  // No step can fail from here on.
   MemoryContextSetParent(fresh, TopMemoryContext);
   if (memory != nullptr) MemoryContextDelete(memory);
   memory = fresh;

@@ -1,7 +1,7 @@
-// The keys, as this session has read them from the file that "snowflake_alias.key_file" names. Read
-// at the first use and again after each reload of the configuration; a file that cannot be read, or
-// holds anything wrong, is an error of every call until it is mended, so that no session works with
-// keys that the next session has not.
+// The keys that this session has read from the file that "snowflake_alias.key_file" names. The file
+// is read at the first use, and again after each reload of the configuration. If it cannot be read,
+// or any line is invalid, every call fails until it is corrected. Otherwise sessions would work
+// with different keys.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct Key {
   char name[kMaxNameLength + 1];
   uint8_t name_length;
   uint8_t version;
-  bool writes;  // the topmost of its name
+  bool writes;  // whether it is the first of its name
   Cipher cipher;
 
   bool is_called(std::string_view called) const {
@@ -27,18 +27,18 @@ struct KeyRing {
   Key* keys;  // in the order of the file
   int count;
 
-  // Null where the file has no such name or version.
+  // Null if the file has no such name or version.
   Key* writing(std::string_view name) const;
   Key* version_of(std::string_view name, unsigned version) const;
 };
 
 void define_settings();
 
-// The keys of now. Valid until the session reloads its configuration. Refused in a parallel worker,
-// which would read the file for itself: one statement would go by two states of it.
+// The present keys. They are valid until the session reloads its configuration. A parallel worker
+// gets an error: it would read the file again, and one statement could use two states of it.
 const KeyRing& current_keys();
 
-// A key's cipher, ready for use.
+// The cipher of a key, ready for use.
 const Cipher& cipher_of(Key& key);
 
 }  // namespace snowflake::alias

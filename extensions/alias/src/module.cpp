@@ -11,7 +11,8 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// Need not be preloaded: nothing is shared, and the setting may be defined at any time.
+// The library need not be preloaded: it shares no memory, and its setting may be defined at any
+// time.
 void _PG_init(void) {
   snowflake::alias::define_settings();
 }

@@ -74,7 +74,7 @@ like(substr($node->log_content, $since), qr/DETAIL:  Its path is "snowflake_alia
 foreach my $mode (0604, 0640, 0644, 0660, 0602, 0610)
 {
 	write_keys("photos 0 $key{one}\n", $mode);
-	refused({ sqlstate => 'F0000', message => 'the key file may be read or written by others', detail => '0600', hint => 'make new keys' },
+	refused({ sqlstate => 'F0000', message => 'may read or write the key file', detail => '0600', hint => 'make new keys' },
 		sprintf 'mode %04o', $mode);
 }
 foreach my $mode (0600, 0400, 0700)
@@ -94,12 +94,12 @@ unlink $path;
 write_keys('#' x 65537);
 refused({ sqlstate => 'F0000', message => 'the key file is too large', detail => '65536', hint => 'Remove' }, 'too large');
 write_keys('#' x 65536);
-$node->refuses("SELECT snowflake.alias(1, 'photos')", { sqlstate => '42704', message => 'there is no key "photos"' }, 'as large as it may be');
+$node->refuses("SELECT snowflake.alias(1, 'photos')", { sqlstate => '42704', message => 'key "photos" does not exist' }, 'as large as it may be');
 
 # Lines that are not as they must be, by number and reason.
 my %wrong = (
-	"photos 0" => [ 1, 'A line holds a name, a version and a key' ],
-	"# comment\n\nphotos 0 $key{one} x" => [ 3, 'A line holds a name, a version and a key' ],
+	"photos 0" => [ 1, 'A line has a name, a version and a key' ],
+	"# comment\n\nphotos 0 $key{one} x" => [ 3, 'A line has a name, a version and a key' ],
 	"photos 0 $key{one}\nphö 1 $key{two}" => [ 2, 'A name has 1 to 63 characters' ],
 	"photos 5 $key{one}" => [ 1, 'A version is a digit, 0 to 4' ],
 	"photos 1 $key{one}0" => [ 1, '64 hexadecimal digits' ],
@@ -109,7 +109,7 @@ foreach my $lines (sort keys %wrong)
 {
 	my ($number, $reason) = @{ $wrong{$lines} };
 	write_keys($lines);
-	refused({ sqlstate => 'F0000', message => "line $number of the key file is wrong", detail => $reason, hint => 'Correct the line' }, $reason);
+	refused({ sqlstate => 'F0000', message => "line $number of the key file is invalid", detail => $reason, hint => 'Correct the line' }, $reason);
 }
 
 # Rotation. A session keeps what it has read until a reload; a new one reads what is there.
@@ -136,7 +136,7 @@ is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), sn
 write_keys("photos 1 $key{two}\n");
 reload($session);
 $node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
-	{ sqlstate => '22023', message => 'the alias was not made with key "photos"', detail => 'It names version 0', hint => 'old version' }, 'an alias of a version that is gone');
+	{ sqlstate => '22023', message => 'the alias was not made with key "photos"', detail => 'The alias has version 0', hint => 'old version' }, 'an alias of a version that is gone');
 $node->refuses("SELECT snowflake.from_token('$old_token', 'photos')",
 	{ sqlstate => '22023', message => 'the token was not made with key "photos"', hint => 'token' }, 'a token of it');
 $session->query($reads);
@@ -154,7 +154,7 @@ reload($session);
 for (1 .. 3)
 {
 	$session->query("SELECT snowflake.alias(77, 'photos')");
-	like($session->{stderr}, qr/line 2 of the key file is wrong/, 'a bad file is an error, also in a session that had keys');
+	like($session->{stderr}, qr/line 2 of the key file is invalid/, 'a bad file is an error, also in a session that had keys');
 	$session->{stderr} = '';
 }
 is($session->query_safe('SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'the generator does not mind');
