@@ -1,4 +1,4 @@
-# Ids survive the end of a server, however it ends, and a clock that is behind when it starts again.
+# Tests that ids stay unique over every kind of restart, with a clock that is behind afterwards.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,8 +10,8 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# A lead of a minute lets a server mint at once although its clock is behind: a mark that was lost
-# gives ids from the past then, not a pause. A batch may use half of it, more than all steps together.
+# With a lead of a minute a server mints at once even if its clock is behind. So if the mark were lost, ids would be in
+# the past, instead of calls waiting. A batch may use half of the lead, more than all steps together.
 my $node = Snowflake::Node->create_running('main', conf => "restart_after_crash = on\nsnowflake.max_lead = 60s\n");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);
@@ -31,7 +31,7 @@ sub mint
 	return;
 }
 
-# Clients that are still at it when the server ends; each has been given ids by then.
+# Clients that mint while the server ends. Each has received ids by then.
 sub start_writers
 {
 	my $script = <<~'SQL' x 10_000;
@@ -76,7 +76,7 @@ foreach my $end (sort keys %ends)
 	$ledger->check(10_000, "$end with the clock 6 s back");
 }
 
-# A crash restart: shared memory is laid out afresh under the same postmaster.
+# A crash restart: shared memory is laid out again under the same postmaster.
 my @writers = start_writers();
 my ($victim) = $node->ids(<<~'SQL');
 	SELECT pid FROM pg_stat_activity
@@ -89,7 +89,7 @@ $ledger->new_life;
 mint();
 $ledger->check(25_000, 'a killed backend with the clock 6 s back');
 
-# Restarts faster than the reserve, each with the clock a little further back.
+# Restarts within the reserve, each with the clock a little further back.
 foreach my $round (1 .. 3)
 {
 	$node->crash($ledger, -0.3);

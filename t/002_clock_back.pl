@@ -1,4 +1,4 @@
-# A clock that is stepped back: nothing, a pause, or a refusal; and what can end a pause.
+# Tests a clock that is stepped back: no effect, a wait, or an error; and what can end a wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,7 +10,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# Few ids a tick, so that a shard's capacity can be reached.
+# Few ids a tick, so that the test can reach a shard's capacity.
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.layout = '41/13/6'\n");
 
 my $ledger = Snowflake::Ledger->new(sequence_bits => 6);
@@ -29,7 +29,7 @@ sub stats
 		"SELECT $columns FROM snowflake.shard_stats WHERE shard = $shard");
 }
 
-# How far an id is ahead of the clock once it has been handed out.
+# How far a returned id is ahead of the clock.
 sub not_ahead_by
 {
 	my ($lead, $id, $name) = @_;
@@ -40,7 +40,7 @@ sub not_ahead_by
 	return;
 }
 
-# Within the lead: nobody notices.
+# Within the lead: no call is affected.
 mint_of(1);
 $clock->step(-0.09);
 mint_of(1);
@@ -51,14 +51,14 @@ is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_status counts it');
 	SQL
 not_ahead_by('100 ms', 'snowflake.next_id(1)', 'no id is further ahead than max_lead');
 
-# Beyond it, within max_wait: a pause.
+# Beyond it, within max_wait: calls wait.
 mint_of(2);
 $clock->step(-1.9);
 mint_of(2);
 is(stats("waits, refusals, wait_time > 0", 2), '1|0|t', 'a step back of 1.9 s costs a pause');
 not_ahead_by('100 ms', 'snowflake.next_id(2)', 'after which no id is further ahead than max_lead');
 
-# Beyond both: a refusal that changes nothing.
+# Beyond both: an error that changes nothing.
 mint_of(3);
 my $mark = $node->mark;
 $clock->step(-600);
@@ -87,7 +87,7 @@ $clock->step(+1.9);
 is($node->safe_psql('postgres', 'SET snowflake.max_wait = 0; SELECT snowflake.next_id(5) > 0'),
 	't', 'with max_wait = 0 nothing is refused where the clock is right');
 
-# A batch leaves room: single calls need no patience while it paces itself.
+# A batch leaves room: single calls need no max_wait while it paces itself.
 my $batch = $node->start_writer('SELECT count(snowflake.next_ids(6, 1000000))');
 $node->poll_query_until('postgres',
 	'SELECT waits > 0 FROM snowflake.shard_stats WHERE shard = 6');
@@ -98,7 +98,7 @@ is($node->safe_psql('postgres',
 	't', 'single calls pass a batch that is being paced');
 like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'a batch that is being paced can be cancelled');
 
-# The strict form.
+# Without any lead.
 $node->reconfigure('snowflake.max_lead' => "'0'");
 not_ahead_by('0', 'snowflake.next_id(10)', 'max_lead = 0: no id is ahead of the clock');
 not_ahead_by('0', 'snowflake.next_id(10 + generate_series % 2)', 'max_lead = 0: nor with two shards in turn');
@@ -112,7 +112,7 @@ $clock->step(-0.5);
 not_ahead_by('0', 'snowflake.next_id(13)', 'max_lead = 0: no id is ahead of the clock after a step back');
 $node->reconfigure('snowflake.max_lead' => "'100ms'");
 
-# A pause can be ended, and the session lives on.
+# A wait can be ended, and the session continues.
 my $wait_event = $node->pg_version >= 17 ? 'Extension|SnowflakeClock' : 'Extension|Extension';
 my $waiters = "FROM pg_stat_activity WHERE application_name = 'writer'";
 
@@ -159,7 +159,7 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiters");
 $end = $node->finish_writer($waiter);
 like($end->{errors}, qr/57P01: terminating connection/, 'pg_terminate_backend ends a pause');
 
-# A correction of the clock is noticed by who is waiting already.
+# A waiting call notices a correction of the clock.
 $waiter = start_waiting('');
 wait_for_waiter();
 $clock->step(+100);
@@ -169,7 +169,7 @@ is(scalar(@{ $end->{ids} }), 2, 'who waits gets an id when the clock is correcte
 $ledger->record('patient', $end->{ids}[0]);
 mint_of(20);
 
-# The postmaster dies, and the waiting backend with it.
+# The postmaster dies, and the waiting backend ends too.
 $clock->step(-100);
 $waiter = start_waiting('');
 wait_for_waiter();
@@ -181,7 +181,7 @@ my $tries = 100 * $PostgreSQL::Test::Utils::timeout_default;
 select undef, undef, undef, 0.01 while kill(0, $pid) && --$tries;
 ok($tries, 'the death of the postmaster ends the waiting backend');
 
-# With the default lead, a server that starts with its clock behind refuses until it has caught up.
+# With the default lead, a server that starts with its clock behind fails calls until the clock has caught up.
 $ledger->new_life;
 $node->start;
 $node->refuses('SELECT snowflake.next_id(20)', { sqlstate => '55000', message => 'clock is behind' },

@@ -1,4 +1,4 @@
-# A clock that jumps ahead, one before the epoch, and one past the end of the layout.
+# Tests a clock that jumps ahead, one before the epoch, and one past the end of the layout.
 
 use strict;
 use warnings FATAL => 'all';
@@ -36,7 +36,7 @@ my %jumped = (
 	  . '"snowflake.max_forward_jump" is 3600 s',
 	hint => 'SELECT snowflake.accept_clock\(\)');
 
-# A jump that somebody takes back leaves no trace.
+# A jump that is corrected leaves no trace.
 in_time('ids before all jumps are of the right time');
 my $mark = $node->mark;
 $clock->step(+7200);
@@ -52,7 +52,7 @@ is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now
 $clock->step(-7200);
 in_time('ids after a jump that was taken back are of the right time');
 
-# A crash does not forgive a jump.
+# A jump is still detected after a crash.
 $clock->step(+7200);
 my $victim = $node->start_writer('SELECT pg_sleep(600)');
 $node->poll_query_until('postgres',
@@ -63,7 +63,7 @@ $node->finish_writer($victim);
 $ledger->new_life;
 $node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'a jump is refused after a crash, too');
 
-# Confirmed by who may.
+# Only a superuser may confirm it.
 $node->safe_psql('postgres', 'CREATE ROLE visitor');
 $node->refuses(
 	'SET ROLE visitor; SELECT snowflake.accept_clock()',
@@ -74,7 +74,7 @@ is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() BETWEEN '1:59' 
 in_time('ids after accept_clock() are of the time that was accepted');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'a second accept_clock() finds nothing to accept');
 
-# Jumps that each pass add up.
+# Small jumps add up.
 foreach my $round (1, 2)
 {
 	$clock->step(+1500);

@@ -1,4 +1,4 @@
-# The mark in the WAL: there before an id that needs it, and at a cost that nobody notices.
+# Tests that the mark is in WAL before an id that needs it, at a low cost.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,7 +10,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# A WAL writer that sleeps: what nobody flushes is lost in an immediate stop.
+# The WAL writer sleeps, so an immediate stop loses everything that no backend flushed.
 my $node = Snowflake::Node->create_running('main', allows_streaming => 1, conf => <<~'CONF');
 	wal_writer_delay = 10s
 	max_prepared_transactions = 2
@@ -25,7 +25,7 @@ sub time_of
 		"SELECT (extract(epoch FROM snowflake.time_of($id)) * 1000)::bigint");
 }
 
-# Several extensions of the mark, then the end, then a look before anything is minted.
+# Extends the mark several times, stops the server, and reads the mark before the first id.
 sub is_durable
 {
 	my ($name) = @_;
@@ -50,8 +50,8 @@ $node->safe_psql('postgres', "ALTER SYSTEM SET snowflake.reserve = '200ms'");
 $node->restart;
 is_durable('an immediate stop while the WAL writer sleeps');
 
-# A call that writes the mark leaves nothing in its transaction. The first after a start writes; so
-# do some of those that follow, once the clock has caught up with the ids.
+# A call that writes the mark adds nothing to its own transaction. The first call after a start writes it, and so do
+# some later calls when the clock has caught up with the ids.
 $node->clock->set(0);
 $ledger->new_life;
 $node->restart;
@@ -83,7 +83,7 @@ is($node->safe_psql('postgres', "SET lock_timeout = '60s'; BEGIN; DROP EXTENSION
 $idle->quit;
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'minted'");
 
-# Nobody waits for a standby that is not there.
+# No call waits for a missing standby.
 $node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 $node->restart;
 my $timed_out = 0;
@@ -92,7 +92,7 @@ $node->psql('postgres', 'SELECT snowflake.next_id(1), pg_sleep(0.01) FROM genera
 ok(!$timed_out, 'a missing synchronous standby holds nobody up');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 
-# The price: a record each half reserve, however many ids.
+# The price is one record each half reserve, however many ids are minted.
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.reserve');
 $node->restart;
 my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
@@ -112,7 +112,7 @@ my $count = () = $records =~ /rmgr: Generic/g;
 cmp_ok($count, '>=', 1, 'minting at full rate writes the mark');
 cmp_ok($count, '<=', 2 * $seconds + 4, 'minting at full rate writes the mark about twice a second');
 
-# What core's own functions make of the page.
+# The effect of PostgreSQL's own functions on the page.
 $node->mint($ledger);
 my $next = $node->mark + 1;
 is($node->safe_psql('postgres', "SELECT nextval('snowflake.high_water')"), $next, 'nextval() works on the mark');
@@ -125,7 +125,7 @@ $node->mint($ledger);
 is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.shard_stats WHERE last_time < to_timestamp($raised / 1000.0)"),
 	'0', 'a mark raised by setval() is respected after an immediate stop');
 
-# The leanest WAL there is.
+# With the least WAL, wal_level = minimal.
 $node->stop;
 $node->append_conf('postgresql.conf', <<~'CONF');
 	wal_level = minimal
@@ -137,7 +137,7 @@ $ledger->new_life;
 $node->start;
 is_durable('wal_level = minimal, full_page_writes = off');
 
-# Created and minted from in one transaction: wal_level = minimal writes no WAL of the new mark.
+# Creates the extension and mints in one transaction: wal_level = minimal writes no WAL of the new mark.
 $node->safe_psql('postgres', 'CREATE DATABASE fresh');
 $node->mint($ledger, <<~'SQL', 'fresh');
 	BEGIN;

@@ -1,4 +1,4 @@
-# What others do to the mark: raise it, lower it, lock it, replace it.
+# Tests other commands on the mark: raise, lower, lock and replace it.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
-# A session that was there before, and keeps what it knows as long as it may.
+# An older session, which uses its cached state as long as it may.
 my $old = $node->session;
 
 sub both_mint
@@ -36,7 +36,7 @@ sub covered
 	return;
 }
 
-# Raised: heard by who comes, and by who was there once its limit is used up.
+# Raised: a new session uses it at once, an older one when its limit is used up.
 both_mint();
 my $raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
@@ -51,7 +51,7 @@ both_mint();
 cmp_ok($node->mark, '>=', $raised, 'nobody lowers a raised mark');
 covered('a raised mark covers all ids');
 
-# Lowered: written again.
+# Lowered: it is written again.
 foreach my $lowered (12345, $node->mark - 86_400_000)
 {
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
@@ -64,7 +64,7 @@ foreach my $lowered (12345, $node->mark - 86_400_000)
 }
 both_mint();
 
-# Restarted, and taken back.
+# Restarted, and rolled back.
 like($old->query('BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)') . $old->{stderr},
 	qr/the high-water mark has been altered in this transaction/, 'no ids under a mark that may be taken back');
 $old->{stderr} = '';
@@ -84,7 +84,7 @@ $node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART
 both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
-# A transaction that holds the mark holds up extensions, not cancels, and not for longer.
+# A transaction that locks the mark delays extensions of it. They can be cancelled, and continue after it.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -107,7 +107,7 @@ foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTE
 	both_mint();
 }
 
-# Not for everybody.
+# Commands that ordinary roles may not run.
 foreach my $sql (
 	"SELECT setval('snowflake.high_water', 1)", "SELECT nextval('snowflake.high_water')",
 	'ALTER SEQUENCE snowflake.high_water RESTART')
@@ -116,7 +116,7 @@ foreach my $sql (
 		"a plain user may not: $sql");
 }
 
-# A mark that a crash would empty.
+# An unlogged mark, which a crash would reset.
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
 $node->refuses(
 	'SELECT snowflake.next_id(0)',
@@ -136,8 +136,8 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 both_mint();
 covered('a mark that is logged again covers all ids');
 
-# Not the extension's any more, and then another one, of which nobody is told. Whoever extends the
-# mark sees to it: a session that has known the old one for long, and a new one that took it from others.
+# The mark is removed from the extension, and then replaced, without an invalidation message. The session that extends
+# the mark must notice: an old session with cached state, and a new one that uses the state of others.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -195,7 +195,7 @@ is($node->safe_psql('postgres',
 	't', 'after an immediate stop every shard is above an observed id');
 both_mint();
 
-# Lost: said, not guessed.
+# A lost mark is an error, not a guess.
 $node->safe_psql('postgres', <<~'SQL');
 	BEGIN;
 	ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
@@ -222,8 +222,7 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Absurd: past everything that the layout can say. 2^54 ms would be 50 ms after the epoch if the
-# shift to a position dropped bits.
+# A value beyond the layout. 2^54 ms would be 50 ms after the epoch if the shift to a position dropped bits.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;
@@ -237,7 +236,7 @@ foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }
 
-# A probe does not wait for somebody who alters the mark.
+# A probe does not wait for a session that alters the mark.
 my $altering = $node->session;
 $altering->query_safe('BEGIN; ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED');
 is($node->safe_psql('postgres', q{SET statement_timeout = '60s'; SELECT minting, reason FROM snowflake.health}),

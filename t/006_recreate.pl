@@ -1,4 +1,4 @@
-# Extensions and databases that come and go while ids are minted.
+# Tests extensions and databases that are dropped and created while ids are minted.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,8 +23,8 @@ sub mint
 	return;
 }
 
-# Mid-traffic. One statement runs on over the change: it holds the old function, and must go by the
-# new mark. Others run into the gap, where the extension is not there, and fail.
+# While sessions mint. One statement continues over the change: it calls the old function and must use the new mark.
+# Others run in the gap without the extension, and fail.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {
@@ -50,20 +50,20 @@ foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 }
 $node->crash($ledger, -3);
 mint();
-# What a new extension knows of the old one's ids must not wait for its first call.
+# A new extension must cover the old one's ids before its first call.
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 $node->crash($ledger, -3);
 mint();
 $ledger->check(2_000, 'a new extension, an immediate stop and a clock that is behind');
 
-# Nor for anybody's: replaced as the first thing in a server life, with the clock behind.
+# Even if it is replaced first after a server start, with the clock behind.
 $node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 mint();
 $ledger->check(2_200, 'a new extension before the first call of a server life');
 
-# In one transaction: what may be taken back protects nothing.
+# In one transaction: a change that may be rolled back protects no id.
 $node->refuses(
 	'BEGIN; SELECT snowflake.next_id(1); DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)',
 	{
@@ -80,7 +80,7 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_500, 'an extension that was not recreated after all');
 
-# Created, minted from, and taken back: again and again, without using up places.
+# Created, minted, and rolled back repeatedly, without using up slots.
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
 foreach my $round (1 .. 6)
 {
@@ -98,7 +98,7 @@ mint('fickle');
 mint();
 $ledger->check(3_000, 'an extension whose creation was rolled back');
 
-# A copy of a database begins above what it has a copy of.
+# A copy of a database begins above the ids that it contains.
 $node->safe_psql('fickle', 'CREATE TABLE t AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 100)');
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE fickle');
 $node->crash($ledger, -3);
@@ -106,7 +106,7 @@ mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy begins above its rows');
 mint('fickle');
 
-# Places: three are taken.
+# Slots: three are taken.
 $node->safe_psql('postgres', 'CREATE DATABASE fourth; CREATE DATABASE fifth');
 $node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(fourth fifth);
 mint();
@@ -127,7 +127,7 @@ pass('the place of a dropped database is used again');
 $node->safe_psql('postgres', 'CREATE DATABASE sixth TEMPLATE fickle');
 $node->refuses('SELECT snowflake.next_id(1)', \%full, 'the place of a dropped database is used by one other', 'sixth');
 
-# The oid of a database that was dropped, the relations of its template: a place that looks the same.
+# The oid of a dropped database, with the relations of its template: its slot looks the same.
 $node->safe_psql('postgres', 'DROP DATABASE sixth; DROP DATABASE fourth; DROP DATABASE fifth');
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');

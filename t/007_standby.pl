@@ -1,4 +1,4 @@
-# A streaming standby: what it may do, and its promotion with a clock that is behind.
+# Tests a streaming standby: what it may do, and its promotion with a clock that is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,7 +10,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# wal_consistency_checking: a standby that replays the mark to another page than the primary's stops.
+# wal_consistency_checking: a standby stops if its replay of the mark gives another page than the primary's.
 my $primary = Snowflake::Node->create_running('primary', allows_streaming => 1,
 	extra => ['--data-checksums'], conf => <<~'CONF');
 	wal_consistency_checking = all
@@ -52,7 +52,7 @@ my $cascade = add_standby('cascade', $standby);
 mint($primary);
 $primary->wait_for_catchup($standby, 'replay');
 
-# Reading, on a standby.
+# Reading on a standby.
 my $session = $standby->session;
 my ($id) = $standby->ids('SELECT max(id) FROM photos');
 my %recovering = (
@@ -72,7 +72,7 @@ is($session->query_safe('SELECT clock IS NOT NULL AND floor IS NULL AND covered_
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 
-# The primary goes on after the standby has looked: the mark that counts is the one at promotion.
+# The primary continues after the standby has read the mark. The mark at the promotion counts.
 $_->clock->step(+2) foreach $primary, $standby;
 mint($primary);
 my @last = $primary->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g');
@@ -107,7 +107,7 @@ $ledger->new_life;
 mint($cascade);
 $ledger->check(26_000, 'a second failover');
 
-# And a fresh standby of the new primary, taken while it mints, promoted beside it.
+# A new standby of the new primary, taken while it mints, and promoted while the primary runs.
 mint($cascade);
 my $writer = $cascade->start_writer("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 20) g; SELECT pg_sleep(0.005);\n" x 300);
 my $third = add_standby('third', $cascade);

@@ -1,5 +1,5 @@
-# Data that moves to another server: dumps, base backups, recovery to a point in time; and a server
-# whose settings are not those of the data.
+# Tests data that moves to another server (dumps, base backups, recovery to a point in time), and a server whose
+# settings differ from those of the data.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ my $conf = 'snowflake.max_lead = 60s';
 my $source = Snowflake::Node->create('source', allows_streaming => 1, has_archiving => 1, conf => $conf);
 $source->start;
 
-# An application's own role owns the database and the table, and is nobody special.
+# An application's own role owns the database and the table, and has no other privileges.
 $source->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app');
 $source->safe_psql('app', 'CREATE EXTENSION snowflake');
 $source->safe_psql('app', <<~'SQL');
@@ -34,7 +34,7 @@ sub insert
 	return $node->ids("INSERT INTO app.photos (n) SELECT $n FROM generate_series(1, 200) RETURNING id", 'app');
 }
 
-# What is restored, and above it what is minted then.
+# The restored rows are complete, and later ids are above theirs.
 sub continues
 {
 	my ($node, $rows, $name) = @_;
@@ -81,7 +81,7 @@ $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER
 restore($target);
 continues($target, 200, 'a dump restored under a clock 40 s behind');
 
-# Restored under another layout: refused for good, by sessions that were there before as well.
+# Restored under another layout: permanent errors, also in sessions that were open before.
 $target->stop;
 $target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $target->start;
@@ -90,7 +90,7 @@ $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
 is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'a pooled session, before the restore');
-# ... the row that carries the seal is the last of it, and says so.
+# The row that carries the seal comes last, and its error explains the problem.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
 	qr/this database was restored under another layout than its ids have/,
@@ -124,7 +124,7 @@ foreach my $function (@functions)
 $pooled->quit;
 all_refuse(\%restored, 'restored under another layout: every function refuses, and says what to do');
 
-# Changing the setting afterwards is not what the hint says: what was computed stays wrong.
+# Changing the setting afterwards is not what the hint advises: values that were computed stay wrong.
 $target->append_conf('postgresql.conf', "snowflake.layout = 'fleet'");
 $target->restart;
 all_refuse(\%restored, 'restored under another layout: every function refuses also when the setting is changed afterwards');
@@ -132,8 +132,8 @@ $target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app
 restore($target);
 continues($target, 200, 'restored into a new database, as the hint says');
 
-# Restored by a role that owns the database and not the extension, into one where that was created
-# before: it restores all of it. Errors do not stop this restore.
+# Restored by a role that owns the database but not the extension, which existed before. It restores everything, with
+# errors that do not stop it.
 sub restore_as_app
 {
 	$target->safe_psql('postgres', 'DROP DATABASE app');

@@ -1,4 +1,4 @@
-# Layouts other than the default, end to end; and the settings that steer shards and sequences.
+# Tests layouts other than the default, end to end, and the settings for shards and sequences.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,7 +11,7 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main');
 
-# Another layout in a database of its own; the clock a little further back each time.
+# Another layout in a database of its own, with the clock a little further back each time.
 sub start_with
 {
 	my ($settings, $database) = @_;
@@ -21,7 +21,7 @@ sub start_with
 	return;
 }
 
-# Each id's fields, by decode() and worked out here.
+# Each id's fields, from decode() and computed here.
 sub decodes
 {
 	my ($database, $layout, @ids) = @_;
@@ -76,7 +76,7 @@ foreach my $database (sort keys %layouts)
 	my @ids = $node->ids($mint, $database);
 	decodes($database, $layout, @ids[ 0 .. 3, 298 .. 305, 596 .. 602, 2599 ]);
 	$ledger->record('first', @ids);
-	# More shards than a session keeps counters of, in turn within one transaction.
+	# More shards than a session's counters, in turn within one transaction.
 	is($node->safe_psql($database, 'SELECT sum(ids), sum(batches) FROM snowflake.shard_stats'), '2600|1',
 		"$database: shard_stats counts them all");
 	$node->refuses(
@@ -91,7 +91,7 @@ foreach my $database (sort keys %layouts)
 	is($node->safe_psql($database, 'SELECT time_bits, region_bits, shard_bits, sequence_bits, tick_ms, shards, regions FROM snowflake.layout'),
 		join('|', @{ $layout->{bits} }, $layout->{tick}, $last + 1, 1 << $region_bits), "$database: the view layout says so");
 
-	# All of them are this database's; a number beyond the layout, where there is one, is not.
+	# Each id is possible in this database; a number beyond the layout is not.
 	my %shards = map { ($_ >> $sequence_bits & $last) => 1 } @ids;
 	my $bits = $time_bits + $region_bits + $shard_bits + $sequence_bits;
 	$node->safe_psql($database, "CREATE TABLE minted AS SELECT unnest(ARRAY[${\ join ',', @ids}]) AS id");
@@ -104,7 +104,7 @@ foreach my $database (sort keys %layouts)
 			qr/^\|2\|it is beyond /, "$database: and numbers beyond the layout not");
 	}
 
-	# What no server of this layout can make.
+	# Numbers that no server of this layout can mint.
 	my $greatest = $bits >= 63 ? '9223372036854775807' : (1 << $bits) - 1;
 	foreach my $foreign ('-1', $bits >= 63 ? '(-9223372036854775808)' : 1 << $bits)
 	{
@@ -138,7 +138,7 @@ foreach my $database (sort keys %layouts)
 		'f|it is beyond 9007199254740991, the last id of layout 38/7/8', 'and what is beyond is explained');
 }
 
-# Shards that share a word: 4 million shards, 65,536 words.
+# Shards that share a counter: 4 million shards, 65,536 counters.
 {
 	my $ledger = Snowflake::Ledger->new(sequence_bits => 13, shard_bits => 22);
 	start_with($layouts{seconds}{settings}, 'seconds');
@@ -159,7 +159,7 @@ foreach my $database (sort keys %layouts)
 		'24000', 'shard_stats counts the ids of all shards on one word');
 }
 
-# Ownership. The clock catches up first: what follows is about the present.
+# Ownership. The clock catches up first, because the following ids are of the present.
 $node->clock->set(0);
 start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 500'", 'regions');
 is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 500]) s'), '3', 'shards that are owned are minted');
@@ -175,7 +175,7 @@ foreach my $shard (10, 499, 501, 1023)
 }
 is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 501, 0))'), '501', 'an id of a shard that is not owned is decoded');
 
-# A shard by default.
+# A default shard.
 $node->refuses('SELECT snowflake.next_id()',
 	{ sqlstate => '55000', message => '"snowflake.default_shard" is not set', detail => 'without an argument', hint => 'Set "snowflake.default_shard"' },
 	'next_id() without a default shard', 'regions');

@@ -1,5 +1,4 @@
-# Servers that are not as they should be: the library not preloaded, loaded twice, in single-user
-# mode, or with an extension that has lost its members.
+# Tests broken set-ups: the library not preloaded or loaded twice, single-user mode, an extension that lost its members.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,7 +18,7 @@ my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g';
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->mint($ledger, $mint);
 
-# LOAD of what is there already.
+# LOAD of the library that is already loaded.
 is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'LOAD of a preloaded library is harmless');
 
 # Not preloaded.
@@ -62,7 +61,7 @@ $node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE E
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 $node->stop;
 
-# Single-user mode: no WAL writer, no postmaster; the mark is as durable.
+# Single-user mode has no WAL writer and no postmaster, but the mark is as durable.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 sub single_user
 {
@@ -89,7 +88,7 @@ $node->start;
 $node->mint($ledger, $mint);
 $ledger->check(300, 'single-user mode between servers, the clock back each time');
 
-# An extension of this name that is another's, or has lost a member.
+# Another extension of this name, or one that has lost a member.
 $node->safe_psql('other', 'CREATE EXTENSION snowflake; ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
 foreach my $call ('next_id(5)', "decode($id)")
 {

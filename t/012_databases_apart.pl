@@ -1,5 +1,5 @@
-# A database is a generator of its own: what happens to the mark of one, or to its extension, neither
-# stops nor delays another; and what was dropped or rolled back is not forgotten where it counts.
+# Tests that each database is a generator of its own: changes of its mark or extension neither stop nor delay other
+# databases. Dropped and rolled-back marks are still covered.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,8 +25,8 @@ sub mint
 	return;
 }
 
-# A client of prod that may not wait at all, over whatever happens next door. The clock is right, so
-# each of its calls has to be given an id.
+# A client of prod that may not wait, while another database changes. The clock is right, so each call must return an
+# id.
 sub undisturbed
 {
 	my ($what, @sql) = @_;
@@ -58,7 +58,7 @@ undisturbed(
 	'BEGIN; DROP EXTENSION snowflake; ROLLBACK',
 	'SELECT snowflake.next_ids(2, 1000)');
 
-# Getting out of it takes no restart, and the day ahead is on no disk and in no memory any more.
+# The repair needs no restart, and the wrong day is neither on disk nor in memory afterwards.
 my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the high-water mark of this database',
@@ -76,7 +76,7 @@ $node->crash($ledger, +61);    # past the reserve, which a crash uses up
 mint('prod');
 mint('staging');
 
-# A template copy, under a reserve of a minute: it may wait for its own mark, and nobody else does.
+# A template copy, under a reserve of a minute: it may wait for its own mark, but no other database does.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
@@ -85,7 +85,7 @@ undisturbed(
 undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
 
-# A lowered mark: sessions take hold of it once each, not in turns for ever.
+# A lowered mark: each session attaches again once, not repeatedly.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
 $node->reload;
 $node->clock->step(+120);
@@ -103,8 +103,8 @@ $_->quit foreach @sessions;
 my $bytes = $node->safe_psql('prod', "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$from')");
 cmp_ok($bytes, '<', 15 * 8192, "after a lowered mark it is written again, and not by each session in turn ($bytes bytes)");
 
-# What a DROP saw outlives a crash restart of the same postmaster: ids that ran 30 s ahead, the
-# extension dropped, a backend killed, the extension created again.
+# The record of a DROP outlives a crash restart of the same postmaster: ids ran 30 s ahead, the extension is dropped, a
+# backend is killed, the extension is created again.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
 $node->reload;
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
@@ -136,7 +136,7 @@ foreach my $way (
 	$ledger->check(100, "an extension that was $name, and a crash restart");
 }
 
-# ... also where there is no place for its database: three others hold them.
+# The same if the database has no slot, because three others hold them.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

@@ -1,5 +1,5 @@
-# health() while a disk does not answer or a server is fenced: it waits for nothing, and does not say that a
-# database mints whose calls hang or are refused. And what is counted of it. See 015 for all states.
+# Tests health() while a disk stalls or a server is fenced: it waits for nothing, and does not report minting if calls
+# hang or fail. Also tests what is counted. See 015 for all states.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,7 +23,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 
-# As a probe sees it, which does not wait for ever.
+# Like a probe, with a timeout.
 sub health
 {
 	my ($columns) = @_;
@@ -49,7 +49,7 @@ sub becomes
 $node->mint($ledger);
 is(health('minting, reason'), 't|', 'all is well');
 
-# The disk of the WAL does not answer, and a call waits for the flush of the mark.
+# The disk of the WAL stalls, and a call waits for the flush of the mark.
 select undef, undef, undef, 0.5;
 my $stalled = "SELECT longest_mark_flush > 1000, mark_flushes FROM snowflake.database_stats";
 my $before = $node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats');
@@ -63,7 +63,7 @@ is(health('minting, reason'), 't|', 'it answers again');
 cmp_ok($node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats'), '>', $before, 'the wait is counted');
 like($node->log_content, qr/LOG:  a call waited \d.* for the high-water mark to be flushed/, 'and told');
 
-# Fenced by a setting: every call is refused.
+# Fenced by a setting: every call fails.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on');
 $node->reload;
 becomes('minting, reason', 'f|read-only by default', 'a server that is read-only by default does not mint');
@@ -81,14 +81,14 @@ $node->safe_psql('postgres', 'ALTER DATABASE postgres SET default_transaction_re
 is(health('minting, reason'), 'f|read-only by default', "a database's is everybody's");
 $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only');
 
-# Every refusal counts.
+# Every error is counted.
 my $counted = sub { $node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = '$_[0]'") };
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'would not survive a crash' }, 'unlogged') for 1 .. 2;
 is($counted->('mark_unsafe'), '2', 'refusals for a mark that a crash would lose are counted');
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 
-# A commit wait that is cancelled was one.
+# A cancelled commit wait is counted as a commit wait.
 $node->reconfigure('snowflake.clock_error' => "'500ms'", 'snowflake.max_clock_error' => "'5s'");
 my $waits = $node->safe_psql('postgres', 'SELECT commit_waits FROM snowflake.database_stats');
 $writer = $node->start_writer("SET snowflake.max_wait = '60s'; SET snowflake.commit_wait = on; SELECT snowflake.next_id(1)");
@@ -97,7 +97,7 @@ like($node->finish_writer($writer)->{errors}, qr/canceling statement/, 'a commit
 is($node->safe_psql('postgres', 'SELECT commit_waits, commit_wait_time > 0 FROM snowflake.database_stats'), ($waits + 1) . '|t', 'and counted');
 $node->reconfigure('snowflake.clock_error' => "'5ms'");
 
-# Rates go by the time since boot, whatever the clock says.
+# Rates use the time since boot, not the clock.
 $node->safe_psql('postgres', 'SELECT snowflake.reset_stats(); SELECT count(snowflake.next_id(9)) FROM generate_series(1, 1000)');
 select undef, undef, undef, 1;
 $node->clock->step(-3600);

@@ -1,6 +1,6 @@
-# A database that last minted elsewhere: a copy of the data directory, a clone of the machine or of its disk, a
-# promoted standby, files that were put back. It is told without any set-up, mints on or is refused, until somebody
-# accepts it. What is no copy is never told.
+# Tests a database that last minted elsewhere: a copied data directory, a cloned machine or disk, a promoted standby,
+# restored files. It reports that without any set-up, and mints or fails until a superuser accepts it. Nothing is
+# reported for changes that are not copies.
 
 use strict;
 use warnings FATAL => 'all';
@@ -37,7 +37,7 @@ sub warnings_of
 	return scalar(() = $log =~ /$warning/g);
 }
 
-# Mints, as the one who may, and nothing is said.
+# Mints as the original, without a report.
 sub at_home
 {
 	my ($name, $of) = @_;
@@ -49,7 +49,7 @@ sub at_home
 	return;
 }
 
-# What is no copy
+# Changes that are not copies
 
 at_home('at first');
 my $home = $node->safe_psql('postgres', $remembered);
@@ -80,7 +80,7 @@ $node->safe_psql('postgres', 'DROP DATABASE made');
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 at_home('dropped and created');
 
-# What is not known says nothing; what was known before is kept.
+# Parts that are not available are not compared; stored parts are kept.
 $node->stop;
 $machine->set_id(undef);
 $machine->set_disk;
@@ -93,7 +93,7 @@ $node->start;
 at_home('the same where the files are there and say nothing');
 is($node->safe_psql('postgres', $remembered), $home, 'and what is remembered stays the same');
 
-# A clone of the machine, of the disk, of both: the files are the same to the last bit.
+# A clone of the machine, of the disk, or of both: the files are identical.
 foreach my $case (
 	[ 'machine', sub { $machine->set_id('f' x 32); $machine->set_disk(wwid => 'eui.0025385b71b0f5c5') } ],
 	[ 'disk', sub { $machine->set_id($id); $machine->set_disk('../serial' => 'vol0123') } ],
@@ -122,7 +122,7 @@ unlink $node->logfile;
 $node->start;
 at_home('where it was before');
 
-# Copies of the files, beside an original that runs. Both mint the same ids: that is what it is about.
+# Copied files, while the original runs. Both mint the same ids, which is why the report matters.
 
 $node->backup('base');
 my $copy = Snowflake::Node->create_from_backup('copy', $node, 'base');
@@ -136,7 +136,7 @@ is(warnings_of($copy), 1, 'its log has one warning');
 like($copy->log_content, qr/${warning}files\./, 'by its files');
 is($node->safe_psql('postgres', $state), 't||f', 'the original sees nothing');
 
-# Refused, from one moment to the next, for sessions that mint already.
+# Calls begin to fail at once, also in sessions that already mint.
 my $session = $copy->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
 $copy->reconfigure('snowflake.on_copy' => 'refuse');
@@ -166,7 +166,7 @@ $copy->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowfla
 is($copy->safe_psql('postgres', 'SELECT snowflake.next_id(1) > 0'), 't', 'an extension that was made here mints here');
 $copy->stop;
 
-# Accepted, where the original has stopped.
+# Accepted after the original has stopped.
 $node->stop;
 $node->backup_fs_cold('cold');
 $copy = Snowflake::Node->create_from_backup('accepted', $node, 'cold', conf => "snowflake.on_copy = refuse\n");
@@ -186,7 +186,7 @@ $copy->start;
 $ledger->new_life;
 at_home('killed thereafter', $copy);
 
-# A standby says and writes nothing; promoted, it is told.
+# A standby reports and writes nothing. After its promotion it reports.
 $copy->backup('standby');
 my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_copy = warn\n");
 Snowflake::Machine->new($standby)->set_id($id);
@@ -206,7 +206,7 @@ is(warnings_of($standby), 1, 'and warns');
 is($standby->safe_psql('postgres', 'SELECT snowflake.accept_copy()'), 't', 'it is accepted');
 is($standby->safe_psql('postgres', $state), 't||f', 'and all is well');
 
-# Files that were put back where they were: other files, though their directory, and perhaps their inodes, are the same.
+# Files restored in place: they are other files, even if the directory and perhaps their inodes are the same.
 $standby->stop;
 my $data = $standby->data_dir;
 $standby->command_ok([ 'sh', '-c', 'cp -a "$1" "$1.old" && rm -r "$1"/* && cp -a "$1.old"/. "$1"', '-', $data ], 'the files are put back from a copy');
@@ -216,7 +216,7 @@ $ledger->new_life;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'that is told as well');
 
-# A dump knows nothing of it: the system that it is restored to is new, and so is the database.
+# A dump does not carry the fingerprint: the restored system and database are new.
 my $restored = Snowflake::Node->create('restored', conf => "snowflake.on_copy = refuse\nsnowflake.clock_error = 5\n");
 Snowflake::Machine->new($restored)->set_id('d' x 32);
 $restored->start;

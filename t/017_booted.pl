@@ -1,5 +1,5 @@
-# A server that is started under a clock that is behind, or that nobody has set yet: a step to where the clock is known
-# to have been before is believed, any other is not; and minting waits for the kernel's word, where it is to.
+# Tests a server that starts under a clock that is behind or not yet set. A step to a time that is known to be past is
+# believed, any other is not. With the setting, minting waits for a synchronized clock.
 
 use strict;
 use warnings FATAL => 'all';
@@ -36,7 +36,7 @@ sub in_time
 {
 	my ($name, $database) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	# What a restart has to wait for.
+	# Sets the mark that a restart must wait for.
 	my @ids = $node->mint($ledger, "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(g) FROM generate_series(0, 9) g", $database);
 	is($node->safe_psql('postgres', "SELECT count(*) FROM unnest(ARRAY[" . join(',', @ids)
 			. "]) AS id WHERE abs(extract(epoch FROM clock_timestamp() - snowflake.time_of(id))) > 30"), '0', $name);
@@ -66,7 +66,7 @@ sub crash_restart
 in_time('before all: ids are of the right time');
 in_time('also in the other database', 'idle');
 
-# A dead battery, and NTP a minute later.
+# An empty battery, and NTP a minute later.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch: refused');
 $clock->set(0);
@@ -78,7 +78,7 @@ in_time('so does another database', 'idle');
 is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.clock_status'), 't', 'the base was taken anew');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 
-# The guard goes on from there: once believed, and never again in this life of the postmaster.
+# The guard continues from there: a step is believed once, and not again in this run of the postmaster.
 $clock->step(+7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump thereafter is refused');
 crash_restart();
@@ -86,21 +86,21 @@ $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'also after a crash');
 $clock->step(-7200);
 in_time('until it is taken back');
 
-# Repaired before anybody asks, by a day; and CREATE EXTENSION.
+# Corrected by a day before the first call; and CREATE EXTENSION.
 boot(-86400);
 $clock->set(0);
 $node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 in_time('a clock that was repaired before the first call is believed');
 
-# What was seen of a mark is remembered over a crash.
+# The mark that was read is remembered over a crash.
 boot(-2 * 3600);
 $node->refuses('SELECT snowflake.next_id(1)', $behind, 'two hours behind: refused');
 crash_restart();
 $clock->set(0);
 in_time('repaired: believed, over a crash as well');
 
-# A step that does not reach the mark, is no repair.
+# A step that does not reach the mark is a jump.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch: refused');
 $clock->set(-7200);
@@ -109,8 +109,8 @@ is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock
 $clock->set(0);
 in_time('at the mark it is believed');
 
-# A clock that was right at start, and a mark that is wrong: the first of a clock that was far ahead. Where another
-# database mints under the clock, it is vouched for.
+# The clock was right at start, and the mark is wrong, written under a clock that was far ahead. If another database
+# mints under the clock, the clock counts as right.
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
@@ -132,7 +132,7 @@ $clock->set(0);
 in_time('and nothing came of it');
 $node->safe_psql('idle', 'SELECT snowflake.set_mark(clock_timestamp())');
 
-# A right clock, a restart within the reserve, and a jump before the first call: no mark says that the clock was wrong.
+# A right clock, a restart within the reserve, and a jump before the first call: no mark shows that the clock was wrong.
 boot(0);
 $clock->set(7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a life is refused');
@@ -140,7 +140,7 @@ $node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', $jump
 $clock->set(0);
 in_time('until it is taken back');
 
-# The kernel's word
+# A synchronized clock
 my %unsynchronized = (
 	sqlstate => '55000',
 	message => 'the clock is not synchronized, and minting waits for that',
@@ -186,7 +186,7 @@ $clock->synchronize(0);
 select undef, undef, undef, 0.5;
 $node->refuses("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)", \%unsynchronized, 'at once, where it is not again');
 is($node->safe_psql('postgres', "SELECT refusals > 0 FROM snowflake.refusals WHERE cause = 'unsynchronized'"), 't', 'refusals are counted');
-# Before a database's first id there is no place to count in.
+# Before a database's first id it has no slot to count in.
 $node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'a new database', 'late');
 my $counted = q{SELECT refusals, last_at IS NOT NULL, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'unsynchronized'};
 is($node->safe_psql('late', $counted), '1|t|t', 'it counts as well');

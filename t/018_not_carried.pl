@@ -1,4 +1,4 @@
-# Rows that come without the mark: parts of a dump, a dump that a role restores who may not set the mark, logical
+# Tests rows that arrive without the mark: parts of a dump, a dump restored by a role that may not set the mark, logical
 # replication. observe_all() makes the next ids greater than theirs, also under a clock that is behind.
 
 use strict;
@@ -29,7 +29,7 @@ $target->start;
 $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE loader LOGIN');
 my $table = 'CREATE SCHEMA app; CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)';
 
-# A database of the role app; with SQL that a superuser, and the role itself, have run there.
+# A database of the role app, with SQL that a superuser and the role run there.
 my $databases = 0;
 sub make
 {
@@ -51,7 +51,7 @@ sub observed
 	return;
 }
 
-# dump OPTIONS: what pg_dump makes of the source.
+# dump OPTIONS: the output of pg_dump for the source.
 sub dump_of
 {
 	my (@options) = @_;
@@ -91,7 +91,7 @@ $database = make($extension, 'CREATE SCHEMA app');
 $target->command_ok([ 'pg_restore', '-n', 'app', '-t', 'photos', '-d', $target->connstr($database), dump_of('-Fc') ], 'pg_restore of a table');
 observed($database, 'a table out of a dump');
 
-# All of it, by a role that may do it all but set the mark: that is an error of the restore.
+# The whole dump, by a role that may not set the mark: the restore gets an error for it.
 $database = make($extension, 'SELECT 1');
 $target->safe_psql('postgres', "GRANT CREATE ON DATABASE $database TO loader");
 my ($out, $err) = run_command([ 'psql', '-Xq', '-U', 'loader', '-f', dump_of('--no-owner'), '-d', $target->connstr($database) ]);
@@ -99,7 +99,7 @@ like($err, qr/ERROR:  permission denied for sequence high_water/, 'a role that m
 $target->safe_psql($database, 'GRANT USAGE ON SCHEMA app TO app; GRANT SELECT ON app.photos TO app');
 observed($database, 'and brings the rows');
 
-# What carries it: the data of all tables and sequences.
+# The data of all tables and sequences carries the mark.
 $database = make($extension, $table);
 load($database, dump_of('-a'));
 cmp_ok(next_id($database), '>', $max, 'pg_dump -a: the mark comes with the rows');

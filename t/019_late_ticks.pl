@@ -1,6 +1,6 @@
-# A virtual machine whose host has other work: the kernel's timer ticks come late, and with them the coarse clock. Nothing
-# of that shows in an id, also of a shard that was ahead of the clock and is caught up with.
-# Which clock sources the processor's counter is used under.
+# Tests a virtual machine on a busy host: the kernel's timer ticks come late, and so does the coarse clock. Ids must not
+# show it, even in a shard that was ahead of the clock.
+# Also tests for which clock sources the processor's counter is used.
 
 use strict;
 use warnings FATAL => 'all';
@@ -47,7 +47,7 @@ SQL
 	}
 }
 
-# The counter is used under a clock source that is known to be based on it, if the processor promises that it runs at one rate.
+# The counter is used if the clock source is known to be based on it, and if the processor promises a constant rate.
 my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_status};
 if (`uname -m` eq "x86_64\n")
 {
@@ -74,7 +74,7 @@ if (`uname -m` eq "x86_64\n")
 		like($news, qr/LOG:  clock source "$named": [^\n]*(?:\n[^\n]*DETAIL: [^\n]*)?$logged/, "$name: the log");
 		is(scalar(() = $news =~ /LOG:  clock source/g), 1, "$name: it is logged once");
 	}
-	# The kernel gives a source up while the server runs.
+	# The kernel abandons a clock source while the server runs.
 	$machine->set_clock_source('hpet', $both);
 	$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND NOT counter_used FROM snowflake.clock_status')
 	  or die 'the counter is still used';

@@ -1,5 +1,5 @@
-# ALTER EXTENSION snowflake UPDATE: whoever installed the oldest version and took every step has, in
-# the end, what a fresh installation has, and the ids and the mark of before.
+# Tests ALTER EXTENSION snowflake UPDATE: from the oldest version, step by step, the result must equal a fresh
+# installation, with the ids and the mark of before.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,8 +25,8 @@ my $newest = query('postgres',
 	"SELECT default_version FROM pg_available_extensions WHERE name = 'snowflake'");
 is($versions[-1], $newest, 'the default version is the newest one');
 
-# What is in the repository is what was installed: a script that the Makefile does not know of would
-# leave its users behind.
+# The repository's scripts are those that were installed: a script that the Makefile does not list would leave its users
+# behind.
 my ($share) = run_command([ 'pg_config', '--sharedir' ]);
 my %scripts;
 foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
@@ -36,7 +36,7 @@ foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
 my ($wanted, $installed) = map { $scripts{$_} } "$FindBin::RealBin/..", "$share/extension";
 is($installed, $wanted, 'every script of the repository is installed, and no other');
 
-# Every version that has a script of its own is a place to come from.
+# Every version with a script of its own is a possible start.
 my @fresh = map { /^snowflake--([\d.]+)\.sql$/ ? $1 : () } split / /, $installed;
 foreach my $from (grep { $_ ne $newest } @fresh)
 {
@@ -99,8 +99,8 @@ is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
 	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
 	'0|t', 'over the updates no id came twice, and all went up');
 
-# A snapshot that overlooks a difference would pass everything above. Each of these is a mistake that
-# an update script could make.
+# A snapshot that misses a difference would accept everything above. Each of these is a mistake that an update script
+# could make.
 my @mistakes = (
 	'COMMENT ON FUNCTION snowflake.next_id(int) IS NULL',
 	'ALTER FUNCTION snowflake.next_id(int) PARALLEL SAFE',

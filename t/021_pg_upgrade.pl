@@ -1,8 +1,8 @@
-# pg_upgrade carries the mark and the seal: all ids of the old server mean the same in the new one, and
-# those of the new one are greater, also with a clock that is behind.
+# Tests that pg_upgrade carries the mark and the seal: all ids of the old server mean the same in the new one, and new
+# ids are greater, also with a clock that is behind.
 #
-# The old server is that of the environment variable oldinstall, an installation directory with bin/
-# below; without it the same version stands for the old one, which takes the same way.
+# The old server is that of the environment variable oldinstall, an installation directory with bin/. Without it the
+# same version stands for the old one.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +29,7 @@ my $old = Snowflake::Node->new('old',
 my $new = Snowflake::Node->new('new');
 foreach my $node ($old, $new)
 {
-	# One locale and page format, whatever the version's defaults are.
+	# The same locale and page format in every version.
 	$node->init(extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
 	$node->append_conf('postgresql.conf', $conf);
 }
@@ -37,8 +37,8 @@ foreach my $node ($old, $new)
 $old->start;
 note 'from ' . $old->safe_psql('postgres', 'SHOW server_version');
 
-# Whatever calls the extension while the catalogue is rebuilt: generated columns, constraints,
-# expression and partial indexes, partitions and their attachment, views, routines, defaults.
+# Objects that call the extension while the catalogue is rebuilt: generated columns, constraints, expression and partial
+# indexes, partitions and their attachment, views, routines, defaults.
 $old->safe_psql('postgres', <<~'SQL');
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (
@@ -150,7 +150,7 @@ is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table
 	SQL
 $new->stop;
 
-# The seal is not only there, it is in force.
+# The seal is not only present but checked.
 $new->append_conf('postgresql.conf', "snowflake.layout = '41/13/10'\nsnowflake.region = 0\nsnowflake.tick = 1\n");
 $new->start;
 $new->refuses('SELECT snowflake.next_id(1)',

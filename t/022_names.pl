@@ -1,5 +1,5 @@
-# What an administrator sees by name: the wait for the clock, from PostgreSQL 17 under its own name,
-# and from 18 the module with its version.
+# Tests the names that an administrator sees: the wait for the clock, from PostgreSQL 17 under its own name, and from 18
+# the module with its version.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ my $node = Snowflake::Node->create_running('main', conf => "snowflake.max_lead =
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(5)');
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
-# A clock that goes back makes the next call wait, for as long as it takes.
+# A clock that goes back makes the next call wait.
 my $session = $node->session;
 $session->query_safe('SELECT 1');
 $node->clock->step(-300);

@@ -1,5 +1,5 @@
-# Partitions by shard beyond one server's SQL: other layouts, settings that contradict the seal, dumps,
-# logical replication. In each case a row is where its id says, or nothing is placed at all.
+# Tests partitions by shard beyond SQL on one server: other layouts, settings that contradict the seal, dumps, logical
+# replication. In each case a row is in the partition of its id, or the insert fails.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +21,8 @@ sub create_partitions
 	  0 .. $modulus - 1;
 }
 
-# Rows in another partition than that of the shard: bits $lowest and up of the id, $bits of them, worked
-# out here.
+# Counts rows that are in another partition than that of their shard: $bits bits from bit $lowest of the id, computed
+# here.
 sub misplaced
 {
 	my ($server, $database, $table, $lowest, $bits) = @_;
@@ -32,8 +32,8 @@ sub misplaced
 		SQL
 }
 
-# Every shard of every layout, minted by the first, the last and some region in between, with the
-# greatest and the least of all other fields; and numbers that nobody mints.
+# Every shard of every layout, minted by the first, the last and a middle region, with the greatest and the least of all
+# other fields; and numbers that are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -74,7 +74,7 @@ foreach (
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# Settings that contradict the seal: nothing is placed, nothing is looked for in the wrong place.
+# Settings that contradict the seal: no row is placed, and no partition is searched wrongly.
 $node->start_with("snowflake.layout = '41/5+8/10'");
 my %contradiction = (
 	sqlstate => '55000',
@@ -97,7 +97,7 @@ $node->safe_psql('l_instagram', <<~'SQL');
 	SQL
 is(misplaced($node, 'l_instagram', 't', 10, 13), '0', 'and nothing was misplaced meanwhile');
 
-# Dumps. Two tables with a foreign key, and names without which psql could not go on.
+# Dumps. Two tables with a foreign key, and names without which psql could not continue.
 $node->create_database('app');
 $node->safe_psql('app', <<~'SQL' . create_partitions('photos', 16) . create_partitions('likes', 16));
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int) PARTITION BY HASH (id snowflake.by_shard);
@@ -112,7 +112,7 @@ $node->command_ok([ 'pg_dump', '-d', $node->connstr('app'), '-f', $dump{partitio
 $node->command_ok([ 'pg_dump', '--load-via-partition-root', '-d', $node->connstr('app'), '-f', $dump{root} ],
 	'pg_dump --load-via-partition-root');
 
-# What psql says of a restore that goes on after errors, as it does by default.
+# The messages of psql for a restore that continues after errors, which is its default.
 sub restore
 {
 	my ($dump, $database) = @_;
@@ -132,7 +132,7 @@ foreach my $way ('partitions', 'root')
 	$other->safe_psql($way, 'INSERT INTO photos DEFAULT VALUES');
 }
 
-# Under another layout the partitions refuse rows of others, and what was routed anew is not used.
+# Under another layout the partitions reject rows of other shards, and no new routing is used.
 $other->start_with("snowflake.layout = '42/8/13'");
 like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout, by partitions');
 my %restored = (
@@ -147,7 +147,7 @@ $other->refuses($_, \%restored, "... and nothing goes by that: $_", 'root')
   foreach 'INSERT INTO photos DEFAULT VALUES', 'INSERT INTO photos VALUES (1)', 'SELECT * FROM photos WHERE id = 1',
   'DELETE FROM photos WHERE id = 1', "COPY photos FROM PROGRAM 'echo 1,1' (FORMAT csv)";
 
-# Logical replication, from a plain table and from partitions of another number.
+# Logical replication, from a plain table and from another number of partitions.
 $other->start_with("snowflake.layout = 'instagram'");
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE plain (id bigint PRIMARY KEY, n int);
@@ -179,7 +179,7 @@ is($other->safe_psql('applied', "SELECT count(*) FROM photos WHERE tableoid::reg
 	'0', 'also where the modulus is another');
 $other->safe_psql('applied', 'DROP SUBSCRIPTION s');
 
-# Dropping the extension is refused as well where the library, which refuses it, is not loaded.
+# Dropping the extension is also refused if the library, which refuses it, is not loaded.
 $node->safe_psql('app', 'CREATE EXTENSION hstore; CREATE ROLE someone');
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");

@@ -1,5 +1,5 @@
-# A node of Citus that nothing distinguishes from the others does not mint. Citus itself is not needed: what
-# counts is that a library of that name is preloaded. scripts/citus has the real one.
+# Tests that a node of Citus does not mint if nothing distinguishes it from the others. Citus itself is not needed: a
+# preloaded library of that name counts. scripts/citus uses the real one.
 
 use strict;
 use warnings FATAL => 'all';
@@ -13,7 +13,7 @@ use Test::More;
 my $node = Snowflake::Node->create('main');
 my $library = $node->basedir . '/citus.so';
 copy($node->config_data('--pkglibdir') . '/auto_explain.so', $library) or die "$library: $!";
-# A library of another name that begins so is none of Citus' nodes.
+# A library whose name only begins with citus does not count.
 copy($library, $node->basedir . '/citus_columnar.so') or die $!;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = '" . $node->basedir . "/citus_columnar, snowflake'\n");
 $node->start;

@@ -1,5 +1,5 @@
-# Several sessions that make the same shards at a time: they wait for each other, and no one fails. alter_shards() where somebody
-# holds a table.
+# Tests several sessions that create the same shards at the same time: they wait for each other, and none fails. Also
+# tests alter_shards() while a session locks a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +16,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE template.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES template.users);
 	SQL
 
-# One session holds what it has made, uncommitted, until the others wait for it.
+# One session keeps its shards uncommitted until the others wait for it.
 sub side_by_side
 {
 	my ($shards, $tables) = @_;
@@ -43,7 +43,7 @@ side_by_side('[0,4)', 8);
 $node->safe_psql('postgres', 'CREATE TABLE template.likes (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0))');
 side_by_side('[0,4)', 12);
 
-# A transaction whose snapshot is older than the schema cannot know it.
+# A transaction whose snapshot is older than the schema cannot see it.
 my $old = $node->session;
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $node->safe_psql('postgres', "CALL snowflake.create_shards('template', '[9,9]')");
@@ -51,7 +51,7 @@ $old->query("CALL snowflake.create_shards('template', '[9,9]')");
 like($old->{stderr}, qr/schema shard_9 was made by another session/, 'a snapshot from before is told to try again');
 $old->quit;
 
-# alter_shards() meets a table that somebody holds: it says where it stopped, and it goes on from there.
+# alter_shards() reaches a locked table: it reports where it stopped, and continues from there.
 my $holder = $node->session;
 $holder->query_safe('BEGIN; SELECT FROM shard_2.users');
 my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date', '[%s,4)')};

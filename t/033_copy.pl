@@ -1,5 +1,5 @@
-# COPY into a table whose default mints: it writes what supplied ids write, and each row has its own id. And nothing
-# that is planned or run beside it gets one id for several rows.
+# Tests COPY into a table whose default mints: it writes as much as with supplied ids, and each row has its own id.
+# Nothing that is planned or run at the same time gets one id for several rows.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,7 +24,7 @@ my $short = $node->basedir . '/short.txt';
 append_to_file($file, join '', map { "$_\n" } 1 .. $rows);
 append_to_file($short, join '', map { "$_\n" } 1 .. 100);
 
-# What a command writes, in bytes a row.
+# The WAL of a command, in bytes a row.
 sub wal_of
 {
 	my ($sql) = @_;
@@ -38,13 +38,13 @@ sub wal_of
 }
 sub scalar_of { return $node->safe_psql('postgres', @_); }
 
-# Ids that were minted by a COPY, and are brought along by the next one.
+# Ids that one COPY minted and the next one supplies.
 $node->safe_psql('postgres', "CREATE TABLE supplied (id bigint DEFAULT snowflake.next_id(5), v int); COPY supplied (v) FROM '$file'");
 $node->safe_psql('postgres', "COPY supplied TO '$file.ids'; TRUNCATE supplied");
 my $supplied = wal_of("COPY supplied FROM '$file.ids'");
 cmp_ok($supplied, '>', 15, "supplied ids: $supplied bytes of WAL a row");
 
-# Definition, what is copied, and how it is counted. In a partitioned table there are more pages that are not full.
+# The definition, the copied data, and how it is counted. A partitioned table has more partly filled pages.
 my @forms = (
 	[ 'next_id(shard)', 'bigint DEFAULT snowflake.next_id(5)' ],
 	[ 'next_id()', 'bigint DEFAULT snowflake.next_id()' ],
@@ -68,7 +68,7 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: an id a row");
 }
 
-# The same COPY where PostgreSQL gets at rows in another way.
+# The same COPY in cases in which PostgreSQL reaches rows in another way.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE parts (id bigint DEFAULT snowflake.next_id(5), v int) PARTITION BY HASH (v);
 CREATE TABLE p0 PARTITION OF parts FOR VALUES WITH (modulus 2, remainder 0);
@@ -90,7 +90,7 @@ $node->safe_psql('postgres', "CREATE TABLE inside (LIKE supplied INCLUDING DEFAU
 is(scalar_of("SELECT count(*), count(DISTINCT id) FROM $_"), "$rows|$rows", "$_: an id a row")
   foreach 'parts', 'before_row', 'checked', 'generated', 'filtered', 'frozen', 'inside';
 
-# Beside the COPY: in its triggers, after its errors, in plans that its triggers make.
+# Statements during the COPY: in its triggers, after its errors, in plans that its triggers make.
 sub distinct_in
 {
 	my ($name, $sql, $table) = @_;
@@ -127,7 +127,7 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# A plan that a session keeps: made by the trigger, used again after the COPY.
+# A plan that a session keeps: the trigger made it, and it is used again after the COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)
@@ -143,7 +143,7 @@ ALTER TABLE many ALTER id SET DEFAULT snowflake.next_id(5); $trigger; COPY sourc
 SQL
 distinct_in('the COPY around it', "COPY source (v) FROM '$short'; COPY (INSERT INTO many SELECT snowflake.next_id(5), v FROM other RETURNING id) TO '$file.out'", 'many');
 
-# The initial copy of logical replication, from this server's other database; then rows that are applied.
+# The initial copy of logical replication, from another database of this server, and then applied rows.
 $node->safe_psql('postgres', 'CREATE DATABASE published');
 $node->safe_psql('published', "CREATE TABLE told (v int PRIMARY KEY); COPY told FROM '$short'; CREATE PUBLICATION all_told FOR TABLE told;"
 	. "SELECT pg_create_logical_replication_slot('told', 'pgoutput')");
@@ -156,7 +156,7 @@ $node->poll_query_until('postgres', 'SELECT count(*) = 200 FROM told') or die 't
 is(scalar_of('SELECT count(DISTINCT id) FROM told'), '200', 'logical replication: an id a row, copied or applied');
 $node->safe_psql('postgres', 'DROP SUBSCRIPTION told');
 
-# Who may not mint by calling next_id() does not by copying.
+# A role that may not call next_id() may not mint by COPY either.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE joes (id bigint DEFAULT snowflake.next_id(5), v int);
 GRANT INSERT ON joes TO joe;
@@ -168,7 +168,7 @@ $node->safe_psql('postgres', "GRANT EXECUTE ON FUNCTION snowflake.next_id(int) T
 $node->safe_psql('postgres', "REVOKE EXECUTE ON FUNCTION snowflake.next_id_for_copy(int, internal) FROM PUBLIC; SET ROLE joe; COPY joes (v) FROM '$short'");
 is(scalar_of('SELECT count(DISTINCT id) FROM joes'), '200', 'with the privilege of next_id() alone: an id a row');
 
-# The function for COPY is nobody's to call, and nothing shows it.
+# No role can call the function for COPY, and no plan shows it.
 foreach my $call ('(5, NULL)', '(5, NULL::internal)', "(5, '1')", "(NULL::internal)", "(int4range(3, 6), internal_in('1'))")
 {
 	(undef, undef, $error) = $node->psql('postgres', "SELECT snowflake.next_id_for_copy$call");

@@ -1,5 +1,5 @@
-# Ids outside the database under every preset and other layouts: text forms, UUIDs and ULIDs against
-# arithmetic in Perl; and which of them work where the library is not preloaded.
+# Tests ids outside the database under every preset and other layouts: text forms, UUIDs and ULIDs against arithmetic in
+# Perl; and which of them work without the preloaded library.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,7 +30,7 @@ sub digits
 # The low 64 bits of a product.
 sub product { use integer; return $_[0] * $_[1]; }
 
-# By RFC 9562, field by field, as bits in text.
+# A UUID by RFC 9562, field by field, as bits in text.
 sub uuid_of
 {
 	my ($id, $below, $tick, $epoch_ms) = @_;
@@ -63,7 +63,7 @@ foreach my $database (sort keys %layouts)
 	my $last = $bits >= 63 ? ~0 >> 1 : (1 << $bits) - 1;
 	my $epoch = 1735689600000;
 
-	# What fits the 48 bits of a UUID's time, and the last number of the layout.
+	# The last tick that fits the 48 bits of a UUID's time, and the last number of the layout.
 	my $end = int(((1 << 48) - $epoch) / $tick);
 	my $last_uuid = $end < $last >> $below ? ($end << $below) - 1 : $last;
 	my @ids = (0, 1, 2, (1 << $below) - 1, 1 << $below, (1 << $below) + 1, $last_uuid, $last_uuid - 1);
@@ -97,7 +97,7 @@ foreach my $database (sort keys %layouts)
 		  FROM (SELECT DISTINCT unnest(ARRAY[${\ join ',', @ids}]::bigint[]) AS id) s
 		SQL
 
-	# What the layout cannot mint has no UUID; as text it is a number like any other.
+	# A number that the layout cannot mint has no UUID; as text it is a number like any other.
 	foreach my $foreign ('-1', $last < ~0 >> 1 ? $last + 1 : ())
 	{
 		$node->refuses("SELECT snowflake.$_($foreign)", { sqlstate => '22003', message => "$foreign is not an id of this layout" },
@@ -119,8 +119,8 @@ foreach my $database (sort keys %layouts)
 	}
 }
 
-# base32 and ULID under the collations that the page names: pairs of letters that some languages take for one, letters
-# that have another place in their alphabet.
+# base32 and ULID under the collations that the page names. Some languages treat a pair of letters as one, or give a
+# letter another place in the alphabet.
 my $page = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/outside.md");
 my ($sorted, $unsorted) = $page =~ /ICU\s+collations\s+(`und`.*?)\.\s+It\s+does\s+not\s+in\s+(`et`.*?) and some/s or die 'the page names no collations';
 is($node->safe_psql('twitter', q{SELECT count(*) > 0 FROM pg_collation WHERE collprovider = 'i'}), 't', 'the server has ICU');
@@ -143,7 +143,7 @@ foreach my $text (qw(base32 ulid))
 }
 is(is_sorted('base32', "$_-x-icu"), 'f', "base32 does not under $_") foreach $unsorted =~ /`(\w+)`/g;
 
-# A UUID of another layout or epoch is not taken for one of this.
+# A UUID of another layout or epoch is an error.
 $node->start_with("snowflake.layout = 'instagram'");
 my @uuids = $node->ids('SELECT snowflake.to_uuid(snowflake.next_id(5)) FROM generate_series(1, 100)', 'instagram');
 my $tries = sub {
@@ -166,7 +166,7 @@ $node->start_with("snowflake.layout = 'instagram'\nsnowflake.epoch = '2025-01-02
 $node->create_database('later');
 is($tries->('later'), '22023', 'or another epoch');
 
-# Text forms are functions of the number: they need no layout. The others say what they need.
+# Text forms depend only on the number and need no layout. The other forms report what they need.
 my $made = $node->safe_psql('later', 'SELECT snowflake.to_uuid(5), snowflake.to_ulid(5)');
 my ($uuid, $ulid) = split /\|/, $made;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");

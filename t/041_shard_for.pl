@@ -1,4 +1,4 @@
-# shard_for() under other layouts and encodings: the same key has the same hash everywhere.
+# Tests shard_for() under other layouts and encodings: the same key has the same hash everywhere.
 
 use strict;
 use warnings FATAL => 'all';
@@ -40,7 +40,7 @@ foreach my $layout ('fleet', 'wide')
 	is($node->safe_psql("of_$layout", "SELECT snowflake.shard_for('$_')"), $shard_of_key{$layout}{$_}, "routing.md: $_ under $layout") foreach sort keys %{ $shard_of_key{$layout} };
 }
 
-# Another encoding of the database, another of the client: the text is the same, and so is its shard.
+# Another encoding of the database, and another of the client: the text is the same, and so is its shard.
 $node->start_with("snowflake.layout = 'wide'");
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE template0 ENCODING '$_' LOCALE 'C'") foreach qw(latin1 euc_jp sql_ascii);
 $node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(latin1 euc_jp sql_ascii);
@@ -53,7 +53,7 @@ is($node->safe_psql('sql_ascii', "SELECT snowflake.shard_for('M\xc3\xbcller')"),
 $node->refuses("SELECT snowflake.shard_for('M\xfcller')", { sqlstate => '22021', message => 'invalid byte sequence for encoding "UTF8"' },
 	'and nothing else', 'sql_ascii');
 
-# What depends on the layout is refused where that is contradicted.
+# Functions that depend on the layout fail if the settings contradict it.
 $node->start_with("snowflake.layout = 'fleet'");
 $node->refuses($_, { sqlstate => '55000', message => 'the settings contradict the layout that this database is sealed with' }, $_, 'of_wide')
   foreach "SELECT snowflake.shard_for('Ann')", 'SELECT snowflake.shard_for(5)', "SELECT snowflake.shard_for('00000000-0000-0000-0000-000000000000'::uuid)";

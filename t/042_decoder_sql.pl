@@ -1,4 +1,4 @@
-# decoder_sql(): what it prints, run where there is no extension, reads every id as the extension does.
+# Tests the script of decoder_sql(): on a server without the extension it reads every id as the extension does.
 
 use strict;
 use warnings FATAL => 'all';
@@ -47,7 +47,7 @@ foreach my $layout (sort keys %layouts)
 		SQL
 	is($plain->safe_psql($layout, $read), $node->safe_psql($layout, $read), "$layout: " . keys(%ids) . ' ids read the same');
 
-	# Times: of these ids, on their ticks and beside them by as little as there is.
+	# Times of these ids, on their ticks and as close to them as possible.
 	my $times = <<~"SQL";
 		SELECT at, %s FROM unnest('{$ids}'::bigint[]) AS id, unnest(ARRAY['0', '1 us', '-1 us', '0.0005 s', '0.999 s']::interval[]) AS i,
 		       LATERAL (SELECT snowflake.time_of(id) + i) AS t (at)
@@ -64,7 +64,7 @@ foreach my $layout (sort keys %layouts)
 		SQL
 	is($plain->safe_psql($layout, $edges), $node->safe_psql($layout, $edges), "$layout: so are those at its ends");
 
-	# What the extension refuses is null here.
+	# Invalid ids are NULL here; the extension raises an error.
 	my @foreign = ('-1', '-9223372036854775808', $bits < 63 ? $last_id + 1 : ());
 	my $nulls = join ', ', map { my $id = $_; map { "snowflake.$_($id)" } qw(time_of region_of shard_of sequence_of) } @foreign;
 	like($plain->safe_psql($layout, "SELECT num_nonnulls($nulls), num_nonnulls(snowflake.to_base62(-1), snowflake.min_id('1960-01-01'), snowflake.max_id('infinity'), snowflake.min_id('$end'), snowflake.max_id('$end'))"),
@@ -74,7 +74,7 @@ is($plain->safe_psql('fleet', "SELECT count(*) FROM unnest(ARRAY['', '0', '00000
 	'0', 'what is no base62 is null');
 is($plain->safe_psql('fleet', "SELECT snowflake.from_base62('AzL8n0Y58m7')"), '9223372036854775807', 'the greatest is read');
 
-# Under any zone and style of the session that asks, and any search_path of the one that reads.
+# Under any time zone and style of the printing session, and any search_path of the reading one.
 $node->start_with('');
 is($node->safe_psql('fleet', "SET timezone = 'Asia/Tokyo'; SET datestyle = 'German'; SELECT md5(snowflake.decoder_sql())"), $node->safe_psql('fleet', 'SELECT md5(snowflake.decoder_sql())'),
 	'the session that asks has no say');
@@ -86,7 +86,7 @@ $plain->safe_psql('fleet', 'CREATE TABLE photos (id bigint PRIMARY KEY)');
 like($plain->safe_psql('fleet', "SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT * FROM photos WHERE snowflake.created_within(id, '2026-01-01', now())"),
 	qr/Index Cond: \(\(id > '?\d+'?(?:::bigint)?\) AND \(id <= /, 'created_within() uses an index');
 
-# Another name for the schema; an own role that reads; nothing is replaced.
+# Another name for the schema; a reader without privileges; no object is replaced.
 my $script = $node->safe_psql('fleet', q{SELECT snowflake.decoder_sql('Ids "of" us')});
 $plain->safe_psql('postgres', $script);
 $plain->safe_psql('postgres', 'CREATE ROLE reader');

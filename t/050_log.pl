@@ -1,5 +1,5 @@
-# What the server's log says of clocks, refusals, the mark and the layout: doc/monitoring.md has the table.
-# Each message once, with its numbers, and with its end where it has one.
+# Tests the server's log about clocks, errors, the mark and the layout: doc/monitoring.md has the table. Each message
+# appears once, with its numbers, and with its end if it has one.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 
 my ($node, $ledger, $read);
 
-# A server of whose log only the beginning has been read.
+# A server, and the position up to which its log was read.
 sub begin
 {
 	my ($name, %params) = @_;
@@ -23,7 +23,7 @@ sub begin
 	return;
 }
 
-# What has been logged since this was asked last: our lines, with DETAIL and HINT.
+# Our log lines since the last call, with DETAIL and HINT.
 sub news
 {
 	my $log = $node->log_content;
@@ -40,7 +40,7 @@ sub count_of
 	return scalar(() = $log =~ /$pattern/g);
 }
 
-# A message, its detail and hint, in this order, and nobody's statement.
+# A message, its detail and hint, in this order, without a statement.
 sub says
 {
 	my ($message, $detail, $hint, $name) = @_;
@@ -87,7 +87,7 @@ mint(1);
 says('the clock has caught up after it was stepped back', 'It was noticed \d+ ms ago; the clock says \d.*\.', undef,
 	'that the clock has caught up is told');
 
-# Another one within the minute is counted, and not told; nor is its end.
+# Another one within the minute is counted but not logged, and neither is its end.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
@@ -109,7 +109,7 @@ says('snowflake mints again in database "postgres"; refusals have ended: the clo
 	'4 calls were refused, since [1-9]\d+\.\d s ago\.', undef, 'the end of refusals is told when none has come for ten seconds');
 is($node->safe_psql('postgres', "SELECT refusals, since FROM snowflake.refusals WHERE cause = 'clock_behind'"), '4|', 'and seen in the view');
 
-# A jump ahead beyond max_forward_jump: told, refused, over; then one that is accepted.
+# A jump ahead beyond max_forward_jump: logged, errors, over; then an accepted one.
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
 $clock = $node->clock;
 mint(1);
@@ -144,7 +144,7 @@ $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
 like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by (?:89|90)\d{5} ms/, 'that it was accepted is told');
 mint(1);
 
-# Before the epoch, exhausted: the layout's ends. Less than a year before.
+# Before the epoch and after the end of the layout, and less than a year before the end.
 begin('ends', conf => "snowflake.clock_error = 5\n");
 $clock = $node->clock;
 mint(1);
@@ -174,7 +174,7 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the layout is exhausted', '.*', 'Move the database .*', 'a layout that is exhausted is told');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'and health says so');
 
-# A clock that is not synchronized; a mark that takes long to be flushed; refusals of other causes.
+# A clock that is not synchronized; a slow flush of the mark; errors with other causes.
 begin('others', conf => <<~'CONF');
 	snowflake.clock_error = 200
 	snowflake.owned_shards = '0-9'
@@ -209,7 +209,7 @@ refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snow
 says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', '(?:Check the time synchronization|Raise "snowflake.max_wait"), .*',
 	'the first refusal of a commit is told');
 
-# An open session that was refused says so with its next id, however long the reserve lasts.
+# An open session that had an error logs the end with its next id, however long the reserve lasts.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);
@@ -245,7 +245,7 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the layout of this database and the settings disagree', '.*', 'Restore the database again; .*',
 	'a seal that is wrong is told');
 $node->restart;
-# Lowered it would not be lost: another sequence in its place is.
+# A lowered mark would not be lost, but another sequence in its place is.
 $node->safe_psql('postgres', <<~'SQL');
 	SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local;
 	BEGIN;

@@ -1,4 +1,4 @@
-# Steps of the clock are counted however sessions come and go, once each, and by nobody twice.
+# Tests that each step of the clock is counted exactly once, however sessions begin and end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +21,8 @@ sub steps
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '0|0', 'no step');
 
-# A fresh session after each, which asks for one id, of a shard of its own, and is gone. Within the lead and the
-# reserve, so that nothing else gives anybody a reason to look.
+# A new session after each step, which mints one id of its own shard and ends. The steps are within the lead and the
+# reserve, so that nothing else makes a session read the clock.
 foreach my $round (1 .. 4)
 {
 	$clock->step(-0.02);
@@ -32,7 +32,7 @@ is(steps(), '4|0', 'four steps back with a fresh session each are four');
 is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_status'),
 	't', 'the largest is as large as each');
 
-# Sessions that stay, and look when they extend the mark: many see the step, one counts it.
+# Sessions that stay, and read the clock when they extend the mark: many see the step, one counts it.
 my @sessions = map { $node->session } 1 .. 6;
 $ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe('SELECT snowflake.next_id(2)')) foreach 1 .. 6;
 foreach my $round (1 .. 3)
@@ -43,7 +43,7 @@ foreach my $round (1 .. 3)
 }
 is(steps(), '7|0', 'three steps back that six sessions see are three');
 
-# Ahead, and what is noise
+# Steps ahead, and noise
 $clock->step(+0.5);
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '7|1', 'a step ahead is another matter');
@@ -54,11 +54,11 @@ foreach my $round (1 .. 4)
 }
 is(steps(), '8|1', 'steps of less than a millisecond count when they have added up to one');
 
-# Each session by itself sees steps as well where nobody mints: clock_status looks.
+# If no session mints, a query of clock_status detects a step.
 $clock->step(-0.02);
 is(steps(), '9|1', 'clock_status looks itself');
 
-# While many mint at once: the count is exact.
+# While many sessions mint, the count is exact.
 my $gate = $node->session('postgres');    # none has ended before the last one is there
 $gate->query_safe('SELECT pg_advisory_lock(51)');
 my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM (SELECT pg_advisory_lock_shared(51) OFFSET 0) AS gate, generate_series(1, 1500);\n") } 30 .. 33;

@@ -1,4 +1,4 @@
-# Commit wait: two servers whose clocks are wrong by as much as they may be, in opposite directions.
+# Tests commit wait with two servers whose clocks are wrong by the allowed maximum, in opposite directions.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,7 +20,7 @@ my $ahead = Snowflake::Node->create_running('ahead', conf => "snowflake.region =
 my $behind = Snowflake::Node->create_running('behind', conf => "snowflake.region = 2\n$conf", clock => -0.9);
 $_->safe_psql('postgres', 'CREATE TABLE t (id bigint)') foreach $ahead, $behind;
 
-# An id of one server, committed; then, by whoever has seen the commit, one of the other.
+# One server commits an id. Then a client that has seen the commit mints on the other one.
 my $first = $ahead->session;
 my $second = $behind->session;
 $_->query_safe('SELECT snowflake.next_id(1)') foreach $first, $second;
@@ -47,11 +47,11 @@ cmp_ok(pair("BEGIN; SELECT snowflake.next_ids(1, 30000) IS NULL; $insert; SELECT
 cmp_ok(pair("BEGIN; $insert; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '>', 0, 'also of a transaction that was prepared');
 cmp_ok(pair("BEGIN; SAVEPOINT s; $insert; RELEASE s; COMMIT"), '>', 0, 'also of a subtransaction');
 
-# The other way round there is nothing to gain, and nothing to lose.
+# In the other direction the wait changes nothing.
 $second->query_safe('SET snowflake.commit_wait = on');
 cmp_ok(-pair('SELECT snowflake.next_id(9)'), '<', 0, 'both with commit wait');
 
-# Interruptible, and the session goes on.
+# The wait can be interrupted, and the session continues.
 $ahead->reconfigure('snowflake.max_clock_error' => "'1min'");
 my $waiter = $ahead->start_writer(<<~"SQL");
 	\\unset ON_ERROR_STOP
@@ -71,7 +71,7 @@ is_deeply($end->{ids}, [4711], 'the session goes on');
 is($ahead->safe_psql('postgres', 'SELECT count(*) FROM t'), $rows, 'what was cancelled is not committed');
 $ahead->reconfigure('snowflake.max_clock_error' => "'910ms'");
 
-# Refused: longer than max_wait, and a clock that is not synchronized.
+# Errors: a wait longer than max_wait, and a clock that is not synchronized.
 $ahead->refuses(
 	"SET snowflake.commit_wait = on; SET snowflake.max_wait = '1s'; $insert",
 	{
@@ -93,7 +93,7 @@ $ahead->refuses(
 	'a clock that is not synchronized');
 is($ahead->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'commit_wait'"), '2', 'both are counted');
 
-# A clock that is corrected meanwhile: the wait goes by what it says then.
+# The clock is corrected during the wait, which then uses the new time.
 $ahead->clock->step(-0.9);
 cmp_ok(pair($insert), '>', 0, 'after a correction of the clock');
 $_->quit foreach $first, $second;

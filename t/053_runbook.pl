@@ -1,5 +1,5 @@
-# The runbook of doc/monitoring.md: each statement as it stands there, under the fault that it is for. And the
-# page's table of messages against the source.
+# Runs the runbook of doc/monitoring.md: each statement as the page has it, under the fault that it is for. Also
+# compares the page's table of messages with the source.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ my %blocks = Snowflake::Page::blocks($file);
 
 my $node;
 
-# The next block of a section; dies where a statement of it fails.
+# Runs the next block of a section; dies if a statement of it fails.
 sub next_block
 {
 	my ($title, $on) = @_;
@@ -61,7 +61,7 @@ $node->clock->step(+600);
 is(next_block($title), 't|', 'corrected, it is over');
 section_ends($title);
 
-# Minted under a clock that was two hours ahead, then put right.
+# Mints under a clock that is two hours ahead, and corrects the clock.
 sub be_ahead
 {
 	$node->clock->step(+7200);
@@ -139,13 +139,13 @@ $node->wait_for_catchup($standby);
 like($standby->error_of('SELECT snowflake.next_id(5)'), qr/25006/, 'a standby refuses');
 like(next_block($title, $standby), qr/^t\|.*\nstreaming\|/, 'what it is, and its primary, is seen');
 $node->stop('immediate');
-# The mark may be ahead of the clock by up to the reserve: then the first call waits.
+# The mark may be ahead of the clock by up to the reserve. The first call then waits.
 like(next_block($title, $standby), qr/^t\n(?:t\|last minted elsewhere\||f\|high-water mark ahead of the clock\|)/, 'promoted, it mints, or will, and is to be accepted');
 $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'above all that there was');
 section_ends($title);
 
-# This promoted standby is one.
+# The promoted standby is such a database.
 $title = 'A database last minted elsewhere';
 like(next_block($title), qr/^postgres\|t\|last minted elsewhere\|\d+\|.*\n\d+\|/, 'what it is, is seen');
 is(next_block($title), 't', 'it is accepted');
@@ -156,7 +156,7 @@ my $probe = delete $blocks{''};
 is($node->safe_psql('postgres', join '', @$probe), 't||', 'what a probe asks');
 is(join(', ', sort keys %blocks), '', 'no statement of the page was left out');
 
-# Messages: what the source says the page has, and the other way round.
+# Messages: the page has exactly those of the source.
 sub messages_of_source
 {
 	my $source = join '', map { slurp_file("$FindBin::RealBin/../src/pg/errors/$_.cpp") } qw(log_messages errors_copy);

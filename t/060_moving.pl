@@ -1,6 +1,6 @@
-# doc/moving.md but for "From UUIDs" (t/061): bigserial, serial, identity and integer keys change over under four
-# writers that see no error; Instagram's ids stay below; and the defaults of an extension of this name are taken
-# away and put back.
+# Runs doc/moving.md except "From UUIDs" (t/061). bigserial, serial, identity and integer keys change over under four
+# writers that see no error. Instagram's ids stay below. The defaults of another extension of this name are removed and
+# restored.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,8 +29,8 @@ sub say_all
 	return $all;
 }
 
-# Each kind of key in a database of its own: photos, comments of photos, and replies that share the key of
-# a comment, whose parts refer to them in turn.
+# Each kind of key in a database of its own: photos, comments of photos, and replies that share the key of a comment and
+# have parts that refer to them.
 my ($look, $bigint, $integer, $drop) = @{ $page{'From bigserial and identity'} };
 my %kinds = (
 	bigserial => [ 'bigserial', 'bigint' ],
@@ -102,8 +102,8 @@ LIKE
 	$session->quit;
 }
 
-# Somebody holds the table: adopt() lets others write between its attempts, and names him when it gives up; cancelled, it
-# has changed nothing; and called again, it does it.
+# A session locks the table. adopt() lets others write between its attempts, and names that session when it gives up. If
+# it is cancelled, it has changed nothing. Called again, it succeeds.
 $node->create_database('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
 my $holder = $node->session('held');
@@ -160,7 +160,7 @@ is($node->safe_psql('postgres', "SELECT last_value = $theirs FROM theirs"), 't',
 $session->quit;
 $node->stop;
 
-# pgEdge's: this extension stands in for it, for its name and schema are the same.
+# pgEdge's: this extension stands in for it, because it has the same name and schema.
 $node = Snowflake::Node->create_running('pgedge');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA "App";

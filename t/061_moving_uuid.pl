@@ -1,7 +1,7 @@
-# "From UUIDs" of doc/moving.md, statement by statement as it stands there, with two tables that refer to it, under four writers: no row is
-# lost, none is without an id, no id is twice in the database, no writer sees an error. With rows that were made
-# in the very moments in which other tables were given ids, many rows of one moment, and rows that can
-# have no id of their time. And a table that refers to itself, whose rows first get ids of a wrong time.
+# Runs "From UUIDs" of doc/moving.md, statement by statement, with two referring tables, under four writers: no row is
+# lost or without an id, no id is twice in the database, and no writer sees an error. Some rows are made just when other
+# tables get ids, many rows have the same time, and some can have no id of their time. Another table refers to itself,
+# and its rows first get ids of a wrong time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,8 +17,8 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# What the page says of comments, also for tags: within a transaction line by line.
-# Says a statement of the page in a session, and that it has no error.
+# The page's statements for comments, also for tags; within a transaction line by line.
+# Runs a statement of the page in a session, and checks that it has no error.
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -39,7 +39,7 @@ sub for_tags
 	return join '', map { /^LOCK/ ? s/comments/comments, tags/r : /comments/ ? ($_, s/comments/tags/gr) : $_ } split /^/m, $statement;
 }
 
-# Each writes down what it did, in the same transaction.
+# Each writer records its changes in the same transaction.
 my @writes = (<<'NEW', <<'TOUCH', <<'COMMENT', <<'ELSEWHERE', <<'GONE');
 \set n random(1, 1000000000000)
 WITH p AS (INSERT INTO photos (caption) VALUES ('new-' || :client_id || '-' || :n) RETURNING id, caption),
@@ -67,8 +67,8 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# The call waits for a row that somebody has, and does what comes before it; is cancelled; and once more amid many rows of one
-# moment, of which one is held so that it cannot end before it is cancelled.
+# The call waits for a locked row after doing what comes before it, and is cancelled. Then it is cancelled again amid
+# many rows of one time, of which one is locked so that the call cannot end first.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -95,13 +95,13 @@ sub interrupt
 	return;
 }
 
-# moves NAME, SETTINGS, ROWS OF ONE MOMENT, ROWS THAT A TICK HAS ROOM FOR, TICK IN MS, SHARD OF OLD ROWS
+# moves NAME, SETTINGS, ROWS OF ONE TIME, ROWS THAT FIT A TICK, TICK IN MS, SHARD OF OLD ROWS
 sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
-	# 'same' are photos of the moment in which a like was given the first id of its tick.
+	# 'same' are photos of the time at which a like got the first id of its tick.
 	$sql->(<<~"SQL");
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(),
 		                     caption text UNIQUE, touched integer NOT NULL DEFAULT 0);
@@ -145,7 +145,7 @@ sub moves
 	$todo[0] =~ s/shard => 5/shard => $place/;
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
 	$next->(qr/CALL snowflake.backfill/);
-	# Of the writers' rows those have one as well that came before the column.
+	# Of the writers' rows, those that were inserted before the column have an id too.
 	is($sql->(q{SELECT rows BETWEEN count(*) FILTER (WHERE caption !~ 'gone') AND count(*) + (SELECT count(*) FROM journal WHERE what = 'new'),
 	                   finished IS NOT NULL
 	              FROM snowflake.backfills, before WHERE caption !~ 'ancient|future|timeless' GROUP BY rows, finished}),
@@ -196,7 +196,7 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# By time: never earlier than it was made; later only where the tick was full.
+	# Ids by time: never earlier than the row, and later only if the tick was full.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: old rows have the time at which they were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),
@@ -222,7 +222,7 @@ sub moves
 	return;
 }
 
-# A dump brings the place along: in the copy of the database another table gets another one.
+# A dump carries the reservation: in the copy of the database another table gets another one.
 sub keeps_place
 {
 	my ($node, $name, $place) = @_;
@@ -242,7 +242,7 @@ sub keeps_place
 	return;
 }
 
-# Photos of photos: with a first backfill by the wrong column, which is thrown away.
+# Photos of photos: the first backfill uses a wrong column, and its ids are discarded.
 sub refers_to_itself
 {
 	my $name = 'itself';

@@ -1,7 +1,7 @@
-# Every example of the pages is run: here those of the README and of the pages that have no test of their own, as they
-# stand there, one after the other on one server. What is run elsewhere or nowhere is listed below, and nothing else
-# passes. And doc/reference.md is compared with the catalogue, doc/errors.md with the sources, the README's presets with
-# their layouts, and each link with what it leads to.
+# Runs every example of the pages: here those of the README and of the pages without a test of their own, one after the
+# other on one server. Examples that run elsewhere or not at all are listed below, and others are errors. Also compares
+# doc/reference.md with the catalogue, doc/errors.md with the sources, the README's presets with their layouts, and
+# checks each link.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ use Test::More;
 
 my $root = dirname($FindBin::RealBin);
 
-# Pages whose examples another test reads from them.
+# Pages whose examples another test reads.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
 	'doc/cursors.md' => ['t/071_cursors_page.pl'],
@@ -84,7 +84,7 @@ sub next_block
 	return splice(@{ $blocks{$page} }, $at, 1)->[1];
 }
 
-# The statements of the page's next block, each with the comment behind it, and what each answers.
+# Runs the statements of the page's next block. Returns each with the comment after it and its result.
 sub say_block
 {
 	my ($page) = @_;
@@ -101,7 +101,7 @@ sub say_block
 	return @said;
 }
 
-# README: installed as it says, but for what others have done: make, and systemd. What is preloaded stays.
+# README: installs as it describes, except for make and systemd, which others have run. Preloaded libraries stay.
 my $install = next_block('README.md', 'sh');
 my $bin = $node->config_data('--bindir');
 my $stand_ins = <<~"SH";
@@ -154,7 +154,7 @@ $node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT INSERT ON photos TO so
 say_block('doc/questions.md');
 like($node->error_of("SET ROLE somebody; INSERT INTO photos DEFAULT VALUES"), qr/42501/, 'questions: nobody else mints any more');
 
-# layout: each worked layout has what its comment says.
+# layout: each example has the result that its comment shows.
 my $worked = 0;
 while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
 {
@@ -164,7 +164,7 @@ while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
 }
 is($worked, 6, 'layout: layouts that are shown');
 
-# Nothing is left over.
+# No block is left over.
 foreach my $page (sort keys %page)
 {
 	if (my $tests = $elsewhere{$page})
@@ -185,7 +185,7 @@ foreach my $page (sort keys %page)
 }
 is(join(', ', keys %not_run), '', 'every page that is listed is there');
 
-# Programs and their options, wherever a page names them.
+# Programs and options that a page names exist.
 my %program = map { $_ => slurp_file("$root/$_") } map { "scripts/$_" } map { basename($_) } grep { -f } glob("$root/scripts/*");
 foreach my $page (sort keys %page)
 {
@@ -200,7 +200,8 @@ foreach my $page (sort keys %page)
 	is(join(', ', @wrong), '', "$page: programs and options are there");
 }
 
-# Files that a page names: by their path, the end of it, or, of a test, the beginning: `pg/checks/seal_check.cpp`, `t/005`.
+# Files that a page names exist. A name is a path, the end of one, or, for a test, its beginning:
+# `pg/checks/seal_check.cpp`, `t/005`.
 my @files;
 find({ no_chdir => 1, wanted => sub {
 	$File::Find::prune = 1 if -d && m{/(?:\.git|tmp_check|node_modules|build|results)$};
@@ -217,8 +218,8 @@ foreach my $page (grep { $_ ne 'CHANGELOG.md' } sort keys %page)
 	is(join(', ', @wrong), '', "$page: files are there");
 }
 
-# Every SQLSTATE that the sources raise is on the page of errors, and no other. XX... are faults, 01... warnings, SF... our own
-# that nobody is told.
+# The page of errors has exactly the SQLSTATEs that the sources raise, except XX... (faults), 01... (warnings) and SF...
+# (internal ones that users never see).
 my (%sqlstate, %raised);
 foreach (split /\n/, slurp_file($node->config_data('--sharedir') . '/errcodes.txt'))
 {
@@ -286,7 +287,7 @@ sub rows_of
 }
 sub set_of { return { map { $_ => 1 } grep { length } split /\n/, $node->safe_psql('postgres', $_[0]) }; }
 
-# What belongs to snowflake_alias is compared by extensions/alias/t/002_page.pl.
+# extensions/alias/t/002_page.pl compares what belongs to snowflake_alias.
 my %functions = map { $_ => 1 } map { $_->[1] =~ /of the extension `snowflake_alias`/ ? () : $_->[0] =~ /`(\w+)\(/g } rows_of('Functions');
 differ('functions', \%functions, set_of(<<~'SQL'));
 	SELECT DISTINCT proname FROM pg_proc AS p
@@ -299,7 +300,7 @@ differ('views', { map { $_ => 1 } map { $_->[0] =~ /`(\w+)`/g } rows_of('Views')
 differ('operator classes', { map { $_ => 1 } map { $_->[0] =~ /`OPERATOR CLASS (\w+)`/g } rows_of('Functions') },
 	set_of(q{SELECT opcname FROM pg_opclass WHERE opcnamespace = 'snowflake'::regnamespace}));
 
-# Defaults in words and units, as the page has them, and as the server says them.
+# A default as the page has it, in words and units, converted to the server's form.
 sub plain
 {
 	my ($value) = @_;
@@ -323,7 +324,7 @@ foreach my $name (sort grep { $there{$_} } keys %settings)
 	is($default, $boot, "reference: default of $name");
 }
 
-# A page that has a setting's default as well has the same one.
+# Another page with a setting's default has the same one.
 foreach my $page (grep { $_ ne 'doc/reference.md' } sort keys %page)
 {
 	foreach my $table ($page{$page} =~ /^\| setting \| default \|[^\n]*\n((?:\|[^\n]*\n)+)/mg)

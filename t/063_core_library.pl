@@ -1,4 +1,4 @@
-# doc/core.md: the core is installed, the example is built as the page says, and mints beside a database.
+# Tests doc/core.md: the core is installed, the example is built as the page shows, and mints next to a database.
 
 use strict;
 use warnings FATAL => 'all';
@@ -45,7 +45,7 @@ sub files_below
 	return sort @files;
 }
 
-# Installed below another root, then where it is used; no header needs what was not installed.
+# Installed below another root, then where it is used. No header needs one that was not installed.
 like($install, qr/^sudo make install-core$/, 'the page installs');
 my $make = "make -s -C $root PG_CONFIG='${\($ENV{PG_CONFIG} // 'pg_config')}' prefix=$work/usr";
 runs("$make DESTDIR=$work/stage install-core", 'install-core below DESTDIR');
@@ -64,7 +64,7 @@ runs("$seal; test -n \"\$seal\"; echo \$seal >seal", 'the seal is read as the pa
 my ($number) = slurp_file("$work/seal") =~ /^(-?\d+)$/ or BAIL_OUT('no seal');
 is(scalar(my @few = split /\n/, runs("seal=$number; $mint", 'it mints')), 1000, 'as many as the page says');
 
-# What it decodes is what the database decodes.
+# It decodes ids like the database.
 my ($sample) = $decode =~ /(\d+)$/;
 foreach my $id ($sample, $few[-1], 0, 1, 1023, 1024, (1 << 63) - 1)
 {
@@ -73,7 +73,7 @@ foreach my $id ($sample, $few[-1], 0, 1, 1023, 1024, (1 << 63) - 1)
 	is(runs("seal=$number; " . $decode =~ s/$sample/$id/r, "decodes $id"), "$told\n", '... as the database does');
 }
 
-# Three programs in regions of their own, beside the server in its region, all in one shard and at the same time.
+# Three programs in regions of their own, and the server in its region, all in one shard and at the same time.
 $node->safe_psql('postgres', 'CREATE TABLE ids (id bigint PRIMARY KEY DEFAULT snowflake.next_id(7), source text)');
 my $in_psql = IPC::Run::start([ 'psql', '-XAtq', '-c', q{INSERT INTO ids (source) SELECT 'server' FROM generate_series(1, 100000)} ],
 	'<', \undef, '>', \my $none);
@@ -86,13 +86,13 @@ $node->safe_psql('postgres', "\\copy ids (id) FROM '$work/ids.$_'") foreach 1 ..
 is($node->safe_psql('postgres', 'SELECT snowflake.region_of(id), count(*), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM ids GROUP BY 1 ORDER BY 1'),
 	join("\n", map { "$_|100000|7|7" } 0 .. 3), 'no id twice, each in its region');
 
-# Started again within a tick, which is 100 ms long for that: no id comes again, and they go up.
+# Started again within a tick, which is 100 ms long for this test: no id repeats, and ids go up.
 my $slow = do { use integer; ($number & ~3) | 2 };
 my @restarted = map { split /\n/, (run_in_shell("./mint $slow 4 7 2100"))[1] } 1 .. 10;
 is(scalar @restarted, 21000, 'ten lives');
 is_deeply([ grep { $restarted[$_] <= $restarted[ $_ - 1 ] } 1 .. $#restarted ], [], '... and every id is greater than the one before');
 
-# What is wrong is refused.
+# Invalid arguments are errors.
 foreach ([ 'x', 1 ], [ 0, 1 ], [ $number, -1 ], [ $number, '9223372036854775808' ], [ $number, 32, 0, 1 ], [ $number, 0, 256, 1 ], [ $number, 0, 0, '1x' ], [ $number, 0, 0, '' ])
 {
 	my ($status, $out, $err) = run_in_shell("./mint " . join ' ', map { "'$_'" } @$_);

@@ -1,5 +1,6 @@
-# settled_before(), one sentence of doc/cursors.md after the other: what holds it back and for how long, over commits
-# that wait, prepared transactions, ends of sessions, crashes and clocks that go back; and what it does not cover.
+# Tests settled_before(), one sentence of doc/cursors.md after the other: what holds it back and for how long, over
+# commits that wait, prepared transactions, ends of sessions, crashes and clocks that go back; and what it does not
+# cover.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +19,7 @@ sub sql { return $node->safe_psql($_[1] // 'postgres', $_[0]); }
 sub settled { return sql('SELECT snowflake.settled_before()', @_); }
 sub held { return sql(q{SELECT coalesce(held_back_by, 'nothing') FROM snowflake.settled}, @_); }
 
-# The clock has to pass an id's tick before the id can be settled.
+# Waits until an id is settled: the clock must pass its tick first.
 sub comes_to_be_settled
 {
 	my ($id, $name) = @_;
@@ -26,7 +27,7 @@ sub comes_to_be_settled
 	return ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() > $id"), $name);
 }
 
-# That it stays behind an id, although ids that were minted later are settled but for it.
+# Checks that the result stays below an id, although later ids are otherwise settled.
 sub stays_behind
 {
 	my ($id, $reason, $name) = @_;
@@ -55,8 +56,7 @@ is(held(), 'nothing', 'and nothing is held back');
 like(sql('SET ROLE reader; SELECT snowflake.settled_before(), s.settled_before IS NOT NULL FROM snowflake.settled s'), qr/^\d+\|t$/, 'every role may ask');
 like(sql('BEGIN READ ONLY; SELECT snowflake.settled_before()'), qr/^\d+$/, 'in a read-only transaction too');
 
-# An open transaction, and what it does meanwhile. Meanwhile others commit later ids: who goes by the greatest id that he
-# saw steps past it.
+# An open transaction, while others commit later ids. A consumer that uses the greatest id it saw would skip its rows.
 my $writer = $node->session;
 my $pid = $writer->query_safe('SELECT pg_backend_pid()');
 my $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -74,7 +74,7 @@ cmp_ok($of_late, '<=', $late, 'its own session is told the same');
 $writer->query_safe('COMMIT');
 comes_to_be_settled($late, 'until it commits');
 
-# Of which transactions.
+# Which transactions hold it back.
 $writer->query_safe('BEGIN; INSERT INTO t (id) VALUES (1)');
 comes_to_be_settled(sql('INSERT INTO t DEFAULT VALUES RETURNING id'), 'a transaction that did not mint holds nothing back');
 $writer->query_safe('ROLLBACK');
@@ -102,7 +102,7 @@ comes_to_be_settled(sql('SELECT id FROM t WHERE n = 1'), 'a procedure that has c
 $blocker->query_safe('SELECT pg_advisory_unlock(7)');
 $node->finish_writer($call);
 
-# A commit that waits is no commit yet. Readers do not wait for it.
+# A commit that waits is not visible yet. Readers do not wait for it.
 $node->reconfigure(synchronous_standby_names => "'nobody'");
 sub soon { return $node->safe_psql('postgres', "SET synchronous_commit = local; $_[0]"); }
 my $waiting = $node->start_writer(q{INSERT INTO t (n) VALUES (2) RETURNING id});
@@ -116,7 +116,7 @@ $node->reconfigure(synchronous_standby_names => "''");
 $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 2'), 'what was settled meanwhile was below it');
 
-# The same in commit wait, which ends as soon as the clock is there.
+# The same in commit wait, which ends as soon as the clock has reached the time.
 $node->reconfigure('snowflake.clock_error' => "'5ms'", 'snowflake.max_clock_error' => "'10s'");
 $waiting = $node->start_writer(q{SET snowflake.commit_wait = on; SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (7)});
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')})
@@ -134,7 +134,7 @@ is(sql("SELECT snowflake.settled_before() <= snowflake.min_id(clock_timestamp() 
 is(held(), 'nothing', 'though nothing holds them back');
 comes_to_be_settled($ahead, 'until the clock has come to them');
 
-# Prepared transactions: those that minted, over a crash and until they end; whoever ends them.
+# Prepared transactions that minted hold it back, over a crash, until any session ends them.
 $late = $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (3) RETURNING id");
 $writer->query_safe("PREPARE TRANSACTION 'minted'");
 stays_behind($late, $PREPARED, 'behind a prepared transaction');
@@ -160,7 +160,7 @@ is(sql('SELECT gid FROM pg_prepared_xacts'), 'explicit', 'although it is there')
 sql("ROLLBACK PREPARED 'explicit'");
 is(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), '0', 'no lock is left');
 
-# Sessions that end: told to, or killed.
+# Sessions that are terminated or killed.
 $writer = $node->session;
 $pid = $writer->query_safe('SELECT pg_backend_pid()');
 $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -189,7 +189,7 @@ foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 		"$level: an error");
 	is(sql("BEGIN ISOLATION LEVEL $level; SELECT * FROM snowflake.settled"), '|the transaction that asks reads in one snapshot|||', "$level: the view says so");
 }
-# One statement that asks and reads: its snapshot is older than the answer.
+# One statement that calls and reads: its snapshot is older than the result.
 $writer = $node->session;
 $writer->query_safe('SELECT pg_advisory_lock(8)');
 $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -201,12 +201,12 @@ comes_to_be_settled($late, 'committed while another statement runs');
 $writer->query_safe('SELECT pg_advisory_unlock(8)');
 is_deeply($node->finish_writer($both)->{ids}, [4711], 'that one is told so, and does not see the row: asking and reading are two statements');
 
-# Not covered: ids of one transaction that another inserts, and ids that nobody minted.
+# Not covered: ids of one transaction that another inserts, and ids that were not minted here.
 my ($reserved) = $node->ids('SELECT unnest(snowflake.next_ids(5, 1))');
 comes_to_be_settled($reserved, 'ids that were fetched and are inserted later: settled before they are');
 is(sql("INSERT INTO t (id) VALUES ($reserved), (snowflake.make_id('2026-01-01', 5, 0)) RETURNING id < snowflake.settled_before()"), "t\nt", 'as are ids of make_id()');
 
-# The clock, and the mark: what nobody minted needs no mark, and is settled no further than that.
+# The clock and the mark: without ids the mark is not extended, and the result stays below it.
 $before = settled();
 $node->clock->step(-0.05);
 cmp_ok(settled(), '>=', $before, 'a clock that goes back takes nothing back');
@@ -223,7 +223,7 @@ cmp_ok(settled(), '>=', $before, 'after a crash, with the clock back: not less')
 $node->safe_psql('postgres', "SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (6)");
 cmp_ok(sql('SELECT id FROM t WHERE n = 6'), '>=', $before, 'and no id below what was settled');
 
-# A mark from the future: nothing follows from it, and the clock is an answer as well.
+# A mark from the future has no effect on it: the result follows the clock.
 $node->clock->step(15);
 sql('SELECT snowflake.next_id(5)');
 $before = settled();
@@ -235,7 +235,7 @@ like($node->error_of('SELECT snowflake.next_id(5)'), qr/55000/, 'and nobody mint
 $node->clock->step(600);
 ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() >= $before"), 'until the clock is there');
 
-# While the mark cannot be read, and nobody has minted since the start.
+# While the mark cannot be read, and no id was minted since the start.
 $node->restart;
 my $dropper = $node->session;
 $dropper->query_safe('BEGIN; SET client_min_messages = error; DROP EXTENSION snowflake CASCADE');

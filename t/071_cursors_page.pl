@@ -1,5 +1,5 @@
-# doc/cursors.md, as it stands there: each of its ways to read, while a transaction that began first commits last; and
-# the heartbeat where a page cannot show it: on a standby, and where regions merge by logical replication.
+# Runs doc/cursors.md: each of its ways to read, while a transaction that began first commits last. Also tests the
+# heartbeat in places that the page cannot show: on a standby, and for regions that merge by logical replication.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/cursors.md");
 my $node = Snowflake::Node->create_running('main', allows_streaming => 'logical', conf => "snowflake.region = 1\n");
 my $late = $node->session;
 
-# What a block says by itself: ids first in each line.
+# Runs a block as the page has it. Returns the ids at the beginning of its lines.
 sub say_block
 {
 	my ($section, $number) = @_;
@@ -30,7 +30,7 @@ sub everything_settles
 	return;
 }
 
-# A row that is minted first and committed last, around a reader that is called twice: all rows come, once.
+# A row that is minted first and committed last, and a reader that is called around it: every row arrives exactly once.
 sub follows
 {
 	my ($table, $column, $name, $read) = @_;
@@ -77,7 +77,7 @@ like(join("\n", say_block('What holds it back', 0)), qr/^\d+$/, 'the view');
 is($node->safe_psql('postgres', 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM orders WHERE id < (SELECT min(settled) FROM heartbeat)'),
 	scalar(@all), 'also in one snapshot');
 
-# An idle region goes on with each beat, for that mints.
+# An idle region continues with each heartbeat, because the heartbeat mints.
 my $before = sql('SELECT settled FROM heartbeat');
 $node->clock->step(10);
 say_block('A heartbeat', 1);
@@ -85,7 +85,8 @@ $node->poll_query_until('postgres', "SELECT snowflake.settled_before() > snowfla
 say_block('A heartbeat', 1);
 cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the beat of a server that mints nothing else moves on');
 
-# Readers of one snapshot in other places, while 4 writers commit in any order: what the heartbeat speaks for is there.
+# Readers with one snapshot in other places, while 4 writers commit in any order: all rows that the heartbeat covers are
+# visible.
 my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 	BEGIN;
 	INSERT INTO orders (what) VALUES ('merged');
@@ -96,8 +97,8 @@ my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
-	# Each beat as the reader saw it, and how many rows it saw below: until these have differed, which takes a busy machine
-	# longer.
+	# Each heartbeat that the reader saw, and the number of rows that it saw below. Repeats until the numbers have
+	# differed, which takes longer on a busy machine.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))

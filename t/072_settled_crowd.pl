@@ -1,7 +1,8 @@
-# 16 writers whose transactions are of every length and end in every way, and readers who follow the cursor, through
-# sessions and servers that are killed under clocks that step: at the end each reader has every row, once.
+# Runs 16 writers with transactions of every length and end, and readers that follow the cursor, while sessions and
+# servers are killed under clocks that step. At the end each reader has every row exactly once.
 #
-# SNOWFLAKE_TEST_SECONDS=600 in the environment asks for a longer run, SNOWFLAKE_TEST_SEED repeats the events of one.
+# Set SNOWFLAKE_TEST_SECONDS=600 in the environment for a longer run, and SNOWFLAKE_TEST_SEED to repeat the events of
+# one.
 
 use strict;
 use warnings FATAL => 'all';
@@ -74,14 +75,14 @@ foreach my $kind (sort keys %transactions)
 	push @files, '-f', "$file\@$weight";
 }
 
-# A client that loses its session is gone until its program starts again.
+# A client that loses its session stops until its program starts again.
 my $stop = $node->basedir . '/stop';
 my @writers = map {
 	IPC::Run::start([ 'bash', '-c', 'until [ -e "$0" ]; do "$@" >/dev/null 2>&1 || sleep 0.1; done', $stop, qw(pgbench -n -c 4 -T 2), "--random-seed=$seed$_", @files,
 		'-h', $node->host, '-p', $node->port, 'postgres' ], '<', \undef, '>', \my $out, '2>', \my $err)
 } 1 .. 4;
 
-# One follows by the function, one by the view; a third begins somewhere and is forgotten after each reading.
+# One reader uses the function, one the view. A third begins at a random position and is discarded after each reading.
 my %readers = map { $_ => { next => 0, ids => [] } } qw(settled_before settled);
 my %session;
 my ($read, $moved, $back, $furthest) = (0, 0, 0, 0);
@@ -93,8 +94,8 @@ sub ask
 	my $answer = $session->query_safe($sql);
 	return split /\n/, $answer;
 }
-# Many rows go through a file: the session's own output is searched anew with each part of it that comes, and is
-# written down line by line, which is slower than the writers.
+# Many rows go through a file. The session's own output is searched again with each new part and logged line by line,
+# which is slower than the writers.
 sub rows
 {
 	my ($name, $sql) = @_;
@@ -110,7 +111,7 @@ sub follow
 	my ($settled) = ask($name, $name eq 'settled' ? 'SELECT settled_before FROM snowflake.settled' : 'SELECT snowflake.settled_before()');
 	return if !defined $settled || $settled eq '';
 	my @ids = rows($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
-	# A server that starts under an earlier clock may answer less, until the clock is there.
+	# A server that starts under an earlier clock may return less, until the clock has caught up.
 	my $now = time + $node->clock->offset;
 	$furthest = $now if $now > $furthest;
 	$back++ if $settled < $reader->{next} && $now == $furthest;
@@ -120,7 +121,7 @@ sub follow
 	$reader->{next} = $settled if $settled > $reader->{next};
 	return;
 }
-# What is read below an answer, once.
+# Rows that were read once below a result.
 my @glances;
 sub glance
 {
@@ -129,7 +130,7 @@ sub glance
 	  if defined $settled && $settled ne '' && @glances < 200;
 	return;
 }
-# A session may die under a reader, who asks again in a new one.
+# The session of a reader may die. The reader then calls again in a new one.
 sub try
 {
 	my ($what, @arguments) = @_;
@@ -139,7 +140,7 @@ sub try
 	return;
 }
 
-# What happens meanwhile, at random, but each of it.
+# The events during the run, in random order, but each of them.
 sub a_session
 {
 	my ($how) = @_;
@@ -150,7 +151,7 @@ sub a_session
 	$node->poll_query_until('postgres', 'SELECT true') or BAIL_OUT('no crash restart');
 	return;
 }
-# What was prepared and whose client is gone: each is committed or rolled back. Another may have been quicker.
+# Ends prepared transactions whose client is gone: each is committed or rolled back, unless another session was faster.
 sub end_prepared
 {
 	foreach my $gid (split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
@@ -174,7 +175,7 @@ my @events = (
 	(map { my $step = $_; [ "the clock steps by $step s", sub { $node->clock->step($step) } ] } -0.05, -0.4, 1.5));
 @events = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ rand(), $_ ] } @events;
 
-# Each once, then as long as there is time; and what there is at the end.
+# Each event once, then more as long as there is time, and the last ones at the end.
 my $end = time + ($ENV{SNOWFLAKE_TEST_SECONDS} // 0);
 my @left = @events;
 for (my $last = 0; !$last;)
@@ -184,7 +185,7 @@ for (my $last = 0; !$last;)
 	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM events');
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	my $answered = $read;
-	# Until the writers have written and the readers have read after the last event.
+	# Waits until the writers have written and the readers have read after the last event.
 	while (time < $until)
 	{
 		try(\&follow, 'settled_before') if rand() < 0.7;
@@ -200,7 +201,7 @@ for (my $last = 0; !$last;)
 	$do->(@arguments);
 }
 
-# The end: the writers stop, what is still prepared is committed, and the readers read on.
+# The end: the writers stop, prepared transactions are committed, and the readers read the rest.
 append_to_file($stop, '');
 $_->finish foreach @writers;
 $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'}) or BAIL_OUT('the writers do not end');
@@ -230,7 +231,7 @@ foreach my $glance (@glances)
 }
 is($changed, 0, 'what was below any answer is what is there now');
 
-# A test in which little happened would be content as easily.
+# A run with few events would also pass, so count them.
 my %count = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, count(*) FROM events GROUP BY 1');
 cmp_ok($count{$_} // 0, '>', 0, "rows of transactions: $_") foreach grep { $_ ne 'rollback' } sort keys %transactions;
 is($count{rollback}, undef, 'but none that was rolled back');

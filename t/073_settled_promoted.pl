@@ -1,4 +1,4 @@
-# settled_before() on a standby that is promoted while transactions are prepared which have minted: it stays behind each of
+# Tests settled_before() on a standby that is promoted while prepared transactions have minted: it stays below each of
 # them until it is committed or rolled back there.
 
 use strict;
@@ -23,7 +23,8 @@ sub prepare
 	return $id;
 }
 
-# One that the base backup brings, in a file; two that arrive by WAL, of which one ends in time; and one that is only open.
+# One that the base backup contains, in a file; two that arrive by WAL, of which one ends before the promotion; and one
+# that is only open.
 my $old = prepare('old');
 $primary->backup('with a prepared transaction');
 my $standby = Snowflake::Node->create_from_backup('standby', $primary, 'with a prepared transaction', has_streaming => 1);

@@ -1,4 +1,4 @@
-# The keys of aliases: where they are read, when, by whom, and that nothing else ever shows them.
+# Tests the keys of aliases: where, when and by whom they are read, and that they appear in no other place.
 
 use strict;
 use warnings FATAL => 'all';
@@ -50,7 +50,7 @@ sub refused
 	return;
 }
 
-# A session that reads its keys, and waits until it has heard of a reload.
+# A session that reads its keys, and waits until it has received a reload.
 sub reload
 {
 	my ($session) = @_;
@@ -64,7 +64,7 @@ sub reload
 	die 'the session has not heard of the reload';
 }
 
-# A file that is not as it must be. Clients are not told where it is; the log is.
+# Invalid files. The log contains the path, errors for clients do not.
 my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => '"snowflake_alias.key_file" names it; a relative path begins in the data directory', hint => 'readable for the server');
 my $since = -s $node->logfile;
 refused(\%missing, 'no file');
@@ -96,7 +96,7 @@ refused({ sqlstate => 'F0000', message => 'the key file is too large', detail =>
 write_keys('#' x 65536);
 $node->refuses("SELECT snowflake.alias(1, 'photos')", { sqlstate => '42704', message => 'key "photos" does not exist' }, 'as large as it may be');
 
-# Lines that are not as they must be, by number and reason.
+# Invalid lines, by number and reason.
 my %wrong = (
 	"photos 0" => [ 1, 'A line has a name, a version and a key' ],
 	"# comment\n\nphotos 0 $key{one} x" => [ 3, 'A line has a name, a version and a key' ],
@@ -112,12 +112,12 @@ foreach my $lines (sort keys %wrong)
 	refused({ sqlstate => 'F0000', message => "line $number of the key file is invalid", detail => $reason, hint => 'Correct the line' }, $reason);
 }
 
-# Rotation. A session keeps what it has read until a reload; a new one reads what is there.
+# Rotation. A session keeps its keys until a reload; a new one reads the file.
 write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# ... the new version first only reads, so that no server writes what another cannot read
+# The new version is first only for reading, so that no server writes what another cannot read.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'the topmost line writes, wherever another is');
@@ -132,7 +132,7 @@ isnt($new_alias, $old_alias, 'the new version writes');
 isnt($new_token, $old_token, 'tokens, too');
 is($session->query_safe($reads), '77|77', 'the old one is read');
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'as the new one');
-# ... and is taken away
+# The old version is removed.
 write_keys("photos 1 $key{two}\n");
 reload($session);
 $node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
@@ -143,12 +143,12 @@ $session->query($reads);
 like($session->{stderr}, qr/the alias was not made with key "photos"/, 'in the old session, too');
 $session->{stderr} = '';
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos')"), '77', 'the other one is read as before');
-# ... a version's number may be used again: what then comes out is another id, so retire first
+# A version's number may be used again. Old aliases then read as other ids, so stop using them first.
 write_keys("photos 0 $key{three}\nphotos 1 $key{two}\n");
 isnt($node->safe_psql('postgres', "SELECT snowflake.from_alias('$old_alias', 'photos')"), '77', 'a number that is used again reads something else');
 $node->refuses("SELECT snowflake.from_token('$old_token', 'photos')", { sqlstate => '22023', message => 'the token was not made' }, 'which a token notices');
 
-# A reload with a bad file: an error of every session, until it is mended; nothing else is lost.
+# A reload with an invalid file: every call fails until it is corrected, and nothing else is lost.
 write_keys("photos 1 $key{two}\nnonsense\n");
 reload($session);
 for (1 .. 3)
@@ -162,8 +162,8 @@ write_keys("photos 1 $key{two}\n");
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'mended, it is read at once');
 $session->quit;
 
-# In the core of a session: never a key of the file, only what was derived from it, and nothing of a key
-# that is gone. Read by the session itself, in pieces.
+# The memory of a session never contains a key of the file, only derived keys, and nothing of a removed key. The session
+# reads it itself, in pieces.
 sub memory_of
 {
 	my ($session) = @_;
@@ -217,8 +217,8 @@ write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key
 is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', '800 keys');
 write_keys("photos 1 $key{two}\n");
 
-# A statement goes by one state of the key file, also where its plan is parallel: the file is edited, not reloaded.
-# Workers, which would read it anew, are not asked; and refuse where a function of one's own hides that.
+# A statement uses one state of the key file, even if its plan is parallel: the file is edited without a reload.
+# Workers, which would read it again, are not used, and fail if a user's function hides the call.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
@@ -244,12 +244,12 @@ like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and
 is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the leader does it');
 write_keys("photos 1 $key{two}\n");
 
-# ALTER SYSTEM takes the setting from a session that has loaded the library; without, PostgreSQL knows it from 17 on.
+# ALTER SYSTEM accepts the setting in a session that has loaded the library, and from PostgreSQL 17 on in any session.
 my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'";
 $node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM without the library')
   if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;
 
-# Who may steer it: only the configuration files.
+# Only the configuration files can change it.
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO somebody');
 write_keys("photos 1 $key{three}\n", 0600, $node->basedir . '/planted');
 my $planted = $node->basedir . '/planted';
@@ -270,7 +270,7 @@ my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_al
 is($altered, 0, 'ALTER SYSTEM after LOAD') or diag($alter_error);
 is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'is written');
 
-# Who sees the path: everybody as long as the session has not loaded the library, then whoever may read all settings.
+# Every role sees the path until the session has loaded the library, then only roles that may read all settings.
 my $show = 'SHOW snowflake_alias.key_file';
 my $plain = sub { return $node->psql('postgres', $_[0], on_error_stop => 1, extra_params => [ '-U', 'somebody' ]); };
 is(($plain->($show))[1], 'snowflake_alias.keys', 'a plain role sees it before the library is loaded');
@@ -285,7 +285,7 @@ $node->reload;
 $node->refuses('SET snowflake_alias.other = 1; LOAD \'snowflake_alias\'; SET snowflake_alias.another = 1',
 	{ sqlstate => '42602', message => 'invalid configuration parameter name "snowflake_alias.another"' }, 'no other setting');
 
-# A standby reads the same; a dump brings the functions, not the keys.
+# A standby reads the same aliases. A dump contains the functions, not the keys.
 $node->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $node, 'base', has_streaming => 1);
 $standby->start;
@@ -304,7 +304,7 @@ $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_stat_stat
 $node->restart;
 is($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the generator is not preloaded');
 
-# And after all this nobody has seen a key.
+# In the end no key has appeared in the log.
 my $log = $node->log_content;
 my $statements = $node->safe_psql('postgres', 'SELECT string_agg(query, $$ $$) FROM pg_stat_statements');
 like($statements, qr/snowflake\.alias\(\$1, \$2\)/, 'pg_stat_statements has the calls');

@@ -1,5 +1,5 @@
-# doc/outside.md: its statements in their order, its vectors against the server, its readers against both, and
-# its functions and setting, which doc/reference.md has too, against the catalogue.
+# Runs doc/outside.md: its statements in their order. Compares its vectors with the server, its readers with both, and
+# its functions and setting, which doc/reference.md also lists, with the catalogue.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +18,8 @@ my $check_value = $2;
 my $node = Snowflake::Node->create('main');
 $node->start;
 
-# The statements, on the README's table with the one row that the page shows. What a statement takes as $1 is what the
-# form that it reads makes of that row.
+# The statements, on the README's table with the one row that the page shows. The argument $1 of a reader is the form of
+# that row.
 $node->safe_psql('postgres', 'CREATE DATABASE page');
 my ($photos) = slurp_file("$FindBin::RealBin/../../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
 $node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");
@@ -68,7 +68,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 }
 is($node->safe_psql('postgres', 'SELECT check_value FROM snowflake.alias_keys()'), $check_value, 'check value');
 
-# The rows of the table whose head begins so.
+# The rows of the table whose header begins like this.
 sub rows
 {
 	my ($head) = @_;
@@ -106,7 +106,7 @@ is(join('|', @shown{qw(base62 base32 UUID ULID alias digits token)}),
 	$node->safe_psql('postgres', "SELECT snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_uuid(id), snowflake.to_ulid(id), snowflake.alias(id, 'photos'), snowflake.digits(id, 'photos'), snowflake.token(id, 'photos') FROM (VALUES ($shown\::bigint)) v (id)"),
 	'the forms that the page begins with');
 
-# What the extension has is on the page and in the reference, and nothing else is.
+# The page and the reference list exactly the functions of the extension.
 my $reference = slurp_file("$FindBin::RealBin/../../../doc/reference.md");
 my $functions = $node->safe_psql('postgres', <<~'SQL');
 	SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname)
@@ -122,7 +122,7 @@ is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $refe
 	join("\n", map { s/(\w+)$/$by{$1}/r } split /\n/, $node->safe_psql('postgres', q{LOAD 'snowflake_alias'; SELECT name, boot_val, context FROM pg_settings WHERE name LIKE 'snowflake\_alias.%'})),
 	'settings of the reference');
 
-# Texts to read: the vectors; everything that is nearly right; and what only looks like it (no ASCII).
+# Texts to read: the vectors, texts that are nearly right, and characters that only look right (not ASCII).
 my @texts;
 foreach (@vectors)
 {
@@ -141,10 +141,10 @@ foreach my $number (1 .. 1500)
 	my $length = { 62 => 11, 32 => 13, '32c' => 14 }->{$form} + (rand() < 0.1 ? int(rand 3) - 1 : 0);
 	push @texts, [ $form, join '', '0', map { $symbols[ rand(rand() < 0.95 ? 38 : @symbols) ] } 2 .. $length ];
 }
-# ... with check symbols that are right
+# Texts with correct check symbols.
 push @texts, map { [ '32c', $_ ] } $node->ids('SELECT snowflake.to_base32(trunc(random()::numeric * 9223372036854775808)::bigint, true) FROM generate_series(1, 300)');
 
-# The server's answers.
+# The server's results.
 my $hex = sub { my $bytes = $_[0]; utf8::encode($bytes); return unpack 'H*', $bytes };
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION reads(form text, encoded text) RETURNS text LANGUAGE plpgsql AS $$
@@ -161,7 +161,7 @@ is(scalar @expected, scalar @texts, scalar(@texts) . ' texts');
 cmp_ok(scalar(grep { $_ ne 'refused' } @expected), '>', 500, 'of which many are ids');
 cmp_ok(scalar(grep { $_ eq 'refused' } @expected), '>', 200, 'and many are none');
 
-# The readers, as they stand on the page, and a few lines that feed them.
+# The readers of the page, with a few lines that give them input.
 my $directory = $node->basedir;
 my $input = join '', map { $_->[0] . ' ' . $hex->($_->[1]) . "\n" } @texts;
 sub keep
@@ -217,7 +217,7 @@ agrees('Python', {}, 'python3', '-B', keep('feed.py', <<~'PYTHON'));
 	        print('refused')
 	PYTHON
 
-# No compiler of Go is asked for; where there is one, it has its say.
+# Go is optional: its reader is tested if a compiler is available.
 my $go = block('go');
 if (IPC::Run::run([ 'sh', '-c', 'command -v go' ], '>', \my $path))
 {

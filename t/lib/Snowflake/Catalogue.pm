@@ -1,6 +1,5 @@
-# What the extension is made of in a database, a line for each, that two databases of one server can
-# be compared by: every member with its definition, owner, privileges, comment and what a dump does
-# with it. Values of sequences are not part of it.
+# The members of the extension in a database, one line each, to compare two databases of a server: definition, owner,
+# privileges, comment, and treatment by dumps. The values of sequences are not included.
 
 package Snowflake::Catalogue;
 
@@ -60,7 +59,7 @@ sub snapshot
 	return $node->safe_psql($database, $SNAPSHOT);
 }
 
-# The lines that one snapshot has and the other has not.
+# The lines that only one of two snapshots has.
 sub differences
 {
 	my ($is, $should_be) = @_;

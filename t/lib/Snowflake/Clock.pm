@@ -1,8 +1,7 @@
-# A clock of its own for a server: a library (clock.c) that is told through a file how far the wall
-# clock is off.
+# A clock for a server: a library (clock.c) that reads from a file how far the wall clock is off.
 #
-# Only CLOCK_REALTIME is changed. Time since boot and the monotonic clock stay true, as they do when
-# an administrator or NTP steps the clock of a real machine.
+# Only CLOCK_REALTIME is changed. Time since boot and the monotonic clock stay true, as on a real machine whose clock is
+# stepped.
 
 package Snowflake::Clock;
 
@@ -13,12 +12,12 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-# Where $library is given, clocks share it: who comes first builds it.
+# With $library, clocks share it, and the first one builds it.
 sub new
 {
 	my ($class, $file, $library) = @_;
 	my $self = bless { file => File::Spec->rel2abs($file) }, $class;
-	# Written in place from now on: the servers have it mapped.
+	# Written in place from now on, because servers have mapped it.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
 	my $source = dirname(__FILE__) . '/clock.c';
@@ -33,7 +32,7 @@ sub new
 	return $self;
 }
 
-# Moves the clock to this many seconds after the true time (before it, where negative).
+# Sets the clock to this many seconds after the true time; before it if negative.
 sub set
 {
 	my ($self, $offset) = @_;
@@ -42,7 +41,7 @@ sub set
 	return;
 }
 
-# What the kernel says of its synchronization from now on; undef: as it does on this machine.
+# Sets what the kernel reports about synchronization; undef: the values of this machine.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;
@@ -51,7 +50,7 @@ sub synchronize
 	return;
 }
 
-# How many seconds late the kernel's timer ticks come from now on, as in a virtual machine whose host has other work.
+# Sets how many seconds late the kernel's timer ticks come, as in a virtual machine on a busy host.
 sub late
 {
 	my ($self, $seconds) = @_;
@@ -60,7 +59,7 @@ sub late
 	return;
 }
 
-# Stops the clock at what it says now, until it is set again.
+# Stops the clock at its present time, until it is set again.
 sub freeze
 {
 	my ($self) = @_;
@@ -68,7 +67,7 @@ sub freeze
 	return;
 }
 
-# Offset and standstill, in seconds.
+# Offset, and whether the clock stands still, in seconds.
 sub _write
 {
 	my ($self, @seconds) = @_;
@@ -87,14 +86,14 @@ sub step
 
 sub offset { return $_[0]{offset}; }
 
-# What to start a process with for it to go by this clock.
+# The environment for a process that must use this clock.
 sub environment
 {
 	my ($self) = @_;
 	return (LD_PRELOAD => join(' ', $self->{library}, $ENV{LD_PRELOAD} // ()), SNOWFLAKE_CLOCK => $self->{file});
 }
 
-# A library to preload, of a source in C.
+# Builds a library to preload from a source in C.
 sub build
 {
 	my ($source, $target) = @_;
@@ -103,8 +102,7 @@ sub build
 	return $target;
 }
 
-# A library that changed time since boot as well would make every test of the forward-jump guard
-# pass for the wrong reason.
+# If the library also changed the time since boot, every test of the forward-jump guard would pass for the wrong reason.
 sub _check
 {
 	my ($self) = @_;

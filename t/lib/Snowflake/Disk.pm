@@ -1,4 +1,4 @@
-# A disk of a server that can be stalled.
+# A disk of a server that a test can stall.
 
 package Snowflake::Disk;
 

@@ -1,6 +1,6 @@
-# All ids that clients were given, and whether they keep the promise: none twice over all server
-# lives, and those of a shard only going up, within a session and from one life to the next. Databases
-# promise each other nothing: of() has a ledger for each.
+# Records all ids that clients received, and checks the promise: each id is unique over all server runs, and ids of a
+# shard only go up, within a session and from one run to the next. Databases are independent: of() has a ledger for
+# each.
 
 package Snowflake::Ledger;
 
@@ -24,7 +24,7 @@ sub new
 		count => 0 }, $class;
 }
 
-# The ledger of another database, which shares lives and check() with this one.
+# The ledger of another database. It shares runs and check() with this one.
 sub of
 {
 	my ($self, $database) = @_;
@@ -39,7 +39,7 @@ sub shard_of
 	return ($id >> $self->{sequence_bits}) & ((1 << $self->{shard_bits}) - 1);
 }
 
-# Records what a session was given, in the order in which it was given.
+# Records the ids of a session, in their order.
 sub record
 {
 	my ($self, $session, @ids) = @_;
@@ -62,7 +62,7 @@ sub record
 	return;
 }
 
-# The server starts again, or another takes over: what comes must be above all that was.
+# The server starts again, or another takes over: later ids must be above all earlier ones.
 sub new_life
 {
 	my ($self) = @_;
@@ -70,7 +70,7 @@ sub new_life
 	return;
 }
 
-# No session is ever nameless twice: for clients that are gone.
+# A new name for a session each time, for clients that have ended.
 sub anonymous
 {
 	my ($self) = @_;
@@ -91,7 +91,7 @@ sub highest
 	return $self->{highest}{$shard};
 }
 
-# One test: at least so many ids were recorded, and all keep the promise.
+# One test: at least this many ids were recorded, and all keep the promise.
 sub check
 {
 	my ($self, $least, $name) = @_;

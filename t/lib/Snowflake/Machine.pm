@@ -1,4 +1,4 @@
-# A machine of its own for a server: what the files say by which a machine and a disk are told.
+# A machine for a server: the files that identify a machine and a disk.
 
 package Snowflake::Machine;
 
@@ -19,10 +19,10 @@ sub new
 	return bless { directory => $directory }, $class;
 }
 
-# The contents of /etc/machine-id; undef: there is no such file.
+# The contents of /etc/machine-id; undef: no such file.
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# What the kernel says of the block device, by the names of the files below its directory in sysfs.
+# The kernel's data about the block device, by the names of the files below its directory in sysfs.
 sub set_disk
 {
 	my ($self, %says) = @_;
@@ -31,7 +31,7 @@ sub set_disk
 	return;
 }
 
-# The kernel's clock source and the processor's flags; undef: there is no such file.
+# The kernel's clock source and the processor's flags; undef: no such file.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

@@ -5,10 +5,10 @@ package Snowflake::Node;
 use strict;
 use warnings FATAL => 'all';
 
-# Of all tests of a run.
+# For all tests of a run.
 my $work;
 
-# Without this, ports are noted down in the server's own installation, which need not be writable.
+# Without this, ports are recorded in the server's own installation, which may not be writable.
 BEGIN
 {
 	$work = $ENV{TESTDATADIR} // (defined $ENV{TESTDIR} ? "$ENV{TESTDIR}/tmp_check" : 'tmp_check');
@@ -21,13 +21,13 @@ use Carp;
 use File::Basename qw(basename);
 use File::Spec;
 use IPC::Run;
-# By name: all that it exports would hide the methods of the same names.
+# By name: all exports together would hide the methods of the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Snowflake::Template;
 use Test::More;
 
-# As PostgreSQL::Test::Cluster's, but where nothing particular is asked of initdb, its work is copied.
+# Like that of PostgreSQL::Test::Cluster, but without special options the result of one initdb is copied.
 sub init
 {
 	my ($self, %params) = @_;
@@ -41,7 +41,8 @@ sub init
 	return $self->SUPER::init(%params);
 }
 
-# initdb and settings; not started. The lead is a tenth of the default, so that tests reach its end soon. %params: conf (text), and what init() takes.
+# Runs initdb and writes settings, without a start. The lead is a tenth of the default, so that tests reach its end
+# soon. %params: conf (text), and those of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -49,14 +50,14 @@ sub create
 	my $node = $class->new($name);
 	$node->init(%params);
 	$node->append_conf('postgresql.conf',
-		# In the data directory: a server that is killed leaves its segments behind.
+		# In the data directory, because a killed server leaves its segments behind.
 		"dynamic_shared_memory_type = mmap\n"
-		# Tests step the clock by minutes, and mean another thing by it.
+		# Tests step the clock by minutes to test other things.
 		. "shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
 
-# The same, started, with the extension in the database postgres. %params: also clock, what to set it to.
+# create(), then starts the server with the extension in the database postgres. %params: also clock, the time to set.
 sub create_running
 {
 	my ($class, $name, %params) = @_;
@@ -68,7 +69,7 @@ sub create_running
 	return $node;
 }
 
-# The same data under another server, as PostgreSQL::Test::Cluster's init_from_backup().
+# The same data in another server, like init_from_backup() of PostgreSQL::Test::Cluster.
 sub create_from_backup
 {
 	my ($class, $name, $source, $backup, %params) = @_;
@@ -86,7 +87,7 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# A library for the server's processes beside the clock's, by its source in C (or undef), and what is in their environment.
+# Preloads another library in the server's processes: its source in C (or undef), and the environment.
 sub preload
 {
 	my ($self, $source, %environment) = @_;
@@ -113,7 +114,7 @@ sub start
 	return $started;
 }
 
-# Starts the server, anew where it runs, with settings (text) in the place of those of the last such start.
+# Starts or restarts the server with settings (text) that replace those of the last such start.
 sub start_with
 {
 	my ($self, $settings, $mode) = @_;
@@ -132,8 +133,7 @@ sub restart
 	return $self->SUPER::restart(%params);
 }
 
-# An immediate stop, and a start some seconds earlier or later. What the ledger is given from then on must
-# be above all before.
+# An immediate stop, and a start some seconds earlier or later. Later ids in the ledger must be above all earlier ones.
 sub crash
 {
 	my ($self, $ledger, $step) = @_;
@@ -144,7 +144,7 @@ sub crash
 	return;
 }
 
-# A server that does not go by its clock would pass every test here.
+# A server that did not use its clock would pass every test here.
 sub _check_clock
 {
 	my ($self) = @_;
@@ -181,14 +181,14 @@ sub create_database
 	return;
 }
 
-# The ids that a query returns, in order. Dies where the query fails.
+# The ids that a query returns, in order. Dies if the query fails.
 sub ids
 {
 	my ($self, $sql, $database) = @_;
 	return split /\n/, $self->safe_psql($database // 'postgres', $sql);
 }
 
-# What a session of an application does: single ids, batches, transactions that roll back.
+# A typical application session: single ids, batches, transactions that roll back.
 my $MIX = <<'SQL';
 SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
 SELECT unnest(snowflake.next_ids(7, 5000));
@@ -202,8 +202,8 @@ ROLLBACK;
 SELECT snowflake.next_id(7);
 SQL
 
-# Runs $MIX, or a statement, and has the ledger record the ids. Whoever asks in this way comes after all
-# who did before, so to the ledger they are one session.
+# Runs $MIX, or a statement, and records the ids in the ledger. Such calls follow each other, so for the ledger they are
+# one session.
 sub mint
 {
 	my ($self, $ledger, $sql, $database) = @_;
@@ -219,7 +219,7 @@ sub mark
 	return $self->safe_psql($database // 'postgres', 'SELECT last_value FROM snowflake.high_water');
 }
 
-# What a session is told by a statement that must fail, with SQLSTATE, detail and hint.
+# The error of a statement that must fail, with SQLSTATE, detail and hint.
 sub error_of
 {
 	my ($self, $sql, $database) = @_;
@@ -245,14 +245,14 @@ sub error_pattern
 	return qr/$pattern/;
 }
 
-# A session in the background, whose failing statements do not end it.
+# A session in the background that continues after failed statements.
 sub session
 {
 	my ($self, $database, %params) = @_;
 	return $self->background_psql($database // 'postgres', on_error_stop => 0, %params);
 }
 
-# Starts a client that runs a script of its own and keeps what it is given in a file.
+# Starts a client that runs a script of its own and writes its ids to a file.
 sub start_writer
 {
 	my ($self, $script, $database) = @_;
@@ -269,7 +269,7 @@ sub start_writer
 	return { name => $self->name . "/writer $number", run => $run, base => $base };
 }
 
-# Waits until the client has been given something.
+# Waits until the client has received an id.
 sub wait_for_output
 {
 	my ($self, $writer, $bytes) = @_;
@@ -283,7 +283,7 @@ sub wait_for_output
 	return;
 }
 
-# Waits for the client's end; returns whether it ended well, the ids it was given, and its errors.
+# Waits for the client's end. Returns whether it succeeded, its ids, and its errors.
 sub finish_writer
 {
 	my ($self, $writer) = @_;
@@ -292,8 +292,8 @@ sub finish_writer
 	return { well => $well, ids => \@ids, errors => slurp_file("$writer->{base}.err") };
 }
 
-# SIGKILL for every process of the server, the postmaster first so that nobody is replaced, as when the
-# machine stops.
+# Sends SIGKILL to every process of the server, the postmaster first so that it starts no new ones, as if the machine
+# stopped.
 sub kill_all
 {
 	my ($self) = @_;
@@ -302,7 +302,8 @@ sub kill_all
 	$self->kill9;
 	kill 9, @children;
 	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
-	# A dead process that nobody has reaped yet looks alive to kill(), and its postmaster.pid to the next.
+	# kill() takes a dead process that is not reaped yet for a running one, and so does the next postmaster that reads
+	# postmaster.pid.
 	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
 	{
 		kill 9, children_of($postmaster);
@@ -313,7 +314,7 @@ sub kill_all
 	return;
 }
 
-# State and parent of a process; of one that there is not, empty words.
+# State and parent of a process, or empty strings if it does not exist.
 sub _stat_of
 {
 	my ($pid) = @_;
@@ -329,7 +330,7 @@ sub children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Also where the server goes down while psql connects: it ends before it has read the query.
+# Also works if the server stops while psql connects: psql then ends before it has read the query.
 sub poll_query_until
 {
 	my ($self, @arguments) = @_;
@@ -341,7 +342,7 @@ sub poll_query_until
 	}
 }
 
-# Kills a backend as the kernel would when memory runs out, and waits for the crash restart.
+# Kills a backend as the kernel does when memory runs out, and waits for the crash restart.
 sub kill_backend
 {
 	my ($self, $pid) = @_;

@@ -1,4 +1,4 @@
-# The SQL of a page of the documentation, as it stands there.
+# The SQL of a documentation page.
 
 package Snowflake::Page;
 
@@ -27,7 +27,7 @@ sub blocks
 	return %blocks;
 }
 
-# What a block says one by one: a transaction, a DO block, a statement.
+# The statements of a block: a transaction, a DO block, or a single statement.
 sub statements
 {
 	my ($block) = @_;
@@ -35,8 +35,8 @@ sub statements
 	return @statements;
 }
 
-# Says a statement in a session; again where it was to wait too long for a lock, as the pages have it.
-# Returns what came out, and the error; notices are none.
+# Runs a statement in a session, and repeats it after a lock timeout, as the pages advise. Returns the output and the
+# error; notices are not errors.
 sub say_in
 {
 	my ($session, $statement) = @_;

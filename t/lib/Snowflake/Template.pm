@@ -1,5 +1,5 @@
-# A new data directory as initdb makes it, copied: initdb takes half a second of a processor, and a run
-# of the tests needs more than a hundred. A copy has an identifier of its own, as every cluster has.
+# Copies a data directory that initdb made once. initdb takes half a second of CPU, and a test run needs more than a
+# hundred. Each copy has its own system identifier.
 
 package Snowflake::Template;
 
@@ -12,8 +12,8 @@ use File::Path qw(make_path);
 use IPC::Run;
 use Time::HiRes qw(gettimeofday);
 
-# Makes $data. The first caller below $work has @initdb make the template, with the same environment that
-# the others have; they wait for it.
+# Makes $data. The first caller below $work runs @initdb to make the template, with the common environment; the others
+# wait.
 sub instantiate
 {
 	my ($work, $data, @initdb) = @_;
@@ -35,8 +35,8 @@ sub instantiate
 	return;
 }
 
-# The identifier is the first thing in pg_control, time and process, as the server would choose it.
-# pg_resetwal puts the checksum right, and starts a WAL that goes with it.
+# The identifier is at the start of pg_control: time and process, as the server would choose it. pg_resetwal corrects
+# the checksum and starts a WAL that fits.
 sub _identify
 {
 	my ($data) = @_;

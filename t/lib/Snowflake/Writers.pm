@@ -1,5 +1,4 @@
-# Four clients that go on writing until they are stopped, each statement a transaction; the first error of any of
-# them is remembered.
+# Four clients that write until they are stopped. Each statement is a transaction, and the first error is kept.
 
 package Snowflake::Writers;
 
@@ -27,7 +26,7 @@ sub start
 	return bless { run => $run, errors => "$base.err", log => "$base.log", node => $node, database => $database }, $class;
 }
 
-# Until a query that was false returns true; by then they have written something.
+# Waits until a query returns true. The clients have written rows by then.
 sub write_until
 {
 	my ($self, $query) = @_;
@@ -41,8 +40,8 @@ sub errors
 	return join '', grep { /error|aborted|terminat/i } split /^/, slurp_file($self->{errors});
 }
 
-# How long the longest of their transactions has taken, in milliseconds; without each client's last hundred, which pgbench
-# has not written down yet.
+# The duration of their longest transaction, in milliseconds, without each client's last hundred, which pgbench has not
+# logged yet.
 sub longest
 {
 	my ($self) = @_;
@@ -55,7 +54,7 @@ sub longest
 	return $longest / 1000;
 }
 
-# Ends them between two statements; returns their errors.
+# Ends them between two statements, and returns their errors.
 sub stop
 {
 	my ($self) = @_;

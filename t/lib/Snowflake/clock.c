@@ -1,10 +1,9 @@
-// A wall clock that a test sets, preloaded into a server: what the kernel says and an offset, or a
-// time that stands still; and what the kernel says of its synchronization. Time since boot and the
-// monotonic clock stay true.
+// A wall clock that a test sets, preloaded into a server: the kernel's clock plus an offset, or a
+// time that stands still. It also replaces what the kernel reports about synchronization. Time
+// since boot and the monotonic clock stay true.
 //
-// Nothing is allocated and nothing locked: PostgreSQL reads the clock in its handler of SIGALRM,
-// and what that interrupts may be malloc(). No file is read either, so the clock costs next to
-// nothing.
+// It allocates nothing and takes no lock, because PostgreSQL reads the clock in its handler of
+// SIGALRM, which may interrupt malloc(). It also reads no file, so the clock stays cheap.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Written by Snowflake::Clock, while servers run.
+// Snowflake::Clock writes it while servers run.
 struct Setting {
   int64_t offset_ns;
   int64_t frozen_ns;     // since 1970; 0: the clock runs
@@ -28,7 +27,7 @@ struct Setting {
 static const volatile struct Setting* setting;
 static int (*true_clock)(clockid_t, struct timespec*);
 
-// A server that went by the true time would pass tests for the wrong reason.
+// A server with the true time would pass tests for the wrong reason.
 __attribute__((constructor)) static void initialize(void) {
   const char* path = getenv("SNOWFLAKE_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
-// A disk that does not answer while a file is there, preloaded into a server: whoever wants to have
-// something flushed waits, as in the kernel, and signals do not end that.
+// A disk that stalls while a file exists, preloaded into a server: flushes wait, as in the kernel,
+// and signals do not end the wait.
 
 #define _GNU_SOURCE
 #include <stdlib.h>

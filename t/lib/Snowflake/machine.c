@@ -1,5 +1,5 @@
 // Another machine, disk and clock source for a server, preloaded: the files that describe them are
-// read from the directory that SNOWFLAKE_MACHINE names. One that is not there is not there for the
+// read from the directory in SNOWFLAKE_MACHINE. A file that is missing there does not exist for the
 // server.
 
 #define _GNU_SOURCE
