@@ -66,11 +66,14 @@ class BasicTickClock {
 
   // Whether the last reading may be used.
   bool is_fresh() noexcept {
-    if (lasts_ == 0) return false;
+    if (ends_at_ == 0) return false;
     const uint64_t now = Clocks::cycles();
-    const bool advanced = now > used_at_;
-    used_at_ = now;
-    return advanced && now - read_at_ < lasts_;
+    if (static_cast<int>(now > used_at_) & static_cast<int>(now < ends_at_)) [[likely]] {
+      used_at_ = now;
+      return true;
+    }
+    ends_at_ = 0;
+    return false;
   }
   // Milliseconds since 1970. REQUIRES is_fresh().
   int64_t ms() const noexcept { return ms_; }
@@ -79,7 +82,7 @@ class BasicTickClock {
   // how long that may be used.
   int64_t read_ms(bool trusted) noexcept {
     if (!trusted) {
-      lasts_ = 0;
+      ends_at_ = 0;
       return ms_ = Clocks::wall_ns() / 1'000'000;
     }
     const uint64_t last_read_at = read_at_;
@@ -89,7 +92,8 @@ class BasicTickClock {
     ms_ = wall_ns_ / 1'000'000;
     if (is_slower(read_at_ - last_read_at, wall_ns_ - last_wall_ns)) [[unlikely]]
       rate_ = measured_from_ = 0;
-    lasts_ = cycles_in(std::min(kLongestUs * 1000, 999'999 - wall_ns_ % 1'000'000));
+    const uint64_t lasts = cycles_in(std::min(kLongestUs * 1000, 999'999 - wall_ns_ % 1'000'000));
+    ends_at_ = lasts == 0 ? 0 : read_at_ + lasts;
     return ms_;
   }
 
@@ -131,8 +135,8 @@ class BasicTickClock {
   static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
 
   uint64_t read_at_ = 0;  // cycles
-  uint64_t used_at_ = 0;  // cycles, when the last reading was asked for
-  uint64_t lasts_ = 0;    // cycles from read_at_ on; 0: not at all
+  uint64_t used_at_ = 0;  // cycles, at the last use of the reading
+  uint64_t ends_at_ = 0;  // cycles; 0: the reading has ended
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_
   uint64_t rate_ = 0;    // cycles a millisecond; 0 until measured, and if it makes no sense
