@@ -1,6 +1,8 @@
 // What the core costs, without PostgreSQL, beside what no generator of its kind can do without: a
 // clock read and a compare-and-swap. Ids are minted as next_id() does it: the time is TickClock's.
 //
+// `kernel_id` reads the kernel's clock for every id, as the server does without the counter.
+//
 // Every benchmark counts ids as items. Threads share one word (`_shared`) or have one each
 // (`_own`). Sums over the threads are counters of our own: releases of the library differ in what
 // they divide by the number of threads.
@@ -8,12 +10,22 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <atomic>
+#include <cstdlib>
 #include <vector>
 
 #include "core/clock.hpp"
 #include "core/layout.hpp"
 #include "core/shard.hpp"
 #include "core/tick_clock.hpp"
+
+// Counts allocations of the whole process.
+extern "C" void* __libc_malloc(size_t size);
+static std::atomic<uint64_t> allocations;
+extern "C" void* malloc(size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
 
 namespace {
 
@@ -25,6 +37,7 @@ constexpr int kThreads = 64;
 class Meter {
  public:
   void report(benchmark::State& state, int64_t items) const {
+    state.counters["allocations"] = static_cast<double>(allocations.load() - allocations_);
     state.counters["items"] = static_cast<double>(items);
     state.counters["cpu_ns"] = static_cast<double>(now(CLOCK_THREAD_CPUTIME_ID) - cpu_);
     state.counters["wall_ns"] = {static_cast<double>(now(CLOCK_MONOTONIC) - wall_),
@@ -37,11 +50,12 @@ class Meter {
     clock_gettime(clock, &t);
     return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
   }
+  uint64_t allocations_ = allocations.load();
   int64_t cpu_ = now(CLOCK_THREAD_CPUTIME_ID);
   int64_t wall_ = now(CLOCK_MONOTONIC);
 };
 
-// The kernel's clock, as it is read where its source is not the time-stamp counter.
+// The kernel's clock, as the server reads it without the counter.
 struct KernelClock {
   static int64_t ms() noexcept { return wall_clock_ms(); }
 };

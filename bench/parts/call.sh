@@ -4,9 +4,14 @@
 # has a second. They may run 60 s ahead, and each run has a shard of its own, so that pacing does not bind.
 begin_results call
 runs="-c bench.runs=$(by_form 15 5)"
-start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s'
-PGOPTIONS=$runs sql -v rows="$(by_form 20000 10000)" -f "$work/source/bench/sql/call.sql"
-take_samples
-start_server 'snowflake.max_lead = 60s'
-PGOPTIONS=$runs sql -v rows="$(by_form 50000 25000)" -f "$work/source/bench/sql/burst.sql"
-take_samples
+# Then both without the processor's counter, as on a machine whose clock source is not based on it.
+for use_tsc in on off; do
+  suffix=$([ $use_tsc = on ] || echo ', use_tsc off')
+  start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s' "snowflake.use_tsc = $use_tsc"
+  PGOPTIONS=$runs sql -v rows="$(by_form 20000 10000)" -v suffix="$suffix" -f "$work/source/bench/sql/call.sql"
+  sample server 'counter used' "$([ $use_tsc = on ] && echo 1 || echo 2)" "$(sql -c 'SELECT counter_used::int FROM snowflake.clock_status')"
+  take_samples
+  start_server 'snowflake.max_lead = 60s' "snowflake.use_tsc = $use_tsc"
+  PGOPTIONS=$runs sql -v rows="$(by_form 50000 25000)" -v suffix="$suffix" -f "$work/source/bench/sql/burst.sql"
+  take_samples
+done

@@ -12,5 +12,6 @@ unprivileged "$work/source/bench/build/core_bench" --benchmark_format=csv \
     sub(/\/real_time/, "", name)
     run = ++runs[name]
     printf "%s\tCPU ns an item\t%d\t%.4f\n", name, run, $column["cpu_ns"] / $column["items"]
+    printf "%s\tallocations an item\t%d\t%.6f\n", name, run, $column["allocations"] / $column["items"]
     printf "%s\titems/s\t%d\t%.0f\n", name, run, $column["items"] * 1e9 / $column["wall_ns"]
   }' >>"$results"

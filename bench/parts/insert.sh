@@ -22,7 +22,9 @@ for run in $(seq "$(by_form 4 1)"); do
   # The same load as it runs under the default setting.
   sql -c "ALTER SYSTEM SET snowflake.max_lead = '1s'" -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
   sql -c "CALL bench.load('INSERT', 'next_id', ', default max_lead', $rows, $run, '$work/files')"
-  sql -c 'ALTER SYSTEM RESET snowflake.max_lead' -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
+  sql -c 'ALTER SYSTEM RESET snowflake.max_lead' -c 'ALTER SYSTEM SET snowflake.use_tsc = off' -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
+  for kind in INSERT COPY; do sql -c "CALL bench.load('$kind', 'next_id', ', use_tsc off', $rows, $run, '$work/files')"; done
+  sql -c 'ALTER SYSTEM RESET snowflake.use_tsc' -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
 done
 sample rows rows 1 "$rows"
 take_samples

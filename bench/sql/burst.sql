@@ -6,6 +6,7 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('next_id', 'ns, ahead', 'snowflake.next_id(SHARD)', :rows),
   ('nextval cache 1', 'ns, ahead', 'nextval(''one'')', :rows),
   ('nextval cache 100', 'ns, ahead', 'nextval(''hundred'')', :rows);
+UPDATE bench.subject SET metric = metric || :'suffix';
 CALL bench.measure_calls(current_setting('bench.runs')::int);
 
 -- Batches, per id. Here the query's own cost is part of what the user pays, and stays in.
@@ -21,6 +22,7 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('array_agg(nextval)', 'ns an id',
    'SELECT (SELECT array_agg(nextval(''one'')) FROM generate_series(1, 1000 + 0 * j)) FROM generate_series(1, 200) AS j',
    200000);
+UPDATE bench.subject SET metric = metric || :'suffix';
 
 DO $$
 DECLARE

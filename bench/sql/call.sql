@@ -32,6 +32,10 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('decode', 'ns', 'snowflake.decode(i)', :rows / 10),
   ('settled_before', 'ns', 'snowflake.settled_before()', :rows / 10);
 
+-- Without the counter: only what mints, and its rivals.
+DELETE FROM bench.subject WHERE :'suffix' <> '' AND name !~ '^(\(a column\)|C: cl|next_id|nextval)';
+UPDATE bench.subject SET metric = metric || :'suffix';
+
 SET snowflake.default_shard = 7;
 CALL bench.measure_calls(current_setting('bench.runs')::int);
 
