@@ -158,7 +158,7 @@ TEST(LayoutParse, EveryErrorIsASentence) {
 // it.
 std::optional<Layout> expected(const std::string& text) {
   static const Pattern grammar(
-      "^0*([0-9]{1,3})/(0*([0-9]{1,3})[+])?0*([0-9]{1,3})/0*([0-9]{1,3})$");
+      "^(0|[1-9][0-9]{0,2})/((0|[1-9][0-9]{0,2})[+])?(0|[1-9][0-9]{0,2})/(0|[1-9][0-9]{0,2})$");
   const auto match = grammar.match(text);
   if (match.empty()) return std::nullopt;
   const int time = std::stoi(match[1]);
