@@ -12,7 +12,7 @@ import time
 import psycopg
 
 SHARD, SCHEMA = 5, "shard_5"
-HANGS = 150    # seconds after which a run of the program counts as hung; its own patience is less
+HANGS = 150    # seconds after which a run of the program counts as hung; its own timeout is shorter
 RETRIED = ("40001", "40P01", "42P01", "3F000", "55P03")
 
 
@@ -34,7 +34,7 @@ class Server:
         subprocess.run(["initdb", "-D", self.data, "-A", "trust", "-U", "chaos", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"],
                        check=True, stdout=subprocess.DEVNULL)
         with open(f"{self.data}/postgresql.conf", "a", encoding="utf8") as file:
-            # A stop of the server is no stop of the machine: what was written stays without fsync.
+            # A stop of the server is not a stop of the machine, so written data stays without fsync.
             file.write(f"listen_addresses = ''\nunix_socket_directories = '{directory}'\nport = {5600 + number}\nfsync = off\n"
                        f"shared_preload_libraries = 'snowflake'\nsnowflake.region = {number}\nwal_level = logical\n"
                        "wal_retrieve_retry_interval = 200ms\nmax_prepared_transactions = 5\n")
@@ -77,7 +77,7 @@ def write(control, number, seed, journal_name, stop):
                     time.sleep(0.05)
                     continue
                 try:
-                    if number % 2:    # also in transactions of two statements, at another isolation level
+                    if number % 2:    # every second one in transactions of two statements, at another isolation level
                         there.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                         result = there.execute(query, params).fetchall()
                         there.execute("COMMIT")
@@ -256,7 +256,7 @@ class Chaos:
         there = next(s for s in self.servers if s.name == self.where())
         other = next(s for s in self.servers if s is not there)
         if self.counts:
-            # A move that stands open is finished or taken back first.
+            # An unfinished move is finished or aborted first.
             self.finish(self.start("--to", other.name, "--abort"))
         rows, twice = {}, []
         for name, in there.run(f"SELECT name FROM {SCHEMA}.users WHERE name NOT LIKE 'old:%'"):

@@ -95,7 +95,7 @@ class Member:
             return []
 
     def signal_postgres(self, number):
-        if number == signal.SIGKILL:  # none is to be started by a postmaster that is about to die
+        if number == signal.SIGKILL:  # so that the dying postmaster starts no new ones
             self.signal_postgres(signal.SIGSTOP)
         for process in self.postgres():
             try:

@@ -12,7 +12,7 @@ import time
 import psycopg
 from cluster import Cluster, wait_for
 
-PATIENCE = 4  # seconds for an answer: a frozen server takes a statement, and says nothing
+PATIENCE = 4  # seconds for a response: a frozen server accepts a statement and does not respond
 
 
 class Faults:
@@ -43,7 +43,7 @@ class Faults:
 
         def wake():
             leader.signal_postgres(signal.SIGCONT)
-            time.sleep(1)  # the server is faster than its Patroni, at times
+            time.sleep(1)  # the server is sometimes faster than its Patroni
             leader.signal_patroni(signal.SIGCONT)
         return wake
 
@@ -52,7 +52,7 @@ class Faults:
 
 
 FAULTS = [name for name in vars(Faults) if not name.startswith("_")]
-TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # for as long as the driver lets it be
+TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # while the driver lets it run
 
 
 def mint(number, cluster, path, stop):

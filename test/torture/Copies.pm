@@ -1,5 +1,5 @@
-# Faults that leave a second copy of history: standbys, backups, dumps, templates. A copy knows what
-# came before the moment at which it was taken; the checker is told that moment.
+# Faults that make a second copy of history: standbys, backups, dumps, templates. A copy contains what came before its
+# time, and the checker receives that time.
 package Copies;
 
 use strict;
@@ -38,8 +38,7 @@ sub standby_of
 	return $standby;
 }
 
-# A standby must not mint, and what it is asked meanwhile must not make it believe that it has seen
-# the mark.
+# A standby must not mint. Requests to it must not make it take the mark for read.
 sub ask_standby
 {
 	my ($w, $standby) = @_;
@@ -53,7 +52,7 @@ sub ask_standby
 	return;
 }
 
-# The clients and the world move to another server, whose clock may be wrong for now.
+# Moves the clients and the world to another server, whose clock may be wrong for a while.
 sub move
 {
 	my ($w, $to, $fork, $mode, $hold) = @_;
@@ -89,7 +88,7 @@ sub failover
 	}
 	else
 	{
-		# Keep the standby from receiving for a while, so that there is something to lose.
+		# Keeps the standby from receiving for a while, so that some commits are lost.
 		my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 		kill 'STOP', $receiver if $receiver;
 		sleep $lag;
@@ -99,7 +98,7 @@ sub failover
 	}
 	$old->kill_all if $sync;
 	$standby->promote;
-	# A clock that is not behind makes up for everything that the standby never received.
+	# If the clock is not behind, new ids are above everything that the standby never received.
 	$fork = undef if $behind > 0;
 	$w->{base} += $behind if $behind > 0;
 	move($w, $standby, $fork, $sync ? 'committed' : 'plain', $hold);
@@ -120,7 +119,7 @@ sub fail_back
 {
 	my ($w, $old, $new, $behind) = @_;
 	$w->must($new, 'postgres', 'CHECKPOINT');
-	# A server that was killed, pg_rewind first lets recover.
+	# pg_rewind first lets a killed server recover.
 	unlink $old->data_dir . '/standby.signal';
 	$old->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 	$old->append_conf('postgresql.auto.conf', "synchronous_standby_names = ''");
@@ -136,13 +135,13 @@ sub fail_back
 	return;
 }
 
-# A planned switch-over loses nothing: history goes on without a fork.
+# A planned switch-over loses nothing: history continues without a fork.
 sub planned
 {
 	my ($w, $standby, $behind, $hold) = @_;
 	my $old = $w->main;
 	ask_standby($w, $standby);
-	sleep 1;    # what was read then is out of date by now
+	sleep 1;    # after this, state that was read then is out of date
 	$old->stop;
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
@@ -160,7 +159,7 @@ sub switchover
 	return "planned switch-over to a clock $behind s";
 }
 
-# A copy beside the original, which goes on meanwhile: history forks, and each branch is checked.
+# A copy while the original continues: history forks, and each branch is checked.
 sub branch
 {
 	my ($w, $node, $fork, $offset, $hold) = @_;
@@ -257,7 +256,7 @@ sub dump_restore
 	return "pg_dump restored into a new server, clock $behind s";
 }
 
-# A copy within the server: it knows of the original's ids by its own copy of the mark.
+# A copy within the server: its own copy of the mark covers the original's ids.
 sub template
 {
 	my ($w) = @_;
@@ -284,8 +283,8 @@ sub template
 	return "CREATE DATABASE ... TEMPLATE, then $how, clock $step s";
 }
 
-# The WAL on a file system that fills up. PostgreSQL panics when it cannot write WAL; what matters is
-# that nothing minted before is minted again, and that all goes on when there is room.
+# The WAL is on a file system that fills up. PostgreSQL panics if it cannot write WAL. No earlier id may repeat, and
+# minting must continue when there is space.
 sub disk_full
 {
 	my ($w) = @_;
@@ -305,7 +304,7 @@ sub disk_full
 	my $noticed = 0;
 	for (1 .. 200)
 	{
-		# A checkpoint makes room again, and the clients may be such that write next to no WAL.
+		# A checkpoint frees space again, and clients may write almost no WAL.
 		for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
 		die "the disk of the WAL does not become full: $!" unless $!{ENOSPC};
 		$node->psql('d', "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))");

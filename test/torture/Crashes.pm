@@ -1,8 +1,8 @@
-# Faults that end a server's life, and clocks that step, while it runs and between two lives.
+# Faults that end a server run, and clocks that step, while it runs and between two runs.
 #
-# Every fault draws its parameters first, so that the seed alone decides them; says what it does; and
-# leaves a server that runs with its clock right. A wrong clock is on purpose wrong for a while
-# after the fault: that is when an id could come back.
+# Each fault draws its parameters first, so that the seed alone decides them. Then it prints what it does. In the end
+# the server runs with its clock right. After the fault a wrong clock stays wrong for a while on purpose: an id could
+# repeat in that time.
 package Crashes;
 
 use strict;
@@ -26,7 +26,7 @@ my @forward = (2, 3599);
 
 sub pick { my @choices = @_; return $choices[ rand @choices ]; }
 
-# A step of the clock: drawn, or what --step says.
+# A step of the clock: random, or the value of --step.
 sub step
 {
 	my ($w, @choices) = @_;
@@ -51,7 +51,7 @@ sub backend_kill
 	return "SIGKILL of $kills backends, the clock stepping by $step s";
 }
 
-# Between two lives: stop somehow, move the clock, start, let the clients try, correct the clock.
+# Between two runs: stops in some way, moves the clock, starts, lets the clients try, corrects the clock.
 sub between_lives
 {
 	my ($w, $how, $step, $hold) = @_;
@@ -62,12 +62,12 @@ sub between_lives
 	$node->start;
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
-	$w->{base} += $step if $step > 0;    # the world has moved on
+	$w->{base} += $step if $step > 0;    # the world's time has moved on
 	$w->correct_clock($node, $step, $w->{groups}[0]{name});
 	return;
 }
 
-# A year or ten ahead is for good, so it happens seldom.
+# A step of a year or ten ahead is permanent, so it is rare.
 sub draw_step
 {
 	my ($w) = @_;
@@ -110,8 +110,8 @@ sub clock_back
 	return "clock $step s for $hold s";
 }
 
-# Up to max_forward_jump (an hour) the clock is believed, and what was minted then is ahead of it for
-# good; beyond, minting stops until the clock is corrected or confirmed.
+# Up to max_forward_jump (an hour) ids follow the clock, and those ids stay ahead of it. Beyond, minting stops until the
+# clock is corrected or confirmed.
 sub clock_forward
 {
 	my ($w) = @_;

@@ -1,4 +1,4 @@
-# Which fault comes when: decided by the seed alone.
+# Chooses the faults and their times by the seed alone.
 package Schedule;
 
 use strict;
@@ -7,7 +7,7 @@ use Digest::MD5 qw(md5);
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 
-# By way of a hash: neighbouring seeds give rand() neighbouring first numbers.
+# Through a hash, because neighbouring seeds give rand() neighbouring first numbers.
 sub draw
 {
 	my ($seed, $step) = @_;
@@ -15,7 +15,7 @@ sub draw
 	return;
 }
 
-# A list of faults; or one that begins with a minus, of those to leave out.
+# A list of faults, or, if it begins with a minus, of faults to leave out.
 sub choose
 {
 	my ($wanted, $faults) = @_;
@@ -31,8 +31,8 @@ sub choose
 	return @names;
 }
 
-# Every fault has its turn before any has its second. %options: seed, seconds, rounds, calm; settles:
-# how long until all mint again. Returns how many faults were made.
+# Each fault occurs once before any occurs twice. %options: seed, seconds, rounds, calm; settles: how long to wait until
+# all databases mint again. Returns the number of faults.
 sub run
 {
 	my ($w, $faults, $names, %options) = @_;

@@ -1,5 +1,4 @@
-# The end of a run: what the clients met, what the servers' logs say, and what the checker says of
-# all ids together.
+# The end of a run: the errors of the clients, the servers' logs, and the result of the checker over all ids.
 package Verdict;
 
 use strict;
@@ -7,7 +6,7 @@ use warnings;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Test::More;
 
-# %may_crash: names of logs, as a pattern, of servers that are meant to.
+# %may_crash: a pattern for the logs of servers that are expected to crash.
 sub give
 {
 	my ($w, %params) = @_;

@@ -1,5 +1,5 @@
-# The world of a run: servers with clocks that can be set, databases, clients, and the manifest that
-# tells the checker what happened.
+# The world of a run: servers with clocks that can be set, databases, clients, and the manifest that lists the events
+# for the checker.
 package World;
 
 use strict;
@@ -18,8 +18,8 @@ my %presets = (
 	js53      => [ 38, 0, 7,  8,  10 ]);
 our $epoch_ms = 1735689600000;
 
-# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): lead and reserve in ms. Without
-# a region, one is drawn.
+# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): lead and reserve in ms. Without a region,
+# one is drawn.
 sub new
 {
 	my ($class, %self) = @_;
@@ -77,14 +77,14 @@ sub freeze_clock
 	return;
 }
 
-# Sets a server's clock right. Where it had started under one that was far behind its marks, that is a jump
-# ahead which nobody has to confirm.
+# Corrects a server's clock. If the server started under a clock far behind its marks, this is a jump ahead that needs
+# no confirmation.
 sub correct_clock
 {
 	my ($self, $node, $step, $database) = @_;
 	$self->set_clock($node, $self->{base});
 	return if $step >= -3600;
-	# Of this tick, or a server that allows no lead would object to the id.
+	# An id of this tick, because a server that allows no lead would reject a later one.
 	my (undef, undef, $error) = $self->query($node, $database,
 		'SELECT snowflake.observe(snowflake.max_id(clock_timestamp()))');
 	is($error, '', 'a clock that was behind the marks at start is believed when it is set right');
@@ -163,7 +163,7 @@ sub must
 	return $out;
 }
 
-# One id for the driver itself, recorded as any client's. Returns the error where there is none.
+# Mints one id for the driver itself, recorded like any client's. Returns the error if there is none.
 sub mint
 {
 	my ($self, $node, $database, $line, $settings) = @_;
@@ -228,9 +228,8 @@ GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA app TO app;
 SQL
 }
 
-# A database of a server that clients mint in: {node, name, line, clients, neighbour}. Those of a
-# neighbour ask for one id after the other, and are prepared to wait for no more than the few ticks that
-# one of them may be kept off the processor.
+# A database of a server in which clients mint: {node, name, line, clients, neighbour}. Clients of a neighbour request
+# one id after the other. They wait at most for the few ticks that one of them may be kept off the processor.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -298,14 +297,13 @@ sub settles
 	return 1;
 }
 
-# Does something in the first database, and has the checker make sure that nobody next door noticed:
-# no call of the neighbour's was refused or kept waiting meanwhile. Not for what concerns the whole
-# server, as a crash or a step of the clock does.
+# Runs an action in the first database, and lets the checker verify that the neighbour was not affected: none of its
+# calls failed or waited. Not for actions that concern the whole server, such as a crash or a step of the clock.
 sub next_door
 {
 	my ($self, $do) = @_;
 	my ($neighbour) = grep { $_->{neighbour} } $self->groups;
-	# After a crash or a step back everybody waits; not for ever.
+	# After a crash or a step back every call waits, but not forever.
 	my $deadline = clock_gettime(CLOCK_MONOTONIC) + 30;
 	my $error;
 	until (($error = $self->mint(@$neighbour{qw(node name line)}, 'SET snowflake.max_wait = 0;')) eq '')
@@ -319,7 +317,7 @@ sub next_door
 	return $result[0];
 }
 
-# What nobody returned from: backends of clients, by pid.
+# Backends of clients, by pid.
 sub victims
 {
 	my ($self) = @_;

@@ -1,40 +1,45 @@
-// Checks all ids of all clients over all server lives together.
+// Checks all ids of all clients over all server runs.
 //
 //   check MANIFEST LOG...
 //
-// History branches: a restored backup goes on from a point in the past, and what was minted after
-// that point is unknown to it. So ids belong to *lines*: a line begins at a fork of its parent and
-// shares what came before. Along each line, with all it inherits, must hold:
+// History branches: a restored backup continues from a time in the past, and does not contain later
+// ids. So ids belong to *lines*. A line begins at a fork of its parent and shares what came before.
+// These must hold along each line, with all that it inherits:
 //
 //   duplicates   no id was returned twice
-//   order        an id is greater than every id of its shard whose answer had arrived before it was
-//                asked for, whichever sessions, crashes and failovers lie between
-// Of a fleet, whose servers lease their regions, copies and lost tails are no excuse: over all
-// lines
+//   order        an id is greater than every id of its shard that was received before the request
+//                for it, over all sessions, crashes and failovers
 //
-//   fleet        no id was returned twice by anybody
-//   holders      the ids of one region and tick are of one line
+// In a fleet, whose servers lease their regions, these must hold over all lines, including copies
+// and lines that lost commits:
+//
+//   fleet        no id was returned twice
+//   holders      the ids of one region and tick belong to one line
 //   observed     what a server mints after observe(id) is greater than the id
-// and "greater" in "order" means time and sequence number: a shard goes on in another region.
 //
-// and for each answer:
-//   session      the ids of a shard that a session receives go strictly up
-//   shard        the id decodes to the shard that was asked for, and to the region of the servers
-//   (a leased
-//                one is nobody's static one)
-//   time         it lies between the server's clock when it was minted and max_lead ahead of that
-// and of a database whose neighbour, another one of the server, is tampered with:
-//   neighbour    no call was refused, and none took longer than half a second
+// There "greater" in "order" means time and sequence number, because a shard continues in another
+// region. These must hold for each result:
 //
-// The manifest, written by the driver as it goes:
-//   layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION   -1:
-//   leased line N PARENT FORK_NS plain|committed     PARENT 0: none. committed: inherits also what
-//   was
-//                                             acknowledged as committed after the fork
-//   apart FROM_NS TO_NS LINE                  meanwhile the neighbour of this line is tampered with
-//   static LINE REGION                        minted in a region of its own, beside leased ones
-//   observed LINE NS ID                       observe(ID) returned there
-//   step FROM_NS TO_NS                        meanwhile somebody changed a clock
+//   session      the ids of a shard that a session receives strictly go up
+//   shard        the id decodes to the requested shard and to the servers' region; a leased region
+//                is not a static one
+//   time         it lies between the server's clock at minting and max_lead ahead of that
+//
+// This must hold for a database while its neighbour on the server is changed:
+//
+//   neighbour    no call failed, and none took longer than half a second
+//
+// The driver writes the manifest during the run:
+//
+//   layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION
+//                                        REGION is -1 if it is leased
+//   line N PARENT FORK_NS plain|committed
+//                                        PARENT is 0 if there is none; committed: also inherits
+//                                        commits that were acknowledged after the fork
+//   apart FROM_NS TO_NS LINE             the neighbour of this line is changed in this time
+//   static LINE REGION                   minted in a static region, while others are leased
+//   observed LINE NS ID                  observe(ID) returned there
+//   step FROM_NS TO_NS                   a clock was changed in this time
 
 #include <algorithm>
 #include <cstdio>
@@ -68,7 +73,7 @@ std::string describe(const Request& r) {
   return text;
 }
 
-// One promise over one body of ids: counts what breaks it and shows the first few.
+// One promise over a set of ids: counts the violations and prints the first few.
 class Verdict {
  public:
   explicit Verdict(std::string name) : name_(std::move(name)) {}
@@ -91,7 +96,7 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// The region that an id should have is the servers'; of a fleet, what its line says.
+// The region that an id should have is the servers'; in a fleet, that of its line.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
@@ -102,7 +107,7 @@ bool of_right_region(const Request& r, int64_t id) {
   return true;
 }
 
-// The changes of a clock that may have come between the two moments.
+// The changes of a clock that may have come between two times.
 std::pair<std::vector<Step>::const_iterator, std::vector<Step>::const_iterator> steps_between(
     int64_t from, int64_t to) {
   const auto first = std::partition_point(steps.cbegin(), steps.cend(),
@@ -117,9 +122,9 @@ void check_answers() {
   uint64_t timed = 0;
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
-    // Left out where the clock may have been stepped during the call or a moment before it: a
-    // server uses a reading of its clock for 50 us (core/tick_clock.hpp), so what the call reads
-    // after the step may be above what the id before it in the answer, or in the session, went by.
+    // Skipped if the clock may have been stepped during the call or shortly before. A server uses a
+    // clock reading for 50 us (core/tick_clock.hpp). So the reading after a step may be above the
+    // reading for the previous id in the result or session.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;
@@ -148,7 +153,7 @@ bool inherits(const Line& line, const Request& r) {
   return r.received < line.fork || (line.inherits_committed && r.committed);
 }
 
-// What a line has minted or inherited.
+// The ids that a line has minted or inherited.
 std::vector<uint32_t> history(uint32_t number,
                               const std::unordered_map<uint32_t, std::vector<uint32_t>>& own) {
   std::vector<uint32_t> all;
@@ -268,7 +273,7 @@ void check_fleet() {
               static_cast<unsigned long long>(found));
 }
 
-// A call that was still without an answer in the end has taken at least until then.
+// A call without a result at the end has taken at least until then.
 bool delayed(const Apart& apart, int64_t sent, int64_t received) {
   return std::min(received, apart.to) - sent > kDelayedNs;
 }
@@ -284,8 +289,8 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // What the server says it took, if its clock went on evenly: the client itself may have been
-      // kept off the processor.
+      // The duration by the server's clock, if it ran evenly: the client itself may have been kept
+      // off the processor.
       const auto [step, beyond] = steps_between(r.sent, r.received);
       const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received

@@ -1,11 +1,11 @@
-// A client that mints in every way there is, and writes down every id as soon as it was returned.
+// A client that mints in every way, and records every returned id at once.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
 //          [max_wait=MS]
 //
-// Runs until SIGTERM. Errors are expected (faults are being made) and counted; what no fault
-// excuses - an internal error, a unique violation, a server that does not answer - goes to
-// FILE.violations and is a failure of the run.
+// Runs until SIGTERM. Errors are expected during faults, and are counted. An internal error, a
+// unique violation, or a server that does not respond is never expected. It is written to
+// FILE.violations and fails the run.
 
 #include <unistd.h>
 
@@ -75,7 +75,7 @@ class Client {
     ++session_;
     transaction_ = 0;
     prepared_ = false;
-    // No setting that a plain user may change can cause a duplicate.
+    // No setting that an ordinary user may change can cause a duplicate.
     static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
     char text[200];
     std::snprintf(text, sizeof text,
@@ -87,8 +87,8 @@ class Client {
     return connection_.run(text);
   }
 
-  // Rows of (clock, id, clock): the bounds of the id's time. A long answer is written in pieces,
-  // for the server may die in the middle of it.
+  // Rows of (clock, id, clock): the bounds of the id's time. A long result is written in pieces,
+  // because the server may die in the middle of it.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
@@ -109,7 +109,7 @@ class Client {
     return good;
   }
 
-  // Who is prepared to wait expects refusals, and counts them only.
+  // A client that waits expects errors, and only counts them.
   void refused(int shard, int64_t sent, const std::string& state) {
     if (!patient()) journal_.refused(session_, shard, sent, state);
   }
@@ -123,7 +123,7 @@ class Client {
            shard);
   }
 
-  // In the shard of an id that this client has, or after one of another shard.
+  // In the shard of an id that this client has, or after an id of another shard.
   void after() {
     const auto [id, of_shard] = last_;
     if (id == 0) return single();
@@ -178,8 +178,8 @@ class Client {
         {shard, static_cast<long long>(1 + below(3000))}, shard);
   }
 
-  // A table's default, in transactions that end in every way. The answers were given, whatever
-  // becomes of the transaction.
+  // A table's default, in transactions that end in every way. The ids count as returned even if the
+  // transaction is rolled back.
   void insert() {
     ++transaction_;
     const bool hot = chance(60);
@@ -274,7 +274,7 @@ class Client {
            ("," + options_.only + ",").find(std::string(",") + way.name + ",") != std::string::npos;
   }
 
-  // Keeps the size of the log, and the load, within bounds.
+  // Limits the size of the log and the load.
   void pace() {
     usleep(static_cast<useconds_t>(200 + below(2000)));
     while (!stopping &&

@@ -1,4 +1,4 @@
-// libpq with deadlines: whatever happens to the server, the client comes back.
+// libpq with deadlines: the client returns whatever happens to the server.
 #pragma once
 
 #include <libpq-fe.h>
@@ -56,8 +56,8 @@ class Connection {
   PGconn* raw() const { return conn_; }
   const std::string& state() const { return state_; }
 
-  // Runs one statement and calls `row` for each row as it arrives, with binary values. False where
-  // it failed; rows that arrived before the failure have been seen.
+  // Runs one statement and calls `row` for each row as it arrives, with binary values. Returns
+  // false if it failed; rows that arrived before were processed.
   bool run(const char* text, const std::vector<Parameter>& parameters,
            const std::function<void(PGresult*)>& row, bool prepared = false) {
     if (conn_ == nullptr) return false;
@@ -118,20 +118,20 @@ class Connection {
   void note(const PGresult* result) {
     const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     state_ = state == nullptr ? "lost" : state;
-    // Internal errors are told apart, for some are the server's own.
+    // Internal errors are kept apart, because some are the server's own.
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const bool internal = state_.starts_with("XX") && message != nullptr && complaints.size() < 100;
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));
   }
 
-  // The next result, or null: at the end, or (with the connection closed) after a deadline.
+  // The next result; null at the end, or after a deadline, with the connection closed.
   PGresult* next() {
     int64_t deadline = monotonic_ns() + 40'000'000'000;
     bool told_to_stop = false;
     while (PQisBusy(conn_) != 0) {
       pollfd fd{PQsocket(conn_), POLLIN, 0};
       poll(&fd, 1, 500);
-      if (PQconsumeInput(conn_) == 0) break;  // what has arrived can still be read
+      if (PQconsumeInput(conn_) == 0) break;  // data that has arrived can still be read
       if (stopping && !told_to_stop) {
         told_to_stop = true;
         deadline = std::min(deadline, monotonic_ns() + 3'000'000'000);

@@ -1,10 +1,11 @@
-// A grammar fuzzer over everything the extension lets SQL call, with values chosen to hurt.
+// A grammar fuzzer over everything that SQL can call in the extension, with values that are likely
+// to reveal faults.
 //
 //   fuzz conninfo=... seed=N seconds=S
 //
-// Statements may fail, with an SQLSTATE that says why. What must not happen: an internal error
-// (XX...), a lost connection, a statement that never ends. Prints each such statement, then a
-// summary.
+// Statements may fail with a proper SQLSTATE. Not allowed are an internal error (XX...), a lost
+// connection, and a statement that never ends. Prints each such statement, and a summary at the
+// end.
 
 #include <unistd.h>
 
@@ -235,7 +236,7 @@ class Grammar {
     }
   }
 
-  // What a plain user must not be able to do, or does in vain.
+  // Statements that an ordinary user may not run, or that have no effect.
   std::string mischief() {
     return pick({"SELECT setval('snowflake.high_water', 1)",
                  "SELECT nextval('snowflake.high_water')",

@@ -1,4 +1,4 @@
-// What check.cpp reads: the manifest and the clients' logs.
+// The input of check.cpp: the manifest and the clients' logs.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,10 @@ struct Line {
   uint32_t parent = 0;
   int64_t fork = 0;
   bool inherits_committed = false;
-  int64_t region = -1;  // of its own, where those of the others are leased
+  int64_t region = -1;  // its own, if the other regions are leased
 };
 
-// From then on every id of the line is greater.
+// After this every id of the line is greater.
 struct Observation {
   uint32_t line;
   int64_t at;
@@ -51,13 +51,14 @@ struct Refusal {
   std::string state;
 };
 
-// While something happened to the neighbour of a line.
+// The time of an action on the neighbour of a line.
 struct Apart {
   int64_t from, to;
   uint32_t line;
 };
 
-// Written anew from the id's definition: the product's own header would agree with itself.
+// Written again from the definition of an id, because the product's own header would always agree
+// with itself.
 struct Format {
   unsigned time = 0, region = 0, shard = 0, sequence = 0;
   int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;
@@ -67,7 +68,8 @@ struct Format {
   }
   int64_t tick_of(int64_t id) const { return id >> (region + shard + sequence); }
   bool leased() const { return of_region < 0; }
-  // What goes up in a shard: the id; where regions are leased, its time and sequence number.
+  // The part of an id that goes up in a shard: the whole id, or with leases its time and sequence
+  // number.
   int64_t rank(int64_t id) const {
     return leased() ? tick_of(id) << sequence | (id & ((int64_t{1} << sequence) - 1)) : id;
   }
@@ -77,7 +79,8 @@ struct Format {
   }
 };
 
-// Between the two somebody changed a clock. One follows the other: the driver makes them all.
+// A clock was changed between the two times. Steps follow one another, because the driver makes all
+// of them.
 struct Step {
   int64_t from;
   int64_t to;
@@ -169,7 +172,7 @@ inline void read_log(const char* path) {
     }
     const size_t first = ids.size();
     ids.resize(first + r.count);
-    // A client that was killed leaves half a record; what it holds was returned all the same.
+    // A killed client leaves half a record, but its ids were returned.
     const size_t got = std::fread(&ids[first], sizeof ids[0], r.count, f);
     ids.resize(first + got);
     if (got == 0) break;

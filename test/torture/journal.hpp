@@ -1,4 +1,4 @@
-// The client's own log of what it was given, see record.hpp.
+// The client's own log of its ids, see record.hpp.
 #pragma once
 
 #include <endian.h>
@@ -43,7 +43,7 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // One answer of the server, in the making.
+  // One result of the server, while it arrives.
   void begin(uint32_t session, uint32_t transaction, int shard, int64_t sent_ns = monotonic_ns()) {
     record_ = Record{};
     record_.magic = kMagic;

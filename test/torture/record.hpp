@@ -1,5 +1,5 @@
-// The clients' log: one record for every answer of a server that held ids, appended before the
-// client asks for the next one. Binary, so that tens of millions of ids are a small matter.
+// The clients' log: one record for every result with ids, appended before the client's next
+// request. Binary, so that it holds tens of millions of ids.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline constexpr uint32_t kMagic = 0x534e4f57;
 enum Kind : uint32_t {
   kIds = 1,        // followed by `count` ids, in the order in which they were returned
   kCommitted = 2,  // the server acknowledged the commit of `transaction` of `session`
-  kRefused = 3,    // there was no answer but an error, `state`
+  kRefused = 3,    // the result was only an error, `state`
 };
 
 struct Record {
@@ -22,13 +22,13 @@ struct Record {
   uint32_t line;         // the line of history that the database belongs to, see check.cpp
   uint32_t session;      // of this client; a new one for each connection
   uint32_t transaction;  // of this session
-  int32_t shard;         // that was asked for
+  int32_t shard;         // the requested shard
   uint32_t count;
-  uint32_t state;   // of a refusal
-  int64_t sent_ns;  // this host's monotonic clock, which no fault touches
+  uint32_t state;   // of an error
+  int64_t sent_ns;  // this host's monotonic clock, which no fault changes
   int64_t received_ns;
   int64_t clock_low_us;   // the server's own clock just before and after, in us since 1970;
-  int64_t clock_high_us;  // 0 where it is not known
+  int64_t clock_high_us;  // 0 if it is not available
 };
 static_assert(sizeof(Record) == 64);
 

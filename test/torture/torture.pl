@@ -1,6 +1,5 @@
-# Drives a run: a random schedule of faults, decided by the seed alone, against clients that write
-# down every id; then the check of all ids together. Called by scripts/torture, which builds what
-# this needs and names it in the environment.
+# Drives a run: random faults, decided by the seed alone, against clients that record every id, and then the check of
+# all ids. scripts/torture builds the programs, names them in the environment, and calls this.
 use strict;
 use warnings;
 use FindBin;
@@ -61,7 +60,7 @@ note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "
 my $main = $w->{main} = $w->new_server('main');
 $main->start;
 $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
-# Faults that concern one database are made in the first; the other is its neighbour.
+# Faults that concern one database happen in the first one. The other one is its neighbour.
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
@@ -78,5 +77,5 @@ ok($w->settles(30), 'mints after the last fault');
 $w->stop_clients($_) for $w->groups;
 $w->main->stop;
 
-Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # there a panic is the point
+Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # a panic is expected there
 done_testing();
