@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# perl -I bench report.pl [--gate] OUT [README]: from OUT/results to OUT/RESULTS.md and OUT/charts, and to what is between two marks in
+# perl -I bench report.pl [--gate] OUT [README]: from OUT/results to OUT/RESULTS.md, and to what is between two marks in
 # README. The words are in RESULTS.md.in and performance.md.in; here are the numbers and tables that take the
 # place of their {{names}}. A paragraph with a name that was not measured is left out, and so is a section of which
 # nothing was; a value that is missing shows as such.
@@ -7,12 +7,10 @@ use strict;
 use warnings;
 use FindBin;
 use Samples;
-use Chart;
 
 my $gate = @ARGV && $ARGV[0] eq '--gate' && shift;
 my ($out, $readme) = @ARGV;
 my $samples = Samples->read_all("$out/results");
-$Chart::directory = "$out/charts";
 my %text;
 
 sub number {
@@ -46,12 +44,6 @@ sub sum_of {
   my $sum = 0;
   $sum += $_ for @values;
   return ($sum) x 3;
-}
-
-sub kind {
-  my ($subject) = @_;
-  return 'floor' if $subject =~ /^(C:|supplied|no generator)/;
-  return $subject =~ /next_id/ ? 'ours' : 'other';
 }
 
 # Those subjects of a part that were measured, in the order given.
@@ -216,10 +208,6 @@ $text{counter_unused} = $machine{'clock source'} if defined $counter_used && !$c
 my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID');
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'Instagram, as pasted');
-Chart::bars('call', 'One call from SQL, net of the query (log scale)', 'CPU ns a call', 1,
-  grep { defined $_->[2] }
-    map { ($_ eq 'next_id' ? ['next_id, in a burst', 'ours', $samples->of('call', $_, 'ns, ahead')] : (),
-           [$_, kind($_), $samples->of('call', $_, 'ns')]) } @callers);
 
 # calls METRIC, FLOOR, SUBJECT...: what each costs, and by how much more than the floor.
 sub calls {
@@ -263,24 +251,22 @@ $text{core} = table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all 
     subjects('core', 'items/s', 'clock_read_kernel', 'clock_read', 'swap_own/threads:1', 'bare_id_own/threads:1', 'kernel_id_own/threads:1',
       'id_own/threads:1', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode'));
 
-# millions PART, METRIC, COUNTS, [NAME, SUBJECT]...: a table and a chart of what many do together. In METRIC and SUBJECT, N is
+# millions PART, METRIC, [NAME, SUBJECT]...: a table of what many do together. In METRIC and SUBJECT, N is
 # the number of them.
 sub millions {
-  my ($part, $metric, $chart, $title, $axis, @names) = @_;
+  my ($part, $metric, @names) = @_;
   my @counts = grep { my $n = $_; grep { $samples->of($part, $_->[1] =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r) } @names } map { 2**$_ } 0 .. 6;
   return '' unless @counts;
-  my (@rows, @lines);
+  my @rows;
   for (@names) {
     my ($name, $subject) = @$_;
     my @values = map { my $n = $_; [map { $_ / 1e6 } $samples->of($part, $subject =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r)] } @counts;
     next unless grep {@$_} @values;
     push @rows, [$name, map { spread(@$_) } @values];
-    push @lines, [$name, map { @{ $values[$_] } ? [$counts[$_], $values[$_][0]] : () } 0 .. $#counts] unless @{ $values[0] } == 0 && @counts > 1;
   }
-  Chart::lines($chart, $title, $axis, 'millions a second', "set logscale x 2\nset yrange [0:*]", @lines) if $chart && @counts > 1;
   return table(['', @counts], @rows);
 }
-$text{threads} = millions('core', 'items/s', 'threads', 'The core alone: ids of all threads', 'threads',
+$text{threads} = millions('core', 'items/s',
   ['next_id, own words', 'id_own/threads:N'], ['next_id, one word', 'id_shared/threads:N'],
   ['C: bare, own words', 'bare_id_own/threads:N'], ['C: bare, one word', 'bare_id_shared/threads:N']);
 
@@ -303,8 +289,6 @@ sub load_table {
 if ($samples->has('insert')) {
   my $rows = $text{load_rows} = number($samples->median('insert', 'rows', 'rows'));
   my @inserted = map {"INSERT: $_"} @keys;
-  Chart::bars('insert', "INSERT ... SELECT of $rows rows", 'CPU ns a row', 0,
-    map { [name_of($_), kind(name_of($_)), $samples->of('insert', $_, 'CPU ns a row')] } subjects('insert', 'CPU ns a row', @inserted));
   $text{insert} = load_table('insert', 'INSERT: supplied', @inserted, 'INSERT: next_id, default max_lead', "INSERT: next_id$off");
   $text{copy} = load_table('insert', 'COPY: supplied', (map {"COPY: $_"} @keys), "COPY: next_id$off", 'staged: next_id', 'fetched: next_id');
   $text{duplicates} = join '; ', subjects('insert', 'duplicate key', map { ("INSERT: $_", "COPY: $_") } @keys);
@@ -377,7 +361,7 @@ $text{sessions} = table(['', '1 session', '2 sessions', 'ratio', 'CPU ns a call,
       'next_id, own shards', 'nextval cache 100', 'nextval cache 1'));
 my $crowd_waits = $samples->median('crowd', 'next_id', 'waits');
 $text{crowd_waits} = whole($crowd_waits) if $crowd_waits;
-$text{clients} = millions('crowd', 'ids/s, N clients', 'clients', 'Clients of pgbench, 1,000 ids a statement', 'clients',
+$text{clients} = millions('crowd', 'ids/s, N clients',
   map { [$_, $_] } 'no generator', 'next_id, one shard', 'next_id, own shards', 'nextval cache 100', 'nextval cache 1', 'UUID v7', 'UUID v4',
   'Instagram, one expression');
 
@@ -397,7 +381,7 @@ if ($samples->has('scale')) {
 
 # ---- stalls
 
-my (%histogram, @stalls, @lines);
+my (%histogram, @stalls);
 for (lines_of('stall_histogram')) {
   my ($subject, undef, $ns, $calls) = @$_;
   $histogram{$subject}{$ns} += $calls if $ns =~ /^\d+$/;
@@ -405,19 +389,15 @@ for (lines_of('stall_histogram')) {
 for my $subject (grep { $histogram{$_} } 'C: clock', 'next_id', 'nextval cache 1') {
   my %of = %{ $histogram{$subject} };
   my @ns = sort { $a <=> $b } keys %of;
-  my ($all, $seen, $slow, @points, %quantile) = (0, 0, 0);
+  my ($all, $seen, $slow, %quantile) = (0, 0, 0);
   $all += $of{$_} for @ns;
   for my $ns (@ns) {
     $seen += $of{$ns};
     for my $q (0.5, 0.95, 0.99, 0.999, 0.9999) { $quantile{$q} //= $ns if $seen >= $q * $all }
     $slow += $of{$ns} if $ns > 1e6;
-    push @points, [$ns / 1000, ($all - $seen) / $all] if $seen < $all;
   }
   push @stalls, [$subject, number($all), map({ number($_) } @quantile{0.5, 0.95, 0.99, 0.999, 0.9999}), number($ns[-1]), $slow];
-  push @lines, [$subject, Chart::thinned(@points)];
 }
-Chart::lines('stall', 'Share of calls that took longer (log scales)', 'microseconds', 'share of all calls',
-  "set logscale xy\nset format y '10^{%T}'\nset format x '%g'", @lines);
 $text{stalls} = table(['', 'calls', 'p50', 'p95', 'p99', 'p99.9', 'p99.99', 'max', 'over 1 ms'], @stalls);
 my @moved = $samples->of('stall', 'next_id', 'seconds that the mark moved');
 $text{mark_moved} = spread(@moved) if @moved;
@@ -536,7 +516,6 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
 # filled PARAGRAPH: with what was measured, and whether anything was; empty where something was not.
 sub filled {
   my ($paragraph) = @_;
-  return if $paragraph =~ m{\]\((charts/[^)]+)\)} && !-e "$out/$1";
   my @names = $paragraph =~ /\{\{(\w+)\}\}/g;
   return if grep { ($text{$_} // '') eq '' } @names;
   $paragraph =~ s/\{\{(\w+)\}\}/$text{$1}/g;
@@ -563,13 +542,6 @@ for my $section (split /^(?=## )/m, slurp("$FindBin::Bin/RESULTS.md.in")) {
   push @page, @paragraphs if $measured;
 }
 spew("$out/RESULTS.md", join("\n\n", @page) . "\n");
-
-# Charts of what was measured before, and is not any more, go.
-my $written = join "\n", @page;
-for my $chart (glob "$out/charts/*.svg") {
-  my ($name) = $chart =~ m{([^/]+)$};
-  unlink $chart if $written !~ m{\(charts/\Q$name\E\)};
-}
 
 if (defined $readme) {
   my @said = map { my ($said) = filled($_); !defined $said ? () : $said =~ /^\|/ ? $said : wrapped($said =~ s/\n/ /gr) } split /\n{2,}/, slurp("$FindBin::Bin/performance.md.in");

@@ -100,7 +100,7 @@ note_when() {
 # commit_of DIRECTORY: its commit, and whether the files are the commit's.
 commit_of() {
   local changed
-  changed=$(git -C "$1" status --porcelain --untracked-files=no -- . ':!bench/RESULTS.md' ':!bench/charts' ':!README.md' 2>/dev/null) || { echo unknown; return; }
+  changed=$(git -C "$1" status --porcelain --untracked-files=no -- . ':!bench/RESULTS.md' ':!README.md' 2>/dev/null) || { echo unknown; return; }
   echo "$(git -C "$1" log -1 --format=%h)${changed:+ and changes}"
 }
 
