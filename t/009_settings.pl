@@ -136,6 +136,46 @@ like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\n
 	'without regions in the layout, the warning speaks of shards');
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
+# Partitions by time from the day of the epoch on: the step that the epoch lies in begins with the first id, in every time zone.
+my $partitions = <<~'SQL';
+	CREATE TEMP TABLE cases AS
+	  SELECT row_number() OVER () AS n, step, zone, since
+	    FROM unnest('{1 year,6 months,1 month,7 days,1 day,6 hours,1 hour}'::text[]) AS step,
+	         unnest('{UTC,America/New_York,Asia/Kolkata,Pacific/Kiritimati,Etc/GMT+12}'::text[]) AS zone,
+	         unnest(ARRAY[NULL, '2001-02-03', (SELECT epoch FROM snowflake.layout)]) AS since
+	   WHERE since IS NULL OR zone = 'Asia/Kolkata' AND step <> '1 hour';
+	CREATE TEMP TABLE outcomes (n bigint, rows bigint, lowest text, gaps bigint, first bigint, again bigint);
+	DO $$
+	DECLARE
+	  this record;
+	  partitions bigint;
+	BEGIN
+	  FOR this IN SELECT * FROM cases ORDER BY n LOOP
+	    PERFORM set_config('timezone', this.zone, true);
+	    CREATE TABLE parted (id bigint DEFAULT snowflake.next_id(1)) PARTITION BY RANGE (id);
+	    CALL snowflake.create_time_partitions('parted', this.step::interval, 2, this.since);
+	    partitions := count(*) FROM pg_inherits WHERE inhparent = 'parted'::regclass;
+	    INSERT INTO parted DEFAULT VALUES;
+	    CALL snowflake.create_time_partitions('parted', this.step::interval, 2, this.since);
+	    INSERT INTO outcomes
+	      SELECT this.n, (SELECT count(*) FROM parted), min(low)::text, count(*) FILTER (WHERE low <> high_before), partitions, count(*)
+	        FROM (SELECT b[1]::bigint AS low, lag(b[2]::bigint) OVER (ORDER BY b[1]::bigint) AS high_before
+	                FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid,
+	                     regexp_match(pg_get_expr(relpartbound, c.oid), 'FROM \(''(\d+)''\) TO \(''(\d+)''\)') AS b
+	               WHERE inhparent = 'parted'::regclass) AS p;
+	    DROP TABLE parted;
+	  END LOOP;
+	END $$;
+	SELECT * FROM cases LEFT JOIN outcomes USING (n)
+	 WHERE NOT coalesce(rows = 1 AND gaps = 0 AND first >= 3 AND again BETWEEN first AND first + 1 AND (since IS NULL OR lowest = '0'), false)
+	SQL
+foreach my $age ('1 second', '40 days 5 hours')
+{
+	my $epoch = $node->safe_psql('postgres', "SELECT to_char((clock_timestamp() - interval '$age') AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')");
+	says_on_create("snowflake.epoch = '$epoch'");
+	is($node->safe_psql('postgres', $partitions), '', "an epoch $age ago: rows of now have a partition, the first begins with id 0, and a second call adds none");
+}
+
 # Right, but of little use today.
 configure("snowflake.epoch = '2039-01-01'");
 $node->restart;

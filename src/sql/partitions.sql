@@ -100,7 +100,9 @@ DECLARE
   seconds CONSTANT numeric := extract(epoch FROM step - make_interval(months => months));
   -- In UTC, as ids are. 2001 began with a Monday.
   origin CONSTANT timestamp := '2001-01-01';
-  first timestamp := coalesce(since, clock_timestamp()) AT TIME ZONE 'UTC';
+  epoch CONSTANT timestamptz := l.epoch FROM snowflake.layout AS l;
+  -- No id is older than the epoch: the step that it lies in is the first, and begins with the first id.
+  first timestamp := greatest(coalesce(since, clock_timestamp()), epoch) AT TIME ZONE 'UTC';
   today CONSTANT timestamp := clock_timestamp() AT TIME ZONE 'UTC';
   start timestamp;
   stop timestamp;
@@ -119,7 +121,7 @@ BEGIN
       DETAIL = 'A partition is of years, months that divide a year, a week, a day, or whole minutes that divide a day; ahead is 0 to 1000.',
       HINT = 'Pass for example ''1 month'', ''7 days'' or ''6 hours''.';
   END IF;
-  IF NOT isfinite(first) OR first > today THEN
+  IF NOT isfinite(since) OR since AT TIME ZONE 'UTC' > today THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('partitions cannot begin at %s', since),
       DETAIL = format('It is %s now.', clock_timestamp()),
@@ -137,7 +139,7 @@ BEGIN
     -- Counted from the first of January, months do not drift.
     stop := start + step;
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
-      format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(start AT TIME ZONE 'UTC'), snowflake.min_id(stop AT TIME ZONE 'UTC')));
+      format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)), snowflake.min_id(stop AT TIME ZONE 'UTC')));
     IF start > today THEN
       remaining := remaining - 1;
     END IF;
