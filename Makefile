@@ -5,7 +5,7 @@ EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowf
 DATA_built = snowflake--$(EXTVERSION).sql
 # The install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
 SQL_PARTS = $(addprefix $(srcdir)/src/sql/, state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
-	by_shard.sql routing.sql shard_template.sql create_shards.sql drop_guard.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
+	by_shard.sql routing.sql shard_template.sql create_shards.sql drop_guard.sql run_as.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
 	audit.sql partitions.sql alter_shards.sql settled.sql privileges.sql)
 
 MODULE_big = snowflake
@@ -40,16 +40,18 @@ OBJS = \
 	src/pg/errors/log_messages.o \
 	src/pg/errors/refusal.o \
 	src/pg/functions/admin.o \
+	src/pg/functions/audit.o \
 	src/pg/functions/bounds.o \
+	src/pg/functions/column_ids.o \
 	src/pg/functions/copy_support.o \
 	src/pg/functions/create_extension.o \
 	src/pg/functions/decode.o \
 	src/pg/functions/explain.o \
-	src/pg/functions/give_ids.o \
 	src/pg/functions/health.o \
 	src/pg/functions/lease_status.o \
 	src/pg/functions/mint.o \
 	src/pg/functions/next_id_in.o \
+	src/pg/functions/run_as.o \
 	src/pg/functions/set_id.o \
 	src/pg/functions/settled_view.o \
 	src/pg/functions/shard_for.o \

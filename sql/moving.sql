@@ -391,7 +391,7 @@ $$;
 ALTER TABLE theirs OWNER TO regress_moving;
 ALTER FUNCTION regress_trap OWNER TO regress_moving;
 SELECT what, refusal FROM unnest(ARRAY['RESET ROLE', 'SET SESSION AUTHORIZATION DEFAULT', 'CREATE TEMPORARY TABLE evil (n integer)', 'SELECT pg_catalog.pg_read_file(''PG_VERSION'')', '']) AS what,
-  LATERAL (SELECT refusal(format('CREATE OR REPLACE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap(%L); SELECT snowflake.give_ids(%L, ''id'', ARRAY(SELECT ctid FROM theirs), ''{7,8,9}'')', what, 'moving.theirs'))) AS r;
+  LATERAL (SELECT refusal(format('CREATE OR REPLACE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap(%L); SELECT snowflake.run_as(%L::regrole, ''UPDATE moving.theirs SET id = 7'')', what, 'regress_moving'))) AS r;
 UPDATE theirs SET id = NULL;
 RESET work_mem;
 CALL snowflake.backfill('theirs', 'id', 'created_at', 9);
@@ -400,23 +400,25 @@ SELECT DISTINCT who, id IS NOT NULL AS has_it, current_setting('work_mem') <> '7
 UPDATE theirs SET id = NULL;
 DROP TRIGGER trap ON theirs;
 CREATE CONSTRAINT TRIGGER trap AFTER UPDATE ON theirs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION regress_trap('');
-SELECT refusal($$SELECT snowflake.give_ids('theirs', 'id', ARRAY(SELECT ctid FROM theirs), '{7,8,9}')$$);
--- Who may update the table but is not its owner stays himself
+SELECT refusal($$SELECT snowflake.run_as('regress_moving'::regrole, 'UPDATE moving.theirs SET id = 7')$$);
+-- Who may update the table but does not have the rights of its owner is refused, before a place is reserved
 DROP TRIGGER trap ON theirs;
 CREATE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap('');
 CREATE ROLE regress_guest;
 GRANT USAGE ON SCHEMA moving TO regress_guest;
-SET ROLE regress_guest;
-SELECT refusal($$SELECT snowflake.give_ids('theirs', 'id', '{"(0,1)"}', '{7}')$$);
-RESET ROLE;
 GRANT SELECT, UPDATE ON theirs TO regress_guest;
-SELECT array_agg(ctid) AS places FROM theirs \gset
+GRANT INSERT, UPDATE ON snowflake.backfills TO regress_guest;
+SELECT count(*) AS places FROM snowflake.backfills \gset
 SET ROLE regress_guest;
-SELECT snowflake.give_ids('theirs', 'id', :'places', '{7,8,9}');
+SELECT refusal($$CALL snowflake.backfill('theirs', 'id', 'created_at', 8)$$);
+SELECT refusal($$SELECT snowflake.run_as('regress_moving'::regrole, 'UPDATE moving.theirs SET id = 7')$$);
 RESET ROLE;
+SELECT count(*) = :places AS reserved_nothing FROM snowflake.backfills;
 SELECT DISTINCT who FROM theirs;
-SELECT snowflake.give_ids('theirs', 'none', :'places', '{7,8,9}');
-SELECT snowflake.give_ids(0, 'id', :'places', '{7,8,9}');
+-- A role or a statement that is not there is an error, and not a step left out; rows are compared with what was asked
+SELECT refusal(format('SELECT snowflake.run_as(%s)', a)) FROM unnest(ARRAY['NULL, ''SELECT 1''', '1, ''SELECT 1''', '10, NULL', '10, ''COMMIT''', '10, ''COPY theirs TO STDOUT''', '10, ''''']) AS a;
+SELECT refusal($$SELECT * FROM snowflake.ask_as(10, 'SELECT 1') AS r (n bigint)$$);
+SELECT * FROM snowflake.ask_as(10, 'SELECT 1, ''two'' UNION ALL SELECT 3, NULL') AS r (n integer, t text);
 DROP OWNED BY regress_guest;
 DROP ROLE regress_guest;
 -- Nor is a place taken back by whoever may write every table, or backfill: its ids would be given again

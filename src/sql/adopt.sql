@@ -123,7 +123,8 @@ $$;
 COMMENT ON FUNCTION snowflake.hindrances(regclass, smallint) IS
   'Internal: for adopt(): what keeps a column from being written anew as bigint: views, rules, triggers, policies, functions, generated columns, publications, partitions, uses of its row type';
 
--- What a check or an index calls may take integer and no bigint: tried with empty tables of the same checks and indexes.
+-- What a check or an index calls may take integer and no bigint: tried with empty tables of the same checks and indexes, in
+-- the same schema. An owner who may not create them there learns it from the statements themselves.
 CREATE FUNCTION snowflake.try_bigint(relation regclass, attribute smallint) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -132,16 +133,18 @@ DECLARE
   trial text;
 BEGIN
   FOR this IN
-    SELECT r.referring, string_agg(format('%I', attname), ', ') AS columns, string_agg(format('ALTER COLUMN %I TYPE bigint', attname), ', ') AS changes
+    SELECT r.referring, relowner, relnamespace::regnamespace AS home, string_agg(format('%I', attname), ', ' ORDER BY attnum) AS columns,
+           string_agg(format('ALTER COLUMN %I TYPE bigint', attname), ', ' ORDER BY attnum) AS changes
       FROM snowflake.referring_columns(relation, attribute) AS r JOIN pg_attribute ON attrelid = r.referring AND attnum = r.number
-     WHERE atttypid <> 'bigint'::regtype GROUP BY 1
+      JOIN pg_class AS c ON c.oid = r.referring
+     WHERE atttypid <> 'bigint'::regtype GROUP BY 1, 2, 3
   LOOP
-    trial := 'trial_' || this.referring::oid;
+    trial := format('%s.trial_%s', this.home, this.referring::oid);
     BEGIN
-      EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES INCLUDING STATISTICS)', trial, this.referring);
-      EXECUTE format('ALTER TABLE pg_temp.%s %s', trial, this.changes);
+      PERFORM snowflake.run_as(this.relowner, format('CREATE TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES INCLUDING STATISTICS)', trial, this.referring));
+      PERFORM snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
       RAISE SQLSTATE 'SFOK0';
-    EXCEPTION WHEN SQLSTATE 'SFOK0' THEN
+    EXCEPTION WHEN SQLSTATE 'SFOK0' OR insufficient_privilege THEN
       NULL;   -- well; and taken back
     WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR invalid_object_definition OR feature_not_supported OR wrong_object_type THEN
       RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
@@ -164,7 +167,7 @@ DECLARE
   read_as record;
   epoch timestamptz;
 BEGIN
-  EXECUTE format('SELECT min(%1$I), max(%1$I) FROM %2$s', attribute, relation) INTO lowest, highest;
+  SELECT e.lowest, e.highest INTO lowest, highest FROM snowflake.ends_of(relation, attribute) AS e;
   IF lowest < 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
       MESSAGE = format('%s.%I has negative numbers', relation, attribute),
@@ -192,12 +195,14 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name, boolean) IS
   'Internal: for adopt(): an error where a column has negative numbers or ids from the future; tells, where asked to, that its numbers are plain ones';
 
-CREATE FUNCTION snowflake.adopt_statements(relation regclass, shard integer, id_column name DEFAULT NULL,
-                                           rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false)
-  RETURNS SETOF text
+-- Each with the role as whom it runs: what can run an owner's code, as the owner.
+CREATE FUNCTION snowflake.adopt_steps(relation regclass, shard integer, id_column name, rewrite boolean, drop_sequence boolean,
+                                      OUT role oid, OUT statement text)
+  RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
+  caller CONSTANT oid := quote_ident(current_user)::regrole;
   id pg_attribute;
   type text;
   narrow regclass[];
@@ -264,24 +269,40 @@ BEGIN
   END IF;
   PERFORM snowflake.refuse_future_ids(relation, id.attname, false);
 
-  RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE',
-                     (SELECT string_agg(t::text, ', ' ORDER BY t <> relation, t)
-                        FROM unnest(array_remove(narrow, relation) || relation) AS t));
   RETURN QUERY
-    SELECT format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint', r.referring, attname)
+    SELECT caller, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg(t::text, ', ' ORDER BY t <> relation, t))
+      FROM unnest(array_remove(narrow, relation) || relation) AS t;
+  RETURN QUERY
+    SELECT relowner, format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint', r.referring, attname)
       FROM snowflake.referring_columns(relation, id.attnum) AS r JOIN pg_attribute ON attrelid = r.referring AND attnum = r.number
-     WHERE atttypid <> 'bigint'::regtype;
+      JOIN pg_class AS c ON c.oid = r.referring
+     WHERE atttypid <> 'bigint'::regtype ORDER BY r.referring <> relation, r.referring, r.number;
+  role := (SELECT relowner FROM pg_class WHERE oid = relation);
   IF id.attidentity <> '' THEN
-    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, id.attname);
+    statement := format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', relation, id.attname);
+    RETURN NEXT;
   END IF;
-  RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT snowflake.next_id(%s)', relation, id.attname, shard);
+  statement := format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT snowflake.next_id(%s)', relation, id.attname, shard);
+  RETURN NEXT;
   RETURN QUERY
-    SELECT format(CASE WHEN drop_sequence THEN 'DROP SEQUENCE %s' ELSE 'ALTER SEQUENCE %s OWNED BY NONE' END, s.objid::regclass)
+    SELECT adopt_steps.role, format(CASE WHEN drop_sequence THEN 'DROP SEQUENCE %s' ELSE 'ALTER SEQUENCE %s OWNED BY NONE' END, s.objid::regclass)
       FROM pg_depend AS s
      WHERE s.classid = 'pg_class'::regclass AND s.refclassid = 'pg_class'::regclass AND s.refobjid = relation
        AND s.refobjsubid = id.attnum AND s.deptype = 'a' AND (SELECT relkind = 'S' FROM pg_class WHERE oid = s.objid);
-  RETURN NEXT format('SELECT snowflake.observe(max(%I)) FROM %s', id.attname, relation);
+  role := caller;
+  statement := format('SELECT snowflake.observe(highest) FROM snowflake.ends_of(%L, %L)', relation, id.attname);
+  RETURN NEXT;
 END
+$$;
+COMMENT ON FUNCTION snowflake.adopt_steps(regclass, integer, name, boolean, boolean) IS
+  'Internal: for adopt(): its statements in their order, and with whose rights each of them runs';
+
+CREATE FUNCTION snowflake.adopt_statements(relation regclass, shard integer, id_column name DEFAULT NULL,
+                                           rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false)
+  RETURNS SETOF text
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $$
+  SELECT s.statement FROM snowflake.adopt_steps(relation, shard, id_column, rewrite, drop_sequence) AS s
 $$;
 COMMENT ON FUNCTION snowflake.adopt_statements(regclass, integer, name, boolean, boolean) IS
   'The statements of adopt(), one a row, after the same checks; changes nothing but that an id is minted';
@@ -360,18 +381,19 @@ AS $$
 DECLARE
   give_up CONSTANT timestamptz := clock_timestamp() + patience;
   statements text[];
-  stated text;
+  roles oid[];
   tables integer;
   holders text;
 BEGIN
   PERFORM snowflake.refuse_null('adopt()', dry_run::text, patience::text);
   PERFORM snowflake.refuse_snapshot('adopt()');
-  statements := ARRAY(SELECT snowflake.adopt_statements(relation, shard, id_column, rewrite, drop_sequence));
+  SELECT array_agg(s.statement), array_agg(s.role) INTO statements, roles
+    FROM snowflake.adopt_steps(relation, shard, id_column, rewrite, drop_sequence) AS s;
   PERFORM snowflake.refuse_future_ids(relation, (snowflake.column_of(relation, id_column)).attname, true);
   PERFORM snowflake.tell_triggers(relation, (snowflake.column_of(relation, id_column)).attname);
   IF dry_run THEN
-    FOREACH stated IN ARRAY statements LOOP
-      RAISE INFO '%;', stated;
+    FOR n IN 1 .. cardinality(statements) LOOP
+      RAISE INFO '%;', statements[n];
     END LOOP;
     PERFORM snowflake.refuse_shared_function(relation, (snowflake.column_of(relation, id_column)).attnum);
     RETURN;
@@ -384,14 +406,15 @@ BEGIN
     BEGIN
       EXECUTE statements[1];
       -- What the tables are like is certain only now.
-      IF statements <> ARRAY(SELECT snowflake.adopt_statements(relation, shard, id_column, rewrite, drop_sequence)) THEN
+      IF EXISTS (SELECT FROM snowflake.adopt_steps(relation, shard, id_column, rewrite, drop_sequence) AS s
+                 HAVING (array_agg(s.statement), array_agg(s.role)) IS DISTINCT FROM (statements, roles)) THEN
         RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
           MESSAGE = format('table %s, or one that refers to it, was altered meanwhile', relation),
           DETAIL = 'The statements are no longer those that were checked.', HINT = 'Call adopt() again.';
       END IF;
       PERFORM snowflake.refuse_shared_function(relation, (snowflake.column_of(relation, id_column)).attnum);
-      FOREACH stated IN ARRAY statements[2:] LOOP
-        EXECUTE stated;
+      FOR n IN 2 .. cardinality(statements) LOOP
+        PERFORM snowflake.run_as(roles[n], statements[n]);
       END LOOP;
       RETURN;
     EXCEPTION WHEN lock_not_available THEN

@@ -26,7 +26,7 @@ BEGIN
       DETAIL = format('There is no %s.', CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
       HINT = 'Pass the shards that are here, or make the schemas with create_shards().';
   END IF;
-  -- With the rights of the caller: what somebody else has put into a schema of this name must not be run.
+  -- A statement runs as one role: what somebody else has put into a schema of this name must not be run.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;
@@ -61,6 +61,7 @@ DECLARE
   elsewhere text;
   other text;
   before text[];
+  owners oid[];
   -- What a DROP may take along that is not the shard's, and leaves no row and no name behind.
   others CONSTANT oid[] := ARRAY(
     SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
@@ -69,12 +70,23 @@ DECLARE
      WHERE c.relkind = 'p' AND c.relnamespace = to_regnamespace(quote_ident(schema)) AND p.relnamespace <> c.relnamespace);
   patience CONSTANT text := current_setting('lock_timeout');
 BEGIN
+  PERFORM snowflake.refuse_creators(quote_ident(schema)::regnamespace);
+  -- As who owns what is there, never with the rights of a superuser while somebody else does.
+  owners := ARRAY(SELECT DISTINCT r.oid
+                    FROM pg_namespace AS n LEFT JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+                    JOIN pg_roles AS r ON r.oid IN (nspowner, relowner) WHERE nspname = schema AND NOT rolsuper);
+  IF cardinality(owners) > 1 THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'what is in the schema has several owners',
+      DETAIL = format('They are %s. The statement would run code of one of them with the rights of another.',
+                      (SELECT string_agg(o::regrole::text, ', ' ORDER BY o::regrole::text) FROM unnest(owners) AS o)),
+      HINT = 'Give all of it to one role, or run the statement yourself.';
+  END IF;
   before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
   -- While it waits for a lock everybody else waits behind it.
   PERFORM set_config('lock_timeout', CASE patience WHEN '0' THEN '3s' ELSE patience END, true);
-  PERFORM set_config('search_path', concat_ws(', ', quote_ident(schema), 'pg_temp'), true);
-  EXECUTE statement;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  PERFORM snowflake.run_as(coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema)), statement,
+                           concat_ws(', ', quote_ident(schema), 'pg_temp'));
   PERFORM set_config('lock_timeout', patience, true);
   -- What it did really: partitions and heirs follow their parent, wherever they are.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere

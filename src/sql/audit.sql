@@ -24,12 +24,6 @@ BEGIN
       HINT = 'Name the column that holds the ids: id_column => ''...''.';
   END IF;
   kind := (SELECT relkind FROM pg_class WHERE oid = relation);
-  IF kind NOT IN ('r', 'p', 'm', 'v', 'f') THEN
-    RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-      MESSAGE = format('audit() cannot read %s', relation),
-      DETAIL = format('It is of kind "%s"; tables, views and foreign tables have rows.', kind),
-      HINT = 'Pass the name of a table.';
-  END IF;
   IF NOT (sample > 0 AND sample <= 100) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('a sample of %s per cent is out of range', sample),
@@ -44,29 +38,19 @@ BEGIN
   END IF;
 
   -- STABLE, so the rows are those of the caller's snapshot, and the mark, which is asked after that was taken, covers them.
-  RETURN QUERY EXECUTE format($query$
-    SELECT g.region, g.shard, g.ids, made.oldest, made.newest, g.least, g.greatest,
+  RETURN QUERY
+    SELECT g.region, g.shard, g.ids, oldest.created_at, newest.created_at, g.lowest, g.highest,
            CASE WHEN g.kind = 'early' THEN NULL
                 WHEN oldest.minted_by IS DISTINCT FROM newest.minted_by THEN concat('in part ', oldest.minted_by, '; in part ', newest.minted_by)
                 ELSE newest.minted_by END,
            CASE g.kind WHEN 'none' THEN 'no id'
                        WHEN 'early' THEN 'plain numbers, or ids of the epoch''s first hour'
                        ELSE newest.contradiction END
-      FROM (SELECT kind, region, shard, count(*) AS ids, min(id) AS least, max(id) AS greatest
-              FROM (SELECT id, kind,
-                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> ($3 + $4)) & ((1 << $5) - 1))::integer END AS region,
-                           CASE WHEN kind IN ('id', 'ahead') THEN ((id >> $4) & ((1 << $3) - 1))::integer END AS shard
-                      FROM (SELECT %1$I::bigint AS id FROM %2$s %3$s) AS r,
-                           LATERAL (SELECT CASE WHEN id IS NULL THEN 'none' WHEN id < 0 THEN 'negative' WHEN id > $1 THEN 'beyond'
-                                                WHEN id <= $2 THEN 'early' WHEN id > $6 THEN 'ahead' ELSE 'id' END) AS k (kind)) AS f
-             GROUP BY kind, region, shard) AS g
-      LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.least) AS e) AS oldest ON true
-      LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.greatest) AS e) AS newest ON true
-     CROSS JOIN LATERAL (SELECT oldest.created_at, newest.created_at) AS made (oldest, newest)
-     ORDER BY 9, 1, 2, 6 $query$,
-    column_name, relation, CASE WHEN sample < 100 THEN format('TABLESAMPLE SYSTEM (%s)', sample) END)
-    USING last_id, snowflake.last_id_before(l.epoch + interval '1 hour'), l.shard_bits, l.sequence_bits, l.region_bits,
-          coalesce((SELECT snowflake.last_id_before(h.mark) FROM snowflake.health() AS h), last_id);
+      FROM snowflake.audited(relation, column_name, sample, snowflake.last_id_before(l.epoch + interval '1 hour'),
+                             coalesce((SELECT snowflake.last_id_before(h.mark) FROM snowflake.health() AS h), last_id)) AS g
+      LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.lowest) AS e) AS oldest ON true
+      LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.highest) AS e) AS newest ON true
+     ORDER BY 9, 1, 2, 6;
 END
 $$;
 COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS

@@ -196,28 +196,25 @@ BEGIN
       DETAIL = 'Every batch would read the whole table.',
       HINT = format('CREATE INDEX CONCURRENTLY ON %s (%I) WHERE %I IS NULL;', relation, created_at, id_column);
   END IF;
+  -- Who has not the rights of the owner reserves nothing.
+  PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = relation), format('SELECT FROM %s LIMIT 0', relation));
   RETURN snowflake.reserve_place(relation, id, shard, region);
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
   'Internal: for backfill(): raises the error that fits its arguments; returns the region of the ids';
 
-CREATE FUNCTION snowflake.give_ids(relation regclass, id_column name, places tid[], ids bigint[]) RETURNS bigint
-  AS 'MODULE_PATHNAME', 'snowflake_give_ids'
-  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off;
-COMMENT ON FUNCTION snowflake.give_ids(regclass, name, tid[], bigint[]) IS
-  'Internal: for backfill(): gives the rows at these places their ids, with the rights of the table''s owner where the caller has them; returns how many have them now';
-
 -- Waits for no row, so it is part of no deadlock: where somebody has one, the batch ends before it.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, place_shard integer, place_region integer,
                                          utc boolean, batch integer)
   RETURNS integer
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off SET datestyle = 'ISO'
 AS $$
 DECLARE
   layout CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
   place snowflake.backfills;
   zone CONSTANT text := CASE WHEN utc THEN ' AT TIME ZONE ''UTC''' ELSE '' END;
+  owner CONSTANT oid := (SELECT relowner FROM pg_class WHERE oid = relation);
   since timestamptz;
   upto timestamptz;
   held timestamptz;
@@ -229,24 +226,24 @@ BEGIN
   PERFORM snowflake.refuse_snapshot('backfill()');
   SELECT * INTO place FROM snowflake.backfills AS b WHERE b.region = place_region AND b.shard = place_shard FOR UPDATE;
   since := greatest(layout.epoch, place.done_until);
-  EXECUTE format('SELECT max(at)%4$s FROM (SELECT %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN ($1%4$s) AND ($2%4$s) ORDER BY 1 LIMIT $3) AS s',
-                 created_at, relation, id_column, zone)
-    INTO upto USING since, clock_timestamp(), batch;
+  SELECT a.upto INTO upto FROM snowflake.ask_as(owner, format(
+      'SELECT max(at)%4$s FROM (SELECT %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
+      'ORDER BY 1 LIMIT %7$s) AS s', created_at, relation, id_column, zone, since, clock_timestamp(), batch)) AS a (upto timestamptz);
   IF upto IS NULL THEN
     UPDATE snowflake.backfills SET finished = clock_timestamp() WHERE region = place_region AND shard = place_shard;
     RETURN 0;
   END IF;
-  EXECUTE format('SELECT array_agg(place ORDER BY at, place), array_agg(at%4$s ORDER BY at, place) '
-                 'FROM (SELECT ctid AS place, %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN ($1%4$s) AND ($2%4$s) '
-                 'ORDER BY %1$I LIMIT $3 %5$s SKIP LOCKED) AS s', created_at, relation, id_column, zone,
-                 -- A column with a unique index is part of what foreign keys lock.
-                 CASE WHEN EXISTS (SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
-                                    WHERE indrelid = relation AND indisunique AND attname = id_column)
-                      THEN 'FOR UPDATE' ELSE 'FOR NO KEY UPDATE' END)
-    INTO tids, times USING since, upto, batch;
-  EXECUTE format('SELECT min(%1$I)%4$s FROM %2$s WHERE %3$I IS NULL AND %1$I >= ($1%4$s) AND %1$I < ($2%4$s) AND ctid <> ALL ($3)',
-                 created_at, relation, id_column, zone)
-    INTO held USING since, upto, coalesce(tids, '{}');
+  SELECT a.tids, a.times INTO tids, times FROM snowflake.ask_as(owner, format(
+      'SELECT array_agg(place ORDER BY at, place), array_agg(at%4$s ORDER BY at, place) '
+      'FROM (SELECT ctid AS place, %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
+      'ORDER BY %1$I LIMIT %7$s %8$s SKIP LOCKED) AS s', created_at, relation, id_column, zone, since, upto, batch,
+      -- A column with a unique index is part of what foreign keys lock.
+      CASE WHEN EXISTS (SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+                         WHERE indrelid = relation AND indisunique AND attname = id_column)
+           THEN 'FOR UPDATE' ELSE 'FOR NO KEY UPDATE' END)) AS a (tids tid[], times timestamptz[]);
+  SELECT a.held INTO held FROM snowflake.ask_as(owner, format(
+      'SELECT min(%1$I)%4$s FROM %2$s WHERE %3$I IS NULL AND %1$I >= (%5$L::timestamptz%4$s) AND %1$I < (%6$L::timestamptz%4$s) AND ctid <> ALL (%7$L::tid[])',
+      created_at, relation, id_column, zone, since, upto, coalesce(tids, '{}'))) AS a (held timestamptz);
   held := least(held, upto);
 
   SELECT array_agg(tid ORDER BY number), array_agg(snowflake.make_id(
@@ -259,8 +256,12 @@ BEGIN
                          floor(extract(epoch FROM t.at - layout.epoch) * 1000 / layout.tick_ms)::bigint << layout.sequence_bits AS earliest
                     FROM unnest(tids, times) WITH ORDINALITY AS t (tid, at, number)
                    WHERE t.at <= held) AS e) AS p;
-  -- Those that have none would be asked for without end.
-  done := coalesce(snowflake.give_ids(relation, id_column, tids, ids), 0);
+  -- Counted are the rows that have their id in the end: a trigger may take it away again, and such rows would be asked for
+  -- without end.
+  SELECT a.done INTO done FROM snowflake.ask_as(owner, format(
+      'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS v (place, id) '
+      'WHERE t.ctid = v.place RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER (WHERE has_it) FROM given',
+      relation, id_column, coalesce(tids, '{}'), coalesce(ids, '{}'))) AS a (done bigint);
   IF done <> coalesce(cardinality(tids), 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'triggered_action_exception',
       MESSAGE = format('%s of %s rows of %s could not be given an id', cardinality(tids) - done, cardinality(tids), relation),
@@ -285,10 +286,12 @@ DECLARE
   timeless bigint;
   late bigint;
 BEGIN
-  EXECUTE format('SELECT count(*) FILTER (WHERE at < epoch), count(*) FILTER (WHERE at > clock_timestamp()), count(*) FILTER (WHERE at IS NULL), '
-                 'count(*) FILTER (WHERE at BETWEEN epoch AND clock_timestamp()) '
-                 'FROM (SELECT %I%s AS at FROM %s WHERE %I IS NULL) AS s, snowflake.layout', created_at, zone, relation, id_column)
-    INTO early, future, timeless, late;
+  SELECT a.early, a.future, a.timeless, a.late INTO early, future, timeless, late
+    FROM snowflake.ask_as((SELECT relowner FROM pg_class WHERE oid = relation), format(
+      'SELECT count(*) FILTER (WHERE at < epoch), count(*) FILTER (WHERE at > clock_timestamp()), count(*) FILTER (WHERE at IS NULL), '
+      'count(*) FILTER (WHERE at BETWEEN epoch AND clock_timestamp()) '
+      'FROM (SELECT %I%s AS at FROM %s WHERE %I IS NULL) AS s, snowflake.layout', created_at, zone, relation, id_column))
+      AS a (early bigint, future bigint, timeless bigint, late bigint);
   RAISE NOTICE USING MESSAGE = format('%s rows of %s were given ids of their time', done, relation),
     DETAIL = format('Without an id are %s rows: %s from before the epoch, %s from the future, %s without a time, %s that came, or came to be of a time, '
                     'which had been done.', early + future + timeless + late, early, future, timeless, late),

@@ -1,4 +1,83 @@
 
+-- The expressions of tables find functions and operators by name. One that somebody else has made in the schema would run
+-- with the rights of a table's owner.
+CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  trap record;
+BEGIN
+  SELECT c.oid::regclass AS relation, relowner::regrole AS owner, CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END AS creator INTO trap
+    FROM pg_namespace AS n JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p'),
+         LATERAL (SELECT nspowner UNION SELECT grantee FROM aclexplode(nspacl) WHERE privilege_type = 'CREATE') AS g (given),
+         LATERAL (SELECT coalesce((SELECT datdba FROM pg_database WHERE datname = current_database() AND given = 'pg_database_owner'::regrole), given)) AS r (role)
+   WHERE n.oid = schema AND (role = 0 OR NOT pg_has_role(role, relowner, 'USAGE'))
+   ORDER BY 1, 3 LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('table %s belongs to %s, and %s may create in its schema', trap.relation, trap.owner, trap.creator),
+      DETAIL = 'Expressions of the table could find functions that were made there, and run them with the rights of the table''s owner.',
+      HINT = format('Give the table to the role that may create in schema %s, or revoke CREATE on the schema.', schema);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
+  'Internal: for create_shards(), alter_shards(): an error where a role may create in a schema and does not have the rights of all owners of its tables';
+
+-- An owner who may not create in the schema makes the table in a schema of its own, from which it is moved.
+CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
+  home name := target;
+  moved text;
+BEGIN
+  IF NOT has_schema_privilege(class.relowner, quote_ident(target)::regnamespace, 'CREATE') THEN
+    home := snowflake.make_scratch(class.relowner);
+  END IF;
+  -- What was not copied, if that was asked for, is found in the template.
+  PERFORM snowflake.run_steps(source, shard, '{0,1,2}', true,
+    concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target), class.relnamespace::regnamespace, 'pg_temp'));
+  IF home <> target THEN
+    FOR moved IN
+      SELECT format('ALTER TABLE %I.%I SET SCHEMA %I', home, class.relname, target)
+      UNION ALL
+      SELECT format('ALTER STATISTICS %I.%I SET SCHEMA %I', home, stxname, target)
+        FROM pg_statistic_ext WHERE stxnamespace = quote_ident(home)::regnamespace
+      UNION ALL
+      SELECT format('DROP SCHEMA %I', home)
+    LOOP
+      EXECUTE moved;
+    END LOOP;
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
+  'Internal: for create_shards(): makes a table of the template, with its indexes and checks, in the schema of a shard';
+
+-- The caller may refer to tables to which the owner may not. To compare the rows is planned, and left to the owner.
+CREATE FUNCTION snowflake.make_references(source regclass, shard integer, path text) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  this record;
+BEGIN
+  FOR this IN
+    SELECT quote_ident(current_user)::regrole AS role,
+           s.statement || CASE WHEN s.statement ~ ' NOT (VALID|ENFORCED)$' THEN '' ELSE ' NOT VALID' END AS statement
+      FROM snowflake.statements_of(source, shard) AS s WHERE s.step = 3
+    UNION ALL
+    SELECT relowner, format('ALTER TABLE %I VALIDATE CONSTRAINT %I', relname, conname)
+      FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid WHERE conrelid = source AND contype = 'f' AND convalidated
+  LOOP
+    PERFORM snowflake.run_as(this.role, this.statement, path);
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.make_references(regclass, integer, text) IS
+  'Internal: for create_shards(): the foreign keys of a table of the template, for a table of a shard';
+
 CREATE FUNCTION snowflake.make_shard(template regnamespace, shard integer, prefix text) RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -6,7 +85,8 @@ DECLARE
   source pg_namespace;
   target CONSTANT name := prefix || shard;
   fresh boolean := false;
-  made name[];
+  path text;
+  made oid[];
   old record;
   stated text;
 BEGIN
@@ -33,6 +113,7 @@ BEGIN
         DETAIL = 'This transaction does not see it yet.', HINT = 'Retry the transaction.';
     END IF;
   END;
+  PERFORM snowflake.refuse_creators(template);
   -- What somebody else has put into a schema of this name would be found by the copied expressions.
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -73,24 +154,16 @@ BEGIN
       HINT = 'Alter the table, or drop it and call create_shards() again.';
   END LOOP;
 
-  SELECT array_agg(relname) INTO made
-    FROM pg_class AS f
-   WHERE relnamespace = template AND relkind = 'r' AND NOT EXISTS
-     (SELECT FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
-       WHERE t.relname = f.relname AND nspname = target);
-  FOR stated IN
-    SELECT statement
-      FROM pg_class AS f, LATERAL (SELECT s.* FROM snowflake.statements_of(f.oid, shard) AS s
-                                   UNION ALL
-                                   SELECT 1, c FROM snowflake.shard_checks(f.oid, shard) AS c) AS m
-     WHERE relnamespace = template AND relname = ANY (made) ORDER BY step, f.oid, statement
-  LOOP
-    -- What was not copied, if that was asked for, is found in the template.
-    PERFORM set_config('search_path', concat_ws(', ', quote_ident(target), quote_ident(source.nspname), 'pg_temp'), true);
-    EXECUTE stated;
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  END LOOP;
-  RETURN coalesce(cardinality(made), 0);
+  PERFORM snowflake.refuse_creators(quote_ident(target)::regnamespace);
+  made := ARRAY(SELECT f.oid FROM pg_class AS f
+                 WHERE relnamespace = template AND relkind = 'r' AND NOT EXISTS
+                   (SELECT FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
+                     WHERE t.relname = f.relname AND nspname = target) ORDER BY f.oid);
+  PERFORM snowflake.make_table(m, shard, target) FROM unnest(made) AS m;
+  path := concat_ws(', ', quote_ident(target), quote_ident(source.nspname), 'pg_temp');
+  PERFORM snowflake.make_references(m, shard, path) FROM unnest(made) AS m;
+  PERFORM snowflake.run_steps(m, shard, '{4,5,6,7,8}', false, path) FROM unnest(made) AS m;
+  RETURN cardinality(made);
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_shard(regnamespace, integer, text) IS

@@ -75,7 +75,7 @@ BEGIN
      WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN snowflake.minting_columns() AS p ON p.relation = inhparent
                         WHERE inhrelid = m.relation AND p.attribute = m.attribute)
   LOOP
-    EXECUTE format('SELECT max(%I)::bigint FROM %s', asked.attribute, asked.relation) INTO found;
+    SELECT e.highest INTO found FROM snowflake.ends_of(asked.relation, asked.attribute) AS e;
     IF found > greatest_id OR greatest_id IS NULL AND found IS NOT NULL THEN
       greatest_id := found;
       greatest_of := format('%s.%I', asked.relation, asked.attribute);

@@ -52,17 +52,16 @@ BEGIN
       DETAIL = format('It is not the partition %s of %s.', bounds, parent),
       HINT = 'Rename it, or attach it yourself.';
   END IF;
-  EXECUTE format('CREATE %sTABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE INCLUDING COMPRESSION)%s',
+  PERFORM snowflake.run_as(home.relowner, format('CREATE %sTABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE INCLUDING COMPRESSION)%s',
                  CASE home.relpersistence WHEN 'u' THEN 'UNLOGGED ' WHEN 't' THEN 'TEMPORARY ' ELSE '' END, place, parent,
-                 coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace), ''));
-  EXECUTE format('ALTER TABLE %s OWNER TO %s', place, home.relowner::regrole);
-  EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds);
+                 coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace), '')));
+  PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds));
   -- Which PostgreSQL leaves to each partition: without it writers of a published table would get an error on the day it begins.
   IF home.relreplident <> 'd' THEN
-    EXECUTE format('ALTER TABLE %s REPLICA IDENTITY %s', place, CASE home.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE (
+    PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s REPLICA IDENTITY %s', place, CASE home.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE (
       SELECT format('USING INDEX %I', c.relname)
         FROM pg_index AS p JOIN pg_inherits ON inhparent = p.indexrelid JOIN pg_index AS i ON i.indexrelid = inhrelid JOIN pg_class AS c ON c.oid = inhrelid
-       WHERE p.indrelid = parent AND p.indisreplident AND i.indrelid = to_regclass(place)) END);
+       WHERE p.indrelid = parent AND p.indisreplident AND i.indrelid = to_regclass(place)) END));
   END IF;
   RETURN true;
 EXCEPTION WHEN invalid_object_definition THEN
@@ -107,7 +106,8 @@ DECLARE
   start timestamp;
   stop timestamp;
   remaining integer := ahead;
-  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'int8_ops' AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree');
+  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'int8_ops' AND opcnamespace = 'pg_catalog'::regnamespace
+                                                AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree');
   form text;
 BEGIN
   PERFORM snowflake.refuse_null('create_time_partitions()', parent::text, step::text, ahead::text);

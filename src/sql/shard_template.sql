@@ -1,4 +1,3 @@
-
 -- Routing within a server: a schema for each shard, made from a template. What is printed while the
 -- template's schema is all of search_path names its objects without a schema, and so means those of
 -- the shard's schema when that takes its place.
@@ -171,10 +170,10 @@ BEGIN
                              '^CREATE STATISTICS ("([^"]|"")+"|[^".]+)\.', 'CREATE STATISTICS ')
       FROM pg_statistic_ext WHERE stxrelid = source
     UNION ALL
-    SELECT 3, format('ALTER TABLE %s CLUSTER ON %I', this, relname)
+    SELECT 5, format('ALTER TABLE %s CLUSTER ON %I', this, relname)
       FROM pg_index JOIN pg_class ON oid = indexrelid WHERE indrelid = source AND indisclustered
     UNION ALL
-    SELECT 3, format('ALTER TABLE %s REPLICA IDENTITY %s', this,
+    SELECT 5, format('ALTER TABLE %s REPLICA IDENTITY %s', this,
                      CASE class.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING'
                      ELSE 'USING INDEX ' || (SELECT quote_ident(relname) FROM pg_index JOIN pg_class ON oid = indexrelid
                                               WHERE indrelid = source AND indisreplident) END)
@@ -222,33 +221,59 @@ $$;
 COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
   'Internal: for create_shards(): statements for the constraint that a column which mints takes ids of its shard only, where the table has none';
 
+-- What is made is its owner's from the beginning: expressions are the owner's code, as soon as they are planned.
+CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  owner CONSTANT oid := relowner FROM pg_class WHERE oid = source;
+  stated text;
+BEGIN
+  FOR stated IN
+    SELECT m.statement
+      FROM (SELECT s.* FROM snowflake.statements_of(source, shard) AS s WHERE s.step = ANY (steps)
+            UNION ALL
+            SELECT 1, c FROM snowflake.shard_checks(source, shard) AS c WHERE checks) AS m
+     ORDER BY m.step, m.statement
+  LOOP
+    PERFORM snowflake.run_as(owner, stated, path);
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.run_steps(regclass, integer, integer[], boolean, text) IS
+  'Internal: for create_shards(): runs those of a table''s statements that belong to these steps, as the table''s owner';
+
+CREATE FUNCTION snowflake.make_scratch(owner oid) RETURNS name
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  scratch CONSTANT name := 'scratch_of_snowflake_' || pg_backend_pid();
+BEGIN
+  EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %s', scratch, owner::regrole);
+  RETURN scratch;
+END
+$$;
+COMMENT ON FUNCTION snowflake.make_scratch(oid) IS
+  'Internal: for create_shards(): makes a schema in which this role may create';
+
 -- An expression may print otherwise once it was read from its own text: CHECK (status IN (...)) on varchar
 -- does. So tables that differ are compared again, by what both print after that.
 CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS SETOF text
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  scratch CONSTANT name := 'scratch_of_snowflake_' || pg_backend_pid();
-  home name;
-  relation name;
-  stated text;
+  class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
+  -- Foreign keys, owners, privileges and comments, the other steps, hold no expressions.
+  steps CONSTANT integer[] := '{0,1,2,4}';
+  scratch name;
   again text[];
 BEGIN
-  SELECT nspname, relname INTO home, relation FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = source;
-  EXECUTE format('CREATE SCHEMA %I', scratch);
-  -- Foreign keys, owners, privileges and comments, the other steps, hold no expressions.
-  FOR stated IN
-    SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step IN (0, 1, 2, 4) ORDER BY s.step, s.statement
-  LOOP
-    -- For the statement alone: the owner of that schema may have a format() of his own in it.
-    PERFORM set_config('search_path', concat_ws(', ', quote_ident(scratch), quote_ident(home), 'pg_temp'), true);
-    EXECUTE stated;
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  END LOOP;
+  scratch := snowflake.make_scratch(class.relowner);
+  PERFORM snowflake.run_steps(source, shard, steps, false, concat_ws(', ', quote_ident(scratch), class.relnamespace::regnamespace, 'pg_temp'));
   SELECT array_agg(w.statement) INTO again FROM (
-    SELECT s.statement FROM snowflake.statements_of(format('%I.%I', scratch, relation)::regclass, shard) AS s WHERE s.step IN (0, 1, 2, 4)
+    SELECT s.statement FROM snowflake.statements_of(format('%I.%I', scratch, class.relname)::regclass, shard) AS s WHERE s.step = ANY (steps)
     UNION ALL
-    SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step NOT IN (0, 1, 2, 4)) AS w;
+    SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step <> ALL (steps)) AS w;
   RAISE EXCEPTION USING ERRCODE = 'SFUND';  -- undoes all of it but the variable
 EXCEPTION
   WHEN SQLSTATE 'SFUND' THEN RETURN QUERY SELECT unnest(again);
@@ -274,7 +299,7 @@ BEGIN
       FULL JOIN (SELECT s.statement, true AS theirs FROM snowflake.statements_of(existing, shard) AS s WHERE attempt = 1
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s WHERE attempt = 2) AS t USING (statement);
-    -- The second time expressions are run, with the rights of the caller: not those of another owner than the template's.
+    -- A table of another owner is unlike the template by that alone.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;

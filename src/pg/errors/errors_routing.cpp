@@ -186,4 +186,47 @@ void error_statement_concurrent(const char* command) {
            errhint("Run it in each schema yourself, or leave out CONCURRENTLY.")));
 }
 
+// Statements with the rights of a table's owner
+
+void error_may_not_act_as(const char* role) {
+  ereport(ERROR,
+          (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+           errmsg("role \"%s\" does not have the rights of role \"%s\"",
+                  GetUserNameFromId(GetUserId(), false), role),
+           errdetail("Statements about a table run as the owner of the table, because they "
+                     "can run the owner's functions."),
+           errhint("Call the function as a member of role \"%s\", or as a superuser.", role)));
+}
+
+void error_may_not_be_run(const char* statement) {
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("a function cannot run this statement"),
+           errdetail("It is \"%s\".", statement),
+           errhint("Leave out COPY and the statements that control transactions.")));
+}
+
+// Reading ids of a column
+
+void error_no_rows_to_read(const char* relation) {
+  ereport(ERROR,
+          (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" has no rows to read", relation),
+           errdetail("It is not a table or a view, or it is a materialized view that has not "
+                     "been populated."),
+           errhint("Pass the name of a table.")));
+}
+
+void error_relation_gone(unsigned relation) {
+  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u does not exist", relation),
+                  errdetail("It has been dropped."), errhint("Pass the name of a table.")));
+}
+
+void error_holds_no_integers(const char* relation, const char* column) {
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_UNDEFINED_COLUMN),
+       errmsg("table \"%s\" has no stored integers in column \"%s\"", relation, column),
+       errdetail("The column does not exist, is of another type, or is computed when it is read."),
+       errhint("Pass the name of a column of type bigint, integer or smallint.")));
+}
+
 }  // namespace snowflake::pg

@@ -37,4 +37,13 @@ namespace snowflake::pg {
 [[noreturn]] void error_statement_cascades();
 [[noreturn]] void error_statement_concurrent(const char* command);
 
+// Statements with the rights of a table's owner
+[[noreturn]] void error_may_not_act_as(const char* role);
+[[noreturn]] void error_may_not_be_run(const char* statement);
+
+// Reading ids of a column
+[[noreturn]] void error_no_rows_to_read(const char* relation);
+[[noreturn]] void error_relation_gone(unsigned relation);
+[[noreturn]] void error_holds_no_integers(const char* relation, const char* column);
+
 }  // namespace snowflake::pg

@@ -36,6 +36,7 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -48,7 +49,9 @@ extern "C" {
 #include "catalog/pg_database.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
+#include "catalog/pg_opclass.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_subscription.h"
 #include "catalog/pg_type.h"
@@ -57,6 +60,7 @@ extern "C" {
 #include "commands/sequence.h"
 #include "commands/trigger.h"
 #include "common/hashfn.h"
+#include "common/pg_prng.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -87,8 +91,10 @@ extern "C" {
 #include "utils/guc_tables.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rangetypes.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
@@ -143,6 +149,32 @@ inline bool may_execute(Oid function) {
   return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
 #else
   return pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#endif
+}
+
+// Whether the current role may use objects of a schema.
+inline bool may_use_schema(Oid schema) {
+#if PG_VERSION_NUM >= 160000
+  return object_aclcheck(NamespaceRelationId, schema, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
+#else
+  return pg_namespace_aclcheck(schema, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
+#endif
+}
+
+// Whether `user` has the privileges of `role`, and could SET ROLE to it.
+inline bool may_act_as(Oid user, Oid role) {
+#if PG_VERSION_NUM >= 160000
+  if (!member_can_set_role(user, role)) return false;
+#endif
+  return has_privs_of_role(user, role);
+}
+
+// Whether a column is computed when it is read, so that rows do not have it.
+inline bool is_computed([[maybe_unused]] const FormData_pg_attribute& attribute) {
+#if PG_VERSION_NUM >= 180000
+  return attribute.attgenerated == ATTRIBUTE_GENERATED_VIRTUAL;
+#else
+  return false;
 #endif
 }
 

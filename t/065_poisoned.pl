@@ -1,0 +1,246 @@
+# Nothing that a table's owner has hung on the table runs with the rights of a superuser who calls one of our routines.
+# Role joe puts a function into everything that can hold one; a superuser then calls every routine that can meet a table.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create_running('main');
+my %seen;    # what has run, and as whom
+
+# Runs as the superuser; returns what psql wrote to stderr.
+sub call
+{
+	my ($sql) = @_;
+	my ($result, $out, $errors) = $node->psql('postgres', $sql);
+	$seen{$1}{$2} = 1 while $errors =~ /poison "([^"]+)" runs as (\w+)/g;
+	return $errors;
+}
+
+sub is_superuser { return $node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'joe'}) }
+
+# What joe owns. attack() is all that a hostile function would try.
+my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE ROLE joe LOGIN;
+	CREATE SCHEMA joe AUTHORIZATION joe;
+	CREATE SCHEMA shared;
+	GRANT USAGE ON SCHEMA shared TO joe;
+	CREATE SCHEMA owned AUTHORIZATION joe;
+	CREATE FUNCTION joe.attack(what text) RETURNS integer LANGUAGE plpgsql AS $$
+	DECLARE
+	  try text;
+	BEGIN
+	  RAISE WARNING 'poison "%" runs as %', what, current_user;
+	  FOREACH try IN ARRAY '{RESET ROLE, RESET SESSION AUTHORIZATION, SET ROLE NONE, ALTER ROLE joe SUPERUSER}'::text[] LOOP
+	    BEGIN
+	      EXECUTE try;
+	    EXCEPTION WHEN OTHERS THEN
+	      NULL;
+	    END;
+	  END LOOP;
+	  RETURN 1;
+	END $$;
+	CREATE FUNCTION joe.evil(what text) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM joe.attack(what); RETURN 1; END';
+	CREATE FUNCTION joe.fire() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM joe.attack('trigger'); RETURN NEW; END$$;
+	-- Called while a page of the index is locked, it must not begin a subtransaction.
+	CREATE FUNCTION joe.compare(bigint, bigint) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $$BEGIN
+	  RAISE WARNING 'poison "operator class" runs as %', current_user;
+	  RETURN btint8cmp($1, $2);
+	END$$;
+	CREATE OPERATOR CLASS joe.int8_ops FOR TYPE bigint USING btree AS
+	  OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 joe.compare(bigint, bigint);
+	ALTER FUNCTION joe.attack OWNER TO joe;
+	ALTER FUNCTION joe.evil OWNER TO joe;
+	ALTER FUNCTION joe.fire OWNER TO joe;
+	ALTER FUNCTION joe.compare OWNER TO joe;
+	SQL
+
+# As joe: a table with every kind of poison. %without: rules and policies, which create_shards() does not copy.
+sub poisoned
+{
+	my ($name, $columns, %with) = @_;
+	my $suffix = $with{suffix} // '';
+	my $sql = <<~"SQL";
+		CREATE TABLE $name ($columns, n integer DEFAULT 1, d integer DEFAULT joe.evil('default'), o joe.positive DEFAULT 1,
+		  g integer GENERATED ALWAYS AS (n + joe.evil('generated column')) STORED,
+		  CHECK (joe.evil('check') = 1), CHECK (n > joe.evil('check of a column') - 9)) $suffix;
+		CREATE INDEX ON $name (n) WHERE joe.evil('index predicate') = 1;
+		CREATE INDEX ON $name ((n + joe.evil('index expression')));
+		CREATE STATISTICS ${name}_s ON (n + joe.evil('statistics')), n FROM $name;
+		CREATE TRIGGER fire BEFORE INSERT OR UPDATE ON $name FOR EACH ROW EXECUTE FUNCTION joe.fire();
+		SQL
+	$sql .= "CREATE INDEX ON $name (id joe.int8_ops);\n" unless $with{integer};
+	$sql .= <<~"SQL" unless $with{template};
+		CREATE RULE also AS ON INSERT TO $name DO ALSO SELECT joe.evil('rule');
+		CREATE POLICY hidden ON $name USING (joe.evil('policy') = 1);
+		ALTER TABLE $name ENABLE ROW LEVEL SECURITY;
+		SQL
+	return $sql;
+}
+my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
+# Logged in: a session that was another's before could go back.
+sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
+as_joe(
+  q{CREATE DOMAIN joe.positive AS integer CHECK (VALUE >= joe.evil('domain'));},
+  poisoned('joe.photos', "$minting PRIMARY KEY"),
+  poisoned('joe.serial', 'id bigserial PRIMARY KEY'),
+  poisoned('joe.narrow', 'id serial PRIMARY KEY', integer => 1),
+  poisoned('joe.refers', 'id integer REFERENCES joe.narrow', integer => 1),
+  poisoned('joe.old', "$minting, made timestamptz"),
+  poisoned('joe.bare', $minting),
+  poisoned('joe.parted', $minting, suffix => 'PARTITION BY RANGE (id)'),
+  poisoned('joe.hashed', $minting, suffix => 'PARTITION BY HASH (id snowflake.by_shard)'),
+  poisoned('owned.t', 'id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), made date', template => 1),
+  poisoned('owned.u', 'id bigint REFERENCES owned.t', template => 1),
+  <<~'SQL');
+	CREATE INDEX ON joe.old (made);
+	CREATE TABLE joe.keyed (id bigint DEFAULT snowflake.next_id(5)) PARTITION BY RANGE ((id + joe.evil('partition key')));
+	CREATE TABLE joe.by_compare (id bigint DEFAULT snowflake.next_id(5)) PARTITION BY RANGE (id joe.int8_ops);
+	CREATE TABLE joe.by_hash (id bigint DEFAULT snowflake.next_id(5)) PARTITION BY HASH ((id + joe.evil('partition key')) snowflake.by_shard);
+	CREATE VIEW joe.viewed AS SELECT id, joe.evil('view') AS e FROM joe.photos WHERE joe.evil('view') = 1;
+	CREATE MATERIALIZED VIEW joe.kept AS SELECT id FROM joe.photos;
+	CREATE INDEX ON joe.kept (id) WHERE joe.evil('index predicate') = 1;
+	CREATE TABLE joe.heir () INHERITS (joe.bare);
+	INSERT INTO joe.photos DEFAULT VALUES;
+	INSERT INTO joe.photos DEFAULT VALUES;
+	INSERT INTO joe.serial DEFAULT VALUES;
+	INSERT INTO joe.narrow DEFAULT VALUES;
+	INSERT INTO joe.refers VALUES (1);
+	INSERT INTO joe.heir DEFAULT VALUES;
+	INSERT INTO joe.old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 3) AS n;
+	INSERT INTO joe.bare VALUES (DEFAULT), (NULL);
+	SQL
+# A table of joe's in a schema in which joe may not create, and a foreign table.
+my $foreign = $node->basedir . '/ids.csv';
+PostgreSQL::Test::Utils::append_to_file($foreign, "5\n7\n");
+$node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA shared TO joe');
+as_joe(poisoned('shared.t', 'id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), number integer GENERATED ALWAYS AS IDENTITY, made date', template => 1));
+$node->safe_psql('postgres', <<~"SQL");
+	REVOKE CREATE ON SCHEMA shared FROM joe;
+	CREATE EXTENSION file_fdw;
+	CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+	CREATE FOREIGN TABLE joe.remote (id bigint DEFAULT snowflake.next_id(5), CHECK (joe.evil('check') = 1)) SERVER files OPTIONS (filename '$foreign');
+	ALTER FOREIGN TABLE joe.remote OWNER TO joe;
+	SQL
+
+# The poisons work: each runs for somebody who does what our routines do by statements of his own.
+call($_) foreach
+  'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
+  'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
+is(join(', ', sort keys %seen),
+	'check, check of a column, default, domain, generated column, index expression, index predicate, operator class, partition key, policy, rule, statistics, trigger, view',
+	'every poison works');
+ok($seen{'index predicate'}{$superuser}, '... with the rights of a superuser who plans a query');
+is(is_superuser(), 't', '... who makes joe one');
+
+# What a routine is called with. Each is called by a new session, or plans would be there already.
+my $photos = q{'joe.photos'};
+my $first = "(SELECT snowflake.column_of('joe.old', 'id'))";
+my @roots = ("'owned'", "'shared'");
+my %calls = (
+	observe_all => [''],
+	minting_columns => [''],
+	filled_columns => [''],
+	ends_of => [ map { "'joe.$_', 'id'" } qw(photos serial narrow old bare parted hashed keyed by_compare viewed kept remote heir) ],
+	audited => [ map { "'joe.$_', 'id', 100, 0, 1" } qw(photos bare viewed remote) ],
+	audit => [ (map { "'joe.$_', 'id'" } qw(photos bare parted keyed viewed kept remote)), "$photos, sample => 50" ],
+	column_of => ["$photos, 'id'"],
+	refuse_inheritance => ["$photos, 'a', 'b'"],
+	referring_columns => ["'joe.narrow', 1::smallint"],
+	hindrances => ["'joe.narrow', 1::smallint"],
+	try_bigint => [ "'joe.narrow', 1::smallint", "'joe.refers', 1::smallint" ],
+	refuse_future_ids => ["'joe.serial', 'id', true"],
+	adopt_steps => ["'joe.narrow', 5, 'id', true, true"],
+	adopt_statements => [ "'joe.narrow', 5, rewrite => true", "'joe.serial', 5" ],
+	tell_triggers => ["$photos, 'id'"],
+	refuse_shared_function => ["$photos, 1::smallint"],
+	adopt => [ "'joe.narrow', 5, rewrite => true, dry_run => true", "'joe.narrow', 5, rewrite => true", "'joe.serial', 5" ],
+	reserve_place => ["'joe.old', $first, 7, NULL"],
+	check_backfill => ["'joe.old', 'id', 'made', 5, NULL, false, 10"],
+	backfill_batch => ["'joe.old', 'id', 'made', 5, (SELECT region FROM snowflake.backfills WHERE shard = 5), false, 2"],
+	tell_backfill => ["'joe.old', 'id', 'made', false, 1"],
+	backfill => ["'joe.old', 'id', 'made', 5"],
+	partition_key => [ map { "'joe.$_', 'r', 1" } qw(parted keyed by_compare hashed photos) ],
+	lock_partitioning => [ map { "'joe.$_'" } qw(parted hashed keyed) ],
+	partition_name => ["'joe.parted', 'x'"],
+	add_partition => [ "'joe.parted', 'parted_low', 'FOR VALUES FROM (''0'') TO (''9'')'" ],
+	create_time_partitions => [ map { "'joe.$_', '1 month'" } qw(parted keyed by_compare photos) ],
+	create_partitions => [ map { "'joe.$_', 2" } qw(hashed by_hash photos) ],
+	definition_of => ["'pg_constraint', (SELECT min(oid) FROM pg_constraint WHERE conrelid = 'owned.t'::regclass), 'owned'"],
+	names_shard => ["'pg_constraint', (SELECT min(oid) FROM pg_constraint WHERE conrelid = 'owned.t'::regclass), ''"],
+	statements_of => ["'owned.t', 3"],
+	shard_checks => ["'owned.t', 3"],
+	uncopyable => [ @roots, "'joe'" ],
+	refuse_creators => [ @roots, "'joe'" ],
+	check_template => [ map { "$_, '[0,2)', 'a_', false, false" } @roots ],
+	make_scratch => [q{'joe'::regrole}],
+	run_steps => ["'owned.t', 3, '{0,1,2}', true, 'scratch, joe'"],
+	make_table => [ "'owned.t', 3, 'scratch'", "'shared.t', 3, 'scratch'" ],
+	make_references => ["'owned.t', 3, 'scratch'"],
+	make_shard => [ "'owned', 3, 'a_'", "'shared', 3, 'b_'" ],
+	create_shard => [ "'owned', 4, 'a_'", "'shared', 4, 'b_'" ],
+	create_shards => [ "'owned', '[0,6)', 'a_'", "'shared', '[0,6)', 'b_'", "'joe', '[0,1)', 'c_', partial => true", "'owned', '[0,6)', 'a_'", "'shared', '[0,6)', 'b_', commit_each => true" ],
+	printed_again => [ "'owned.t', 3", "'shared.t', 3", "'joe.photos', 3" ],
+	unlike => [ "'owned.t', 'joe.photos', 3", "'owned.t', 'a_3.t', 4" ],
+	schemas_of_shards => ["'[0,2)', 'a_'"],
+	alter_shard => ["'ALTER TABLE t ADD COLUMN one integer DEFAULT 5', 'a_3', 3, ''"],
+	alter_shards => [ map { my $prefix = $_; map { "'$_', '[0,6)', '$prefix'" } 'ALTER TABLE t ADD COLUMN two integer DEFAULT 5, ADD CHECK (n > 0)',
+		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
+	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
+	ask_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
+# These meet no table: they work on numbers and texts, on catalogues alone, or are triggers of our own relations.
+my @none = qw(created_within has_id schema_of with_shard refuse_null refuse_snapshot decoder_sql owns_shard guard_tables warn_of_place keep_place);
+
+# In the order in which they make what others need.
+my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
+	SELECT proname, prokind, proretset AND prorettype = 'record'::regtype AND proallargtypes IS NULL
+	  FROM pg_proc AS p JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'
+	 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+	   AND (prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
+	        OR EXISTS (SELECT FROM unnest(proargtypes) AS a JOIN pg_type AS t ON t.oid = a
+	                    WHERE typtype = 'c' OR a = ANY ('{regclass,regnamespace,regrole,oid,name}'::regtype[])))
+	 ORDER BY proname IN ('alter_shards', 'adopt', 'backfill'), proname ~ '^tell|_batch$', proname IN ('unlike', 'alter_shard', 'schemas_of_shards'), p.oid
+	SQL
+my %names = map { $_->[0] => 1 } @found;
+is(join(' ', grep { !$calls{$_} } sort keys %names), join(' ', sort @none), 'every routine that can meet a table is called here');
+is(join(' ', grep { !$names{$_} } sort keys %calls), '', '... and what is called is there');
+
+$node->safe_psql('postgres', 'ALTER ROLE joe NOSUPERUSER; CREATE SCHEMA scratch AUTHORIZATION joe');
+%seen = ();
+my %done;
+foreach my $routine (grep { $calls{ $_->[0] } } @found)
+{
+	my ($name, $kind, $shapeless) = @$routine;
+	foreach my $arguments ($done{$name}++ ? () : @{ $calls{$name} })
+	{
+		my $call = "snowflake.$name($arguments)";
+		my $errors = call($kind eq 'p' ? "CALL $call" : "SELECT * FROM $call" . ($shapeless eq 't' ? ' AS r (a bigint)' : ''));
+		my @others = $errors =~ /poison "[^"]*" runs as (?!joe\b)\w+/g;
+		push @others, 'joe is a superuser' if is_superuser() eq 't';
+		push @others, $1 while $errors =~ /(syntax error|XX000|function snowflake\.\S+ does not exist)/g;
+		is("@others", '', $call) or $node->safe_psql('postgres', 'ALTER ROLE joe NOSUPERUSER');
+		note($1) if $errors =~ /(ERROR: .*)/;
+	}
+}
+ok($seen{$_}{joe}, "$_ did run, as joe") foreach 'check', 'index predicate', 'generated column', 'domain', 'trigger', 'view';
+
+# They do what they are for, also where the table is poisoned.
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND relowner = 'joe'::regrole}),
+	12, 'create_shards() has made tables, and they are joe\'s');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND attname = 'two'}),
+	12, 'alter_shards() has altered them');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM joe.old WHERE id IS NULL}), 0, 'backfill() has given ids');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid WHERE inhparent IN ('joe.parted'::regclass, 'joe.hashed'::regclass) AND relowner = 'joe'::regrole}),
+	7, 'partitions are made, and they are joe\'s');
+is($node->safe_psql('postgres', q{SELECT string_agg(format_type(atttypid, NULL), ' ') FROM pg_attribute WHERE attrelid IN ('joe.narrow'::regclass, 'joe.refers'::regclass, 'joe.serial'::regclass) AND attname = 'id'}),
+	'bigint bigint bigint', 'adopt() has written columns anew');
+is($node->safe_psql('postgres', q{SELECT lowest = (SELECT min(id) FROM joe.photos) AND highest = (SELECT max(id) FROM joe.photos) FROM snowflake.ends_of('joe.photos', 'id')}), 't', 'ends_of() reads by an index');
+is($node->safe_psql('postgres', q{SELECT lowest = (SELECT min(id) FROM joe.bare) AND highest = (SELECT max(id) FROM joe.bare) FROM snowflake.ends_of('joe.bare', 'id')}), 't', '... without one, and what inherits');
+is($node->safe_psql('postgres', q{SELECT lowest, highest FROM snowflake.ends_of('joe.remote', 'id')}), '5|7', '... and a foreign table');
+
+done_testing();
