@@ -220,7 +220,7 @@ sub both_calls {
   my ($metric, @subjects) = @_;
   my %without = map { $_->[0] => $_ } calls("$metric$off", 'next_id', @subjects);
   return table(['', 'ns a call', 'of `next_id`', 'ns, `use_tsc = off`', 'of `next_id`'],
-    map { [@$_, @{ $without{ $_->[0] } // [] }[1, 2]] } calls($metric, 'next_id', @subjects)) =~ s/\|  (?=\|)/| /gr;
+    map { [@$_, @{ $without{ $_->[0] } // [ ('') x 3 ] }[1, 2]] } calls($metric, 'next_id', @subjects));
 }
 $text{calls} = both_calls('ns', @callers);
 $text{burst} = both_calls('ns, ahead', 'next_id', 'C: clock and swap', 'nextval cache 100', 'nextval cache 1');
