@@ -239,7 +239,7 @@ is($parallel->query_safe(q{SELECT count(*) FROM many a JOIN many b ON snowflake.
 reload($parallel);
 is($parallel->query_safe($count), '20000|0|20000', 'after a reload of version 1');
 $parallel->quit;
-like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and tokens cannot be made or read by a parallel worker.*DETAIL: .*HINT:  Label the function/s,
+like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and tokens cannot be made or read by a parallel worker.*DETAIL: .*HINT:  Label the calling function/s,
 	'a worker refuses');
 is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the leader does it');
 write_keys("photos 1 $key{two}\n");
