@@ -10,13 +10,13 @@ SELECT s.last_value AS seal, s.last_value = h.last_value AS same, s.is_called AN
   FROM snowflake.seal s, snowflake.seal_local h;
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT snowflake.next_id(220) AS id \gset
--- Epoch in milliseconds, 6 bits of time bits, 5 of region bits, 5 of shard bits, 5 of sequence bits, 2 of tick
-SELECT :seal >> 23 & ((1::bigint << 41) - 1) = extract(epoch FROM timestamptz '2025-01-01 00:00+00') * 1000 AS epoch,
-       :seal >> 17 & 63 AS time_bits, :seal >> 12 & 31 AS region_bits, :seal >> 7 & 31 AS shard_bits,
-       :seal >> 2 & 31 AS sequence_bits, :seal & 3 AS tick;
+-- Digits of mixed radix: epoch in milliseconds, bits of time, region, shard and sequence, tick
+SELECT :seal / 2012500 = extract(epoch FROM timestamptz '2025-01-01 00:00+00') * 1000 AS epoch,
+       :seal / 57500 % 35 + 19 AS time_bits, :seal / 2300 % 25 AS region_bits, :seal / 92 % 25 AS shard_bits,
+       :seal / 4 % 23 AS sequence_bits, :seal % 4 AS tick;
 
 -- A dump of another layout (twitter's, of 2010) has been restored over it
-SELECT setval('snowflake.seal', (1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2)) <> :seal AS restored, pg_sleep(1.2);
+SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4) <> :seal AS restored, pg_sleep(1.2);
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220);
@@ -67,10 +67,10 @@ SELECT snowflake.next_id(220);
 SELECT setval('snowflake.seal_local', 9223372036854775807);
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
-SELECT setval('snowflake.seal_local', -1);
+SELECT setval('snowflake.seal_local', 1);
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
-SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowflake.seal', -9223372036854775808);
+SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowflake.seal', 1);
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
@@ -85,13 +85,13 @@ INSERT INTO snowflake.dumped_seal VALUES (NULL);
 CREATE ROLE regress_snowflake_restorer;
 SET ROLE regress_snowflake_restorer;
 INSERT INTO snowflake.dumped_seal VALUES (:seal);
-INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220) > :id AS minting_goes_on;
 -- ... for which a table that anybody may make is not enough, nor the trigger's function by itself
 CREATE TEMPORARY TABLE own (seal bigint);
 \set VERBOSITY terse
-INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \set VERBOSITY default
 SELECT snowflake.present_seal();
 \echo SQLSTATE :SQLSTATE
@@ -123,7 +123,7 @@ RESET ROLE;
 CREATE TABLE restored (id bigint);
 ALTER TABLE restored OWNER TO regress_snowflake_restorer;
 SET ROLE regress_snowflake_restorer;
-INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 RESET ROLE;
 \set VERBOSITY terse
@@ -134,7 +134,7 @@ SELECT count(*) FROM snowflake.dumped_seal;
 -- ... also through replication and where triggers are disabled for a session
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 SET session_replication_role = replica;
-INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 RESET session_replication_role;
 -- ... and by a member of the role that a restore has given its tables to
@@ -142,7 +142,7 @@ SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_restorer;
 SET ROLE regress_snowflake_member;
 \set VERBOSITY terse
-INSERT INTO snowflake.dumped_seal VALUES ((1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2));
+INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \set VERBOSITY default
 RESET ROLE;
 DROP ROLE regress_snowflake_member;

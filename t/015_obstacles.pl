@@ -216,7 +216,7 @@ holds(reason => 'last minted elsewhere',
 	make => q{SELECT setval('snowflake.fingerprint', last_value # 1) FROM snowflake.fingerprint}, undo => 'SELECT snowflake.accept_copy()');
 holds(reason => 'the seal is lost',
 	make => q{SELECT setval('snowflake.seal', 17)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
-my $twitter = '(1288834974657 << 23) | (41 << 17) | (5 << 12) | (5 << 7) | (12 << 2)';
+my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';
 holds(reason => 'restored under another layout',
 	make => qq{SELECT setval('snowflake.seal', $twitter)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
 holds(reason => 'the next dump would not carry the seal', old => 0,

@@ -15,7 +15,7 @@
 namespace snowflake {
 
 struct Fingerprint {
-  uint16_t system;   // below 2^15, and available if any other part is
+  uint16_t system;   // below 2^14, and available if any other part is
   uint16_t machine;  // 0: not available
   uint16_t disk;     // 0: not available
   uint16_t files;    // 0: not available
@@ -24,22 +24,23 @@ struct Fingerprint {
 };
 
 // A part from a hash of an available value, never 0. Two different values have the same part once
-// in 65535 times (the system: 32767).
+// in 65535 times (the system: 16382).
 constexpr uint16_t system_part(uint64_t hash) {
-  return static_cast<uint16_t>(1 + hash % 0x7fff);
+  return static_cast<uint16_t>(1 + hash % 0x3ffe);
 }
 constexpr uint16_t fingerprint_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0xffff);
 }
 
-// The form that a sequence stores: 0 to INT64_MAX, 0 before the first id.
+// The form that a sequence stores, 0 before the first id. It is below half of INT64_MAX: monitors
+// report sequences that run out.
 constexpr int64_t pack(const Fingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
 }
 constexpr Fingerprint unpack(int64_t packed) {
   const auto bits = static_cast<uint64_t>(packed);
-  return {static_cast<uint16_t>(bits >> 48 & 0x7fff), static_cast<uint16_t>(bits >> 32),
+  return {static_cast<uint16_t>(bits >> 48 & 0x3fff), static_cast<uint16_t>(bits >> 32),
           static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits)};
 }
 

@@ -64,8 +64,9 @@ enum class Obstacle : uint8_t {
 };
 inline constexpr int kObstacles = static_cast<int>(Obstacle::commit_wait) + 1;
 
-// Of the fleet that a database remembers, where no control database has answered yet.
-inline constexpr int64_t kUnheardFleet = INT64_MAX;
+// Of the fleet that a database remembers, where no control database has answered yet. Numbers of
+// fleets end at 2^48. It is far below INT64_MAX, so that no monitor finds the sequence used up.
+inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Leases of another fleet, or none, say nothing about the ids that a database has. `remembered`:
 // the fleet it minted under, 0 for none; `present`: the one that leases now, 0 while that is not

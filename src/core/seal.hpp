@@ -1,36 +1,61 @@
-// The seal: a layout in one 64-bit number, so that the value of a sequence can hold it.
+// The seal: a layout in one number, so that the value of a sequence can hold it.
 //
-//   | epoch 41 | time 6 | region 5 | shard 5 | sequence 5 | tick 2 |
+// It is a number of mixed radix, most significant digit first:
 //
-// 0 means "never sealed": no valid layout has 0 time bits.
+//   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) | tick (4) |
+//
+// Every seal is below 2^62, half of what a sequence can hold: monitors report sequences that run
+// out. 0 means "never sealed": no valid layout has 19 time bits.
 #pragma once
 
 #include "core/layout.hpp"
 
 namespace snowflake {
 
+namespace detail {
+
+inline constexpr uint64_t kSealTicks = 4;
+inline constexpr uint64_t kSealSequences = kMaxSequenceBits + 1;
+inline constexpr uint64_t kSealPlaces = kMaxPlaceBits + 1;
+inline constexpr uint64_t kSealTimes = kMaxTimeBits - kMinTimeBits + 2;
+static_assert(uint64_t{kEpochEnd} * kSealTimes * kSealPlaces * kSealPlaces * kSealSequences *
+                  kSealTicks <
+              uint64_t{1} << 62);
+
+// Takes the last digit off.
+constexpr uint64_t take_digit(uint64_t& number, uint64_t radix) noexcept {
+  const uint64_t digit = number % radix;
+  number /= radix;
+  return digit;
+}
+
+}  // namespace detail
+
 constexpr int64_t seal_of(const Layout& layout) noexcept {
   uint64_t tick = 0;
   while (tick < 3 && kTicks[tick] != layout.tick_ms) ++tick;
   uint64_t seal = static_cast<uint64_t>(layout.epoch_ms);
-  seal = seal << 6 | layout.time_bits;
-  seal = seal << 5 | layout.region_bits;
-  seal = seal << 5 | layout.shard_bits;
-  seal = seal << 5 | layout.sequence_bits;
-  seal = seal << 2 | tick;
+  seal = seal * detail::kSealTimes + (layout.time_bits + 1u - kMinTimeBits);
+  seal = seal * detail::kSealPlaces + layout.region_bits;
+  seal = seal * detail::kSealPlaces + layout.shard_bits;
+  seal = seal * detail::kSealSequences + layout.sequence_bits;
+  seal = seal * detail::kSealTicks + tick;
   return static_cast<int64_t>(seal);
 }
 
 // The layout of a seal. The seal may be any number, because a superuser can write the table that it
 // is read from. Use the result only if check() accepts it.
 constexpr Layout layout_of(int64_t value) noexcept {
-  const auto seal = static_cast<uint64_t>(value);
-  return {static_cast<uint8_t>(seal >> 17 & 63),
-          static_cast<uint8_t>(seal >> 12 & 31),
-          static_cast<uint8_t>(seal >> 7 & 31),
-          static_cast<uint8_t>(seal >> 2 & 31),
-          kTicks[seal & 3],
-          static_cast<int64_t>(seal >> 23)};
+  auto seal = static_cast<uint64_t>(value);
+  Layout layout{};
+  layout.tick_ms = kTicks[detail::take_digit(seal, detail::kSealTicks)];
+  layout.sequence_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealSequences));
+  layout.shard_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealPlaces));
+  layout.region_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealPlaces));
+  layout.time_bits =
+      static_cast<uint8_t>(detail::take_digit(seal, detail::kSealTimes) + kMinTimeBits - 1);
+  layout.epoch_ms = static_cast<int64_t>(seal);
+  return layout;
 }
 
 // The two seals of a database: from CREATE EXTENSION, and from a restored dump.

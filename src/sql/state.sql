@@ -19,23 +19,24 @@ COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 
 -- State. Five sequences, because a sequence's value is WAL-logged, replicated, carried by base
 -- backups and pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table
--- owner's pg_dump works.
+-- owner's pg_dump works. Each value is less than half of MAXVALUE: monitors report sequences that
+-- run out.
 
 CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.high_water IS
   'Durable high-water mark, in milliseconds since 1970: no id of this time or later has been issued';
 
-CREATE SEQUENCE snowflake.seal AS bigint MINVALUE -9223372036854775808 START 0;
+CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
   'Layout, tick and epoch of the ids in this database, packed; other than seal_local where a dump brought ids of another layout';
 
-CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE -9223372036854775808 START 0;
+CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
   'Layout, tick and epoch that CREATE EXTENSION sealed, packed';
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
-  'The fleet under whose leases ids of this database are minted; 0: under none; 9223372036854775807: under leases of a fleet '
+  'The fleet under whose leases ids of this database are minted; 0: under none; 1152921504606846976: under leases of a fleet '
   'that this server had not heard of when the extension was created; it is written with the first id';
 
 CREATE SEQUENCE snowflake.fingerprint AS bigint MINVALUE 0 START 0;

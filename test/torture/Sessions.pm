@@ -170,7 +170,7 @@ sub write_all_data
 sub disable_triggers
 {
 	my ($w) = @_;
-	my ($by, $crash) = (pick(1, 1000, 86400000) << 23, pick(0, 1));    # of another epoch: any layout has those
+	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # of another epoch: any layout has those
 	my $node = $w->main;
 	$w->must($node, 'postgres', 'CREATE DATABASE restored');
 	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');

@@ -158,9 +158,9 @@ CREATE FUNCTION snowflake_fleet.minted_by(id bigint, OUT region integer, OUT mad
 AS $$
 DECLARE
   seal CONSTANT bigint := (SELECT f.seal FROM snowflake_fleet.fleet AS f);
-  shift CONSTANT integer := (seal >> 7 & 31) + (seal >> 2 & 31);
-  region_bits CONSTANT integer := seal >> 12 & 31;
-  width CONSTANT integer := (seal >> 17 & 63) + region_bits + shift;
+  shift CONSTANT integer := (seal / 92 % 25) + (seal / 4 % 23);
+  region_bits CONSTANT integer := seal / 2300 % 25;
+  width CONSTANT integer := (seal / 57500 % 35 + 19) + region_bits + shift;
   gap snowflake_fleet.grants_gap;
   held snowflake_fleet.grants;
 BEGIN
@@ -175,8 +175,8 @@ BEGIN
     RETURN;
   END IF;
   region := id >> shift & (1 << region_bits) - 1;
-  made := snowflake_fleet.from_ms((seal >> 23 & 2199023255551)
-                                  + (id >> shift + region_bits) * (ARRAY[1, 10, 100, 1000])[(seal & 3) + 1]);
+  made := snowflake_fleet.from_ms(seal / 2012500
+                                  + (id >> shift + region_bits) * (ARRAY[1, 10, 100, 1000])[seal % 4 + 1]);
   SELECT g.* INTO held FROM snowflake_fleet.grants AS g
    WHERE g.region = minted_by.region AND g.ids_from <= made AND made < g.ids_until
      -- A region's first grant has no beginning. Who minted in it before there was a fleet is not known here.

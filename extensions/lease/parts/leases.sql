@@ -387,16 +387,16 @@ AS $$ SELECT snowflake_fleet.sign(format('holds %s %s %s %s %s', incarnation, re
 COMMENT ON FUNCTION snowflake_fleet.title(text, bigint, integer, bigint, bigint) IS
   'Internal: the fleet''s signature of what an incarnation holds: what it goes on with after a recovery';
 
--- Layouts, as src/core/seal.hpp packs them: epoch 41, time 6, region 5, shard 5, sequence 5, tick 2.
+-- Layouts, as src/core/seal.hpp packs them.
 CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT CASE WHEN seal IS NULL THEN 'none yet' ELSE
-    format('%s/%s%s/%s of %s ms since %s', seal >> 17 & 63,
-           CASE WHEN seal >> 12 & 31 <> 0 THEN format('%s+', seal >> 12 & 31) END,
-           seal >> 7 & 31, seal >> 2 & 31, (ARRAY[1, 10, 100, 1000])[(seal & 3) + 1],
-           to_char(snowflake_fleet.from_ms(seal >> 23 & 2199023255551) AT TIME ZONE 'UTC',
+    format('%s/%s%s/%s of %s ms since %s', seal / 57500 % 35 + 19,
+           CASE WHEN seal / 2300 % 25 <> 0 THEN format('%s+', seal / 2300 % 25) END,
+           seal / 92 % 25, seal / 4 % 23, (ARRAY[1, 10, 100, 1000])[seal % 4 + 1],
+           to_char(snowflake_fleet.from_ms(seal / 2012500) AT TIME ZONE 'UTC',
                    'YYYY-MM-DD HH24:MI:SS.MS'))
     END
 $$;
@@ -407,9 +407,9 @@ CREATE FUNCTION snowflake_fleet.adopt_layout(seal bigint) RETURNS void
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  region_bits integer := (seal >> 12 & 31)::integer;
+  region_bits integer := seal / 2300 % 25;
 BEGIN
-  IF seal >> 17 & 63 NOT BETWEEN 20 AND 53 OR region_bits > 24 THEN
+  IF seal / 57500 % 35 + 19 NOT BETWEEN 20 AND 53 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('%s is no layout', seal),
       HINT = 'These functions are for the servers'' own use.';

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION snowflake_fleet.require_durability() RETURNS void LAN
 CREATE SCHEMA planted AUTHORIZATION regress_fleet_a;
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql
   AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
-SELECT (1735689600000 << 23) | (41 << 17) | (1 << 12) | (12 << 7) | (10 << 2) AS seal \gset
+SELECT 1735689600000 * 2012500 + 22 * 57500 + 1 * 2300 + 12 * 92 + 10 * 4 AS seal \gset
 SET SESSION AUTHORIZATION regress_fleet_a;
 
 -- NULL anywhere

@@ -6,7 +6,7 @@ SELECT snowflake_fleet.enroll('regress_fleet_a'), snowflake_fleet.enroll('regres
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql
   AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 -- time 41, region 1, shard 12, sequence 10, tick 1 ms, since 2025
-SELECT (1735689600000 << 23) | (41 << 17) | (1 << 12) | (12 << 7) | (10 << 2) AS seal \gset
+SELECT 1735689600000 * 2012500 + 22 * 57500 + 1 * 2300 + 12 * 92 + 10 * 4 AS seal \gset
 SELECT id AS fleet FROM snowflake_fleet.fleet \gset
 
 -- pg_regress starts its server with fsync off

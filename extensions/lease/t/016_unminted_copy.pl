@@ -20,7 +20,7 @@ my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "s
 $control->stop;
 $server->start;
 $server->create_database('early');
-is($server->safe_psql('early', 'SELECT last_value FROM snowflake.fleet'), '9223372036854775807', 'leased, by a fleet that is not heard of yet');
+is($server->safe_psql('early', 'SELECT last_value FROM snowflake.fleet'), '1152921504606846976', 'leased, by a fleet that is not heard of yet');
 $control->start;
 $server->poll_query_until('early', 'SELECT fleet IS NOT NULL FROM snowflake.lease') or die 'no fleet';
 my $number = $control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet');

@@ -31,7 +31,7 @@ sql(q{SELECT snowflake_fleet.enroll(s) FROM unnest(ARRAY['alpha', 'beta']) AS s}
 is(health('*'), 't|||', 'a fleet that nobody has asked yet');
 
 # A first server whose layout was not the one that was meant.
-my $wrong = $Snowflake::Control::seal + (1 << 2);
+my $wrong = $Snowflake::Control::seal + 4;
 my $first = $control->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $wrong);
 is($first->{status}, 'granted', 'the first server settles the layout');
 like($control->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server's layout is not the fleet's/, 'and the others are refused');
