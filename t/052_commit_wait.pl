@@ -93,6 +93,22 @@ $ahead->refuses(
 	'a clock that is not synchronized');
 is($ahead->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'commit_wait'"), '2', 'both are counted');
 
+# If that holds for every session, or for those of a role, health shows it.
+$ahead->safe_psql('postgres', "ALTER DATABASE postgres SET snowflake.clock_error = '911ms'");
+is($ahead->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'without commit_wait it mints');
+foreach my $where ('SYSTEM', 'DATABASE postgres', 'ROLE ' . $ahead->safe_psql('postgres', 'SELECT current_user'))
+{
+	$ahead->safe_psql('postgres', "ALTER $where SET snowflake.commit_wait = on");
+	$ahead->reload;
+	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait') = 'on'");
+	is($ahead->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|commits that mint are refused: clock not synchronized', "health shows it: $where");
+	$ahead->safe_psql('postgres', "ALTER $where RESET snowflake.commit_wait");
+	$ahead->reload;
+	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait') = 'off'");
+}
+is($ahead->safe_psql('postgres', 'SET snowflake.commit_wait = on; SELECT minting FROM snowflake.health()'), 't', 'the setting of a session says nothing of others');
+$ahead->safe_psql('postgres', 'ALTER DATABASE postgres RESET snowflake.clock_error');
+
 # The clock is corrected during the wait, which then uses the new time.
 $ahead->clock->step(-0.9);
 cmp_ok(pair($insert), '>', 0, 'after a correction of the clock');

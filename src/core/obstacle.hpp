@@ -48,7 +48,8 @@ enum class Obstacle : uint8_t {
   mark_lost,
   mark_ahead,  // of the clock
   too_many_databases,
-  clock_behind,  // the ids of a shard
+  clock_behind,     // the ids of a shard
+  commits_refused,  // ids are minted, and commits wait for a clock that is not synchronized
 
   // Of a single call.
   read_only_transaction,
@@ -131,8 +132,9 @@ struct Facts {
   int64_t mark_ms;          // as it is stored
   int64_t highest_mark_ms;  // that this server has heard of; 0: of none
 
-  bool no_place;    // and none may be taken
-  int64_t lead_ms;  // of the ids before the clock
+  bool no_place;         // and none may be taken
+  int64_t lead_ms;       // of the ids before the clock
+  bool commits_refused;  // of transactions that mint
 };
 
 constexpr Obstacle lease_obstacle(const Layout& layout, const Facts& facts) {
@@ -180,6 +182,7 @@ constexpr Obstacle obstacle(const Layout& layout, const Facts& facts) {
   // Load alone drives ids no further ahead than one tick past the lead.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Obstacle::clock_behind;
+  if (facts.commits_refused) return Obstacle::commits_refused;
   return Obstacle::none;
 }
 

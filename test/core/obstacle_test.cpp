@@ -61,6 +61,7 @@ const std::vector<Fault> kFaults = {
     {Obstacle::mark_ahead, [](Facts& f) { f.mark_ms = kNow + 3'600'000; }},
     {Obstacle::too_many_databases, [](Facts& f) { f.no_place = true; }},
     {Obstacle::clock_behind, [](Facts& f) { f.lead_ms = f.max_lead_ms + 1000; }},
+    {Obstacle::commits_refused, [](Facts& f) { f.commits_refused = true; }},
 };
 
 TEST(Obstacle, NoneWhereNothingIsWrong) {

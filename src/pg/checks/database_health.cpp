@@ -1,6 +1,7 @@
 #include "pg/checks/database_health.hpp"
 
 #include "core/clock.hpp"
+#include "pg/clock/clock_error.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/checks/copy_check.hpp"
 #include "pg/checks/fleet_check.hpp"
@@ -40,7 +41,6 @@ void look_at_mark(Facts& facts, Oid high_water) {
     return;
   }
   facts.mark_known = try_read_mark(mark, &facts.mark_ms);
-  if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;
   facts.mark = obstacle_for_all(mark);
   relation_close(mark, NoLock);
 }
@@ -90,15 +90,20 @@ Condition condition_of_database() {
   DatabaseState* const state = condition.state = find_database_state();
   if (state != nullptr) {
     facts.lead_ms = std::max<int64_t>(0, furthest_ms(*state) - facts.clock_ms);
-    facts.highest_mark_ms = state->limits.highest_ms();
     condition.covered_ms = layout.ms_of_tick(layout.tick_of_position(state->limits.read()));
   }
   facts.position = position_below(layout, facts.clock_ms);
   facts.recovery = RecoveryInProgress();
   facts.read_only_by_default = is_on_for_all("default_transaction_read_only");
+  facts.commits_refused =
+      is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_place = !has_or_may_take_place();
   look_at_sequences(facts);
+  // After the mark: another session may have raised both, the mark first.
+  if (const DatabaseState* const now = find_database_state())
+    facts.highest_mark_ms = now->limits.highest_ms();
+  if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;
   if (facts.mark_known) {
     see_mark(facts.mark_ms);
     facts.clock_jumped = clock_jumped_ahead();

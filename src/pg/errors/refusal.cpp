@@ -117,6 +117,11 @@ constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::clock_behind, Cause::clock_behind, kState, "the clock is behind the ids of shard %s",
      "clock behind the ids",
      "Check the time synchronization; minting resumes by itself when the clock has caught up."},
+    {Obstacle::commits_refused, Cause::none, 0, nullptr,
+     "commits that mint are refused: clock not synchronized",
+     "Check the time synchronization, or set \"snowflake.clock_error\" to the greatest error that "
+     "the "
+     "clock may have."},
     {Obstacle::read_only_transaction, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
      "cannot execute %s in a read-only transaction", nullptr, "Use a read-write transaction."},
     {Obstacle::parallel_operation, Cause::read_only, ERRCODE_INVALID_TRANSACTION_STATE,

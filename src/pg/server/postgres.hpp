@@ -35,6 +35,7 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/parallel.h"
 #include "access/relation.h"
+#include "access/stratnum.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/twophase.h"
@@ -44,6 +45,7 @@ extern "C" {
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
@@ -52,6 +54,7 @@ extern "C" {
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
+#include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_subscription.h"
 #include "catalog/pg_type.h"
@@ -192,11 +195,12 @@ inline void for_each_setting(Visit visit) {
 }
 
 // Whether new sessions have a setting switched on by the server's configuration or the database's.
-// A setting of a role or of a connection says nothing of others.
-inline bool is_on_for_all(const char* name) {
+// `source`: the setting closest to the session that counts. One of a role or of a connection says
+// nothing of others.
+inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {
-    if (setting.vartype == PGC_BOOL && setting.reset_source <= PGC_S_DATABASE &&
+    if (setting.vartype == PGC_BOOL && setting.reset_source <= source &&
         strcmp(setting.name, name) == 0)
       on = reinterpret_cast<const config_bool&>(setting).reset_val;
   });
@@ -223,6 +227,14 @@ inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
   if (VirtualTransactionIdIsRecoveredPreparedXact(holder)) return holder.localTransactionId;
   bool more = false;
   return TwoPhaseGetXidByVirtualXID(holder, &more);
+}
+
+inline IndexScanDesc begin_index_scan(Relation table, Relation index, Snapshot snapshot, int keys) {
+#if PG_VERSION_NUM >= 180000
+  return index_beginscan(table, index, snapshot, nullptr, keys, 0);
+#else
+  return index_beginscan(table, index, snapshot, keys, 0);
+#endif
 }
 
 inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBound* upper,
