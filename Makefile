@@ -48,6 +48,7 @@ OBJS = \
 	src/pg/functions/decode.o \
 	src/pg/functions/explain.o \
 	src/pg/functions/health.o \
+	src/pg/functions/ids_of_origin.o \
 	src/pg/functions/lease_status.o \
 	src/pg/functions/mint.o \
 	src/pg/functions/next_id_in.o \
@@ -65,7 +66,6 @@ OBJS = \
 	src/pg/guards/lock_guard.o \
 	src/pg/mark/high_water.o \
 	src/pg/mark/lost_marks.o \
-	src/pg/mark/reserved_places.o \
 	src/pg/memory/database_counters.o \
 	src/pg/memory/database_state.o \
 	src/pg/memory/lease_state.o \

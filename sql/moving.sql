@@ -343,10 +343,42 @@ SELECT bool_and(new_id > before) AS ascending FROM (SELECT new_id, lag(new_id) O
 CREATE TABLE old_too AS SELECT id, made, NULL::bigint AS new_id FROM old WHERE made BETWEEN '2026-01-01' AND '2026-06-01';
 ALTER TABLE old_too ALTER COLUMN new_id SET DEFAULT snowflake.next_id(243);
 CREATE INDEX ON old_too (made);
-SELECT refusal(format($$CALL snowflake.backfill('old_too', 'new_id', 'made', 243, region => %s, utc => true)$$, region))  ~ 'has been backfilled before' AS taken FROM snowflake.backfills;
+SELECT refusal(format($$CALL snowflake.backfill('old_too', 'new_id', 'made', 243, region => %s, utc => true)$$, region))  ~ 'is reserved' AS taken FROM snowflake.backfills;
 CALL snowflake.backfill('old_too', 'new_id', 'made', 243, utc => true);
 SELECT count(*) AS twice FROM old JOIN old_too USING (new_id);
 SELECT count(new_id), bool_and(snowflake.time_of(new_id) AT TIME ZONE 'UTC' >= made - interval '1 ms') AS not_earlier FROM old_too;
+-- An origin of which there are ids, also of rows that are not committed, is left out or refused; one that has some since is as well
+CREATE TABLE by_hand (id bigint PRIMARY KEY DEFAULT snowflake.next_id(17), n integer) PARTITION BY HASH (id);
+CREATE TABLE by_hand_0 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE by_hand_1 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+CREATE TABLE heap (id bigint DEFAULT snowflake.next_id(17), made timestamptz);
+CREATE INDEX ON heap (made);
+INSERT INTO by_hand SELECT snowflake.make_id('2026-03-01', 17, n, 31) FROM generate_series(1, 100) AS n;
+INSERT INTO heap SELECT snowflake.make_id('2026-03-01', 17, 5, 30), NULL;
+BEGIN;
+INSERT INTO heap SELECT snowflake.make_id('2026-03-01', 17, 6, 29), NULL;
+PREPARE TRANSACTION 'by hand';
+INSERT INTO heap SELECT NULL, '2026-03-01' FROM generate_series(1, 10);
+SELECT refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17, region => 31)$$) UNION ALL SELECT refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17, region => 29)$$);
+CALL snowflake.backfill('heap', 'id', 'made', 17);
+ROLLBACK PREPARED 'by hand';
+SELECT DISTINCT snowflake.region_of(id) AS region FROM heap WHERE made IS NOT NULL;
+INSERT INTO by_hand SELECT snowflake.make_id(clock_timestamp(), 17, 0, 28);
+SELECT regexp_replace(refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17)$$), 'has one of .* or later', 'has one of UNTIL or later');
+DELETE FROM by_hand;
+CALL snowflake.backfill('heap', 'id', 'made', 17);
+-- A late row: ids of its time, never the same twice, in an origin of its own; where a tick is full, of the next one
+SELECT regexp_replace(refusal(format('SELECT snowflake.late_id(%s)', a)), 'clock says .*\. \|', 'clock says NOW. |') FROM unnest(ARRAY['NULL, 17', '''2020-01-01'', 17', '''2026-03-01'', 256', '''2026-03-01'', 17, 32',
+  format('''2026-03-01'', 17, %s', current_setting('snowflake.region')), '''2026-03-01'', 17, 30', '''infinity'', 17']) AS a;
+DELETE FROM by_hand;
+INSERT INTO by_hand SELECT snowflake.late_id('2026-03-01', 17), n FROM generate_series(1, 2500) AS n;
+SELECT count(DISTINCT id), bool_and(snowflake.shard_of(id) = 17 AND snowflake.region_of(id) = 31) AS of_it, max(snowflake.time_of(id) - '2026-03-01') AS at_most FROM by_hand;
+BEGIN;
+INSERT INTO by_hand SELECT snowflake.late_id('2026-02-01', 17), 0 RETURNING snowflake.time_of(id) = '2026-02-01';
+ROLLBACK;
+SELECT snowflake.late_id(clock_timestamp(), 17) <> snowflake.late_id(clock_timestamp(), 17) AS others, snowflake.next_id(17) > (SELECT max(id) FROM snowflake.late_ids) AS later;
+SELECT DISTINCT e.minted_by, e.possible FROM snowflake.late_ids AS l, LATERAL snowflake.explain_id(l.id) AS e;
+SELECT relation, region, shard, last_position FROM snowflake.backfills WHERE table_oid IS NULL;
 -- A trigger that leaves rows out
 CREATE TABLE guarded (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
 CREATE INDEX ON guarded (created_at);
@@ -368,13 +400,10 @@ DROP TRIGGER put_back ON kept;
 CREATE RULE "put ""back" AS ON UPDATE TO kept DO INSTEAD NOTHING;
 CALL snowflake.backfill('kept', 'id', 'created_at', 243);
 DROP TABLE kept;
--- Who may not reserve a place reserves none; a place that this server mints in is said when a dump brings it
+-- Who may not reserve an origin reserves none
 SET ROLE regress_moving;
 INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 1, 'x', 'id', 1);
 RESET ROLE;
-BEGIN;
-INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) SELECT current_setting('snowflake.region')::integer, 1, 'x', 'id', 1;
-ROLLBACK;
 -- The triggers of a table run with the rights of its owner, who gets no others by them, and change no setting of the caller
 GRANT USAGE ON SCHEMA moving TO regress_moving;
 CREATE TABLE theirs (id bigint DEFAULT snowflake.next_id(9), created_at timestamptz DEFAULT '2026-03-01', who text);
@@ -421,7 +450,7 @@ SELECT refusal($$SELECT * FROM snowflake.ask_as(10, 'SELECT 1') AS r (n bigint)$
 SELECT * FROM snowflake.ask_as(10, 'SELECT 1, ''two'' UNION ALL SELECT 3, NULL') AS r (n integer, t text);
 DROP OWNED BY regress_guest;
 DROP ROLE regress_guest;
--- Nor is a place taken back by whoever may write every table, or backfill: its ids would be given again
+-- Nor is an origin taken back by whoever may write every table, or backfill: its ids would be given again. One that gave none is
 CREATE FUNCTION change(text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   done bigint;
@@ -430,18 +459,22 @@ BEGIN
   GET DIAGNOSTICS done = ROW_COUNT;
   RETURN done > 0;
 EXCEPTION WHEN insufficient_privilege THEN
-  RETURN SQLSTATE || ' ' || (SQLERRM ~ '^region \d+, shard \d+ stays in snowflake.backfills$');
+  RETURN SQLSTATE || ' ' || (SQLERRM ~ '^a row of snowflake.(backfills|late_ids) stays as it is$');
 END
 $$;
+INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 7, 'moving.planned', 'id', 1);
 GRANT pg_write_all_data, pg_read_all_data TO regress_moving;
 GRANT USAGE ON SCHEMA moving TO regress_moving;
 SET ROLE regress_moving;
+SELECT change('DELETE FROM snowflake.backfills WHERE region = 1'), change('DELETE FROM snowflake.late_ids'), change('UPDATE snowflake.late_ids SET id = id + 1'),
+       change('UPDATE snowflake.backfills SET until = until - interval ''1 s''');
 SELECT change('DELETE FROM snowflake.backfills'), change('UPDATE snowflake.backfills SET last_position = last_position - 1'),
        change('UPDATE snowflake.backfills SET shard = shard + 1'), change('UPDATE snowflake.backfills SET last_position = last_position + 1');
 RESET ROLE;
 REVOKE pg_write_all_data, pg_read_all_data FROM regress_moving;
 
 SET client_min_messages = warning;
+DELETE FROM snowflake.late_ids;
 DROP SCHEMA moving, moving_template, moving_0, moving_1, moving_2, moving_3 CASCADE;
 DELETE FROM snowflake.backfills;
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM regress_moving;

@@ -179,7 +179,7 @@ $node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i
 # Nor does the function behind the constraint write where nothing may be written, whoever calls it.
 foreach my $sql (
 	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
-	'CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
+	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
 	  . "BEGIN READ ONLY; INSERT INTO seals VALUES ($twitter)")
 {
 	$node->refuses("SET ROLE joe; $sql", { sqlstate => '25006', message => 'cannot record the seal' }, "not in a read-only transaction: $sql");

@@ -222,15 +222,15 @@ holds(reason => 'restored under another layout',
 holds(reason => 'the next dump would not carry the seal', old => 0,
 	make => 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL',
 	undo => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local');
-my @members = map { "SEQUENCE snowflake.$_" } qw(fingerprint fleet high_water seal seal_local);
-foreach my $member (@members, 'TABLE snowflake.dumped_seal')
+my @members = ((map { "SEQUENCE snowflake.$_" } qw(fingerprint fleet high_water seal seal_local)), map { "TABLE snowflake.$_" } qw(backfills dumped_seal late_ids));
+foreach my $member (@members)
 {
 	holds(reason => 'a sequence of the extension is missing',
 		make => "ALTER EXTENSION snowflake DROP $member", undo => "ALTER EXTENSION snowflake ADD $member");
 }
 holds(reason => 'another product',
-	make => join('; ', map { "ALTER EXTENSION snowflake DROP $_" } @members, 'TABLE snowflake.dumped_seal'),
-	undo => join('; ', map { "ALTER EXTENSION snowflake ADD $_" } @members, 'TABLE snowflake.dumped_seal'));
+	make => join('; ', map { "ALTER EXTENSION snowflake DROP $_" } @members),
+	undo => join('; ', map { "ALTER EXTENSION snowflake ADD $_" } @members));
 holds(reason => 'high-water mark not permanent',
 	make => 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED', undo => 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 my $mark;

@@ -140,7 +140,6 @@ is(is_superuser(), 't', '... who makes joe one');
 
 # What a routine is called with. Each is called by a new session, or plans would be there already.
 my $photos = q{'joe.photos'};
-my $first = "(SELECT snowflake.column_of('joe.old', 'id'))";
 my @roots = ("'owned'", "'shared'");
 my %calls = (
 	observe_all => [''],
@@ -160,9 +159,12 @@ my %calls = (
 	tell_triggers => ["$photos, 'id'"],
 	refuse_shared_function => ["$photos, 1::smallint"],
 	adopt => [ "'joe.narrow', 5, rewrite => true, dry_run => true", "'joe.narrow', 5, rewrite => true", "'joe.serial', 5" ],
-	reserve_place => ["'joe.old', $first, 7, NULL"],
+	has_ids_of_origin => [ "'joe.photos', 'id', 31, 5, -1", "'joe.old', 'id', 31, 5, 7" ],
+	column_of_origin => ['31, 5, -1'],
+	reserve_origin => ["'joe.old', 'id', 7, NULL"],
+	late_id => ["'2026-01-01', 9"],
 	check_backfill => ["'joe.old', 'id', 'made', 5, NULL, false, 10"],
-	backfill_batch => ["'joe.old', 'id', 'made', 5, (SELECT region FROM snowflake.backfills WHERE shard = 5), false, 2"],
+	backfill_batch => ["'joe.old', 'id', 'made', 5, (SELECT region FROM snowflake.backfills WHERE shard = 5), clock_timestamp(), false, 2"],
 	tell_backfill => ["'joe.old', 'id', 'made', false, 1"],
 	backfill => ["'joe.old', 'id', 'made', 5"],
 	partition_key => [ map { "'joe.$_', 'r', 1" } qw(parted keyed by_compare hashed photos) ],
@@ -194,7 +196,7 @@ my %calls = (
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	ask_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
 # These meet no table: they work on numbers and texts, on catalogues alone, or are triggers of our own relations.
-my @none = qw(created_within has_id schema_of with_shard refuse_null refuse_snapshot decoder_sql owns_shard guard_tables warn_of_place keep_place);
+my @none = qw(created_within has_id schema_of with_shard refuse_null refuse_snapshot decoder_sql owns_shard guard_tables check_origin keep_origin);
 
 # In the order in which they make what others need.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');

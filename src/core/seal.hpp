@@ -2,7 +2,8 @@
 //
 // It is a number of mixed radix, most significant digit first:
 //
-//   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) | tick (4) |
+//   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
+//   tick (4) |
 //
 // Every seal is below 2^62, half of what a sequence can hold: monitors report sequences that run
 // out. 0 means "never sealed": no valid layout has 19 time bits.

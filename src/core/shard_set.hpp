@@ -38,22 +38,6 @@ struct ShardSet {
   constexpr uint32_t largest() const noexcept { return ranges[count - 1].last; }
 };
 
-// Writes the set without one of its shards to `out`, which needs room for one more range. REQUIRES
-// set.contains(shard).
-constexpr ShardSet without(const ShardSet& set, uint32_t shard, ShardRange* out) noexcept {
-  size_t count = 0;
-  for (size_t i = 0; i < set.count; ++i) {
-    const ShardRange range = set.ranges[i];
-    if (shard < range.first || shard > range.last) {
-      out[count++] = range;
-      continue;
-    }
-    if (shard > range.first) out[count++] = {range.first, shard - 1};
-    if (shard < range.last) out[count++] = {shard + 1, range.last};
-  }
-  return {out, count};
-}
-
 enum class ShardSetError : uint8_t { none, empty, syntax, number, backwards, overlap, too_many };
 
 constexpr const char* describe(ShardSetError error) noexcept {

@@ -164,7 +164,6 @@ void fix_owned_shards() {
       MemoryContextAlloc(TopMemoryContext, sizeof(ShardRange) * kMaxShardRanges));
   const auto parsed = parse_shard_set(owned_setting, storage);
   owned_shards = {storage, parsed.count};
-  mintable_shards = owned_shards;
   owned_shards_text = owned_setting;
   if (strcmp(owned_setting, "all") != 0 && owned_shards.largest() >= layout.shards())
     error_owned_shards_outside_layout(owned_setting);

@@ -1,68 +1,38 @@
--- Ids of their own time for rows that were there before. They are of a place, a region and a shard, in which nobody mints:
--- an id of this time and the table's own shard may have been given to a row of another table.
+-- Ids of their own time for rows that were there before. They need an *origin*, a region and a shard, in which nobody has minted:
+-- an id of this time and the table's own origin may have been given to a row of another table.
+--
+-- Ids that are given are earlier than "until", and the high-water mark is raised to that first. So whoever mints in this database
+-- afterwards mints later ids, in whatever region. Ids of the origin that exist already are looked for after the mark was raised.
 
-CREATE TABLE snowflake.backfills (
-  region integer NOT NULL,
-  shard integer NOT NULL,
-  relation text NOT NULL,
-  id_column name NOT NULL,
-  table_oid oid NOT NULL,      -- a table made anew under the same name gets another place
-  last_position bigint NOT NULL DEFAULT -1,
-  done_until timestamptz,
-  rows bigint NOT NULL DEFAULT 0,
-  began timestamptz NOT NULL DEFAULT clock_timestamp(),
-  finished timestamptz,
-  PRIMARY KEY (region, shard));
-COMMENT ON TABLE snowflake.backfills IS
-  'The places, region and shard, that backfill() has given ids of, each for one table, for ever; how far it has come, and when it finished. No server may mint in one of them';
-SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
-
--- A dump brings its places with it. That this server mints in one of them is said when it is restored.
-CREATE FUNCTION snowflake.warn_of_place() RETURNS trigger
+-- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes back no origin of which ids were
+-- given, and no id: they would be given again. The owner of the tables may.
+CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF (SELECT regions > 1 FROM snowflake.layout) AND NEW.region::text = current_setting('snowflake.region') THEN
-    RAISE WARNING USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('this server mints in region %s, of which rows have ids by backfill()', NEW.region),
-      DETAIL = format('Rows of %s have ids of region %s and shard %s.', NEW.relation, NEW.region, NEW.shard),
-      HINT = 'Give the server another snowflake.region before anything is minted.';
-  END IF;
-  RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake.warn_of_place() IS 'Internal: behind the table snowflake.backfills';
-CREATE FUNCTION snowflake.place_reserved() RETURNS trigger
-  AS 'MODULE_PATHNAME', 'snowflake_place_reserved'
-  LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.place_reserved() IS 'Internal: behind the table snowflake.backfills';
-CREATE TRIGGER place_reserved AFTER INSERT OR DELETE ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.place_reserved();
-ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER place_reserved;
-CREATE TRIGGER warn_of_place AFTER INSERT ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.warn_of_place();
-
--- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes no place back: its ids would be
--- given again. The owner of the table may.
-CREATE FUNCTION snowflake.keep_place() RETURNS trigger
-  LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF TG_OP = 'UPDATE' THEN
-    IF (NEW.region, NEW.shard) = (OLD.region, OLD.shard) AND NEW.last_position >= OLD.last_position THEN
-      RETURN NEW;
+  IF TG_RELID = 'snowflake.backfills'::regclass THEN
+    IF TG_OP = 'UPDATE' THEN
+      IF (NEW.region, NEW.shard) = (OLD.region, OLD.shard) AND NEW.last_position >= OLD.last_position AND NEW.until >= OLD.until THEN
+        RETURN NEW;
+      END IF;
+    ELSIF OLD.last_position < 0 THEN
+      RETURN OLD;
     END IF;
   END IF;
   IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-      MESSAGE = format('region %s, shard %s stays in snowflake.backfills', OLD.region, OLD.shard),
-      DETAIL = format('Rows of %s have ids of it, up to position %s.', OLD.relation, OLD.last_position),
+      MESSAGE = format('a row of snowflake.%I stays as it is', TG_TABLE_NAME),
+      DETAIL = format('Ids were given by the row %s, and would be given again.', OLD),
       HINT = 'Leave the row as it is.';
   END IF;
   RETURN CASE TG_OP WHEN 'UPDATE' THEN NEW ELSE OLD END;
 END
 $$;
-COMMENT ON FUNCTION snowflake.keep_place() IS 'Internal: behind the table snowflake.backfills';
-CREATE TRIGGER keep_place BEFORE UPDATE OR DELETE ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.keep_place();
-ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER keep_place;
+COMMENT ON FUNCTION snowflake.keep_origin() IS 'Internal: behind the tables snowflake.backfills and snowflake.late_ids';
+CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
+ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER keep_origin;
+CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.late_ids FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
+ALTER TABLE snowflake.late_ids ENABLE ALWAYS TRIGGER keep_origin;
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -73,78 +43,176 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.owns_shard(integer) IS 'Internal: for backfill(): whether snowflake.owned_shards names a shard';
 
-CREATE FUNCTION snowflake.reserve_place(relation regclass, id pg_attribute, wanted_shard integer, wanted_region integer) RETURNS integer
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake.has_ids_of_origin(relation regclass, id_column name, region integer, shard integer, after bigint) RETURNS boolean
+  AS 'MODULE_PATHNAME', 'snowflake_has_ids_of_origin'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) IS
+  'Internal: for backfill(): whether a column of a table, or of what inherits from it, holds an id of a region and shard that is greater than another; sees uncommitted rows, evaluates no expression';
+
+CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after bigint) RETURNS text
+  LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('%s.%I', m.relation, m.attribute)
+    FROM snowflake.minting_columns() AS m
+   WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN snowflake.minting_columns() AS p ON p.relation = inhparent
+                      WHERE inhrelid = m.relation AND p.attribute = m.attribute)
+     AND snowflake.has_ids_of_origin(m.relation, m.attribute, region, shard, after)
+   LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake.column_of_origin(integer, integer, bigint) IS
+  'Internal: for backfill(): a column that mints and holds an id of a region and shard, greater than another; null where there is none';
+REVOKE ALL ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint),
+  snowflake.column_of_origin(integer, integer, bigint) FROM PUBLIC;
+
+CREATE FUNCTION snowflake.check_origin(wanted_region integer, wanted_shard integer) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  regions CONSTANT integer := l.regions FROM snowflake.layout AS l;
-  shards CONSTANT integer := l.shards FROM snowflake.layout AS l;
-  leased CONSTANT boolean := current_setting('snowflake.region')::integer < 0;
-  own CONSTANT integer := CASE WHEN leased THEN snowflake.region_of(snowflake.next_id(
-                                 (SELECT min(s) FROM generate_series(0, shards - 1) AS s WHERE snowflake.owns_shard(s))))
-                               ELSE current_setting('snowflake.region')::integer END;
-  taken snowflake.backfills;
-  chosen integer := wanted_region;
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
 BEGIN
-  LOCK TABLE snowflake.backfills IN SHARE ROW EXCLUSIVE MODE;
-  SELECT * INTO taken FROM snowflake.backfills AS b
-   WHERE b.table_oid = id.attrelid AND b.id_column = id.attname AND b.shard = wanted_shard AND b.region = coalesce(wanted_region, b.region);
-  IF FOUND THEN
-    chosen := taken.region;
-  ELSIF regions > 1 AND chosen IS NULL AND NOT leased THEN
-    chosen := max(r) FROM generate_series(0, regions - 1) AS r
-               WHERE r <> own AND NOT EXISTS (SELECT FROM snowflake.backfills AS b WHERE b.region = r AND b.shard = wanted_shard);
-  ELSIF regions = 1 THEN
-    chosen := coalesce(chosen, 0);
-  END IF;
-  IF wanted_shard NOT BETWEEN 0 AND shards - 1 OR chosen NOT BETWEEN 0 AND regions - 1 THEN
+  IF wanted_shard NOT BETWEEN 0 AND l.shards - 1 OR wanted_region NOT BETWEEN 0 AND l.regions - 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('region %s, shard %s is out of range', coalesce(chosen, 0), wanted_shard),
-      DETAIL = format('The layout has regions 0 to %s and shards 0 to %s.', regions - 1, shards - 1),
+      MESSAGE = format('%sshard %s is out of range', coalesce('region ' || wanted_region || ', ', ''), wanted_shard),
+      DETAIL = format('The layout has regions 0 to %s and shards 0 to %s.', l.regions - 1, l.shards - 1),
       HINT = 'Pass a shard, and a region, of the layout.';
   END IF;
-  IF chosen IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'a region in which nobody mints is not known',
-      DETAIL = CASE WHEN leased THEN 'Regions are leased here, each of them by some server, sooner or later.'
-                    ELSE format('Shard %s has been backfilled in all regions but %s, which is this server''s.', wanted_shard, own) END,
-      HINT = CASE WHEN leased THEN 'Take a region out of the pool (doc/fleet.md, static servers), and pass it: region => N.'
-                  ELSE 'Pass another shard.' END;
-  END IF;
-  IF regions > 1 AND chosen = own THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('this server mints in region %s', chosen),
-      DETAIL = 'An id of its region and of a time that is over may have been minted.',
-      HINT = 'Leave the region out, or pass one in which no server mints.';
-  END IF;
-  IF regions = 1 AND snowflake.owns_shard(wanted_shard) THEN
+  IF l.regions = 1 AND snowflake.owns_shard(wanted_shard) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('this server may mint for shard %s', wanted_shard),
       DETAIL = 'The layout has no regions: old rows need a shard of their own, for which nobody has minted.',
       HINT = 'Choose such a shard, take it out of "snowflake.owned_shards" on every server, and restart them.';
   END IF;
-  IF taken.region IS NULL THEN
-    INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid)
-      SELECT chosen, wanted_shard, reserve_place.relation::text, id.attname, id.attrelid
-       WHERE NOT EXISTS (SELECT FROM snowflake.backfills AS b WHERE b.region = chosen AND b.shard = wanted_shard);
-    IF NOT FOUND THEN
-      SELECT * INTO taken FROM snowflake.backfills AS b WHERE b.region = chosen AND b.shard = wanted_shard;
-      RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-        MESSAGE = format('region %s, shard %s has been backfilled before', chosen, wanted_shard),
-        DETAIL = format('%s.%I has ids of it, since %s.', taken.relation, taken.id_column, taken.began),
-        HINT = CASE WHEN regions > 1 THEN 'Leave the region out, or pass another.' ELSE 'Pass another shard.' END;
-    END IF;
-  END IF;
-  RETURN chosen;
 END
 $$;
-COMMENT ON FUNCTION snowflake.reserve_place(regclass, pg_attribute, integer, integer) IS
-  'Internal: for backfill(): the region for a column''s old rows, the one it has already or one that is reserved from now on';
+COMMENT ON FUNCTION snowflake.check_origin(integer, integer) IS 'Internal: for backfill(): an error where ids of a region, which may be null, and a shard cannot be given';
+
+-- Of two sessions that choose the same origin one is refused by the primary key, and chooses again.
+CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,
+                                         OUT chosen integer, OUT upto timestamptz)
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  regions CONSTANT integer := l.regions FROM snowflake.layout AS l;
+  leased CONSTANT boolean := current_setting('snowflake.region')::integer < 0;
+  own integer := current_setting('snowflake.region')::integer;
+  taken snowflake.backfills;
+  used text;
+BEGIN
+  PERFORM snowflake.check_origin(wanted_region, wanted_shard);
+  IF leased THEN
+    own := snowflake.region_of(snowflake.next_id((SELECT min(s) FROM generate_series(0, (SELECT shards - 1 FROM snowflake.layout)) AS s
+                                                   WHERE snowflake.owns_shard(s))));
+  END IF;
+  -- The start of a tick.
+  upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
+  PERFORM snowflake.observe(snowflake.last_id_before(upto));
+
+  LOOP
+    SELECT * INTO taken FROM snowflake.backfills AS b
+     WHERE b.shard = wanted_shard AND b.region = coalesce(wanted_region, b.region) AND b.table_oid IS NOT DISTINCT FROM reserve_origin.relation::oid
+       AND b.id_column IS NOT DISTINCT FROM reserve_origin.id_column
+     ORDER BY began DESC LIMIT 1;
+    chosen := CASE WHEN taken.region IS NOT NULL THEN taken.region
+                   WHEN wanted_region IS NOT NULL THEN wanted_region
+                   WHEN regions = 1 THEN 0
+                   WHEN NOT leased THEN (SELECT max(r) FROM generate_series(0, regions - 1) AS r
+                                          WHERE r <> own AND NOT EXISTS (SELECT FROM snowflake.backfills AS b WHERE b.region = r AND b.shard = wanted_shard)
+                                            AND snowflake.column_of_origin(r, wanted_shard, -1) IS NULL) END;
+    IF chosen IS NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+        MESSAGE = 'a region in which nobody mints is not known',
+        DETAIL = CASE WHEN leased THEN 'Regions are leased here, each of them by some server, sooner or later.'
+                      ELSE format('There are ids of shard %s of all regions but %s, which is this server''s.', wanted_shard, own) END,
+        HINT = CASE WHEN leased THEN 'Take a region out of the pool (doc/fleet.md, static servers), and pass it: region => N.'
+                    ELSE 'Pass another shard.' END;
+    END IF;
+    IF regions > 1 AND chosen = own THEN
+      RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+        MESSAGE = format('this server mints in region %s', chosen),
+        DETAIL = 'An id of its region and of a time that is over may have been minted.',
+        HINT = 'Leave the region out, or pass one in which no server mints.';
+    END IF;
+    SELECT coalesce(b.relation || '.' || quote_ident(b.id_column), 'late_id()') INTO used FROM snowflake.backfills AS b
+     WHERE b.region = chosen AND b.shard = wanted_shard AND taken.region IS NULL;
+    IF FOUND THEN
+      RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+        MESSAGE = format('region %s, shard %s is reserved', chosen, wanted_shard),
+        DETAIL = format('%s gets ids of it.', used),
+        HINT = CASE WHEN regions > 1 THEN 'Leave the region out, or pass another.' ELSE 'Pass another shard.' END;
+    END IF;
+    used := snowflake.column_of_origin(chosen, wanted_shard, CASE WHEN taken.region IS NULL THEN -1 ELSE snowflake.last_id_before(taken.until) END);
+    IF used IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+        MESSAGE = format('there are ids of region %s, shard %s', chosen, wanted_shard),
+        DETAIL = format('%s has one%s, which this call did not give.', used,
+                        CASE WHEN taken.region IS NULL THEN '' ELSE format(' of %s or later', taken.until) END),
+        HINT = CASE WHEN regions > 1 THEN 'Pass a region of which there are none.' ELSE 'Pass another shard.' END;
+    END IF;
+    IF taken.region IS NOT NULL THEN
+      UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto) WHERE b.region = chosen AND b.shard = wanted_shard;
+    ELSE
+      -- The origin of late_id() is in use from now on.
+      INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
+        VALUES (chosen, wanted_shard, relation::text, id_column, relation, CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    EXIT WHEN FOUND;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.reserve_origin(regclass, name, integer, integer) IS
+  'Internal: for backfill() and late_id(): the region for a column''s old rows, the one it has already or one that is reserved from now on, and the time before which its ids are';
+
+CREATE FUNCTION snowflake.late_id(at timestamptz, shard integer, region integer DEFAULT NULL) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
+  tick CONSTANT interval := l.tick_ms * interval '1 ms';
+  origin snowflake.backfills;
+  first bigint;
+  last bigint;
+BEGIN
+  PERFORM snowflake.refuse_null('late_id()', at::text, shard::text);
+  PERFORM snowflake.check_origin(region, shard);
+  IF NOT (at >= l.epoch AND at <= clock_timestamp()) THEN
+    RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+      MESSAGE = format('timestamp "%s" is no time of a late row', at),
+      DETAIL = format('The epoch is %s, the clock says %s.', l.epoch, clock_timestamp()),
+      HINT = 'Pass a time between the epoch and now, or mint an id of now with next_id().';
+  END IF;
+  LOOP
+    SELECT * INTO origin FROM snowflake.backfills AS b
+     WHERE b.table_oid IS NULL AND b.shard = late_id.shard AND b.region = coalesce(late_id.region, b.region) AND b.until > at
+     ORDER BY began DESC LIMIT 1;
+    IF NOT FOUND THEN
+      SELECT r.chosen, r.upto INTO origin.region, origin.until FROM snowflake.reserve_origin(NULL, NULL, shard, region) AS r;
+      -- A time within the tick that is not over.
+      at := least(at, snowflake.time_of(snowflake.last_id_before(origin.until)));
+    END IF;
+    first := snowflake.make_id(at, shard, 0, origin.region);
+    last := first + (1::bigint << l.sequence_bits) - 1;
+    INSERT INTO snowflake.late_ids AS t
+      SELECT g.id FROM (SELECT coalesce(max(id) + 1, first) AS id FROM snowflake.late_ids WHERE id BETWEEN first AND last) AS g
+       WHERE g.id <= last
+      ON CONFLICT DO NOTHING RETURNING t.id INTO first;
+    IF FOUND THEN
+      RETURN first;
+    END IF;
+    -- The tick is full, or another session was faster.
+    IF EXISTS (SELECT FROM snowflake.late_ids WHERE id = last) THEN
+      at := at + tick;
+    END IF;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
+  'Gives an id of a time that is over to a row that comes late: of a shard, in a region (or, in layouts without, for a shard) in which nobody mints and which is reserved for late ids; in the first tick from that time that has room. It never gives an id twice';
+REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;
 
 -- What a batch is asked for, in the column's own type: an index on it serves.
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer, region integer,
-                                         utc boolean, batch integer)
-  RETURNS integer
+                                         utc boolean, batch integer, OUT place integer, OUT upto timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -198,15 +266,15 @@ BEGIN
   END IF;
   -- Who has not the rights of the owner reserves nothing.
   PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = relation), format('SELECT FROM %s LIMIT 0', relation));
-  RETURN snowflake.reserve_place(relation, id, shard, region);
+  SELECT r.chosen, r.upto INTO place, upto FROM snowflake.reserve_origin(relation, id_column, shard, region) AS r;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Internal: for backfill(): raises the error that fits its arguments; returns the region of the ids';
+  'Internal: for backfill(): raises the error that fits its arguments; returns the region of the ids, and the time before which they are';
 
 -- Waits for no row, so it is part of no deadlock: where somebody has one, the batch ends before it.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, place_shard integer, place_region integer,
-                                         utc boolean, batch integer)
+                                         upto timestamptz, utc boolean, batch integer)
   RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off SET datestyle = 'ISO'
 AS $$
@@ -215,9 +283,12 @@ DECLARE
   place snowflake.backfills;
   zone CONSTANT text := CASE WHEN utc THEN ' AT TIME ZONE ''UTC''' ELSE '' END;
   owner CONSTANT oid := (SELECT relowner FROM pg_class WHERE oid = relation);
+  -- The first position that is not before "upto".
+  bound CONSTANT bigint := (floor(extract(epoch FROM upto - layout.epoch) * 1000 / layout.tick_ms)::bigint) << layout.sequence_bits;
   since timestamptz;
-  upto timestamptz;
+  newest timestamptz;
   held timestamptz;
+  full_at timestamptz;
   tids tid[];
   times timestamptz[];
   ids bigint[];
@@ -225,34 +296,40 @@ DECLARE
 BEGIN
   PERFORM snowflake.refuse_snapshot('backfill()');
   SELECT * INTO place FROM snowflake.backfills AS b WHERE b.region = place_region AND b.shard = place_shard FOR UPDATE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('region %s, shard %s is not reserved any more', place_region, place_shard),
+      DETAIL = 'Its row in snowflake.backfills was deleted.', HINT = 'Call backfill() again.';
+  END IF;
   since := greatest(layout.epoch, place.done_until);
-  SELECT a.upto INTO upto FROM snowflake.ask_as(owner, format(
+  SELECT a.newest INTO newest FROM snowflake.ask_as(owner, format(
       'SELECT max(at)%4$s FROM (SELECT %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
-      'ORDER BY 1 LIMIT %7$s) AS s', created_at, relation, id_column, zone, since, clock_timestamp(), batch)) AS a (upto timestamptz);
-  IF upto IS NULL THEN
+      'ORDER BY 1 LIMIT %7$s) AS s', created_at, relation, id_column, zone, since, upto - interval '1 us', batch)) AS a (newest timestamptz);
+  IF newest IS NULL THEN
     UPDATE snowflake.backfills SET finished = clock_timestamp() WHERE region = place_region AND shard = place_shard;
     RETURN 0;
   END IF;
   SELECT a.tids, a.times INTO tids, times FROM snowflake.ask_as(owner, format(
       'SELECT array_agg(place ORDER BY at, place), array_agg(at%4$s ORDER BY at, place) '
       'FROM (SELECT ctid AS place, %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
-      'ORDER BY %1$I LIMIT %7$s %8$s SKIP LOCKED) AS s', created_at, relation, id_column, zone, since, upto, batch,
+      'ORDER BY %1$I LIMIT %7$s %8$s SKIP LOCKED) AS s', created_at, relation, id_column, zone, since, newest, batch,
       -- A column with a unique index is part of what foreign keys lock.
       CASE WHEN EXISTS (SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
                          WHERE indrelid = relation AND indisunique AND attname = id_column)
            THEN 'FOR UPDATE' ELSE 'FOR NO KEY UPDATE' END)) AS a (tids tid[], times timestamptz[]);
   SELECT a.held INTO held FROM snowflake.ask_as(owner, format(
       'SELECT min(%1$I)%4$s FROM %2$s WHERE %3$I IS NULL AND %1$I >= (%5$L::timestamptz%4$s) AND %1$I < (%6$L::timestamptz%4$s) AND ctid <> ALL (%7$L::tid[])',
-      created_at, relation, id_column, zone, since, upto, coalesce(tids, '{}'))) AS a (held timestamptz);
-  held := least(held, upto);
+      created_at, relation, id_column, zone, since, newest, coalesce(tids, '{}'))) AS a (held timestamptz);
+  held := least(held, newest);
 
-  SELECT array_agg(tid ORDER BY number), array_agg(snowflake.make_id(
+  -- The last ticks may have no room for all their rows.
+  SELECT array_agg(tid ORDER BY number) FILTER (WHERE position < bound), array_agg(snowflake.make_id(
            layout.epoch + (position >> layout.sequence_bits) * layout.tick_ms * interval '1 ms', place_shard,
-           (position & ((1::bigint << layout.sequence_bits) - 1))::integer, place_region) ORDER BY number),
-         coalesce(max(position), place.last_position)
-    INTO tids, ids, place.last_position
-    FROM (SELECT tid, number, number + greatest(place.last_position, max(earliest - number) OVER (ORDER BY number)) AS position
-            FROM (SELECT t.tid, t.number,
+           (position & ((1::bigint << layout.sequence_bits) - 1))::integer, place_region) ORDER BY number) FILTER (WHERE position < bound),
+         coalesce(max(position) FILTER (WHERE position < bound), place.last_position), min(at) FILTER (WHERE position >= bound)
+    INTO tids, ids, place.last_position, full_at
+    FROM (SELECT tid, at, number, number + greatest(place.last_position, max(earliest - number) OVER (ORDER BY number)) AS position
+            FROM (SELECT t.tid, t.at, t.number,
                          floor(extract(epoch FROM t.at - layout.epoch) * 1000 / layout.tick_ms)::bigint << layout.sequence_bits AS earliest
                     FROM unnest(tids, times) WITH ORDINALITY AS t (tid, at, number)
                    WHERE t.at <= held) AS e) AS p;
@@ -268,12 +345,12 @@ BEGIN
       DETAIL = 'A trigger before UPDATE has left them out, or changed their ids.',
       HINT = 'Disable the trigger, and call backfill() again.';
   END IF;
-  UPDATE snowflake.backfills AS b SET last_position = place.last_position, done_until = held, rows = b.rows + done, finished = NULL
+  UPDATE snowflake.backfills AS b SET last_position = place.last_position, done_until = least(held, full_at), rows = b.rows + done, finished = NULL
    WHERE b.region = place_region AND b.shard = place_shard;
-  RETURN CASE done WHEN 0 THEN -1 ELSE done END;
+  RETURN CASE WHEN done > 0 THEN done WHEN full_at IS NOT NULL THEN 0 ELSE -1 END;
 END
 $$;
-COMMENT ON FUNCTION snowflake.backfill_batch(regclass, name, name, integer, integer, boolean, integer) IS
+COMMENT ON FUNCTION snowflake.backfill_batch(regclass, name, name, integer, integer, timestamptz, boolean, integer) IS
   'Internal: for backfill(): gives one batch of rows their ids; returns how many, -1 where somebody else holds the next one, 0 at the end';
 
 CREATE FUNCTION snowflake.tell_backfill(relation regclass, id_column name, created_at name, utc boolean, done bigint) RETURNS void
@@ -310,14 +387,15 @@ CREATE PROCEDURE snowflake.backfill(relation regclass, id_column name, created_a
 AS $$
 DECLARE
   place pg_catalog.int4;
+  upto pg_catalog.timestamptz;
   done pg_catalog.int4;
   total pg_catalog.int8 := 0;
   told pg_catalog.timestamptz := pg_catalog.clock_timestamp();
 BEGIN
-  place := snowflake.check_backfill(relation, id_column, created_at, shard, region, utc, batch);
+  SELECT c.place, c.upto INTO place, upto FROM snowflake.check_backfill(relation, id_column, created_at, shard, region, utc, batch) AS c;
   COMMIT;
   LOOP
-    done := snowflake.backfill_batch(relation, id_column, created_at, shard, place, utc, batch);
+    done := snowflake.backfill_batch(relation, id_column, created_at, shard, place, upto, utc, batch);
     COMMIT;
     EXIT WHEN done OPERATOR(pg_catalog.=) 0;
     IF done OPERATOR(pg_catalog.<) 0 THEN
@@ -335,4 +413,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Gives rows without an id one of the time in another column, oldest first, in a region (or, in layouts without, a shard) in which nobody mints and which is kept for this table for ever. Commits each batch, waits for no row, goes on where it stopped; rows from before the epoch, from the future or without a time are counted and left';
+  'Gives rows without an id one of the time in another column, oldest first, in a region (or, in layouts without, a shard) in which nobody has minted and which no other table gets. Commits each batch, waits for no row, goes on where it stopped; rows from before the epoch, from the future or without a time are counted and left';

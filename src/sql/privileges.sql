@@ -29,16 +29,21 @@ BEGIN
 END
 $$;
 
+-- A trigger runs whoever may call its function. Only set_id() is for the triggers of others.
+REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_tables() FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet, snowflake.fingerprint TO PUBLIC;
 GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
 GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.databases,
   snowflake.refusals, snowflake.clock_status, snowflake.health, snowflake.settled TO PUBLIC, pg_monitor;
 GRANT SELECT ON snowflake.lease TO pg_monitor;
-GRANT SELECT ON snowflake.backfills TO PUBLIC;
+GRANT SELECT ON snowflake.backfills, snowflake.late_ids TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 -- Who owns a database can restore it completely: the mark with it, which setval() can only raise.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint), snowflake.observe_all() TO pg_database_owner;
--- A place that is reserved is lost to others: who owns the database reserves, and restores what a dump brings.
-GRANT INSERT, UPDATE ON snowflake.backfills TO pg_database_owner;
+-- An origin that is reserved is lost to others: who owns the database reserves, and restores what a dump brings.
+GRANT INSERT, UPDATE, DELETE ON snowflake.backfills TO pg_database_owner;
+GRANT INSERT ON snowflake.late_ids TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION snowflake.late_id(timestamptz, integer, integer), snowflake.column_of_origin(integer, integer, bigint),
+  snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) TO pg_database_owner;

@@ -89,6 +89,27 @@ SELECT pg_catalog.setval('snowflake.seal', s.seal),
 DROP FUNCTION snowflake.initial_state();
 DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 
+-- What backfill() and late_id() remember: see backfill.sql.
+CREATE TABLE snowflake.backfills (
+  region integer NOT NULL,
+  shard integer NOT NULL,
+  relation text,               -- null in the next three: the origin of late_id()
+  id_column name,
+  table_oid oid,               -- a table made anew under the same name gets another origin
+  last_position bigint NOT NULL DEFAULT -1,
+  until timestamptz NOT NULL DEFAULT '-infinity',
+  done_until timestamptz,
+  rows bigint NOT NULL DEFAULT 0,
+  began timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+  finished timestamptz,
+  PRIMARY KEY (region, shard));
+COMMENT ON TABLE snowflake.backfills IS
+  'The origins, region and shard, that backfill() and late_id() give ids of, each for one table; the time before which these ids are, how far a table has come, and when it finished';
+CREATE TABLE snowflake.late_ids (id bigint PRIMARY KEY);
+COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
+SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
+
 -- What a dump carries: the mark as a sequence, the seal as the row of a table, which whoever
 -- restores may insert. The row only has to match; one that does not stops the database, for its
 -- rows were decoded under another layout. The trigger fires also for replication and under
@@ -98,7 +119,7 @@ CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Internal: behind the table snowflake.dumped_seal';
 
-CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
+CREATE TABLE snowflake.dumped_seal (seal bigint PRIMARY KEY CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
 COMMENT ON TABLE snowflake.dumped_seal IS
   'The seal as a dump carries it; a row that is inserted is compared with the seal of this database, and not kept';
 INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;

@@ -178,20 +178,5 @@ TEST(ShardSet, AgreesWithABruteForceSet) {
   EXPECT_GT(accepted, 1000);
 }
 
-TEST(ShardSet, Without) {
-  for (const std::string text : {"0", "5", "0-9", "3-5,7,9-12", "1,3,5"}) {
-    const Parsed parsed(text);
-    const ShardSet set = parsed.set();
-    for (uint32_t shard = 0; shard < 20; ++shard) {
-      if (!set.contains(shard)) continue;
-      const auto ranges = std::make_unique<ShardRange[]>(set.count + 1);
-      const ShardSet left = without(set, shard, ranges.get());
-      for (uint32_t other = 0; other < 20; ++other)
-        ASSERT_EQ(left.contains(other), set.contains(other) && other != shard)
-            << text << " without " << shard;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace snowflake

@@ -46,6 +46,7 @@ StateSequences find_state_sequences(Oid extension) {
     if (strcmp(name, "fingerprint") == 0) found.fingerprint = entry->objid;
     if (strcmp(name, "dumped_seal") == 0) found.dumped_seal = entry->objid;
     if (strcmp(name, "backfills") == 0) found.backfills = entry->objid;
+    if (strcmp(name, "late_ids") == 0) found.late_ids = entry->objid;
   }
   systable_endscan(scan);
   table_close(depend, AccessShareLock);

@@ -1,5 +1,4 @@
-// The extension's own sequences in the current database, its durable state; and the table whose row
-// a dump carries.
+// The extension's own sequences and tables in the current database: its durable state.
 #pragma once
 
 #include "core/obstacle.hpp"
@@ -15,21 +14,24 @@ struct StateSequences {
   Oid fleet;
   Oid fingerprint;
   Oid dumped_seal;
-  Oid backfills;  // no state of what is minted: without it nothing is reserved
+  Oid backfills;  // these two are not read to mint
+  Oid late_ids;
 
-  bool complete() const {
-    return OidIsValid(high_water) && OidIsValid(seal) && OidIsValid(seal_local) &&
-           OidIsValid(fleet) && OidIsValid(fingerprint) && OidIsValid(dumped_seal);
-  }
+  bool complete() const { return count() == kMembers; }
   // The first fault of theirs, or none.
   Obstacle obstacle() const {
     if (complete()) return Obstacle::none;
     if (!installed) return Obstacle::not_installed;
     // An extension of the same name that has none of them is another product's.
-    return OidIsValid(high_water) || OidIsValid(seal) || OidIsValid(seal_local) ||
-                   OidIsValid(fleet) || OidIsValid(fingerprint) || OidIsValid(dumped_seal)
-               ? Obstacle::state_missing
-               : Obstacle::other_extension;
+    return count() != 0 ? Obstacle::state_missing : Obstacle::other_extension;
+  }
+
+ private:
+  static constexpr int kMembers = 8;
+  int count() const {
+    return OidIsValid(high_water) + OidIsValid(seal) + OidIsValid(seal_local) + OidIsValid(fleet) +
+           OidIsValid(fingerprint) + OidIsValid(dumped_seal) + OidIsValid(backfills) +
+           OidIsValid(late_ids);
   }
 };
 

@@ -27,8 +27,8 @@ void error_no_memory(size_t bytes) {
 
 void error_of_state(Obstacle obstacle) {
   const char* detail =
-      "A sequence high_water, seal, seal_local, fleet or fingerprint, or the table dumped_seal, "
-      "was taken out or renamed.";
+      "A sequence high_water, seal, seal_local, fleet or fingerprint, or a table dumped_seal, "
+      "backfills or late_ids, was taken out or renamed.";
   if (obstacle == Obstacle::not_installed)
     detail = "The function was called outside of its extension.";
   if (obstacle == Obstacle::other_extension)
@@ -114,14 +114,6 @@ void error_not_the_seals_trigger() {
                   errmsg("present_seal() was not called by its trigger"),
                   errdetail("It compares a row that is inserted into snowflake.dumped_seal."),
                   errhint("Insert into snowflake.dumped_seal instead.")));
-}
-
-void error_not_the_places_trigger() {
-  ereport(ERROR,
-          (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-           errmsg("place_reserved() was not called by its trigger"),
-           errdetail("It tells sessions of a row that is inserted into snowflake.backfills."),
-           errhint("Insert into snowflake.backfills instead.")));
 }
 
 void error_may_not_present() {

@@ -34,7 +34,6 @@ void warn_layout_ended();
 [[noreturn]] void error_not_a_seal(int64_t presented);
 [[noreturn]] void error_seal_row_stays();
 [[noreturn]] void error_not_the_seals_trigger();
-[[noreturn]] void error_not_the_places_trigger();
 [[noreturn]] void error_may_not_present();
 [[noreturn]] void error_seal_not_recorded();
 void notice_sealed();

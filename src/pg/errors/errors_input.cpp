@@ -86,13 +86,6 @@ void error_shard_range(int shard) {
 }
 
 void error_shard_not_owned(int shard) {
-  if (owned_shards.contains(static_cast<uint32_t>(shard)))
-    refuse(
-        Obstacle::shard_not_owned, psprintf("%d", shard),
-        "Its ids of this region are kept for the rows that backfill() gave them to: table "
-        "snowflake.backfills.",
-        "Mint for another shard; or set another \"snowflake.region\" or \"snowflake.owned_shards\" "
-        "and restart the server.");
   refuse(Obstacle::shard_not_owned, psprintf("%d", shard),
          psprintf("\"snowflake.owned_shards\" is %s.", owned_shards_text));
 }

@@ -4,7 +4,7 @@
 #include "core/clock.hpp"
 #include "core/seal.hpp"
 #include "pg/checks/database_health.hpp"
-#include "pg/mark/reserved_places.hpp"
+#include "pg/checks/state_sequences.hpp"
 #include "pg/server/row.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/memory/lease_state.hpp"
@@ -89,18 +89,61 @@ const char* judge_minted(const Condition& condition, const Layout& ids, uint64_t
   return server_of(ids, id, own && owned_shards.contains(shard));
 }
 
-// The same of one whose place backfill() may keep.
+// For which table backfill() gives ids of an origin, read now and without waiting.
+struct ReservedOrigin {
+  bool known;  // false where the table of origins is locked
+  bool found;
+  const char* relation;   // null: it is that of late_id()
+  int64_t last_position;  // of the latest id that was given, -1 before the first
+  TimestampTz until;      // ids of this time and later are minted, if anybody mints here
+};
+
+void read_origin(HeapTuple row, TupleDesc columns, const Layout& ids, uint64_t id,
+                 ReservedOrigin& origin) {
+  bool null[5];
+  const Datum region = heap_getattr(row, 1, columns, &null[0]);
+  const Datum shard = heap_getattr(row, 2, columns, &null[1]);
+  const Datum relation = heap_getattr(row, 3, columns, &null[2]);
+  const Datum last_position = heap_getattr(row, 6, columns, &null[3]);
+  const Datum until = heap_getattr(row, 7, columns, &null[4]);
+  if (null[0] || null[1] || static_cast<uint32_t>(DatumGetInt32(region)) != ids.region_of(id) ||
+      static_cast<uint32_t>(DatumGetInt32(shard)) != ids.shard_of(id))
+    return;
+  origin = {true, true, null[2] ? nullptr : TextDatumGetCString(relation),
+            null[3] ? -1 : DatumGetInt64(last_position), null[4] ? 0 : DatumGetTimestampTz(until)};
+}
+
+ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
+  ReservedOrigin origin{true, false, nullptr, -1, 0};
+  const StateSequences sequences = present_state_sequences();
+  const Oid table = sequences.backfills;
+  if (!OidIsValid(table) || sequences.obstacle() == Obstacle::other_extension) return origin;
+  if (!ConditionalLockRelationOid(table, AccessShareLock)) return {false, false, nullptr, -1, 0};
+  if (Relation relation = try_relation_open(table, NoLock)) {
+    SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
+    while (HeapTuple row = systable_getnext(scan))
+      read_origin(row, RelationGetDescr(relation), ids, id, origin);
+    systable_endscan(scan);
+    relation_close(relation, NoLock);
+  }
+  UnlockRelationOid(table, AccessShareLock);
+  return origin;
+}
+
+// The same of one whose origin backfill() or late_id() may have reserved.
 const char* judge(const Condition& condition, const Layout& ids, uint64_t id, Contradictions& all) {
-  const ReservedPlace place = find_reserved_place(ids.region_of(id), ids.shard_of(id));
-  if (!place.known)
-    all.add("whether backfill() keeps its place is not known: snowflake.backfills is locked");
+  const ReservedOrigin origin = find_reserved_origin(ids, id);
+  if (!origin.known)
+    all.add("snowflake.backfills is locked, so backfill() may have reserved its region and shard");
   const char* by;
-  if (place.relation == nullptr) {
+  if (!origin.found || timestamp_of_ms(ids.ms_of_tick(ids.tick_of(id))) >= origin.until) {
     by = judge_minted(condition, ids, id, all);
+  } else if (origin.relation == nullptr) {
+    by = "late_id()";
   } else {
-    by = psprintf("backfill() for %s", place.relation);
-    if (static_cast<int64_t>(ids.position_of(id)) > place.last_position)
-      all.add("backfill() has not given such late ids of this place");
+    by = psprintf("backfill() for %s", origin.relation);
+    if (static_cast<int64_t>(ids.position_of(id)) > origin.last_position)
+      all.add("backfill() has not given such late ids of this region and shard");
   }
   if (!ids.is_of_first_hour(id)) return by;
   return psprintf("%s; or a sequence, for its time is within an hour of the epoch", by);

@@ -37,25 +37,13 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
-// What was reserved in the region of another hold, attach() finds out anew.
-[[gnu::cold, gnu::noinline]] void check_left_out(int shard) {
-  if (hold.good() || !owned_shards.contains(static_cast<uint32_t>(shard)))
-    error_shard_not_owned(shard);
-}
-
 void check_shard(int shard) {
   if (shared_state == nullptr) [[unlikely]]
     error_not_preloaded();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     error_shard_range(shard);
-  if (!mintable_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
-    check_left_out(shard);
-}
-
-// Which shards are reserved is known only then. Out of line: it is no part of a usual call.
-[[gnu::cold, gnu::noinline]] void attach_for(int shard, WaitBudget& budget) {
-  attach(budget);
-  check_shard(shard);
+  if (!owned_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
+    error_shard_not_owned(shard);
 }
 
 constinit TickClock tick_clock{};
@@ -101,7 +89,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
   WaitBudget budget;
   for (;; clock = exact_clock()) {
     if (!hold.good()) [[unlikely]] {
-      attach_for(static_cast<int>(shard), budget);
+      attach(budget);
       continue;
     }
     Shard& word = word_of(hold.words, shard);
@@ -178,7 +166,7 @@ void advance_past(int shard, int64_t after, uint64_t lead) {
   WaitBudget budget;
   for (;;) {
     if (!hold.good()) {
-      attach_for(shard, budget);
+      attach(budget);
       continue;
     }
     const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),

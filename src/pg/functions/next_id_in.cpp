@@ -67,7 +67,7 @@ uint32_t choose(const Range& range) {
   int looks = 0;
   uint32_t shard = start;
   do {
-    if (mintable_shards.contains(shard)) {
+    if (owned_shards.contains(shard)) {
       const uint64_t lead = words ? ahead(shard, now) : 0;
       if (lead < least) {
         least = lead;

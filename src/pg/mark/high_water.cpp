@@ -10,7 +10,6 @@
 #include "pg/checks/facts.hpp"
 #include "pg/mark/lost_marks.hpp"
 #include "pg/checks/mark_check.hpp"
-#include "pg/mark/reserved_places.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/session_events.hpp"
@@ -56,8 +55,7 @@ Relation open_mark(Oid oid) {
 Relation open_known_mark() {
   watch_session_events();
   DatabaseState* const state = find_database_state();
-  if (state == nullptr || !all_checked_lately(*state) || may_have_reserved_places(*state))
-    return nullptr;
+  if (state == nullptr || !all_checked_lately(*state)) return nullptr;
   const MarkIdentity known = mark_of(*state);
   if (!OidIsValid(known.relation)) return nullptr;
   Relation mark = open_mark(known.relation);
@@ -80,7 +78,6 @@ Relation open_checked_mark(Facts& facts, WaitBudget& budget) {
     if (is_in_the_way(facts, budget)) return nullptr;
     if (!remember_place(sequences, &facts.moved)) continue;
     if (is_in_the_way(facts, budget)) return nullptr;
-    read_reserved_places(sequences);
     if (Relation mark = open_mark(sequences.high_water)) return mark;
   }
 }
@@ -212,7 +209,7 @@ void give_up_mark() {
 void doubt_relations(Oid relation) {
   const StateSequences known = remembered_state_sequences();
   if (OidIsValid(relation) && relation != hold.mark.relation && relation != known.high_water &&
-      relation != known.seal && relation != known.seal_local && !is_table_of_places(relation))
+      relation != known.seal && relation != known.seal_local)
     return;
   forget_hold();
   forget_seal();
@@ -230,7 +227,6 @@ void attach(WaitBudget& budget, bool to_claim) {
 
   Relation mark = open_known_mark();
   const bool seal_known = mark != nullptr;
-  if (seal_known) forget_reserved_places();
   if (mark == nullptr) mark = open_checked_mark(facts, budget);
   if (mark == nullptr) return;
   facts.mark = obstacle_here(mark);
@@ -254,10 +250,7 @@ void attach(WaitBudget& budget, bool to_claim) {
   hold.words = words_of(*state);
   hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
   const MarkBinding binding = bind_mark(*state, hold.mark, shown_ms);
-  if (!seal_known) {
-    note_reserved_places(*state);
-    note_all_checked(*state);
-  }
+  if (!seal_known) note_all_checked(*state);
   // After a recovery of the control database that may be long from now, and words raised that far
   // would stay so.
   facts.region = binding.region.region;
@@ -265,7 +258,6 @@ void attach(WaitBudget& budget, bool to_claim) {
   if (is_in_the_way(facts, budget, mark)) return;
   hold.generation = binding.generation;
   hold.region = static_cast<uint32_t>(binding.region.region);
-  leave_out_reserved(hold.region);
   Limits::reopen(layout, binding, [&](uint64_t floor) { raise_floor(*state, floor); });
   hold.attached = true;
   take_limit(false);

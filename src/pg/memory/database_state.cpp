@@ -56,8 +56,6 @@ DatabaseState* take_place() {
     if (state != nullptr) {
       state->limits.start_database();
       state->copied.store(false, std::memory_order_relaxed);
-      state->places.store(InvalidOid, std::memory_order_relaxed);
-      state->has_places.store(false, std::memory_order_relaxed);
       new (&state->settled) Settled{};
       Shard* const words = words_of(*state);
       for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};

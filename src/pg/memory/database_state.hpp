@@ -34,10 +34,8 @@ struct alignas(64) DatabaseState {
   std::atomic<int64_t> seal_checked_us;   // when the seal was last found good (monotonic), or 0
   std::atomic<int64_t> fleet_checked_us;  // likewise that no other fleet's leases cover its ids
   std::atomic<bool> copied;               // as found last: it minted elsewhere before
-  std::atomic<Oid> places;                // the table of places that backfill() reserved
-  std::atomic<bool> has_places;  // whether sessions have to read it: some may be in our region
-  Oid database;                  // InvalidOid: a free place
-  alignas(64) Settled settled;   // apart from what every claim reads
+  Oid database;                           // InvalidOid: a free place
+  alignas(64) Settled settled;            // apart from what every claim reads
 
   // The next session that asks checks seal and fleet itself.
   void forget_checks() {

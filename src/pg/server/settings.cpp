@@ -10,7 +10,6 @@ constinit const char* fleet_conninfo = "";
 constinit int lease_ms = 0;
 constinit int max_skew_ms = 10000;
 constinit ShardSet owned_shards{};
-constinit ShardSet mintable_shards{};
 constinit const char* owned_shards_text = nullptr;
 constinit int max_databases = 64;
 constinit int max_lead_ms = 1000;

@@ -13,7 +13,6 @@ extern const char* fleet_conninfo;  // "": nothing is leased
 extern int lease_ms;
 extern int max_skew_ms;
 extern ShardSet owned_shards;
-extern ShardSet mintable_shards;  // of these, by session: see mark/reserved_places.hpp
 extern const char* owned_shards_text;
 extern int max_databases;
 

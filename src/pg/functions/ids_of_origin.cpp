@@ -1,0 +1,133 @@
+// has_ids_of_origin(): whether a column holds ids of a region and shard. backfill() and late_id()
+// ask it of every column that mints before they give ids of that origin themselves.
+//
+// It reads the table as VACUUM does. No query is planned and no expression is evaluated, so
+// nobody's function runs with the caller's rights.
+
+#include "pg/server/postgres.hpp"
+#include "pg/server/settings.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+struct Wanted {
+  uint32_t place;
+  int64_t after;
+
+  bool matches(Datum value) const {
+    const int64_t id = DatumGetInt64(value);
+    return id > after && id >= 0 && layout.contains(static_cast<uint64_t>(id)) &&
+           layout.place_of(static_cast<uint64_t>(id)) == place;
+  }
+};
+
+// Sees rows of transactions that are open or prepared, too. Other access methods than heap may know
+// only snapshots of committed rows.
+struct Sight {
+  SnapshotData dirty;
+  Snapshot snapshot;
+
+  explicit Sight(Relation table) {
+    InitDirtySnapshot(dirty);
+    snapshot = table->rd_rel->relam == HEAP_TABLE_AM_OID ? &dirty : GetActiveSnapshot();
+  }
+};
+
+// An index that holds the column of every row, in the order of bigint.
+bool is_usable(Relation index, AttrNumber column) {
+  return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
+         index->rd_index->indkey.values[0] == column &&
+         index->rd_opfamily[0] == INTEGER_BTREE_FAM_OID &&
+         heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
+}
+
+// Null where there is none.
+Relation open_index(Relation table, AttrNumber column) {
+  List* const indexes = RelationGetIndexList(table);
+  ListCell* cell;
+  foreach (cell, indexes) {
+    Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+    if (is_usable(index, column)) return index;
+    index_close(index, AccessShareLock);
+  }
+  return nullptr;
+}
+
+// The row is read only where the index has an id that matches: it may be deleted.
+bool index_has(Relation table, Relation index, const Wanted& wanted) {
+  Sight sight(table);
+  ScanKeyData key;
+  ScanKeyEntryInitialize(&key, 0, 1, BTGreaterStrategyNumber, INT8OID, InvalidOid, F_INT8GT,
+                         Int64GetDatum(wanted.after));
+  TupleTableSlot* const slot = table_slot_create(table, nullptr);
+  IndexScanDesc scan = begin_index_scan(table, index, sight.snapshot, 1);
+  scan->xs_want_itup = true;
+  index_rescan(scan, &key, 1, nullptr, 0);
+  bool found = false;
+  while (!found && index_getnext_tid(scan, ForwardScanDirection) != nullptr) {
+    CHECK_FOR_INTERRUPTS();
+    bool null = false;
+    const Datum id = index_getattr(scan->xs_itup, 1, scan->xs_itupdesc, &null);
+    found = !null && wanted.matches(id) && index_fetch_heap(scan, slot);
+    ExecClearTuple(slot);
+  }
+  index_endscan(scan);
+  ExecDropSingleTupleTableSlot(slot);
+  return found;
+}
+
+bool table_has(Relation table, AttrNumber column, const Wanted& wanted) {
+  Sight sight(table);
+  TupleTableSlot* const slot = table_slot_create(table, nullptr);
+  TableScanDesc scan = table_beginscan_strat(table, sight.snapshot, 0, nullptr, true, false);
+  bool found = false;
+  while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
+    CHECK_FOR_INTERRUPTS();
+    bool null = false;
+    const Datum id = slot_getattr(slot, column, &null);
+    found = !null && wanted.matches(id);
+  }
+  table_endscan(scan);
+  ExecDropSingleTupleTableSlot(slot);
+  return found;
+}
+
+// A foreign table's rows are not of this database, and another session's temporary ones cannot be
+// read.
+bool is_readable(Relation table) {
+  return (table->rd_rel->relkind == RELKIND_RELATION ||
+          table->rd_rel->relkind == RELKIND_MATVIEW) &&
+         !RELATION_IS_OTHER_TEMP(table);
+}
+
+bool has(Oid oid, const char* name, const Wanted& wanted) {
+  Relation table = try_relation_open(oid, AccessShareLock);
+  if (table == nullptr) return false;
+  bool found = false;
+  const AttrNumber column = get_attnum(oid, name);
+  if (column > 0 && is_readable(table) && getBaseType(get_atttype(oid, column)) == INT8OID) {
+    Relation index = open_index(table, column);
+    found = index == nullptr ? table_has(table, column, wanted) : index_has(table, index, wanted);
+    if (index != nullptr) index_close(index, AccessShareLock);
+  }
+  relation_close(table, AccessShareLock);
+  return found;
+}
+
+}  // namespace
+
+SF_SQL_FUNCTION(has_ids_of_origin) {
+  const auto region = static_cast<uint32_t>(PG_GETARG_INT32(2));
+  const auto shard = static_cast<uint32_t>(PG_GETARG_INT32(3));
+  if (region >= layout.regions() || shard >= layout.shards()) PG_RETURN_BOOL(false);
+  const Wanted wanted{layout.place(region, shard), PG_GETARG_INT64(4)};
+  const Oid relation = PG_GETARG_OID(0);
+  if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation))) PG_RETURN_BOOL(false);
+  ListCell* cell;
+  foreach (cell, find_all_inheritors(relation, AccessShareLock, nullptr))
+    if (has(lfirst_oid(cell), NameStr(*PG_GETARG_NAME(1)), wanted)) PG_RETURN_BOOL(true);
+  PG_RETURN_BOOL(false);
+}
+
+}  // namespace snowflake::pg

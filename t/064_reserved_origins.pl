@@ -1,0 +1,83 @@
+# backfill() and late_id() give ids of an origin, a region and a shard, in which nobody has minted. Whatever becomes of the
+# server's region and shards afterwards, no call mints an id that they gave, in this database or in a copy.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Node;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = Snowflake::Node->create('main');
+my $old = <<~'SQL';
+	CREATE TABLE old (id bigint UNIQUE DEFAULT snowflake.next_id(5), made timestamptz);
+	INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(0, 500) AS n;
+	CREATE INDEX ON old (made) WHERE id IS NULL;
+	SQL
+my $backfill = "CALL snowflake.backfill('old', 'id', 'made', shard => 5)";
+# All ids of a database are distinct, and each one that is minted is greater than those that were given.
+sub mints_later
+{
+	my ($region, $database, $name) = @_;
+	is($node->safe_psql($database, 'SELECT min(i) > (SELECT max(id) FROM old), snowflake.region_of(min(i)) FROM unnest(snowflake.next_ids(5, 2000)) AS i'),
+		"t|$region", $name);
+}
+
+$node->start_with('snowflake.region = 3');
+$node->create_database('app');
+$node->clock->set(50);
+$node->safe_psql('app', $old);
+$node->safe_psql('app', $backfill);
+is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.backfills'), '31|5|t', 'an origin is reserved');
+is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'all rows have ids');
+
+# The mark covers what was given: the server gets that region, nothing was minted yet, and the clock is behind.
+$node->clock->set(20);
+$node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
+$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark of this database' },
+	'in that region with the clock behind, nothing is minted', 'app');
+$node->clock->set(50);
+$node->start_with('snowflake.region = 31');
+mints_later(31, 'app', 'in that region it mints later ids');
+my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
+
+# What was minted in between is seen when the backfill goes on in the first region, by its own table or another's.
+$node->start_with('snowflake.region = 3');
+$node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
+$node->refuses($backfill, { sqlstate => '55000', message => 'there are ids of region 31, shard 5', detail => 'public\.old\.id has one of .* or later' },
+	'ids that were minted in the origin end it', 'app');
+$node->safe_psql('app', 'CREATE TABLE another AS SELECT NULL::bigint AS id, made FROM old; ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5); CREATE INDEX ON another (made)');
+$node->safe_psql('app', "CALL snowflake.backfill('another', 'id', 'made', shard => 5)");
+is($node->safe_psql('app', 'SELECT DISTINCT snowflake.region_of(id) FROM another WHERE id IS NOT NULL'), '30', 'another table gets another origin');
+
+# DROP EXTENSION forgets the origins; the ids are there.
+$node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake; ALTER TABLE old ALTER id SET DEFAULT snowflake.next_id(5); ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5)');
+is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'an extension that is made anew sees which regions have ids');
+is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in two tables');
+
+# A dump carries the origins, the late ids and the mark; in the region of the origin minting begins above.
+$node->start_with('snowflake.region = 29');
+$node->safe_psql('postgres', 'CREATE DATABASE copy');
+my $dump = PostgreSQL::Test::Utils::tempdir() . '/app.dump';
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('app') ], 'pg_dump');
+$node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('copy'), $dump ], 'pg_restore');
+is($node->safe_psql('copy', 'SELECT region, relation FROM snowflake.backfills'), '29|', 'the origin is in the copy');
+is($node->safe_psql('copy', 'SELECT snowflake.next_id(5) > max(id) FROM snowflake.late_ids'), 't', 'the copy mints later ids in its region');
+is($node->safe_psql('copy', "SELECT snowflake.region_of(i), i = max(id) OVER () FROM snowflake.late_ids, (SELECT snowflake.late_id('2026-01-01', 5)) AS t (i)"),
+	'29|f', 'and gives another late one of a time before that');
+$node->refuses('SELECT snowflake.late_id(now(), 5)', { sqlstate => '55000', message => 'this server mints in region 29' }, 'but none of a later time', 'copy');
+
+# A layout without regions: by its shards. One that has no old rows left to come may be owned again.
+$node->start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
+$node->create_database('plain');
+$node->safe_psql('plain', $old =~ s/next_id\(5\)/next_id(6)/r);
+$node->safe_psql('plain', $backfill);
+my $late = $node->safe_psql('plain', "SELECT snowflake.late_id('2026-01-01', 10)");
+$node->start_with("snowflake.layout = 'instagram'");
+mints_later(0, 'plain', 'without regions, the shard mints later ids when it is owned again');
+is($node->safe_psql('plain', "SELECT snowflake.next_id(10) > $late"), 't', 'also that of late ids');
+$node->refuses("SELECT snowflake.late_id('2026-01-01', 10)", { sqlstate => '55000', message => 'this server may mint for shard 10' }, 'which gets no more of them', 'plain');
+
+done_testing();

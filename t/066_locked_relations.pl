@@ -1,0 +1,45 @@
+# Whatever relation of the extension is locked, and for how long: if a call waits for the lock, health() shows that nothing is
+# minted. What is locked by a prepared transaction stays so over a restart.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create_running('main', conf => "max_prepared_transactions = 1\n");
+$node->safe_psql('postgres', 'SELECT snowflake.next_id(5)');
+my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL');
+	SELECT objid::regclass, relkind
+	  FROM pg_depend JOIN pg_class ON pg_class.oid = objid
+	 WHERE classid = 'pg_class'::regclass AND deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+	SQL
+is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'five sequences');
+cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'and its tables');
+
+# A lock is never given back here, so a call waits for it if and only if it ends in lock_timeout.
+sub waits
+{
+	my ($sql) = @_;
+	my $error = $node->error_of("SET lock_timeout = '100ms'; $sql");
+	like($error, qr/^(?:no error|.*55P03|.*55000)/s, "$sql: answered, refused or waiting") or diag($error);
+	return $error =~ /55P03/;
+}
+foreach my $relation (sort keys %kind)
+{
+	# Takes ACCESS EXCLUSIVE, also on a sequence, and of a view on that alone.
+	$node->safe_psql('postgres', "BEGIN; ALTER TABLE $relation RENAME TO other; PREPARE TRANSACTION 'lock'");
+	$node->restart if $kind{$relation} ne 'v';
+	my $health = $node->error_of("SET lock_timeout = '100ms'; SELECT reason FROM snowflake.health()");
+	like($health, qr/^no error/, "$relation is locked: health() answers");
+	my $shown = $health =~ /"the extension is being altered"/;
+	my $waits = waits('SELECT snowflake.next_id(5)');
+	is($waits ? 1 : 0, $shown ? 1 : 0, "$relation is locked: a call waits if and only if health() shows it");
+	ok(!$waits, "$relation is a table: no call waits for it") if $kind{$relation} ne 'S';
+	$node->safe_psql('postgres', "ROLLBACK PREPARED 'lock'");
+}
+is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'in the end it mints');
+
+done_testing();
