@@ -203,14 +203,14 @@ stage_metrics() {
   install_missing libpq-dev perl
   install_beside lease || return 0
   mkdir "$programs"
-  unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter
+  unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter check-pgactivity check-postgres
   [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # a package of its own in newer Debian
   if { is_installed chromium || apt_knows chromium; } && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
   else say "metrics    did not check the report: chromium is not available here"
   fi
   use_tree run/metrics
-  tap_tests metrics . "exporters, rules, alerts, report" PROVE_TESTS="test/metrics/*.pl" \
-    PATH="$programs/usr/bin:$PATH" SNOWFLAKE_CHROMIUM="$chromium"
+  tap_tests metrics . "exporters, rules, alerts, report, checks" PROVE_TESTS="test/metrics/*.pl" \
+    PATH="$programs/usr/bin:$programs/usr/lib/nagios/plugins:$PATH" SNOWFLAKE_CHROMIUM="$chromium"
 }
 
 # Runs the clients' programs against one server. SNOWFLAKE_CLIENTS lists the clients.
