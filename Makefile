@@ -61,6 +61,7 @@ OBJS = \
 	src/pg/functions/statistics_views.o \
 	src/pg/functions/text_forms.o \
 	src/pg/functions/uuid_forms.o \
+	src/pg/functions/validate_empty.o \
 	src/pg/functions/views.o \
 	src/pg/guards/drop_guard.o \
 	src/pg/guards/lock_guard.o \

@@ -126,7 +126,16 @@ $node->safe_psql('postgres', <<~"SQL");
 	CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
 	CREATE FOREIGN TABLE joe.remote (id bigint DEFAULT snowflake.next_id(5), CHECK (joe.evil('check') = 1)) SERVER files OPTIONS (filename '$foreign');
 	ALTER FOREIGN TABLE joe.remote OWNER TO joe;
+	-- Tables and a view of the superuser that have to do with joe's.
+	CREATE SCHEMA super;
+	CREATE TABLE super.narrow (id serial PRIMARY KEY);
+	GRANT USAGE ON SCHEMA super TO joe;
+	GRANT REFERENCES ON super.narrow TO joe;
+	CREATE TABLE super.parted (id bigint, photo bigint REFERENCES joe.photos) PARTITION BY RANGE (id);
+	CREATE VIEW super.viewed AS SELECT id FROM joe.photos;
+	CREATE TABLE shared.s (id bigint REFERENCES shared.t);
 	SQL
+as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
 # The poisons work: each runs for somebody who does what our routines do by statements of his own.
 call($_) foreach
@@ -146,19 +155,21 @@ my %calls = (
 	minting_columns => [''],
 	filled_columns => [''],
 	ends_of => [ map { "'joe.$_', 'id'" } qw(photos serial narrow old bare parted hashed keyed by_compare viewed kept remote heir) ],
+	owner_of => [$photos],
+	validate_empty => ["'joe.refers', 'refers_id_fkey'"],
 	audited => [ map { "'joe.$_', 'id', 100, 0, 1" } qw(photos bare viewed remote) ],
-	audit => [ (map { "'joe.$_', 'id'" } qw(photos bare parted keyed viewed kept remote)), "$photos, sample => 50" ],
+	audit => [ (map { "'joe.$_', 'id'" } qw(photos bare parted keyed viewed kept remote)), "$photos, sample => 50", "'super.viewed', 'id'" ],
 	column_of => ["$photos, 'id'"],
 	refuse_inheritance => ["$photos, 'a', 'b'"],
 	referring_columns => ["'joe.narrow', 1::smallint"],
 	hindrances => ["'joe.narrow', 1::smallint"],
 	try_bigint => [ "'joe.narrow', 1::smallint", "'joe.refers', 1::smallint" ],
 	refuse_future_ids => ["'joe.serial', 'id', true"],
-	adopt_steps => ["'joe.narrow', 5, 'id', true, true"],
+	adopt_steps => [ "'joe.narrow', 5, 'id', true, true", "'super.narrow', 5, 'id', true, true" ],
 	adopt_statements => [ "'joe.narrow', 5, rewrite => true", "'joe.serial', 5" ],
 	tell_triggers => ["$photos, 'id'"],
 	refuse_shared_function => ["$photos, 1::smallint"],
-	adopt => [ "'joe.narrow', 5, rewrite => true, dry_run => true", "'joe.narrow', 5, rewrite => true", "'joe.serial', 5" ],
+	adopt => [ "'joe.narrow', 5, rewrite => true, dry_run => true", "'joe.narrow', 5, rewrite => true", "'joe.serial', 5", "'super.narrow', 5, rewrite => true" ],
 	has_ids_of_origin => [ "'joe.photos', 'id', 31, 5, -1", "'joe.old', 'id', 31, 5, 7" ],
 	column_of_origin => ['31, 5, -1'],
 	reserve_origin => ["'joe.old', 'id', 7, NULL"],
@@ -171,7 +182,7 @@ my %calls = (
 	lock_partitioning => [ map { "'joe.$_'" } qw(parted hashed keyed) ],
 	partition_name => ["'joe.parted', 'x'"],
 	add_partition => [ "'joe.parted', 'parted_low', 'FOR VALUES FROM (''0'') TO (''9'')'" ],
-	create_time_partitions => [ map { "'joe.$_', '1 month'" } qw(parted keyed by_compare photos) ],
+	create_time_partitions => [ map { "'$_', '1 month'" } qw(joe.parted joe.keyed joe.by_compare joe.photos super.parted) ],
 	create_partitions => [ map { "'joe.$_', 2" } qw(hashed by_hash photos) ],
 	definition_of => ["'pg_constraint', (SELECT min(oid) FROM pg_constraint WHERE conrelid = 'owned.t'::regclass), 'owned'"],
 	names_shard => ["'pg_constraint', (SELECT min(oid) FROM pg_constraint WHERE conrelid = 'owned.t'::regclass), ''"],

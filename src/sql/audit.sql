@@ -24,6 +24,20 @@ BEGIN
       HINT = 'Name the column that holds the ids: id_column => ''...''.';
   END IF;
   kind := (SELECT relkind FROM pg_class WHERE oid = relation);
+  -- A view is read by a query as its owner, which runs code of the owners of all tables below.
+  IF EXISTS (WITH RECURSIVE used (oid) AS (
+               SELECT relation::oid
+               UNION
+               SELECT refobjid FROM used JOIN pg_rewrite AS r ON ev_class = used.oid
+                 JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND refclassid = 'pg_class'::regclass
+                WHERE ev_type = '1')
+             SELECT FROM used JOIN pg_class AS c ON c.oid = used.oid
+              WHERE kind = 'v' AND NOT pg_has_role(relowner, (SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('view %s reads tables of other owners', relation),
+      DETAIL = 'To read it would run code of these owners with the rights of the owner of the view.',
+      HINT = 'Pass the name of a table.';
+  END IF;
   IF NOT (sample > 0 AND sample <= 100) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('a sample of %s per cent is out of range', sample),

@@ -265,7 +265,7 @@ BEGIN
       HINT = format('CREATE INDEX CONCURRENTLY ON %s (%I) WHERE %I IS NULL;', relation, created_at, id_column);
   END IF;
   -- Who has not the rights of the owner reserves nothing.
-  PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = relation), format('SELECT FROM %s LIMIT 0', relation));
+  PERFORM snowflake.run_as(snowflake.owner_of(relation), format('SELECT FROM %s LIMIT 0', relation));
   SELECT r.chosen, r.upto INTO place, upto FROM snowflake.reserve_origin(relation, id_column, shard, region) AS r;
 END
 $$;
@@ -282,7 +282,7 @@ DECLARE
   layout CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
   place snowflake.backfills;
   zone CONSTANT text := CASE WHEN utc THEN ' AT TIME ZONE ''UTC''' ELSE '' END;
-  owner CONSTANT oid := (SELECT relowner FROM pg_class WHERE oid = relation);
+  owner CONSTANT oid := snowflake.owner_of(relation);
   -- The first position that is not before "upto".
   bound CONSTANT bigint := (floor(extract(epoch FROM upto - layout.epoch) * 1000 / layout.tick_ms)::bigint) << layout.sequence_bits;
   since timestamptz;
@@ -364,7 +364,7 @@ DECLARE
   late bigint;
 BEGIN
   SELECT a.early, a.future, a.timeless, a.late INTO early, future, timeless, late
-    FROM snowflake.ask_as((SELECT relowner FROM pg_class WHERE oid = relation), format(
+    FROM snowflake.ask_as(snowflake.owner_of(relation), format(
       'SELECT count(*) FILTER (WHERE at < epoch), count(*) FILTER (WHERE at > clock_timestamp()), count(*) FILTER (WHERE at IS NULL), '
       'count(*) FILTER (WHERE at BETWEEN epoch AND clock_timestamp()) '
       'FROM (SELECT %I%s AS at FROM %s WHERE %I IS NULL) AS s, snowflake.layout', created_at, zone, relation, id_column))

@@ -46,6 +46,14 @@ BEGIN
               WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) = bounds) THEN
     RETURN false;
   END IF;
+  -- ATTACH checks foreign keys, although there are no rows, by a query on both tables.
+  IF EXISTS (SELECT FROM pg_constraint JOIN pg_class AS c ON c.oid = confrelid
+              WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('table %s refers to a table of another owner', parent),
+      DETAIL = 'To attach a partition would run code of that owner with the rights of the owner of this table.',
+      HINT = 'Give both tables to one role, or drop the foreign key.';
+  END IF;
   IF to_regclass(place) IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'duplicate_table',
       MESSAGE = format('relation %s already exists', place),

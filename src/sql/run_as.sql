@@ -27,3 +27,15 @@ CREATE FUNCTION snowflake.audited(relation regclass, id_column name, sample doub
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE ROWS 100 SET row_security = off;
 COMMENT ON FUNCTION snowflake.audited(regclass, name, double precision, bigint, bigint) IS
   'Internal: behind audit(): reads a column as ends_of() does, and counts its ids by kind, region and shard';
+
+-- The lock keeps the owner of the schema from putting another table in the place of this one, whose owner it would not be.
+CREATE FUNCTION snowflake.owner_of(relation regclass) RETURNS oid
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', relation);
+  RETURN (SELECT relowner FROM pg_class WHERE oid = relation);
+END
+$$;
+COMMENT ON FUNCTION snowflake.owner_of(regclass) IS
+  'Internal: for procedures: the role for run_as(), of a table that stays what it is until the transaction ends';

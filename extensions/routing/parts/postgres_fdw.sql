@@ -136,7 +136,7 @@ BEGIN
       HINT = 'Run CREATE EXTENSION postgres_fdw.';
   END IF;
   IF NOT EXISTS (SELECT FROM pg_partitioned_table JOIN pg_opclass AS o ON o.oid = partclass[0]
-                  WHERE partrelid = parent AND partnatts = 1 AND opcname = 'by_shard'
+                  WHERE partrelid = parent AND partnatts = 1 AND partattrs[0] <> 0 AND opcname = 'by_shard'
                     AND opcnamespace = to_regnamespace('snowflake')) THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('%s is not partitioned by shard', coalesce(parent::text, 'null')),

@@ -205,6 +205,13 @@ void error_may_not_be_run(const char* statement) {
            errhint("Leave out COPY and the statements that control transactions.")));
 }
 
+void error_table_not_new(const char* table) {
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("table \"%s\" is not new and empty", table),
+                  errdetail("Its rows have to be checked."),
+                  errhint("Run ALTER TABLE ... VALIDATE CONSTRAINT.")));
+}
+
 // Reading ids of a column
 
 void error_no_rows_to_read(const char* relation) {

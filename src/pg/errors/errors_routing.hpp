@@ -40,6 +40,7 @@ namespace snowflake::pg {
 // Statements with the rights of a table's owner
 [[noreturn]] void error_may_not_act_as(const char* role);
 [[noreturn]] void error_may_not_be_run(const char* statement);
+[[noreturn]] void error_table_not_new(const char* table);
 
 // Reading ids of a column
 [[noreturn]] void error_no_rows_to_read(const char* relation);

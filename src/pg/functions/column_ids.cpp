@@ -196,6 +196,9 @@ void ask_owner(Relation relation, const char* column, bool ends, Visit visit, vo
                       name, name, table)
            : psprintf("SELECT %s::bigint FROM ONLY %s", name, table);
   const Before before = act_as(relation->rd_rel->relowner, "pg_catalog, pg_temp");
+  // The checks of a foreign partition may be those of the owner of the partitioned table.
+  set_config_option("constraint_exclusion", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+                    true, 0, false);
   SPI_connect();
   Portal const rows =
       SPI_cursor_open_with_args(nullptr, query, 0, nullptr, nullptr, nullptr, true, 0);
