@@ -126,19 +126,19 @@ is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $refe
 my @texts;
 foreach (@vectors)
 {
-	my (undef, $base62, $base32, $check) = @$_;
-	push @texts, [ '62', $base62 ], [ '32', $base32 ], [ '32c', $base32 . $check ], [ '32c', $base32 ], [ '32', $base32 . $check ],
-	  [ '32', lc $base32 ], [ '32c', lc "$base32$check" ], [ '62', " $base62" ], [ '62', "$base62\n" ], [ '32', "$base32\n" ], [ '62', lc $base62 ];
+	my (undef, undef, $base32, $check) = @$_;
+	push @texts, [ '32', $base32 ], [ '32c', $base32 . $check ], [ '32c', $base32 ], [ '32', $base32 . $check ],
+	  [ '32', lc $base32 ], [ '32c', lc "$base32$check" ], [ '32', " $base32" ], [ '32', "$base32\n" ];
 }
-push @texts, map { [ $_, '' ], [ $_, '-' ], [ $_, '0-0-0' ], [ $_, '0' x 20 ] } qw(62 32 32c);
-push @texts, [ '62', 'AzL8n0Y58m8' ], [ '62', 'LygHa16AHYG' ], [ '62', 'z' x 11 ], [ '32', '8000000000000' ], [ '32', 'ZZZZZZZZZZZZZ' ],
-  [ '32c', 'ZZZZZZZZZZZZZ0' ], map { my $odd = $_; map { [ $_, $odd . '0' x 10 ], [ $_, '0' x 12 . $odd ], [ $_, '0' x 13 . $odd ] } qw(62 32 32c) }
+push @texts, map { [ $_, '' ], [ $_, '-' ], [ $_, '0-0-0' ], [ $_, '0' x 20 ] } qw(32 32c);
+push @texts, [ '32', '8000000000000' ], [ '32', 'ZZZZZZZZZZZZZ' ],
+  [ '32c', 'ZZZZZZZZZZZZZ0' ], map { my $odd = $_; map { [ $_, $odd . '0' x 12 ], [ $_, '0' x 12 . $odd ], [ $_, '0' x 13 . $odd ] } qw(32 32c) }
   "\x{131}", "\x{17f}", "\x{212a}", "\x{663}", "\x{ff11}", "\x{e9}", "\x{1d7d8}", 'U', 'u', '*', '$', '=', '~', 'o', 'I', 'l';
 my @symbols = split //, '0123456789ABCDEFGHJKMNPQRSTVWXYZabcxyzoilOIL-*~$=Uu';
 foreach my $number (1 .. 1500)
 {
-	my $form = (qw(62 32 32c))[ $number % 3 ];
-	my $length = { 62 => 11, 32 => 13, '32c' => 14 }->{$form} + (rand() < 0.1 ? int(rand 3) - 1 : 0);
+	my $form = (qw(32 32c))[ $number % 2 ];
+	my $length = { 32 => 13, '32c' => 14 }->{$form} + (rand() < 0.1 ? int(rand 3) - 1 : 0);
 	push @texts, [ $form, join '', '0', map { $symbols[ rand(rand() < 0.95 ? 38 : @symbols) ] } 2 .. $length ];
 }
 # Texts with correct check symbols.
@@ -149,7 +149,7 @@ my $hex = sub { my $bytes = $_[0]; utf8::encode($bytes); return unpack 'H*', $by
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION reads(form text, encoded text) RETURNS text LANGUAGE plpgsql AS $$
 	BEGIN
-	  RETURN CASE form WHEN '62' THEN snowflake.from_base62(encoded) WHEN '32' THEN snowflake.from_base32(encoded)
+	  RETURN CASE form WHEN '32' THEN snowflake.from_base32(encoded)
 	         ELSE snowflake.from_base32(encoded, true) END;
 	EXCEPTION WHEN invalid_text_representation OR numeric_value_out_of_range THEN
 	  RETURN 'refused';
@@ -194,12 +194,12 @@ sub agrees
 keep('ids.mjs', block('js'));
 agrees('JavaScript', {}, 'node', keep('feed.mjs', <<~'JS'));
 	import { readFileSync } from 'fs';
-	import { fromBase62, fromBase32 } from './ids.mjs';
+	import { fromBase32 } from './ids.mjs';
 	for (const line of readFileSync(0, 'utf8').trimEnd().split('\n')) {
 	  const [form, hex] = line.split(' ');
 	  const text = Buffer.from(hex, 'hex').toString();
 	  let id = 'refused';
-	  try { id = form === '62' ? fromBase62(text) : fromBase32(text, form === '32c'); } catch (e) { if (!(e instanceof RangeError)) throw e; }
+	  try { id = fromBase32(text, form === '32c'); } catch (e) { if (!(e instanceof RangeError)) throw e; }
 	  console.log(String(id));
 	}
 	JS
@@ -207,12 +207,12 @@ agrees('JavaScript', {}, 'node', keep('feed.mjs', <<~'JS'));
 keep('ids.py', block('python'));
 agrees('Python', {}, 'python3', '-B', keep('feed.py', <<~'PYTHON'));
 	import sys
-	from ids import from_base62, from_base32
+	from ids import from_base32
 	for line in sys.stdin:
 	    form, text = line[:-1].split(' ')
 	    text = bytes.fromhex(text).decode()
 	    try:
-	        print(from_base62(text) if form == '62' else from_base32(text, form == '32c'))
+	        print(from_base32(text, form == '32c'))
 	    except ValueError:
 	        print('refused')
 	PYTHON
@@ -240,9 +240,6 @@ if (IPC::Run::run([ 'sh', '-c', 'command -v go' ], '>', \my $path))
 				form, text, _ := strings.Cut(lines.Text(), " ")
 				bytes, _ := hex.DecodeString(text)
 				id, err := FromBase32(string(bytes), form == "32c")
-				if form == "62" {
-					id, err = FromBase62(string(bytes))
-				}
 				if err != nil {
 					fmt.Println("refused")
 				} else {
@@ -253,7 +250,7 @@ if (IPC::Run::run([ 'sh', '-c', 'command -v go' ], '>', \my $path))
 		GO
 	agrees('Go', { GOCACHE => "$directory/source/cache", GOFLAGS => '-mod=mod', GOPATH => "$directory/gopath", HOME => $directory }, 'sh', '-c', 'cd "$0" && go run .', "$directory/source");
 	IPC::Run::run([ 'gofmt', '-l', keep('formatted.go', $go) ], '>', \my $unformatted);
-	is($unformatted, '', 'gofmt has nothing to say');
+	is($unformatted, '', 'gofmt finds nothing to change');
 }
 
 done_testing();
