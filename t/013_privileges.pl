@@ -1,5 +1,5 @@
-# What roles that are no superusers may not do to the mark, the seal and the locks, and what stands when
-# somebody tried; with crashes after it, and the clock behind.
+# Tests what roles without superuser may not do to the mark, the seal and the locks, and the state after they tried,
+# with crashes and the clock behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +33,7 @@ sub killed
 	return;
 }
 
-# Whoever has UPDATE on every sequence lowers the mark: the ids do not come again.
+# A role with UPDATE on every sequence lowers the mark. No id repeats.
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE etl LOGIN IN ROLE pg_write_all_data, pg_read_all_data; CREATE ROLE joe LOGIN');
 foreach my $sql (
 	"SET ROLE etl; SELECT setval('snowflake.high_water', 1735689600000)",
@@ -56,7 +56,7 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'setting the mark is for superusers');
 
-# A row that was taken out all the same: calls say what the next dump would lack, and the advice helps.
+# The row is removed anyway: calls report what the next dump would lack, and the advice helps.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the next dump of this database would not carry its layout',
@@ -66,7 +66,7 @@ $node->safe_psql('postgres', 'SET ROLE joe; INSERT INTO snowflake.dumped_seal SE
 is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'it is put back, once');
 $node->mint($ledger);
 
-# Rows of another seal, by the ways on which no trigger fires.
+# Rows of another seal, inserted in ways that fire no trigger.
 my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';
 foreach my $way (
 	[ 'SET session_replication_role = replica', '' ],
@@ -87,14 +87,14 @@ $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 
 $node->safe_psql('postgres', "DELETE FROM snowflake.dumped_seal WHERE seal = $twitter");
 $node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
 
-# A loader who may insert and owns nothing is told; a member of pg_write_all_data stops the database.
+# A role that may insert but owns no table gets an error. A member of pg_write_all_data stops the database.
 $node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
 $node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to present', hint => 'Remove what was restored' }, 'a loader is told');
 $node->mint($ledger);
 $node->refuses("SET ROLE etl; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, 'who may write everything is believed');
 $node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
 
-# What ALTER DEFAULT PRIVILEGES gives is taken back.
+# Privileges from ALTER DEFAULT PRIVILEGES are revoked.
 $node->safe_psql('postgres', 'CREATE DATABASE generous');
 $node->safe_psql('generous', <<~'SQL');
 	ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO joe, PUBLIC;
@@ -120,8 +120,8 @@ foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.a
 }
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
-# Commands that would lock the mark before they ask: refused while a transaction has it read, so that a
-# lock would have to wait.
+# Commands that would lock the mark before a privilege check fail while a transaction has read the mark, so that a lock
+# would have to wait.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
@@ -155,8 +155,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A name without its schema stands for another relation once the first one is dropped: a command that
-# waits for its lock meanwhile does not go on to the mark.
+# A name without schema means another relation after the first one was dropped. A command that waits for its lock must
+# not continue on the mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -176,7 +176,7 @@ foreach my $sql (
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i int PRIMARY KEY); CREATE TEMPORARY TABLE child () INHERITS (high_water);'
 	  . 'CREATE RULE r AS ON DELETE TO high_water DO INSTEAD NOTHING; CREATE TEMPORARY TABLE referring (i int REFERENCES high_water)');
 
-# Nor does the function behind the constraint write where nothing may be written, whoever calls it.
+# The function behind the constraint does not write in a read-only transaction, whatever role calls it.
 foreach my $sql (
 	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
 	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
@@ -186,7 +186,7 @@ foreach my $sql (
 }
 $node->mint($ledger);
 
-# A mark that is set by hand, all the time, is never below what was written meanwhile.
+# A mark that is changed by hand all the time is never below what calls wrote.
 $node->safe_psql('postgres', 'CREATE TABLE finished (i int)');
 my @setters = map { $node->start_writer("DO \$\$ BEGIN WHILE NOT EXISTS (SELECT FROM finished) LOOP PERFORM snowflake.set_mark('2025-02-01'); END LOOP; END \$\$") } 1 .. 2;
 $node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND state = 'active'");
@@ -213,20 +213,20 @@ $node->safe_psql('postgres', <<~'SQL');
 ok($node->finish_writer($_)->{well}, 'set_mark() is always answered') foreach @setters;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM lowered'), '0', 'and never sets the mark below what was written');
 
-# A sequence whose file is gone can be dropped, as without the extension.
+# A sequence whose file is missing can be dropped, as without the extension.
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CREATE SEQUENCE broken; CHECKPOINT; SELECT pg_relation_filepath('broken')");
 unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
-# An acknowledged CREATE EXTENSION is kept, also where commits are asynchronous: ids were returned under it,
-# by a database that had minted before, and whose new mark covers what it mints without another flush.
+# An acknowledged CREATE EXTENSION survives a crash, also with asynchronous commits. Ids were returned under it, by a
+# database that had minted before, and its new mark covers them without another flush.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 foreach my $round (1 .. 3)
 {
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
-	# All is flushed but the commit: a switch of the WAL file flushes.
+	# Flushes everything except the commit, by a switch of the WAL file.
 	$node->safe_psql('hasty', <<~'SQL');
 		SET synchronous_commit = off;
 		DROP EXTENSION IF EXISTS snowflake;
@@ -245,8 +245,8 @@ foreach my $round (1 .. 3)
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
 }
 
-# A mark that was taken out before it was dropped is noted as well: after a crash restart and with the
-# clock back ids begin above it.
+# A mark that is removed from the extension and then dropped is recorded too. After a crash restart with the clock back,
+# ids begin above it.
 $node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000000))', 'hasty') for 1 .. 2;
 $node->safe_psql('hasty', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water; ALTER SEQUENCE snowflake.high_water RENAME TO kept; ALTER SEQUENCE snowflake.kept SET SCHEMA public');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'has lost a part of its state', hint => 'Do not drop the extension' }, 'what was taken out is asked for', 'hasty');
@@ -260,7 +260,7 @@ $node->mint($ledger, 'SET snowflake.max_wait = 60000; SELECT snowflake.next_id(1
 $node->clock->step(5);
 $ledger->check(1_000_000, 'ids before and after');
 
-# Places are for who mints: calls that are refused take none.
+# Only minting takes a slot: failed calls take none.
 $node->safe_psql('postgres', 'DROP DATABASE hasty');
 $node->restart;
 foreach my $database (qw(a b c d))
@@ -278,7 +278,7 @@ is($node->safe_psql('postgres', 'SELECT string_agg(database, $$ $$ ORDER BY data
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53400', message => 'too many databases' }, 'the fourth has none', 'c');
 is($node->safe_psql('c', "SELECT refusals FROM snowflake.refusals WHERE cause = 'too_many_databases'"), '1', 'and that is counted, too');
 
-# Nobody mints without EXECUTE, also not through a trigger.
+# No role mints without EXECUTE, also not through a trigger.
 my ($revoke) = slurp_file("$FindBin::RealBin/../doc/questions.md") =~ /```sql\n(REVOKE EXECUTE.*?)```/s;
 $node->safe_psql('postgres', $revoke);
 foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'SELECT snowflake.next_id(1, 5)', 'SELECT snowflake.next_id_near(5)',

@@ -1,7 +1,7 @@
-# Calls and health say the same: in each state that can be made here, next_id() is refused, or waits, exactly where
-# health says that the database does not mint; the error's SQLSTATE and message belong to the reason, its hint is the
-# advice, and the refusal is counted under its cause. A session that has minted before and a new one meet the same.
-# What health says without a lease is in extensions/lease/t/006_refusals.pl, of a standby in 007, of Citus in 031.
+# Tests that calls and health agree. In each state that can be made here, next_id() fails or waits exactly if health
+# shows that the database does not mint. The error's SQLSTATE and message belong to the reason, its hint is the advice,
+# and it is counted under its cause. An old and a new session behave the same. Health without a lease is in
+# extensions/lease/t/006_refusals.pl, of a standby in 007, with Citus in 031.
 
 use strict;
 use warnings FATAL => 'all';
@@ -62,7 +62,7 @@ sub count_of
 	return $node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = '$cause'");
 }
 
-# Until a call is refused, or none is: what was published before covers a reserve.
+# Repeats a call until it fails, or until it succeeds: the published limit lasts for a reserve.
 sub poll_call
 {
 	my ($ask, $refused) = @_;
@@ -76,7 +76,7 @@ sub poll_call
 	return $said;
 }
 
-# The state is made, and undone: %step has the reason, and how the two go, as SQL or code.
+# Makes the state and undoes it. %step has the reason, and both steps as SQL or code.
 sub holds
 {
 	my (%step) = @_;
@@ -120,8 +120,8 @@ sub holds
 	return;
 }
 
-# A state in which nobody is refused, and everybody waits: a session that has minted, and a new one.
-# %step: name, reason, code that makes the state and undoes it, and, if it matters, for what one of the two waits.
+# A state in which every call waits instead of failing: of a session that has minted, and of a new one.
+# %step: name, reason, code that makes the state and undoes it, and optionally what one of the two waits for.
 sub waits
 {
 	my (%step) = @_;
@@ -143,7 +143,7 @@ sub waits
 		SQL
 	$node->wait_for_output($old, 10);
 	$step{make}->();
-	# What was published before covers a reserve.
+	# The published limit lasts for a reserve.
 	my $new = $node->start_writer("$call; SELECT pg_sleep(0.01);\n" x 100);
 	my $for = $step{for} // '';
 	$node->poll_query_until('postgres', <<~"SQL") or die 'nobody waits';
@@ -151,7 +151,7 @@ sub waits
 		WHERE application_name = 'writer' AND wait_event_type IN ('Lock', 'LWLock', 'IO')
 		SQL
 	my $said = '';
-	# As a probe sees it, which does not wait for ever.
+	# Like a probe, with a timeout.
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		my $timed_out = 0;
@@ -189,8 +189,8 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'the extensi
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the disk of the WAL',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# If WAL buffers are full when the mark is to be written, its writer waits with the page locked, and the other for that
-# lock. So the one that has minted stands still until they are.
+# If WAL buffers are full when the mark must be written, its writer waits with the page locked, and the other session
+# waits for that lock. So the session that has minted pauses until they are full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the disk of the WAL', for => 'BufferContent',
 	make => sub {
@@ -199,7 +199,8 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five reserves
 		$disk->stall;
-		# One waits for its commit with the lock of WAL writes, and the other fills the buffers.  PostgreSQL 17 spells both otherwise.
+		# One session waits for its commit with the lock of WAL writes, and the other fills the buffers. PostgreSQL 17 uses
+		# other names for both.
 		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $wait->[0])");
@@ -211,7 +212,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 
 holds(reason => 'minted under leases, and nothing is leased',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
-# The lowest bit is of the files.
+# The lowest bit belongs to the files.
 holds(reason => 'last minted elsewhere',
 	make => q{SELECT setval('snowflake.fingerprint', last_value # 1) FROM snowflake.fingerprint}, undo => 'SELECT snowflake.accept_copy()');
 holds(reason => 'the seal is lost',
@@ -256,7 +257,7 @@ holds(reason => 'layout exhausted', make => sub { $clock->set(2_840_140_800 - ti
 
 holds(reason => 'clock not synchronized', make => sub { $clock->synchronize(0) }, undo => sub { $clock->synchronize(1) });
 
-# What takes a restart.
+# States that need a restart.
 $node->restart;
 $node->safe_psql('postgres', <<~'SQL');
 	BEGIN;

@@ -1,5 +1,5 @@
-# backfill() and late_id() give ids of an origin, a region and a shard, in which nobody has minted. Whatever becomes of the
-# server's region and shards afterwards, no call mints an id that they gave, in this database or in a copy.
+# Tests that backfill() and late_id() give ids of an unused origin, a region and a shard. Later no call mints an id that
+# they gave, in this database or in a copy, even if the server's region and shards change.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ my $old = <<~'SQL';
 	CREATE INDEX ON old (made) WHERE id IS NULL;
 	SQL
 my $backfill = "CALL snowflake.backfill('old', 'id', 'made', shard => 5)";
-# All ids of a database are distinct, and each one that is minted is greater than those that were given.
+# All ids of a database are distinct, and each minted id is greater than those that were given.
 sub mints_later
 {
 	my ($region, $database, $name) = @_;
@@ -33,7 +33,7 @@ $node->safe_psql('app', $backfill);
 is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.backfills'), '31|5|t', 'an origin is reserved');
 is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'all rows have ids');
 
-# The mark covers what was given: the server gets that region, nothing was minted yet, and the clock is behind.
+# The mark covers the given ids: the server gets that region, has not minted yet, and its clock is behind.
 $node->clock->set(20);
 $node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark of this database' },
@@ -43,7 +43,8 @@ $node->start_with('snowflake.region = 31');
 mints_later(31, 'app', 'in that region it mints later ids');
 my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
 
-# What was minted in between is seen when the backfill goes on in the first region, by its own table or another's.
+# Ids that were minted in between are found when the backfill continues in the first region, for its own table or
+# another.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
 $node->refuses($backfill, { sqlstate => '55000', message => 'there are ids of region 31, shard 5', detail => 'public\.old\.id has one of .* or later' },
@@ -52,12 +53,12 @@ $node->safe_psql('app', 'CREATE TABLE another AS SELECT NULL::bigint AS id, made
 $node->safe_psql('app', "CALL snowflake.backfill('another', 'id', 'made', shard => 5)");
 is($node->safe_psql('app', 'SELECT DISTINCT snowflake.region_of(id) FROM another WHERE id IS NOT NULL'), '30', 'another table gets another origin');
 
-# DROP EXTENSION forgets the origins; the ids are there.
+# DROP EXTENSION removes the record of the origins, but the ids remain.
 $node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake; ALTER TABLE old ALTER id SET DEFAULT snowflake.next_id(5); ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5)');
 is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'an extension that is made anew sees which regions have ids');
 is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in two tables');
 
-# A dump carries the origins, the late ids and the mark; in the region of the origin minting begins above.
+# A dump carries the origins, the late ids and the mark. In the region of the origin minting begins above them.
 $node->start_with('snowflake.region = 29');
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/app.dump';
@@ -69,7 +70,7 @@ is($node->safe_psql('copy', "SELECT snowflake.region_of(i), i = max(id) OVER () 
 	'29|f', 'and gives another late one of a time before that');
 $node->refuses('SELECT snowflake.late_id(now(), 5)', { sqlstate => '55000', message => 'this server mints in region 29' }, 'but none of a later time', 'copy');
 
-# A layout without regions: by its shards. One that has no old rows left to come may be owned again.
+# A layout without regions uses shards. A shard whose old rows all have ids may be owned again.
 $node->start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
 $node->create_database('plain');
 $node->safe_psql('plain', $old =~ s/next_id\(5\)/next_id(6)/r);

@@ -1,5 +1,5 @@
-# Whatever relation of the extension is locked, and for how long: if a call waits for the lock, health() shows that nothing is
-# minted. What is locked by a prepared transaction stays so over a restart.
+# Tests a lock on each relation of the extension: if a call waits for the lock, health() shows that the database does
+# not mint. Locks of a prepared transaction hold over a restart.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,7 +19,7 @@ my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL')
 is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'five sequences');
 cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'and its tables');
 
-# A lock is never given back here, so a call waits for it if and only if it ends in lock_timeout.
+# A lock is never released here, so a call waits for it exactly if it ends in lock_timeout.
 sub waits
 {
 	my ($sql) = @_;
@@ -29,7 +29,7 @@ sub waits
 }
 foreach my $relation (sort keys %kind)
 {
-	# Takes ACCESS EXCLUSIVE, also on a sequence, and of a view on that alone.
+	# Takes ACCESS EXCLUSIVE, also on a sequence, and for a view on the view alone.
 	$node->safe_psql('postgres', "BEGIN; ALTER TABLE $relation RENAME TO other; PREPARE TRANSACTION 'lock'");
 	$node->restart if $kind{$relation} ne 'v';
 	my $health = $node->error_of("SET lock_timeout = '100ms'; SELECT reason FROM snowflake.health()");
