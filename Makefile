@@ -2,11 +2,13 @@
 srcdir ?= .
 EXTENSION = snowflake
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
-DATA_built = snowflake--$(EXTVERSION).sql
+# The SQL engine, for servers that cannot load the library: a script for each preset, and the same for pg_tle. See doc/managed.md.
+ENGINES = $(foreach layout, fleet wide instagram twitter js53, snowflake_engine_$(layout).sql snowflake_pgtle_$(layout).sql)
+DATA_built = snowflake--$(EXTVERSION).sql $(ENGINES)
 # The install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
-SQL_PARTS = $(addprefix $(srcdir)/src/sql/, state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
+SQL_PARTS = $(addprefix $(srcdir)/src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
 	by_shard.sql routing.sql shard_template.sql create_shards.sql drop_guard.sql run_as.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
-	audit.sql partitions.sql alter_shards.sql settled.sql privileges.sql)
+	audit.sql partitions.sql alter_shards.sql settled.sql taken_over.sql privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \
@@ -127,10 +129,18 @@ EXTRA_CLEAN = build
 override with_llvm = no
 include $(PGXS)
 
-snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(srcdir)/Makefile $(srcdir)/snowflake.control
+# A line @@NAME@@ stands for a template of the SQL engine. Functions are replaced where take_over.sql made them members.
+snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(wildcard $(srcdir)/src/sql/engine/*.sql) $(srcdir)/Makefile $(srcdir)/snowflake.control
 	printf '%s\n' '/* $@ */' '' \
 	  '\echo Use "CREATE EXTENSION snowflake" to load this file. \quit' '' >$@
-	cat $(SQL_PARTS) >>$@
+	cat $(SQL_PARTS) | awk -v engine=$(srcdir)/src/sql/engine/ \
+	  '/^@@.*@@$$/ { file = engine substr($$0, 3, length($$0) - 4); while ((getline line < file) > 0) print line; close(file); next } { sub(/^CREATE FUNCTION/, "CREATE OR REPLACE FUNCTION") } 1' >>$@
+
+$(ENGINES): $(wildcard $(srcdir)/src/sql/engine/*.sql) $(srcdir)/scripts/engine-sql
+snowflake_engine_%.sql:
+	$(srcdir)/scripts/engine-sql --layout $* >$@
+snowflake_pgtle_%.sql:
+	$(srcdir)/scripts/engine-sql --layout $* --pg-tle --version $(EXTVERSION) >$@
 
 # PGXS does not track dependencies on headers.
 $(OBJS): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Makefile

@@ -207,7 +207,7 @@ $text{counter_unused} = $machine{'clock source'} if defined $counter_used && !$c
 
 my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID');
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
-  'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'Instagram, as pasted');
+  'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
 # calls METRIC, FLOOR, SUBJECT...: what each costs, and by how much more than the floor.
 sub calls {
@@ -488,7 +488,7 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
     ['next_id, 8 shards in turn', '`snowflake.next_id(shard)`, another shard each time'], ['nextval cache 100', '`nextval()`, cache 100'],
     ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['ULID, text', 'ULID in C, text'], ['KSUID', 'KSUID in C, 20 bytes'],
     ['NanoID', 'NanoID in C, text'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
-    ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
+    ['SQL engine', 'the SQL engine, for managed services'], ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
   $text{readme_calls} = table(['', 'ns a call', 'of `next_id`', 'without the counter: ns', 'of `next_id`', 'INSERT, rows a second', 'table and index, bytes a row'],
     map { my ($subject, $name) = @$_; my $load = "INSERT: $subject";
       my @bytes = grep {defined} map { $samples->median('insert', $load, "$_ bytes a row") } 'table', 'index';

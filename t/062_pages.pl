@@ -25,6 +25,7 @@ my %elsewhere = (
 	'doc/core.md' => ['t/063_core_library.pl'],
 	'doc/fleet.md' => ['extensions/lease/t/010_fleet_page.pl'],
 	'doc/http.md' => ['test/clients/python/http.py'],
+	'doc/managed.md' => ['t/044_change_engine.pl'],
 	'doc/monitoring.md' => ['t/053_runbook.pl'],
 	'doc/moving.md' => [ 't/060_moving.pl', 't/061_moving_uuid.pl' ],
 	'doc/outside.md' => ['extensions/alias/t/002_page.pl'],

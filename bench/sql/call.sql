@@ -1,5 +1,8 @@
 -- Cost of a call in step with the clock.
 
+-- The SQL engine, under other names than the extension's.
+SELECT replace(replace(snowflake.generator_sql(0), 'snowflake_sql', 'engine_sql'), 'snowflake', 'engine') \gexec
+
 INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('(a column)', 'ns', 'i', :rows),
   ('C: counter', 'ns', 'bench.counter(5)', :rows),
@@ -12,6 +15,7 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('nextval cache 100', 'ns', 'nextval(''hundred'')', :rows),
   ('Instagram, one expression', 'ns', 'instagram_tight()', :rows / 10),
   ('Instagram, as pasted', 'ns', 'instagram()', :rows / 10),
+  ('SQL engine', 'ns', 'engine.next_id(5)', :rows / 10),
   ('UUID v4', 'ns', 'gen_random_uuid()', :rows / 10),
   ('UUID v7', 'ns', bench.uuid7_name(), :rows / 2),
   ('ULID', 'ns', 'bench.ulid()', :rows / 2),

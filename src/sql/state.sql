@@ -1,9 +1,12 @@
--- A schema of this name belongs to somebody else, who could plant overloads in it; pgEdge's extension
+-- A schema of this name that was not taken over belongs to somebody else, who could plant overloads in it; pgEdge's extension
 -- of the same name leaves one behind.
 DO $$
 BEGIN
-  IF EXISTS (SELECT FROM pg_catalog.pg_namespace
-              WHERE nspname OPERATOR(pg_catalog.=) 'snowflake') THEN
+  IF EXISTS (SELECT FROM pg_catalog.pg_namespace AS n
+              WHERE nspname OPERATOR(pg_catalog.=) 'snowflake'
+                AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend
+                                 WHERE classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass
+                                   AND objid OPERATOR(pg_catalog.=) n.oid AND deptype OPERATOR(pg_catalog.=) 'e')) THEN
     RAISE EXCEPTION USING
       ERRCODE = 'duplicate_schema',
       MESSAGE = 'schema "snowflake" already exists',
@@ -14,7 +17,7 @@ BEGIN
 END
 $$;
 
-CREATE SCHEMA snowflake;
+CREATE SCHEMA IF NOT EXISTS snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 
 -- State. Five sequences, because a sequence's value is WAL-logged, replicated, carried by base

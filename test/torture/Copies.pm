@@ -44,7 +44,7 @@ sub ask_standby
 	my ($w, $standby) = @_;
 	for my $group ($w->groups)
 	{
-		$w->must($standby, $group->{name}, 'SELECT * FROM snowflake.clock_status, snowflake.layout');
+		$w->must($standby, $group->{name}, 'SELECT * FROM snowflake.health, snowflake.layout');
 		my (undef, undef, $error) =
 		  $w->query($standby, $group->{name}, "SELECT snowflake.next_id($w->{hot})");
 		like($error, qr/25006/, "the standby does not mint in $group->{name}");

@@ -56,10 +56,13 @@ sub between_lives
 {
 	my ($w, $how, $step, $hold) = @_;
 	my $node = $w->main;
+	my $fork = $how eq 'fast' ? undef : $w->crash_begins;
 	if ($how eq 'kill') { $node->kill_all; }
 	else { $node->stop($how); }
 	$w->set_clock($node, $w->{base} + $step);
+	$w->continue_after($fork);
 	$node->start;
+	$w->confirm_clock($node) if $step > 3600;
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
 	$w->{base} += $step if $step > 0;    # the world's time has moved on
@@ -165,7 +168,9 @@ sub clock_frozen
 	sleep $hold;
 	if ($kill)
 	{
+		my $fork = $w->crash_begins;
 		$w->main->kill_all;
+		$w->continue_after($fork);
 		$w->main->start;
 		sleep 0.3;
 	}

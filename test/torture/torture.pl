@@ -14,12 +14,14 @@ use Verdict;
 use Crashes;
 use Sessions;
 use Copies;
+use SqlEngine;
 
-my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 my %options = (seed => 1, seconds => 60, faults => '', clients => 3, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
 	'max-lead=i', 'region=i', 'reserve=i', 'ways=s', 'wal-writer-delay=i', 'use-tsc=s', 'rounds=i',
-	'calm=f', 'step=f') or exit 2;
+	'calm=f', 'step=f', 'sql=s') or exit 2;
+my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
+%faults = SqlEngine::faults(%faults) if $options{sql};
 
 my @names = Schedule::choose($options{faults}, \%faults);
 BAIL_OUT('the fault disk_full needs SNOWFLAKE_WAL_DISK: a small file system of its own; '
@@ -37,6 +39,13 @@ $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
 $reserve  = $options{reserve}            if $options{reserve};
 $delay    = $options{'wal-writer-delay'} if $options{'wal-writer-delay'};
 $use_tsc  = $options{'use-tsc'}          if $options{'use-tsc'};
+my $region;
+if ($options{sql})
+{
+	$layout = 'fleet' if $layout =~ m{/};
+	$delay  = 200;    # what a crash can bring again must have been returned a short time before it
+	$region = $options{region} // ($layout =~ /fleet|twitter/ ? int rand 32 : 0);
+}
 my $w = World->new(
 	dir      => PostgreSQL::Test::Utils::tempdir('torture'),
 	programs => $ENV{SNOWFLAKE_TORTURE_PROGRAMS},
@@ -46,7 +55,8 @@ my $w = World->new(
 	clients  => $options{clients},
 	rate     => $options{megabytes} * 1e6 / (2 * $options{clients} * ($options{seconds} + 60)),
 	layout   => $layout,
-	region   => $options{region},
+	region   => $options{region} // $region,
+	engine   => $options{sql} ? SqlEngine::script($options{sql}, $layout, $region, $max_lead, $reserve) : undef,
 	max_lead => $max_lead,
 	reserve  => $reserve,
 	delay    => $delay,
@@ -64,7 +74,8 @@ $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
-	$w->must($main, $name, 'CREATE EXTENSION snowflake;' . $w->schema);
+	$w->install($main, $name);
+	$w->must($main, $name, $w->schema);
 	push @{ $w->{groups} },
 	  { node => $main, name => $name, line => $w->new_line, clients => [], neighbour => $name eq 'd2' };
 }

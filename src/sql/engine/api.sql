@@ -1,0 +1,377 @@
+-- Decoding and bounds beyond the readers above.
+
+CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer, OUT shard integer, OUT sequence integer)
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN (snowflake.time_of(id), snowflake.region_of(id), snowflake.shard_of(id), snowflake.sequence_of(id));
+COMMENT ON FUNCTION snowflake.decode(bigint) IS
+  'When an id was made (start of its tick), in which region, for which shard, and its sequence number in the tick';
+
+CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- Of a bound that takes its own instant the tick that begins then or later, of another the tick that begins later.
+  first bigint;
+  last bigint;
+BEGIN
+  IF isempty(during) THEN
+    RETURN 'empty';
+  END IF;
+  IF NOT lower_inf(during) THEN
+    first := CASE WHEN lower_inc(during) THEN snowflake.min_id(lower(during)) ELSE snowflake_sql.id_after(lower(during)) END;
+  END IF;
+  IF NOT upper_inf(during) THEN
+    last := CASE WHEN upper_inc(during) THEN snowflake_sql.id_after(upper(during)) ELSE snowflake.min_id(upper(during)) END;
+  END IF;
+  RETURN int8range(first, last);
+END
+$$;
+COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
+  'The ids whose time lies in a range; unbounded stays unbounded, empty stays empty';
+
+CREATE FUNCTION snowflake_sql.id_after(at timestamptz) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF snowflake.max_id(at) = {{LAST_ID}} THEN
+    PERFORM snowflake_sql.refuse_time(at, 0);
+  END IF;
+  RETURN snowflake.max_id(at) + 1;
+END
+$$;
+
+CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer, region integer DEFAULT 0) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  -- Refuses times outside of the layout.
+  last_of_tick CONSTANT bigint := snowflake.max_id(at);
+BEGIN
+  PERFORM snowflake_sql.check_shard(shard);
+  IF sequence < 0 OR sequence > {{LAST_SEQUENCE}} THEN
+    PERFORM snowflake_sql.refuse_argument('22023', format('sequence %s is out of range', sequence),
+      'Layout {{BITS}} has sequence numbers 0 to {{LAST_SEQUENCE}}.', 'Pass a sequence number of the layout.');
+  ELSIF region < 0 OR region > {{LAST_REGION}} THEN
+    PERFORM snowflake_sql.refuse_argument('22023', format('region %s is out of range', region),
+      'Layout {{BITS}} has regions 0 to {{LAST_REGION}}.', 'Pass a region of the layout.');
+  END IF;
+  RETURN (last_of_tick - {{BELOW_MASK}}) | (region::bigint << {{REGION_SHIFT}}) | (shard::bigint << {{SEQUENCE_BITS}}) | sequence;
+END
+$$;
+COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
+  'Puts an id together from its fields, for backfill and tests; next_id() does not know of it';
+
+-- Other forms of ids.
+
+CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN (SELECT CASE WHEN id >= 0 THEN string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', (id >> shift & 31)::integer + 1, 1), '' ORDER BY shift DESC)
+      || CASE WHEN check_symbol THEN substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U', (id % 37)::integer + 1, 1) ELSE '' END
+      ELSE snowflake_sql.refuse_negative(id) END
+    FROM generate_series(0, 60, 5) AS shift);
+COMMENT ON FUNCTION snowflake.to_base32(bigint, boolean) IS
+  'An id in 13 characters of Crockford''s base32, sorting as ids do under COLLATE "C"; with a check symbol 14; refuses negative numbers';
+
+-- Crockford's forgiving reading: the bits of the symbols, or an error. A check symbol is the last one.
+CREATE FUNCTION snowflake_sql.read_base32(encoded text, length integer, checked boolean, form text, written text, maker text) RETURNS bit varying
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  plain CONSTANT text := translate(upper(replace(encoded, '-', '') COLLATE "C"), 'OIL', '011');
+  bits bit varying := '';
+BEGIN
+  IF length(plain) <> length OR plain !~ (CASE WHEN checked THEN '^[0-9A-HJKMNP-TV-Z]*[0-9A-Z*~$=]$' ELSE '^[0-9A-HJKMNP-TV-Z]*$' END) THEN
+    PERFORM snowflake_sql.refuse_form(encoded COLLATE "C", CASE WHEN checked AND length(plain) = length AND left(plain, -1) ~ '^[0-9A-HJKMNP-TV-Z]*$'
+      THEN '0-9A-TV-Za-tv-z*~$=Uu-' ELSE '0-9A-TV-Za-tv-z-' END, length, form, written, maker);
+  END IF;
+  FOR place IN 1 .. length LOOP
+    bits := bits || ((strpos('0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U', substr(plain, place, 1)) - 1) % 32)::bit(5);
+  END LOOP;
+  RETURN bits;
+END
+$$;
+
+CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT false) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  form CONSTANT text := CASE WHEN check_symbol THEN 'base32 id with a check symbol' ELSE 'base32 id' END;
+  written CONSTANT text := 'It is written in 13 characters 0-9 and A-Z without I, L, O and U, 0000000000000 to 7ZZZZZZZZZZZZ'
+    || CASE WHEN check_symbol THEN ', and a check symbol, which may also be one of *~$=U' ELSE '' END || '; hyphens do not count.';
+  maker CONSTANT text := CASE WHEN check_symbol THEN 'snowflake.to_base32(id, true)' ELSE 'snowflake.to_base32(id)' END;
+  bits CONSTANT bit varying := snowflake_sql.read_base32(encoded, CASE WHEN check_symbol THEN 14 ELSE 13 END, check_symbol, form, written, maker);
+  id CONSTANT bigint := substring(bits FROM 2 FOR 64)::bit(64)::bigint;
+  symbol CONSTANT text := right(replace(encoded, '-', ''), 1);
+BEGIN
+  IF get_bit(bits, 0) = 1 OR id < 0 THEN
+    PERFORM snowflake_sql.refuse_form('', ' ', 0, form, written, maker);
+  ELSIF check_symbol AND translate(upper(symbol COLLATE "C"), 'OIL', '011') <> right(snowflake.to_base32(id, true), 1) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation', MESSAGE = format('check symbol "%s" does not belong to this base32 id', symbol),
+      DETAIL = 'At least one of its characters is wrong.', HINT = 'Compare it with its source.';
+  END IF;
+  RETURN id;
+END
+$$;
+COMMENT ON FUNCTION snowflake.from_base32(text, boolean) IS
+  'The id that to_base32() wrote; upper or lower case, o for 0, i and l for 1, hyphens anywhere; the check symbol must be there if and only if asked for';
+
+CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  ms CONSTANT bigint := {{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}};
+  rest CONSTANT bigint := id & {{BELOW_MASK}};
+BEGIN
+  IF id < 0 OR id > {{LAST_ID}} THEN
+    PERFORM snowflake_sql.refuse_id(id, 0);
+  ELSIF ms >= 281474976710656 THEN
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('there is no UUID for id %s', id),
+      DETAIL = format('The id is of %s; the 48 bits of a UUID''s time end before %s.', snowflake_sql.time_at(ms), snowflake_sql.time_at(281474976710656)),
+      HINT = 'Use a text form for ids of this time.';
+  END IF;
+  RETURN (lpad(to_hex((ms << 16) | (7::bigint << 12) | (rest >> 32)), 16, '0')
+       || lpad(to_hex((1::bigint << 63) | ((rest & 4294967295) << 30) | snowflake_sql.uuid_check(id)), 16, '0'))::uuid;
+END
+$$;
+COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
+  'An id as a UUID of version 7 with the id''s time; sorts as ids do; times up to 10889-08-02';
+
+-- The upper 30 bits of the lower 64 of a product.
+CREATE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT div(id::numeric * 11400714819323198485 % 18446744073709551616, 17179869184)::bigint
+$$;
+
+-- The id of a UUID, which was written in `form` as `encoded`.
+CREATE FUNCTION snowflake_sql.id_of_uuid(uuid uuid, form text, encoded text, maker text) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  hex CONSTANT text := replace(uuid::text, '-', '');
+  high CONSTANT bigint := ('x' || left(hex, 16))::bit(64)::bigint;
+  low CONSTANT bigint := ('x' || right(hex, 16))::bit(64)::bigint;
+  since CONSTANT bigint := (high >> 16 & 281474976710655) - {{EPOCH_MS}};
+  rest CONSTANT bigint := ((high & 4095) << 32) | ((low >> 30) & 4294967295);
+  id CONSTANT bigint := (since / {{TICK_MS}} << {{BELOW_BITS}}) | rest;
+  wrong CONSTANT text := CASE
+    WHEN high >> 12 & 15 <> 7 OR low >> 62 & 3 <> 2 THEN 'Its version is not 7, or its variant not that of RFC 9562.'
+    WHEN since < 0 OR since % {{TICK_MS}} <> 0 OR since / {{TICK_MS}} >= {{TICKS}} THEN 'No tick of the layout begins at its time.'
+    WHEN rest > {{BELOW_MASK}} THEN 'It has bits where ids of this layout have none.'
+    WHEN low & 1073741823 <> snowflake_sql.uuid_check(id) THEN 'Its last 30 bits are not the check bits of an id.' END;
+BEGIN
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('%s "%s" does not stand for an id of this layout', form, encoded), DETAIL = wrong,
+      HINT = format('Pass what %s made.', maker);
+  END IF;
+  RETURN id;
+END
+$$;
+
+CREATE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN snowflake_sql.id_of_uuid(encoded, 'UUID', encoded::text, 'snowflake.to_uuid(id)');
+COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'The id of which to_uuid() made this; any other UUID is an error';
+
+CREATE FUNCTION snowflake.to_ulid(id bigint) RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', substring(bits FROM place FOR 5)::bit(5)::integer + 1, 1), '' ORDER BY place)
+            FROM CAST(B'00' || ('x' || replace(snowflake.to_uuid(id)::text, '-', ''))::bit(128) AS bit varying) AS bits,
+                 generate_series(1, 126, 5) AS place);
+COMMENT ON FUNCTION snowflake.to_ulid(bigint) IS 'An id as a ULID, 26 characters of Crockford''s base32: the 128 bits of to_uuid()';
+
+CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  written CONSTANT text := 'It is written in 26 characters 0-9 and A-Z without I, L, O and U, the first at most 7; hyphens do not count.';
+  bits CONSTANT bit varying := snowflake_sql.read_base32(encoded, 26, false, 'ULID', written, 'snowflake.to_ulid(id)');
+BEGIN
+  IF substring(bits FROM 1 FOR 2) <> B'00' THEN
+    PERFORM snowflake_sql.refuse_form('', ' ', 0, 'ULID', written, 'snowflake.to_ulid(id)');
+  END IF;
+  RETURN snowflake_sql.id_of_uuid((lpad(to_hex(substring(bits FROM 3 FOR 64)::bit(64)::bigint), 16, '0')
+    || lpad(to_hex(substring(bits FROM 67 FOR 64)::bit(64)::bigint), 16, '0'))::uuid, 'ULID', encoded, 'snowflake.to_ulid(id)');
+END
+$$;
+COMMENT ON FUNCTION snowflake.from_ulid(text) IS
+  'The id of which to_ulid() made this, read as forgivingly as base32; any other ULID is an error';
+
+-- Conditions and names for rows that are placed by shard.
+
+CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+  BEGIN ATOMIC
+    SELECT id = key AND snowflake.shard_of(id) = snowflake.shard_of(key);
+  END;
+COMMENT ON FUNCTION snowflake.has_id(bigint, bigint) IS
+  'id = key, also where the table is partitioned or indexed by shard_of(id): prunes to the shard of the key';
+CREATE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS boolean LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+  BEGIN ATOMIC
+    SELECT id = key AND shard = snowflake.shard_of(key);
+  END;
+COMMENT ON FUNCTION snowflake.has_id(integer, bigint, bigint) IS
+  'id = key, for a table that has the shard in a column and is partitioned, indexed or distributed by it';
+CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+  BEGIN ATOMIC
+    SELECT prefix || snowflake.shard_of(id)::text;
+  END;
+COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
+  'The schema that holds the rows of an id''s shard, where each shard has a schema of its own';
+
+-- Administration: for the owner of the database.
+
+CREATE FUNCTION snowflake.observe(id bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM snowflake_sql.check_call('observe()');
+  IF id IS NULL THEN
+    RAISE NOTICE USING MESSAGE = 'nothing to observe: the id is null', DETAIL = 'The greatest id of an empty table is null.';
+    RETURN;
+  ELSIF id < 0 OR id > {{LAST_ID}} THEN
+    PERFORM snowflake_sql.refuse_id(id, 0);
+  ELSIF {{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}} > snowflake_sql.clock_ms() + {{LEAD_MS}} THEN
+    PERFORM snowflake_sql.refuse_id_ahead(id, {{LEAD_MS}});
+  END IF;
+  PERFORM snowflake_sql.raise_to(NULL, id >> {{BELOW_BITS}}, true);
+END
+$$;
+COMMENT ON FUNCTION snowflake.observe(bigint) IS
+  'Makes every later id of this database greater than an id that was minted elsewhere; null does nothing';
+
+CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+  mark bigint;
+  counter regclass;
+BEGIN
+  PERFORM snowflake_sql.check_call('set_mark()');
+  IF NOT isfinite(at) THEN
+    PERFORM snowflake_sql.refuse_time(at, 0);
+  END IF;
+  mark := ceil(extract(epoch FROM at) * 1000);
+  IF mark < {{EPOCH_MS}} OR mark > {{END_MS}} THEN
+    PERFORM snowflake_sql.refuse_time(at, 0);
+  END IF;
+  BEGIN
+    LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
+    FOREACH counter IN ARRAY {{COUNTERS}} LOOP
+      PERFORM setval(counter, snowflake_sql.used_before(mark));
+    END LOOP;
+    PERFORM snowflake_sql.write_mark(mark);
+    RAISE EXCEPTION USING ERRCODE = 'SF001';
+  EXCEPTION WHEN SQLSTATE 'SF001' THEN
+    NULL;
+  END;
+  RETURN snowflake_sql.time_at(mark)::timestamptz;
+END
+$$;
+COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
+  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; returns what it is now';
+
+CREATE FUNCTION snowflake.accept_clock() RETURNS interval
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  now_ms CONSTANT bigint := snowflake_sql.clock_ms();
+  mark CONSTANT bigint := coalesce(pg_sequence_last_value('snowflake.high_water'), 0);
+BEGIN
+  PERFORM snowflake_sql.check_call('accept_clock()');
+  IF now_ms > greatest(mark, {{EPOCH_MS}}) THEN
+    PERFORM snowflake_sql.raise_to(NULL, (now_ms - {{EPOCH_MS}}) / {{TICK_MS}} - 1, true);
+  END IF;
+  RETURN (now_ms - mark) * interval '1 ms';
+END
+$$;
+COMMENT ON FUNCTION snowflake.accept_clock() IS
+  'Confirms that the clock is right where it is far ahead of the high-water mark; returns by how much';
+
+REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() FROM PUBLIC;
+
+-- Views, with the columns of the C engine's views. Columns that this engine cannot fill are null.
+
+CREATE FUNCTION snowflake.layout(
+    OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,
+    OUT sequence_bits integer, OUT tick_ms integer, OUT epoch timestamptz, OUT regions integer,
+    OUT shards integer, OUT ids_per_second bigint, OUT ends_at timestamptz, OUT used_percent double precision)
+  LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT '{{BITS}}', {{TIME_BITS}}, {{REGION_BITS}}, {{SHARD_BITS}}, {{SEQUENCE_BITS}}, {{TICK_MS}},
+         snowflake_sql.time_at({{EPOCH_MS}})::timestamptz, {{LAST_REGION}} + 1, {{SHARDS}}, {{PER_TICK}}::bigint * 1000 / {{TICK_MS}},
+         snowflake_sql.time_at({{END_MS}})::timestamptz,
+         round(greatest(0, snowflake_sql.clock_ms() - {{EPOCH_MS}})::numeric / ({{END_MS}} - {{EPOCH_MS}}) * 100, 2)::float8
+$$;
+COMMENT ON FUNCTION snowflake.layout() IS 'Behind the view snowflake.layout';
+CREATE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
+COMMENT ON VIEW snowflake.layout IS
+  'What the ids of this database look like: bits, tick, epoch, capacity of a shard, and when they run out';
+
+CREATE FUNCTION snowflake.health(
+    OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
+    OUT mark timestamptz, OUT covered_until timestamptz, OUT lead_ms double precision,
+    OUT drift_ms double precision, OUT synchronized boolean, OUT maximum_error_ms double precision,
+    OUT last_refusal timestamptz, OUT last_refusal_cause text, OUT layout_ends_at timestamptz, OUT copied boolean)
+  LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  now_ms CONSTANT bigint := snowflake_sql.clock_ms();
+  mark_ms CONSTANT bigint := pg_sequence_last_value('snowflake.high_water');
+  next_ms bigint;   -- of the first tick that the counter which is furthest ahead can still open
+  cause text;
+BEGIN
+  clock := clock_timestamp();
+  mark := snowflake_sql.time_at(least(mark_ms, {{END_MS}}))::timestamptz;
+  layout_ends_at := snowflake_sql.time_at({{END_MS}})::timestamptz;
+  IF pg_is_in_recovery() THEN
+    cause := 'standby';
+  ELSE
+    -- A new life of the counters begins at the mark.
+    SELECT {{EPOCH_MS}} + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1) * {{TICK_MS}}
+      INTO next_ms FROM unnest({{COUNTERS}}) AS c;
+    covered_until := CASE WHEN mark_ms > now_ms THEN mark END;
+    lead_ms := greatest(0, next_ms - {{TICK_MS}} - now_ms);
+    cause := CASE
+      WHEN current_setting('default_transaction_read_only') = 'on' THEN 'read_only_by_default'
+      WHEN now_ms < {{EPOCH_MS}} THEN 'clock_before_epoch'
+      WHEN now_ms >= {{END_MS}} OR next_ms >= {{END_MS}} THEN 'layout_exhausted'
+      WHEN mark_ms IS NULL OR mark_ms < {{EPOCH_MS}} THEN 'mark_lost'
+      WHEN now_ms - mark_ms > {{JUMP_MS}} THEN 'clock_jumped'
+      WHEN next_ms - now_ms > {{LEAD_MS}} + 2000 THEN CASE WHEN next_ms >= mark_ms THEN 'mark_ahead' ELSE 'clock_behind' END END;
+  END IF;
+  minting := cause IS NULL;
+  SELECT r.reason, r.advice INTO reason, advice FROM snowflake_sql.refusal(cause) AS r;
+END
+$$;
+COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
+CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
+COMMENT ON VIEW snowflake.health IS
+  'What a probe should ask: whether this database mints, and if not why and what to do. Always one row';
+
+-- Privileges: after what ALTER DEFAULT PRIVILEGES gave is taken back, as the C engine's.
+DO $privileges$
+DECLARE
+  given pg_catalog.record;
+BEGIN
+  FOR given IN
+    SELECT DISTINCT o.kind, o.name, CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC'
+                                         ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END AS role
+      FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::pg_catalog.regclass::pg_catalog.text AS name,
+                   relnamespace AS schema, relowner AS owner, relacl AS acl FROM pg_catalog.pg_class WHERE relkind OPERATOR(pg_catalog.=) ANY ('{S,r,v}')
+            UNION ALL SELECT 'FUNCTION', oid::pg_catalog.regprocedure::pg_catalog.text, pronamespace, proowner, proacl FROM pg_catalog.pg_proc
+            UNION ALL SELECT 'SCHEMA', pg_catalog.quote_ident(nspname), oid, nspowner, nspacl FROM pg_catalog.pg_namespace) AS o
+     CROSS JOIN LATERAL pg_catalog.aclexplode(o.acl) AS a
+     WHERE o.schema OPERATOR(pg_catalog.=) ANY (ARRAY['snowflake'::pg_catalog.regnamespace::pg_catalog.oid, 'snowflake_sql'::pg_catalog.regnamespace::pg_catalog.oid])
+       AND a.grantee OPERATOR(pg_catalog.<>) o.owner AND (a.grantee OPERATOR(pg_catalog.<>) 0 OR o.kind OPERATOR(pg_catalog.<>) 'FUNCTION')
+  LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', given.kind, given.name, given.role);
+  END LOOP;
+END
+$privileges$;
+REVOKE ALL ON FUNCTION snowflake_sql.write_mark(bigint), snowflake_sql.adopt(),   snowflake_sql.wait(integer, bigint, bigint, boolean, bigint), snowflake_sql.open_tick(integer, bigint, text, bigint),
+  snowflake_sql.raise_to(integer, bigint, boolean), snowflake_sql.advance_past(integer, bigint, bigint, text) FROM PUBLIC;
+GRANT USAGE ON SCHEMA snowflake, snowflake_sql TO PUBLIC;
+GRANT SELECT ON SEQUENCE snowflake.high_water TO PUBLIC;
+GRANT SELECT ON snowflake.layout, snowflake.health, snowflake.dumped_seal TO PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() TO pg_database_owner;

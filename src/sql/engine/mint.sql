@@ -1,0 +1,446 @@
+-- Minting: the slow path. Functions without a search_path run under that of their caller: open_tick() or an administrative
+-- function. A search_path for each would double the time of the slow path.
+
+CREATE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint / 1000
+$$;
+
+-- REQUIRES a transaction that is read-only, as all are during recovery.
+CREATE FUNCTION snowflake_sql.refuse_read_only(caller text) RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF pg_is_in_recovery() THEN
+    PERFORM snowflake_sql.refuse('standby', caller, 'This server is a standby.');
+  END IF;
+  PERFORM snowflake_sql.refuse(
+    CASE WHEN EXISTS (SELECT FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on'
+                         AND source IN ('configuration file', 'command line')) THEN 'read_only_by_default' ELSE 'read_only_transaction' END,
+    caller, 'It may have to write the durable high-water mark.');
+END
+$$;
+
+CREATE FUNCTION snowflake_sql.check_call(caller text) RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF current_setting('transaction_read_only') <> 'off' THEN
+    PERFORM snowflake_sql.refuse_read_only(caller);
+  END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_sql.check_shard(shard integer) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF shard IS NULL THEN
+    PERFORM snowflake_sql.refuse_argument('22004', 'shard is null', 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.',
+      'Pass the shard that the row belongs to.');
+  ELSIF shard < 0 OR shard > {{LAST_SHARD}} THEN
+    PERFORM snowflake_sql.refuse_argument('22023', format('shard %s is out of range', shard),
+      'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', 'Pass a shard of the layout.');
+  END IF;
+END
+$$;
+
+-- "snowflake.max_wait" in milliseconds. Without the library the server stores it as any text.
+CREATE FUNCTION snowflake_sql.max_wait() RETURNS bigint
+  LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+  stated CONSTANT text := current_setting('snowflake.max_wait', true);
+BEGIN
+  IF coalesce(stated, '') = '' THEN
+    RETURN 2000;
+  END IF;
+  RETURN CASE WHEN stated ~ '^\s*\d{1,9}\s*$' THEN stated::bigint ELSE ceil(extract(epoch FROM stated::interval) * 1000)::bigint END;
+EXCEPTION WHEN invalid_datetime_format OR datetime_field_overflow OR interval_field_overflow OR numeric_value_out_of_range THEN
+  RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid value for parameter "snowflake.max_wait": "%s"', stated),
+    DETAIL = 'It is a time, in milliseconds where it has no unit.', HINT = 'Set "snowflake.max_wait" to a time, such as ''2s''.';
+END
+$$;
+
+-- A counter whose ticks before a mark are all used; the first tick of the layout always is.
+CREATE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
+  LANGUAGE sql IMMUTABLE
+AS $$
+  SELECT (greatest(0, (mark - {{EPOCH_MS}} + {{TICK_MS}} - 1) / {{TICK_MS}} - 1) << {{TICK_SHIFT}}) | {{PER_TICK}}
+$$;
+
+-- REQUIRES the gate. Stores the mark, flushes it where that is possible, and only then publishes it. CASE keeps the order.
+CREATE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF current_setting('server_version_num')::integer >= 170000 THEN
+    RETURN CASE WHEN setval('snowflake.high_water', mark) = mark
+                THEN CASE WHEN pg_logical_emit_message(false, 'snowflake', '', true) IS NOT NULL
+                          THEN setval('snowflake_sql.published', mark) END END;
+  END IF;
+  RETURN CASE WHEN setval('snowflake.high_water', mark) = mark THEN setval('snowflake_sql.published', mark) END;
+END
+$$;
+
+-- REQUIRES the gate. Makes the stored and the published mark agree, and returns it. They differ in a new life of the counters, and
+-- after the mark was set by hand. A higher mark is obeyed, a lower one is not.
+CREATE FUNCTION snowflake_sql.adopt() RETURNS bigint
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  mark CONSTANT bigint := pg_sequence_last_value('snowflake.high_water');
+  published CONSTANT bigint := pg_sequence_last_value('snowflake_sql.published');
+  counter regclass;
+BEGIN
+  IF mark = published THEN
+    RETURN mark;
+  ELSIF mark IS NULL OR mark < {{EPOCH_MS}} THEN
+    PERFORM snowflake_sql.refuse('mark_lost', NULL,
+      format('Sequence snowflake.high_water says %s, which lies before the epoch ({{EPOCH_MS}}).', coalesce(mark, 0)));
+  ELSIF mark < published THEN
+    RETURN snowflake_sql.write_mark(published);
+  END IF;
+  FOREACH counter IN ARRAY {{COUNTERS}} LOOP
+    IF coalesce(pg_sequence_last_value(counter) < snowflake_sql.used_before(mark), true) THEN
+      PERFORM setval(counter, snowflake_sql.used_before(mark));
+    END IF;
+  END LOOP;
+  RETURN snowflake_sql.write_mark(mark);
+END
+$$;
+
+-- Raises the error of a clock that is before the epoch, past the end, or far ahead of the mark. REQUIRES one of these.
+CREATE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF now_ms < {{EPOCH_MS}} THEN
+    PERFORM snowflake_sql.refuse('clock_before_epoch', NULL,
+      format('The clock says %s, the epoch is %s.', snowflake_sql.time_at(now_ms), snowflake_sql.time_at({{EPOCH_MS}})));
+  ELSIF now_ms >= {{END_MS}} THEN
+    PERFORM snowflake_sql.refuse('layout_exhausted', NULL, format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+  END IF;
+  PERFORM snowflake_sql.refuse('clock_jumped', snowflake_sql.span(now_ms - mark),
+    format('The clock says %s, the high-water mark %s; the SQL engine allows %s.',
+           snowflake_sql.time_at(now_ms), snowflake_sql.time_at(mark), snowflake_sql.span({{JUMP_MS}})));
+END
+$$;
+
+-- Sleeps a part of what is missing until the clock allows a tick that begins at `next_ms`, or refuses; returns what was waited.
+CREATE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean, waited bigint) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  now_ms CONSTANT bigint := snowflake_sql.clock_ms();
+  needed CONSTANT bigint := greatest(1, next_ms - lead_ms - now_ms);
+  budget CONSTANT bigint := snowflake_sql.max_wait();
+  part CONSTANT bigint := least(needed, 10);
+BEGIN
+  IF waited + needed > budget THEN
+    IF at_mark THEN
+      PERFORM snowflake_sql.refuse('mark_ahead', NULL,
+        format('Ids may have been issued up to %s, the clock says %s: with "snowflake.max_lead" {{LEAD_MS}} ms the call would wait %s, more than "snowflake.max_wait" (%s ms).',
+               snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
+    ELSIF needed > budget AND next_ms > now_ms + {{LEAD_MS}} + {{TICK_MS}} THEN
+      PERFORM snowflake_sql.refuse('clock_behind', shard::text,
+        format('The next id is of %s, the clock says %s: with "snowflake.max_lead" {{LEAD_MS}} ms the call would wait %s, more than "snowflake.max_wait" (%s ms).',
+               snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
+    END IF;
+    PERFORM snowflake_sql.refuse('waited_too_long', shard::text,
+      format('Waited %s, and "snowflake.max_wait" is %s ms. The shard''s ids are taken up to %s, the clock says %s, and a shard has {{PER_TICK}} ids per tick of {{TICK_MS}} ms.',
+             snowflake_sql.span(waited), budget, snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms)));
+  END IF;
+  PERFORM pg_sleep(part / 1000.0);
+  RETURN waited + part;
+END
+$$;
+
+-- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller: `ticks` ticks
+-- from `first` on. If the clock does not allow a tick yet, it waits a little and returns 0 ticks. Then call it again.
+CREATE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint, OUT first bigint, OUT ticks bigint)
+  LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+  counter CONSTANT regclass := {{COUNTER}};
+  lead_ms CONSTANT bigint := CASE wanted WHEN 0 THEN {{LEAD_TICKS}} ELSE {{LEAD_TICKS}} / 2 END * {{TICK_MS}};
+  mark bigint;
+  now_ms bigint;
+  latest bigint;
+  at_mark boolean;
+  next_ms bigint;
+BEGIN
+  ticks := 0;
+  waited := coalesce(waited, 0);
+  IF current_setting('transaction_read_only') <> 'off' THEN
+    PERFORM snowflake_sql.refuse_read_only(caller);
+  ELSIF shard IS NULL OR shard < 0 OR shard > {{LAST_SHARD}} THEN
+    PERFORM snowflake_sql.check_shard(shard);
+  END IF;
+  -- A subtransaction that is always rolled back: the lock ends with it, however it ends. What setval() did stays.
+  BEGIN
+    LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
+    mark := pg_sequence_last_value('snowflake.high_water');
+    IF mark IS DISTINCT FROM pg_sequence_last_value('snowflake_sql.published') THEN
+      mark := snowflake_sql.adopt();
+    END IF;
+    now_ms := snowflake_sql.clock_ms();
+    IF now_ms < {{EPOCH_MS}} OR now_ms >= {{END_MS}} OR now_ms - mark > {{JUMP_MS}} THEN
+      PERFORM snowflake_sql.refuse_clock(now_ms, mark);
+    END IF;
+    latest := coalesce(pg_sequence_last_value(counter), snowflake_sql.used_before(mark));
+    first := latest >> {{TICK_SHIFT}};
+    next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
+    -- If another session has opened a tick that is good for a draw, this session uses it.
+    IF wanted > 0 OR (latest & {{TICK_MASK}}) >= {{PER_TICK}} OR next_ms >= mark
+       OR next_ms + {{TICK_MS}} <= now_ms OR next_ms > now_ms + lead_ms THEN
+      first := greatest(first + 1, (now_ms - {{EPOCH_MS}}) / {{TICK_MS}});
+      next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
+      at_mark := latest = snowflake_sql.used_before(mark);
+      IF first >= {{TICKS}} THEN
+        PERFORM snowflake_sql.refuse('layout_exhausted', NULL, format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+      END IF;
+      IF next_ms <= now_ms + lead_ms THEN
+        ticks := greatest(1, least(wanted, (now_ms + lead_ms - next_ms) / {{TICK_MS}} + 1, {{TICKS}} - first));
+        IF next_ms + ticks * {{TICK_MS}} > mark THEN
+          PERFORM snowflake_sql.write_mark(next_ms + ticks * {{TICK_MS}} + {{RESERVE_MS}});
+        END IF;
+        PERFORM setval(counter, (first + ticks - 1 << {{TICK_SHIFT}}) | CASE wanted WHEN 0 THEN 0 ELSE {{PER_TICK}} END);
+      END IF;
+    ELSE
+      ticks := 1;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'SF001';
+  EXCEPTION WHEN SQLSTATE 'SF001' THEN
+    NULL;
+  END;
+  IF ticks = 0 THEN
+    waited := snowflake_sql.wait(shard, next_ms, lead_ms, at_mark, waited);
+  END IF;
+END
+$$;
+
+-- Makes every later id of a shard, or of all (null), lie after a tick; with `durable` also after a crash.
+CREATE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
+  LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
+AS $$
+DECLARE
+  used CONSTANT bigint := tick << {{TICK_SHIFT}} | {{PER_TICK}};
+  mark bigint;
+  counter regclass;
+BEGIN
+  BEGIN
+    LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
+    mark := snowflake_sql.adopt();
+    IF durable AND {{EPOCH_MS}} + (tick + 1) * {{TICK_MS}} > mark THEN
+      PERFORM snowflake_sql.write_mark({{EPOCH_MS}} + (tick + 1) * {{TICK_MS}});
+    END IF;
+    FOREACH counter IN ARRAY CASE WHEN shard IS NULL THEN {{COUNTERS}} ELSE ARRAY[{{COUNTER}}] END LOOP
+      IF coalesce(pg_sequence_last_value(counter) < used, true) THEN
+        PERFORM setval(counter, used);
+      END IF;
+    END LOOP;
+    RAISE EXCEPTION USING ERRCODE = 'SF001';
+  EXCEPTION WHEN SQLSTATE 'SF001' THEN
+    NULL;
+  END;
+END
+$$;
+
+-- Raises the error of an id that is ahead of the clock.
+CREATE FUNCTION snowflake_sql.refuse_id_ahead(id bigint, lead_ms bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE SET datestyle = 'ISO'
+AS $$
+DECLARE
+  now_ms CONSTANT bigint := snowflake_sql.clock_ms();
+  id_ms CONSTANT bigint := {{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}};
+BEGIN
+  IF id_ms - now_ms > 86400000 THEN
+    PERFORM snowflake_sql.refuse('id_ahead', id::text,
+      format('Read with layout {{LAYOUT}}, the id is of %s; the clock says %s. An id minted just now would read so if its epoch were %s.',
+             snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms), left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
+      'Was it minted with another epoch or layout? Seal those of the ids that exist: see "Moving from something else" in the documentation.');
+  END IF;
+  PERFORM snowflake_sql.refuse('id_ahead', id::text,
+    format('The id is of %s, the clock says %s, and "snowflake.max_lead" is {{LEAD_MS}} ms%s.', snowflake_sql.time_at(id_ms),
+           snowflake_sql.time_at(now_ms), CASE WHEN lead_ms < {{LEAD_MS}} THEN ', of which a batch may use half' ELSE '' END),
+    format('Correct the clock, or try again in %s.', snowflake_sql.span(greatest(1, id_ms - now_ms - lead_ms))));
+END
+$$;
+
+-- Makes the next id of a shard greater than another id, once the clock allows that.
+CREATE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text) RETURNS void
+  LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  id_ms CONSTANT bigint := {{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}};
+  waited bigint := 0;
+  needed bigint;
+BEGIN
+  PERFORM snowflake_sql.check_call(caller);
+  PERFORM snowflake_sql.check_shard(shard);
+  IF id NOT BETWEEN 0 AND {{LAST_ID}} THEN
+    PERFORM snowflake_sql.refuse_id(id, 0);
+  END IF;
+  LOOP
+    needed := id_ms - lead_ms - snowflake_sql.clock_ms();
+    EXIT WHEN needed <= 0;
+    IF waited + needed > snowflake_sql.max_wait() THEN
+      PERFORM snowflake_sql.refuse_id_ahead(id, lead_ms);
+    END IF;
+    PERFORM pg_sleep(least(needed, 10) / 1000.0);
+    waited := waited + least(needed, 10);
+  END LOOP;
+  PERFORM snowflake_sql.raise_to(shard, id >> {{BELOW_BITS}}, false);
+END
+$$;
+
+-- Minting: the API. These functions run with the rights of their owner. They have no search_path of their own, because it would
+-- double the time of a call. So every name and every operator is written with its schema.
+
+CREATE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER
+AS $$
+DECLARE
+  seen pg_catalog.int8;
+  drawn pg_catalog.int8;
+  waited pg_catalog.int8;
+BEGIN
+  LOOP
+    -- The order is the argument: first the open tick is read, then a number is drawn. The tick must be that of the clock, or
+    -- after it by the lead at most. One comparison checks both: the middle of this span is half of the lead after the clock.
+    seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
+    drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
+                         (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8
+                           OPERATOR(pg_catalog.-) {{EARLY_EPOCH_US}}) OPERATOR(pg_catalog./) {{TICK_US}})) OPERATOR(pg_catalog.<=) {{HALF_LEAD_TICKS}}
+                   AND (seen OPERATOR(pg_catalog.&) {{TICK_MASK}}) OPERATOR(pg_catalog.<) {{PER_TICK}}
+                   AND (shard OPERATOR(pg_catalog.&) {{NO_SHARD}}) OPERATOR(pg_catalog.=) 0
+                   AND {{FAST_TIME}} OPERATOR(pg_catalog.<) pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
+                  THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
+    -- The number counts if it is of the tick that was seen, and not of its overflow.
+    IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
+      RETURN {{FAST_POSITION}} OPERATOR(pg_catalog.|) (shard OPERATOR(pg_catalog.*) {{PER_TICK}}::pg_catalog.int8){{FAST_REGION}};
+    END IF;
+    SELECT o.waited INTO waited FROM snowflake_sql.open_tick(shard, 0, 'next_id()', waited) AS o;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.next_id(integer) IS
+  'Mints an id for a shard (0 to the layout''s last); greater than every earlier id of that shard';
+
+CREATE FUNCTION snowflake.next_id() RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+DECLARE
+  stated CONSTANT pg_catalog.text := pg_catalog.current_setting('snowflake.default_shard', true);
+BEGIN
+  IF stated IS NULL OR pg_catalog.length(stated) OPERATOR(pg_catalog.=) 0 OR pg_catalog.starts_with(stated, '-') THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = '"snowflake.default_shard" is not set',
+      DETAIL = 'next_id() without an argument mints for "snowflake.default_shard".',
+      HINT = 'Set "snowflake.default_shard", or call next_id(shard).';
+  END IF;
+  RETURN snowflake.next_id(stated::pg_catalog.int4);
+END
+$$;
+COMMENT ON FUNCTION snowflake.next_id() IS 'Mints an id for the shard that snowflake.default_shard names';
+
+CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER
+AS $$
+DECLARE
+  id CONSTANT pg_catalog.int8 := snowflake.next_id(shard);
+BEGIN
+  IF after IS NULL OR id OPERATOR(pg_catalog.>) after AND after OPERATOR(pg_catalog.>=) 0 THEN
+    RETURN id;
+  END IF;
+  PERFORM snowflake_sql.advance_past(shard, after, {{LEAD_MS}}, 'next_id()');
+  RETURN snowflake.next_id(shard);
+END
+$$;
+COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
+  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
+
+CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS $$
+BEGIN
+  IF id IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'id is null',
+      DETAIL = 'The shard to mint for is taken from the id.',
+      HINT = 'Pass the id of a row in the same shard, or call next_id(shard).';
+  END IF;
+  RETURN snowflake.next_id(snowflake.shard_of(id));
+END
+$$;
+COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS 'Mints an id in the shard of another id';
+
+CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS $$
+DECLARE
+  first CONSTANT pg_catalog.int8 := pg_catalog.lower(shards);
+  many CONSTANT pg_catalog.int8 := pg_catalog.upper(shards) OPERATOR(pg_catalog.-) first;
+BEGIN
+  IF shards IS NULL THEN
+    PERFORM snowflake_sql.check_shard(NULL);
+  ELSIF many IS NULL OR first OPERATOR(pg_catalog.<) 0 OR pg_catalog.upper(shards) OPERATOR(pg_catalog.>) {{SHARDS}} THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = pg_catalog.format('shards %s are out of range', shards),
+      DETAIL = 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', HINT = 'Pass a range of shards, such as ''[0,16)''.';
+  END IF;
+  -- Sessions begin at different shards, and stay with theirs.
+  RETURN snowflake.next_id((first OPERATOR(pg_catalog.+) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.*) 2654435769
+    OPERATOR(pg_catalog.%) 4294967296 OPERATOR(pg_catalog.*) many OPERATOR(pg_catalog.>>) 32))::pg_catalog.int4);
+END
+$$;
+COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS 'Mints an id for some shard of a range, always the same one in a session';
+
+CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
+  LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  ids bigint[] := '{}';
+  missing bigint := count;
+  taken record;
+  waited bigint := 0;
+BEGIN
+  IF shard IS NOT NULL AND count IS NULL THEN
+    PERFORM snowflake_sql.refuse_argument('22004', 'count is null', 'A call mints 1 to 1000000 ids.', 'Pass how many ids are wanted.');
+  END IF;
+  PERFORM snowflake_sql.check_call('next_ids()');
+  PERFORM snowflake_sql.check_shard(shard);
+  IF count < 1 OR count > 1000000 THEN
+    PERFORM snowflake_sql.refuse_argument('22023', format('count %s is out of range', count), 'A call mints 1 to 1000000 ids.',
+      CASE WHEN count < 1 THEN 'Ask for at least one id.' ELSE 'Ask for the ids in several calls.' END);
+  END IF;
+  -- A few are drawn one by one; more take whole ticks.
+  IF count < {{PER_TICK}} THEN
+    RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
+  END IF;
+  WHILE missing > 0 LOOP
+    SELECT * INTO taken FROM snowflake_sql.open_tick(shard, (missing + {{LAST_SEQUENCE}}) >> {{SEQUENCE_BITS}}, 'next_ids()', waited);
+    waited := taken.waited;
+    ids := ids || ARRAY(
+      SELECT (taken.first + (n >> {{SEQUENCE_BITS}}) << {{BELOW_BITS}}) | {{REGION_PLACE}} | (shard::bigint << {{SEQUENCE_BITS}}) | (n & {{LAST_SEQUENCE}})
+        FROM generate_series(0, least(missing, taken.ticks << {{SEQUENCE_BITS}}) - 1) AS n);
+    missing := count - cardinality(ids);
+  END LOOP;
+  RETURN ids;
+END
+$$;
+COMMENT ON FUNCTION snowflake.next_ids(integer, integer) IS
+  'Mints 1 to 1,000,000 ids for a shard, ascending; pauses where the shard''s capacity asks for it';
+
+CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
+  LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF after IS NOT NULL AND shard IS NOT NULL AND count BETWEEN 1 AND 1000000 THEN
+    PERFORM snowflake_sql.advance_past(shard, after, {{LEAD_TICKS}} / 2 * {{TICK_MS}}, 'next_ids()');
+  END IF;
+  RETURN snowflake.next_ids(shard, count);
+END
+$$;
+COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
+  'Mints 1 to 1,000,000 ids, ascending, all greater than another id, whoever minted that';

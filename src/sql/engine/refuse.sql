@@ -1,0 +1,123 @@
+-- Errors, with the texts of the C engine.
+
+CREATE FUNCTION snowflake_sql.refusal(cause text, OUT state text, OUT message text, OUT reason text, OUT advice text)
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT v.state, v.message, v.reason, v.advice
+    FROM (VALUES
+      ('standby', '25006', 'cannot execute %s during recovery', 'standby', 'Connect to the primary server.'),
+      ('read_only_by_default', '25006', 'cannot execute %s in a read-only transaction', 'read-only by default',
+       'Set "default_transaction_read_only" to off when this server may write again.'),
+      ('read_only_transaction', '25006', 'cannot execute %s in a read-only transaction', NULL, 'Use a read-write transaction.'),
+      ('clock_before_epoch', '55000', 'the clock is before the epoch', 'clock before the epoch', 'Correct the clock.'),
+      ('layout_exhausted', '2200H', 'the layout is exhausted', 'layout exhausted',
+       'Move the database to a layout with more time bits or a later epoch.'),
+      ('clock_jumped', '55000', 'the clock jumped ahead by %s', 'clock jumped ahead',
+       'Correct the clock, or confirm it with SELECT snowflake.accept_clock().'),
+      ('mark_lost', '55000', 'the high-water mark of this database is lost', 'high-water mark lost',
+       'Set it, with SELECT snowflake.set_mark(...), to a time that is later than every id of this database.'),
+      ('mark_ahead', '55000', 'the clock is behind the high-water mark of this database', 'high-water mark ahead of the clock',
+       'Check the time synchronization; if it is the mark that is wrong, set it with SELECT snowflake.set_mark(...) to a time after every id.'),
+      ('clock_behind', '55000', 'the clock is behind the ids of shard %s', 'clock behind the ids',
+       'Check the time synchronization; minting resumes by itself when the clock has caught up.'),
+      ('waited_too_long', '55000', 'no id of shard %s could be had in time', NULL,
+       'Spread the load over more shards, or raise "snowflake.max_wait".'),
+      ('id_ahead', '55000', 'id %s is too far ahead of the clock', NULL, 'Compare the clocks of the servers.')
+    ) AS v (cause, state, message, reason, advice)
+   WHERE v.cause = $1
+$$;
+
+CREATE FUNCTION snowflake_sql.refuse(cause text, subject text, detail text, hint text DEFAULT NULL) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  r record;
+BEGIN
+  SELECT * INTO r FROM snowflake_sql.refusal(cause);
+  RAISE EXCEPTION USING ERRCODE = r.state, MESSAGE = replace(r.message, '%s', coalesce(subject, '')),
+    DETAIL = detail, HINT = coalesce(hint, r.advice);
+END
+$$;
+
+CREATE FUNCTION snowflake_sql.refuse_argument(state text, message text, detail text, hint text) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
+END
+$$;
+
+CREATE FUNCTION snowflake_sql.refuse_id(id bigint, of_type anyelement) RETURNS anyelement
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is not an id of this layout', id),
+    DETAIL = 'Ids of layout {{BITS}} are numbers from 0 to {{LAST_ID}}.', HINT = 'Pass an id that was minted with this layout.';
+END
+$$;
+
+CREATE FUNCTION snowflake_sql.refuse_time(at timestamptz, of_type anyelement) RETURNS anyelement
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO'
+AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = format('timestamp "%s" is out of range for ids', at),
+    DETAIL = format('Layout {{BITS}} covers %s up to, not including, %s.', snowflake_sql.time_at({{EPOCH_MS}}), snowflake_sql.time_at({{END_MS}})),
+    HINT = 'Pass a timestamp in that range.';
+END
+$$;
+
+CREATE FUNCTION snowflake_sql.refuse_negative(id bigint) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range for ids', id),
+    DETAIL = 'Text forms stand for 0 to 9223372036854775807.', HINT = 'Pass an id, which is never negative.';
+END
+$$;
+
+-- Raises the error of a text form of an id. `symbols` are the characters that it may have.
+CREATE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text, written text, maker text) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  before CONSTANT text := substring(encoded FROM format('^[%s]*', symbols));
+  characters CONSTANT integer := length(replace(encoded, '-', ''));
+BEGIN
+  IF before <> encoded THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+      MESSAGE = format('invalid character "%s" at position %s of a %s', substr(encoded, length(before) + 1, 1), length(before) + 1, form),
+      DETAIL = written, HINT = format('Pass what %s made.', maker);
+  ELSIF characters <> length THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+      MESSAGE = format('a %s cannot have %s character%s', form, characters, CASE characters WHEN 1 THEN '' ELSE 's' END),
+      DETAIL = written, HINT = format('Pass what %s made.', maker);
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range', form),
+    DETAIL = written, HINT = format('Pass what %s made.', maker);
+END
+$$;
+
+CREATE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM snowflake_sql.refuse_form(encoded COLLATE "C", '0-9A-Za-z', 11, 'base62 id',
+    'It is written in 11 characters 0-9, A-Z and a-z, 00000000000 to AzL8n0Y58m7.', 'snowflake.to_base62(id)');
+END
+$$;
+
+-- Times and spans, for people.
+CREATE FUNCTION snowflake_sql.time_at(ms bigint) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO'
+AS $$
+  SELECT CASE WHEN ms >= 9224318016000000 THEN 'the far future'
+              ELSE ((timestamp '1970-01-01 00:00:00' + ms / 86400000 * interval '24 hours'
+                     + ms % 86400000 * interval '0.001 s') AT TIME ZONE 'UTC')::text END
+$$;
+CREATE FUNCTION snowflake_sql.span(ms bigint) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE WHEN ms < 10000 THEN ms || ' ms' WHEN ms < 600000 THEN round(ms / 1000.0, 1) || ' s'
+              WHEN ms < 36000000 THEN round(ms / 60000.0, 1) || ' min' WHEN ms < 864000000 THEN round(ms / 3600000.0, 1) || ' h'
+              ELSE round(ms / 86400000.0, 1) || ' days' END
+$$;

@@ -1,0 +1,46 @@
+-- A database that minted by the SQL engine (decoder_sql.sql) has schemas "snowflake" and "snowflake_sql" of its owner. Its functions
+-- become members of the extension and are replaced further down, in place: defaults, indexes and views that use them stay. Locks
+-- on the counters keep all sessions from minting until the end. taken_over.sql does the rest.
+DO $$
+DECLARE
+  function text;
+  relation regclass;
+BEGIN
+  -- A view, or a column of another type, would run code of the owner.
+  IF to_regclass('snowflake_sql.published') IS NULL
+     OR NOT EXISTS (SELECT FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+                     WHERE pg_class.oid = to_regclass('snowflake.dumped_seal') AND relkind = 'r' AND attname = 'seal' AND atttypid = 'bigint'::regtype)
+     OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_namespace'::regclass AND objid = to_regnamespace('snowflake') AND deptype = 'e') THEN
+    RETURN;
+  END IF;
+  IF current_setting('lock_timeout') = '0' THEN
+    PERFORM set_config('lock_timeout', '10s', true);
+  END IF;
+  EXECUTE format('ALTER SCHEMA snowflake OWNER TO %I', current_user);
+  EXECUTE format('ALTER SCHEMA snowflake_sql OWNER TO %I', current_user);
+  ALTER EXTENSION snowflake ADD SCHEMA snowflake;
+  FOR relation IN
+    SELECT oid FROM pg_class WHERE relkind = 'S' AND relnamespace IN ('snowflake'::regnamespace, 'snowflake_sql'::regnamespace) ORDER BY oid
+  LOOP
+    EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', relation, current_user);
+  END LOOP;
+  EXECUTE format('ALTER TABLE snowflake.dumped_seal OWNER TO %I', current_user);
+  ALTER SEQUENCE snowflake.high_water SET SCHEMA snowflake_sql;
+  ALTER TABLE snowflake.dumped_seal SET SCHEMA snowflake_sql;
+  DROP VIEW snowflake.health, snowflake.layout;
+  DROP FUNCTION snowflake.health(), snowflake.layout();
+  FOREACH function IN ARRAY ARRAY['next_id(integer)', 'next_id()', 'next_id(integer, bigint)', 'next_id_near(bigint)',
+    'next_id_in(int4range)', 'next_ids(integer, integer)', 'next_ids(integer, integer, bigint)', 'decode(bigint)', 'time_of(bigint)',
+    'region_of(bigint)', 'shard_of(bigint)', 'sequence_of(bigint)', 'shard_for(text)', 'shard_for(bigint)', 'shard_for(uuid)',
+    'min_id(timestamptz)', 'max_id(timestamptz)', 'id_range(tstzrange)', 'last_id_before(timestamptz)',
+    'created_within(bigint, timestamptz, timestamptz)', 'make_id(timestamptz, integer, integer, integer)', 'to_base62(bigint)',
+    'from_base62(text)', 'to_base32(bigint, boolean)', 'from_base32(text, boolean)', 'to_uuid(bigint)', 'from_uuid(uuid)', 'to_ulid(bigint)',
+    'from_ulid(text)', 'has_id(bigint, bigint)', 'has_id(integer, bigint, bigint)', 'schema_of(bigint, text)', 'observe(bigint)',
+    'set_mark(timestamptz)', 'accept_clock()']
+  LOOP
+    EXECUTE format('ALTER FUNCTION snowflake.%s OWNER TO %I', function, current_user);
+    EXECUTE format('ALTER EXTENSION snowflake ADD FUNCTION snowflake.%s', function);
+  END LOOP;
+END
+$$;
+

@@ -1,0 +1,39 @@
+-- The end of take_over.sql: the mark of the SQL engine is this extension's, and what is left of the engine goes, each object by itself.
+DO $$
+DECLARE
+  stated text;
+  foreign_objects text;
+BEGIN
+  IF to_regclass('snowflake_sql.high_water') IS NULL THEN
+    RETURN;
+  END IF;
+  IF EXISTS (SELECT FROM ONLY snowflake_sql.dumped_seal AS taken, snowflake.seal AS own WHERE taken.seal <> own.last_value) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the ids of the SQL engine have another layout than this server',
+      DETAIL = format('This server has layout %s; the comment of sequence snowflake.high_water shows that of the ids.',
+                      (SELECT concat(bits, ', tick ', tick_ms, ' ms, epoch ', epoch) FROM snowflake.layout)),
+      HINT = 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the layout of the ids, and create the extension again.';
+  END IF;
+  PERFORM setval('snowflake.high_water', greatest(taken.last_value, own.last_value))
+     FROM snowflake_sql.high_water AS taken, snowflake.high_water AS own WHERE taken.is_called;
+  FOR stated IN
+    SELECT format('DROP FUNCTION %s', oid::regprocedure) FROM pg_proc WHERE pronamespace = 'snowflake_sql'::regnamespace
+    UNION ALL
+    SELECT format('DROP %s %s', CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, oid::regclass)
+      FROM pg_class WHERE relnamespace = 'snowflake_sql'::regnamespace AND relkind IN ('S', 'r')
+  LOOP
+    EXECUTE stated;
+  END LOOP;
+  DROP SCHEMA snowflake_sql;
+  SELECT string_agg(pg_describe_object(d.classid, d.objid, 0), ', ') INTO foreign_objects
+    FROM pg_depend AS d
+   WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = 'snowflake'::regnamespace
+     AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e');
+  IF foreign_objects IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
+      MESSAGE = 'schema "snowflake" has objects that are not of the SQL engine',
+      DETAIL = format('They are: %s.', foreign_objects), HINT = 'Move them to another schema, or drop them, and create the extension again.';
+  END IF;
+END
+$$;
+

@@ -1,0 +1,262 @@
+# The SQL engine: what generator_sql() prints, installed by a role that owns the database and nothing else, mints and reads ids as
+# the library does, over crashes, cancels and a clock that steps.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $c = Snowflake::Node->create_running('c');
+my $plain = Snowflake::Node->create('plain', allows_streaming => 1, has_archiving => 0,
+	conf => "shared_preload_libraries = ''\nmax_prepared_transactions = 10\nfsync = on\nrestart_after_crash = on\n");
+$plain->start;
+$plain->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
+
+# Makes a database of the role owner with the engine in it. The arguments are those of generator_sql().
+sub make_database
+{
+	my ($name, $arguments) = @_;
+	my $script = $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)");
+	unlike($script, qr/\{\{/, "$name: every place of the template is filled");
+	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
+	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
+	is($status, 0, "$name: the owner of the database installs the script") or diag($err);
+	return;
+}
+
+sub as_app { my ($sql, $database) = @_; return $plain->safe_psql($database, $sql, extra_params => [ '-U', 'app' ]); }
+
+# Any layout: both engines read what this one minted alike, and refuse the same.
+my %layouts = (
+	fleet => "1, 'fleet'", wide => "31, 'wide'",
+	js53 => "0, 'js53', epoch => '2012-02-29 05:30:00.250+05:30'",
+	seconds => "3, '28/4+18/13', '1s', '1735689600000'");
+foreach my $name (sort keys %layouts)
+{
+	make_database($name, $layouts{$name});
+	my ($layout, $tick, $epoch) = $layouts{$name} =~ /'([^']+)'(?:, '(\d+m?s)')?(?:.*'(\d{4}.*|\d{13})')?$/;
+	$c->start_with("snowflake.layout = '$layout'" . ($tick ? "\nsnowflake.tick = $tick" : '') . ($epoch ? "\nsnowflake.epoch = '$epoch'" : '')
+		. ($name eq 'seconds' ? "\nsnowflake.max_databases = 2" : ''));
+	$c->create_database($name);
+	my @ids = split /\n/, as_app('SELECT snowflake.next_id(g % 7) FROM generate_series(1, 200) g UNION ALL SELECT unnest(snowflake.next_ids(3, 3000))', $name);
+	my %seen = map { $_ => 1 } @ids;
+	is(keys %seen, 3200, "$name: 3200 ids, none twice");
+	is($plain->safe_psql($name, 'SELECT count(*) FROM snowflake.health WHERE minting AND reason IS NULL'), '1', "$name: health shows that it mints");
+	my $ids = join ',', 0, 1, @ids[ 0 .. 20, 3100 .. 3199 ];
+	my $read = <<~"SQL";
+		SELECT id, snowflake.decode(id), snowflake.to_base62(id), snowflake.to_base32(id, true), snowflake.to_uuid(id), snowflake.to_ulid(id),
+		       snowflake.from_uuid(snowflake.to_uuid(id)) = id, snowflake.shard_for(id), snowflake.min_id(snowflake.time_of(id)),
+		       snowflake.make_id(snowflake.time_of(id), 1, 0), snowflake.id_range(tstzrange(snowflake.time_of(id), snowflake.time_of(id), '[]'))
+		  FROM unnest('{$ids}'::bigint[]) AS id ORDER BY id
+		SQL
+	is($plain->safe_psql($name, $read), $c->safe_psql($name, $read), "$name: both engines read them alike");
+	is($plain->safe_psql($name, 'SELECT bits, tick_ms, epoch, shards, ids_per_second, ends_at FROM snowflake.layout'),
+		$c->safe_psql($name, 'SELECT bits, tick_ms, epoch, shards, ids_per_second, ends_at FROM snowflake.layout'), "$name: and know the same layout");
+	is($plain->safe_psql($name, 'SELECT seal FROM snowflake.dumped_seal'), $c->safe_psql($name, 'SELECT seal FROM snowflake.dumped_seal'), "$name: and seal");
+	my ($region) = $layouts{$name} =~ /^(\d+)/;
+	is($plain->safe_psql($name, "SELECT count(*) FROM unnest('{$ids}'::bigint[]) AS id WHERE id > 1 AND snowflake.region_of(id) <> $region"), '0', "$name: of its region");
+}
+$c->start_with('');
+
+# Files of the suite of the library, unchanged.
+make_database('regress', "3, 'fleet', max_lead => '100 ms'");
+my $suite = "$FindBin::RealBin/..";
+foreach my $file (qw(burst decode observe plans text_forms uuid))
+{
+	$plain->safe_psql('postgres', "DROP DATABASE IF EXISTS $file");
+	$plain->safe_psql('postgres', "CREATE DATABASE $file TEMPLATE regress");
+	local %ENV = (%ENV, PGTZ => 'PST8PDT', PGDATESTYLE => 'Postgres, MDY', PGOPTIONS => '-c intervalstyle=postgres_verbose');
+	my $out = '';
+	IPC::Run::run([ 'psql', '-Xaq', '-v', 'SHOW_CONTEXT=never', '-d', $plain->connstr($file) ],
+		'<', "$suite/sql/$file.sql", '>', \$out, '2>&1');
+	my $expected = slurp_file("$suite/expected/$file.out");
+	ok($out eq $expected, "sql/$file.sql passes as it is") or diag(join "\n", (grep { index($expected, $_) < 0 } split /\n/, $out)[ 0 .. 5 ]);
+}
+
+# The program that prints the script without a server; and the one for pg_tle, of which there is a stand-in here.
+my $program = "$suite/scripts/engine-sql";
+foreach my $of ([ 'fleet', 0 ], [ 'wide', 31 ], [ 'instagram', 0 ], [ 'twitter', 5 ], [ 'js53', 0 ])
+{
+	my ($layout, $region) = @$of;
+	my ($out) = run_command([ $program, '--layout', $layout, '--region', $region ]);
+	ok($out eq $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql($region, '$layout'))"), "scripts/engine-sql prints the same for $layout");
+}
+my ($package) = run_command([ $program, '--pg-tle', '--region', 7 ]);
+is($package, $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql(7, 'fleet', pg_tle => true))"), 'and for pg_tle');
+$plain->safe_psql('postgres', 'CREATE DATABASE tle');
+$plain->safe_psql('tle', <<~'SQL');
+	CREATE SCHEMA pgtle;
+	CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text) RETURNS text LANGUAGE plpgsql AS $f$
+	BEGIN
+	  EXECUTE replace(ext, 'SELECT pg_catalog.pg_extension_config_dump', '--');
+	  RETURN name || version;
+	END $f$;
+	SQL
+is($plain->safe_psql('tle', $package), 'snowflake1.0.0', 'the package runs as the script of an extension');
+is(as_app('SELECT snowflake.region_of(snowflake.next_id(5))', 'tle'), '7', 'and mints');
+
+# Arguments of generator_sql().
+$c->refuses("SELECT snowflake.generator_sql($_->[0])", $_->[1], "refused: $_->[0]") foreach
+  [ 'NULL', { sqlstate => '22004', message => 'takes no null' } ], [ '32', { sqlstate => '22023', message => 'region 32 is out of range', hint => 'Pass a region' } ],
+  [ "0, 'nonsense'", { sqlstate => '22023', message => 'is not a layout' } ], [ "0, '53/1+1/8'", { sqlstate => '0A000', message => 'cannot mint ids of layout', hint => 'fewer time bits' } ],
+  [ "0, max_lead => '1 h'", { sqlstate => '22023', message => 'out of range', detail => '01:00:00' } ];
+
+# What a call refuses. The texts of most are in the files above.
+sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
+refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'a shard out of range');
+refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'a negative shard');
+refuses('SELECT snowflake.next_id(NULL)', { sqlstate => '22004', message => 'shard is null' }, 'no shard');
+refuses('SELECT snowflake.next_id()', { sqlstate => '55000', message => 'default_shard" is not set' }, 'no default shard');
+refuses('SELECT snowflake.next_ids(5, 0)', { sqlstate => '22023', message => 'count 0' }, 'no ids');
+refuses('SELECT snowflake.next_ids(5, 1000001)', { sqlstate => '22023', message => 'count 1000001' }, 'too many ids');
+refuses("SELECT snowflake.next_id_in('[250,257)')", { sqlstate => '22023', message => 'shards \[250,257\) are out of range' }, 'a range of shards');
+refuses('SELECT snowflake.next_id_near(-5)', { sqlstate => '22003', message => '-5 is not an id' }, 'near no id');
+refuses("BEGIN READ ONLY; SELECT snowflake.next_id(5)", { sqlstate => '25006', message => 'in a read-only transaction' }, 'a read-only transaction');
+refuses("BEGIN READ ONLY; SELECT snowflake.next_ids(5, 2000)", { sqlstate => '25006', message => 'cannot execute next_ids\(\)', hint => 'read-write' }, 'a read-only transaction');
+refuses("SET snowflake.max_wait = 'soon'; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '22023', message => 'invalid value for parameter "snowflake.max_wait"' }, 'no time', 'js53');
+refuses("SET snowflake.max_wait = 0; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 could be had in time', hint => 'max_wait' }, 'more than it has', 'js53');
+refuses("SET snowflake.max_wait = 0; SELECT count(snowflake.next_id(5)) FROM generate_series(1, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 could be had in time', hint => 'max_wait' }, 'more than it has, one by one', 'js53');
+is(as_app("SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())", 'fleet'), '7', 'the default shard');
+is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)))', 'fleet'), '9', 'near an id');
+is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'in a range of shards');
+is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
+
+# The caller's rights and search_path are nothing to it, and its owner's are nothing to the caller.
+is(as_app(<<~'SQL', 'fleet'), '5', 'operators and functions of the caller are not run');
+	CREATE TEMP TABLE run (who name);
+	GRANT ALL ON run TO PUBLIC;
+	SELECT set_config('search_path', 'pg_temp, pg_catalog', false) IS NULL \g /dev/null
+	CREATE FUNCTION pg_temp.trap(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN INSERT INTO run VALUES (current_user); RETURN 0; END';
+	CREATE OPERATOR pg_temp.>> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = pg_temp.trap);
+	CREATE OPERATOR pg_temp.<< (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = pg_temp.trap);
+	CREATE OPERATOR pg_temp.& (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = pg_temp.trap);
+	SELECT snowflake.shard_of(snowflake.next_id(5)) FROM (SELECT snowflake.next_ids(5, 2000), pg_sleep(0.002)) AS s WHERE NOT EXISTS (SELECT FROM run);
+	SQL
+foreach my $call ("setval('snowflake.high_water', 1)", "nextval('snowflake_sql.counter_0')", "setval('snowflake_sql.published', 1)", 'snowflake.observe(0)',
+	"snowflake.set_mark(now())", 'snowflake.accept_clock()', "snowflake_sql.open_tick(5, 0, '', 0)", 'snowflake_sql.write_mark(1)')
+{
+	$plain->refuses("SET ROLE app; SELECT $call", { sqlstate => '42501', message => 'permission denied' }, "not for everybody: $call", 'fleet');
+}
+$plain->refuses('BEGIN; SET ROLE app; LOCK TABLE snowflake_sql.gate', { sqlstate => '42501', message => 'permission denied' }, 'nor the lock', 'fleet');
+is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_proc AS p WHERE pronamespace = 'snowflake'::regnamespace AND prosecdef AND proconfig IS NULL AND prosrc ~ '(?<!OPERATOR\\(pg_catalog\\.)[<>=&|+*/]=?(?![^\\n]*--)' AND prosrc !~ ':=|=>'"), '0', 'every operator of what runs without a search_path of its own is named with its schema');
+
+# A ledger over lives. Everybody who was given an id wrote it down first.
+my $ledger = Snowflake::Ledger->new(shard_bits => 8);
+sub mint { $plain->mint($ledger, undef, 'fleet'); $plain->mint($ledger, 'SELECT snowflake.next_id(7) FROM generate_series(1, 5000)', 'fleet'); return; }
+mint();
+foreach my $step (0, -0.5, -30, -600, 2)
+{
+	$ledger->of('fleet')->new_life;
+	$plain->kill_all;
+	$plain->clock->step($step);
+	$plain->start;
+	if ($step < -2)
+	{
+		refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'clock is behind the high-water mark', detail => 'with "snowflake.max_lead" 1000 ms', hint => 'time synchronization' }, "killed, and $step s: refused");
+		is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|high-water mark ahead of the clock', 'health shows it');
+		$plain->clock->step(-$step);
+	}
+	mint();
+}
+# A backend is killed: PostgreSQL resets the counters without a new server process.
+my $victim = $plain->session('fleet');
+my $pid = $victim->query_safe('SELECT pg_backend_pid()');
+mint();
+$ledger->of('fleet')->new_life;
+$plain->clock->step(-0.5);
+$plain->kill_backend($pid);
+is($plain->safe_psql('fleet', "SELECT pg_sequence_last_value('snowflake_sql.counter_0') IS NULL"), 't', 'a crash restart resets the counters');
+mint();
+$plain->clock->step(0.5);
+# After a clean restart the counters are as before.
+$plain->restart;
+mint();
+$plain->clock->step(-0.8);
+mint();
+$plain->clock->step(0.8);
+# A jump ahead is refused until it is confirmed, or the clock is right again.
+$plain->clock->step(86400 * 400);
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock jumped ahead by 4\d\d\.\d days', hint => 'accept_clock' }, 'a clock far ahead');
+is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|clock jumped ahead', 'health shows it');
+$plain->clock->step(-86400 * 400);
+mint();
+# Outside of the layout.
+$plain->clock->step(86400 * 366 * 60);
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '2200H', message => 'the layout is exhausted', hint => 'Move the database' }, 'past the end');
+$plain->clock->step(-86400 * 366 * 120);
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch');
+$plain->clock->step(86400 * 366 * 60);
+mint();
+# A mark that somebody raised is obeyed, one that somebody lowered is not.
+my $mark = $plain->mark('fleet');
+$plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark + 700)");
+cmp_ok(as_app('SELECT (extract(epoch FROM snowflake.time_of(max(snowflake.next_id(7)))) * 1000)::bigint FROM generate_series(1, 3000)', 'fleet'), '>=', $mark + 700, 'a raised mark is obeyed');
+$plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 86400000)");
+mint();
+cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a lowered one is raised again');
+
+# Many sessions, cancelled at any instant, in subtransactions, with prepared transactions between them, under a clock that steps.
+my $script = $plain->basedir . '/crowd.sql';
+append_to_file($script, <<~'SQL');
+	SELECT id FROM (SELECT snowflake.next_id(7) AS id FROM generate_series(1, 30)) AS s;
+	BEGIN;
+	SELECT snowflake.next_id(7);
+	SAVEPOINT s;
+	SELECT unnest(snowflake.next_ids(7, 3));
+	ROLLBACK TO s;
+	SELECT snowflake.next_id(7);
+	COMMIT;
+	SELECT unnest(snowflake.next_ids(7, 1500));
+	SQL
+my (@crowd, @timed);
+foreach my $n (1 .. 8)
+{
+	my $loop = join "\n", map { ($n > 5 ? 'SET statement_timeout = ' . (1 + $_ % 15) . ';' : '') . slurp_file($script)
+		. ($n == 1 ? "BEGIN; SELECT snowflake.next_id(7); PREPARE TRANSACTION 'p$_';\n" : '') } 1 .. 25;
+	append_to_file($plain->basedir . "/crowd_$n.sql", $loop);
+	my $out = $plain->basedir . "/crowd_$n.out";
+	push @crowd, IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=0', '-f', $plain->basedir . "/crowd_$n.sql", '-d', $plain->connstr('fleet') . ' user=' . ($n > 5 ? 'app' : 'postgres') ],
+		'<', \undef, '>', $out, '2>', "$out.err");
+}
+foreach my $step (map { (-0.05, 0.05, -0.4, 0.4, 0.01, -0.01) } 1 .. 4) { $plain->clock->step($step); select undef, undef, undef, 0.05; }
+$_->finish foreach @crowd;
+my (%given, $twice, $down) = ();
+($twice, $down) = (0, 0);
+foreach my $n (1 .. 8)
+{
+	my $last = 0;
+	foreach my $id (grep { /^\d+$/ } split /\n/, slurp_file($plain->basedir . "/crowd_$n.out"))
+	{
+		$twice++ if $given{$id}++;
+		$down++ if $id <= $last;
+		$last = $id;
+	}
+	unlike(slurp_file($plain->basedir . "/crowd_$n.out.err"), qr/ERROR:  (?!canceling|no id of shard|current transaction is aborted|savepoint "s" does not exist|maximum number of prepared)/, "session $n met no other error than it asked for");
+}
+cmp_ok(scalar keys %given, '>', 50_000, 'a crowd was given ' . keys(%given) . ' ids');
+is("$twice $down", '0 0', 'none twice, none down within a session');
+$ledger->of('fleet')->record($ledger->anonymous, sort { $a <=> $b } keys %given);
+is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_sql.gate'::regclass"), '0', 'prepared transactions keep no lock of the gate');
+
+# A standby mints nothing; promoted, it mints above all before.
+$plain->backup('base');
+my $standby = Snowflake::Node->create_from_backup('standby', $plain, 'base', has_streaming => 1);
+$standby->clock->set($plain->clock->offset - 0.5);
+$standby->start;
+$standby->refuses('SELECT snowflake.next_id(7)', { sqlstate => '25006', message => 'cannot execute next_id\(\) during recovery', hint => 'primary' }, 'a standby refuses', 'fleet');
+is($standby->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|standby', 'and its health shows it');
+mint();
+$plain->wait_for_catchup($standby, 'replay', $plain->lsn('write'));
+$ledger->of('fleet')->new_life;
+$plain->stop('immediate');
+$standby->promote;
+$standby->mint($ledger, undef, 'fleet');
+$standby->stop;
+$ledger->check(50_000, 'over all lives of the database');
+
+done_testing();

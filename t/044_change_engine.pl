@@ -1,0 +1,169 @@
+# A database changes its engine, and no statement of the application changes: a dump of the SQL engine's is restored where the library
+# is, CREATE EXTENSION takes it over, and back.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Catalogue;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $c = Snowflake::Node->create_running('c', conf => "snowflake.max_lead = 1s\n");
+my $plain = Snowflake::Node->create('plain', conf => "shared_preload_libraries = ''\n");
+$plain->start;
+$_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN') foreach $c, $plain;
+my $script = $c->basedir . '/engine.sql';
+append_to_file($script, $c->safe_psql('postgres', 'SELECT snowflake.generator_sql(3)'));
+
+sub make_database
+{
+	my ($node, $name) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $name OWNER owner");
+	return;
+}
+
+# As the owner of the database, to whom everything in it belongs.
+sub as_owner
+{
+	my ($node, $name, @arguments) = @_;
+	$node->command_ok([ @arguments, '-d', $node->connstr($name) . ' user=owner' ], "$name on " . $node->name . ": $arguments[0]");
+	return;
+}
+
+# The statements of an application, the same everywhere.
+my $ledger = Snowflake::Ledger->new(shard_bits => 8);
+sub insert
+{
+	my ($node, $name) = @_;
+	my @ids = split /\n/, $node->safe_psql($name, <<~'SQL', extra_params => [ '-U', 'app' ]);
+		PREPARE add(text) AS INSERT INTO app.photos (caption) VALUES ($1) RETURNING id;
+		EXECUTE add('one');
+		INSERT INTO app.photos (caption) SELECT 'many' FROM generate_series(1, 300) RETURNING id;
+		INSERT INTO app.photos (id, caption) SELECT snowflake.next_id(5, max(id)), 'after' FROM app.photos RETURNING id;
+		SELECT unnest(snowflake.next_ids(5, 1500));
+		SQL
+	$ledger->record($ledger->anonymous, @ids);
+	is($node->safe_psql($name, "SELECT count(*) FROM app.photos WHERE shard <> 5 OR snowflake.time_of(id) IS NULL"), '0', "$name on " . $node->name . ': the rows mean what they mean');
+	is($node->safe_psql($name, 'SELECT count(*) = (SELECT count(*) FROM app.photos) FROM app.today'), 't', 'a view over the functions works');
+	return;
+}
+
+make_database($plain, 'first');
+as_owner($plain, 'first', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $script);
+$plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
+	CREATE SCHEMA app;
+	CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text,
+	  shard integer GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED, CONSTRAINT of_shard CHECK (snowflake.shard_of(id) = 5));
+	CREATE INDEX ON app.photos (snowflake.time_of(id));
+	CREATE INDEX ON app.photos (snowflake.to_base62(id));
+	CREATE VIEW app.today AS SELECT * FROM app.photos WHERE snowflake.created_within(id, now() - interval '1 day', 'infinity');
+	GRANT USAGE ON SCHEMA app TO app;
+	GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA app TO app;
+	SQL
+insert($plain, 'first');
+
+# To the library. Its server's clock is behind, by less than what a call waits for.
+my $dump = $c->basedir . '/first.dump';
+as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
+make_database($c, 'taken');
+as_owner($c, 'taken', 'pg_restore', '-e', $dump);
+my $mark = $c->mark('taken');
+is($c->safe_psql('taken', "SELECT $mark > max(extract(epoch FROM snowflake.time_of(id)) * 1000) FROM app.photos"), 't', 'the dump brings the mark');
+
+# First by the engine that came with it; a crash loses nothing.
+$ledger->new_life;
+insert($c, 'taken');
+$ledger->new_life;
+$c->crash($ledger, -0.5);
+insert($c, 'taken');
+
+# Who mints keeps it waiting, and it waits no longer than lock_timeout.
+my $session = $c->session('taken');
+$session->query_safe('BEGIN; SELECT snowflake.next_id(5)');
+$c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'an open transaction that minted', 'taken');
+$session->query_safe('COMMIT');
+# What else is in the schema is not taken over.
+$c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'a planted function', 'taken');
+$c->safe_psql('taken', 'DROP FUNCTION snowflake.next_id(smallint)');
+insert($c, 'taken');
+$mark = $c->mark('taken');
+
+# A session that minted before goes on; its plans are those of the other engine.
+$session->query_safe('CREATE TEMP TABLE kept (id bigint DEFAULT snowflake.next_id(5)); INSERT INTO kept DEFAULT VALUES');
+$ledger->new_life;
+$c->clock->step(-0.5);
+$c->safe_psql('taken', 'CREATE EXTENSION snowflake');
+cmp_ok($c->mark('taken'), '>=', $mark, 'the extension has the mark');
+insert($c, 'taken');
+$ledger->record($ledger->anonymous, $session->query_safe('INSERT INTO kept SELECT snowflake.next_id(5) RETURNING id'));
+$session->quit;
+$c->create_database('fresh');
+is(Snowflake::Catalogue::differences(Snowflake::Catalogue::snapshot($c, 'taken'), Snowflake::Catalogue::snapshot($c, 'fresh')), '',
+	'it is what a new installation is');
+is($c->safe_psql('taken', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_sql'"), '0', 'nothing of the SQL engine is left');
+is($c->safe_psql('taken', 'SELECT minting FROM snowflake.health'), 't', 'and it mints');
+$ledger->new_life;
+$c->crash($ledger, -0.5);
+insert($c, 'taken');
+
+# Back: the script first, then the dump without what belongs to the extension.
+as_owner($c, 'taken', 'pg_dump', '-Fc', '-f', "$dump.2");
+my $list = $c->basedir . '/list';
+append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
+make_database($plain, 'back');
+as_owner($plain, 'back', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $script);
+$ledger->new_life;
+$plain->clock->set($c->clock->offset - 0.5);
+$plain->start_with('', 'immediate');
+as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");
+is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark');
+insert($plain, 'back');
+
+# Another layout: neither engine takes it.
+$c->start_with("snowflake.layout = 'twitter'");
+make_database($c, 'other');
+as_owner($c, 'other', 'pg_restore', '-e', $dump);
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '55000', message => 'another layout than this server', detail => '41/5\+5/12', hint => 'snowflake.layout' }, 'ids of another layout', 'other');
+is($c->safe_psql('other', 'SELECT snowflake.shard_of(snowflake.next_id(200))'), '200', 'the SQL engine goes on there');
+$c->create_database('twitter');
+make_database($plain, 'twitter');
+as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $script);
+$plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
+	{ sqlstate => '23514', message => 'same_seal' }, 'the seal of another layout', 'twitter');
+
+# A view in the place of a table would run its owner's code: it is no SQL engine then.
+$c->start_with('');
+make_database($c, 'trap');
+as_owner($c, 'trap', 'pg_restore', '-e', $dump);
+$c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
+	CREATE FUNCTION app.trap() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''run''; END';
+	DROP TABLE snowflake.dumped_seal;
+	CREATE VIEW snowflake.dumped_seal AS SELECT app.trap() AS seal;
+	SQL
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'a view for a table', 'trap');
+
+# The commands of doc/managed.md, each program on the server that has the database.
+my ($install, $back) = slurp_file("$FindBin::RealBin/../doc/managed.md") =~ /^```sh\n(.*?)^```$/msg;
+my $bin = $c->config_data('--bindir');
+my $stand_ins = "cd '" . $c->basedir . "'\n" . join '', map { sprintf <<~'SH', $_, $plain->host, $plain->port, $bin, $_, $c->host, $c->port, $bin, $_ } qw(psql pg_dump pg_restore);
+	%s() { case "$*" in *managed*) PGHOST='%s' PGPORT=%s '%s/%s' "$@" ;; *) PGHOST='%s' PGPORT=%s '%s/%s' "$@" ;; esac; }
+	SH
+$c->create_database('app');
+$c->safe_psql('app', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5)); INSERT INTO photos SELECT FROM generate_series(1, 2000)');
+foreach my $block ($install, $back)
+{
+	$plain->safe_psql('postgres', 'DROP DATABASE IF EXISTS managed');
+	$plain->safe_psql('postgres', 'CREATE DATABASE managed');
+	my $err = '';
+	my ($out, $name) = ('', $block =~ m{^(\S+ \S+)});
+	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$block" ], '>', \$out, '2>', \$err), "the page: $name") or diag($err);
+}
+is($plain->safe_psql('managed', 'INSERT INTO photos DEFAULT VALUES RETURNING id = (SELECT max(id) FROM photos) IS NOT TRUE AND id > (SELECT max(id) FROM photos)'), 't', 'the page: an id above all before');
+
+$ledger->check(10_000, 'over both engines');
+done_testing();
