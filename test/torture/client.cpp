@@ -66,6 +66,9 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
+  // Of this client in its run: in a long run a process can have the id of an earlier one.
+  int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
+
   bool connect() {
     const int64_t sent = monotonic_ns();
     if (!connection_.open()) {
@@ -195,7 +198,7 @@ class Client {
     for (uint64_t i = 0, n = 1 + below(3); i < n && good; ++i) {
       const bool savepoint = chance(30);
       if (savepoint) connection_.run("SAVEPOINT s");
-      good = mint(text, {getpid(), static_cast<long long>(1 + below(20))}, shard, false, 40);
+      good = mint(text, {number(), static_cast<long long>(1 + below(20))}, shard, false, 40);
       if (savepoint && chance(50)) good = connection_.run("ROLLBACK TO s");
     }
     finish_transaction(good);
@@ -210,7 +213,7 @@ class Client {
     const int64_t tag = ++copies_;
     for (uint64_t n = 0; n < rows; ++n)
       lines +=
-          std::to_string(getpid()) + "\t" + std::to_string(n) + "\t" + std::to_string(tag) + "\n";
+          std::to_string(number()) + "\t" + std::to_string(n) + "\t" + std::to_string(tag) + "\n";
     if (!connection_.run("BEGIN")) return;
     journal_.begin(session_, transaction_, shard);
     const int64_t sent = monotonic_ns();
@@ -225,7 +228,7 @@ class Client {
                                  : "SELECT before, id, after FROM app.cold WHERE client = $1::int "
                                    "AND copy = $2::bigint "
                                    "ORDER BY n",
-                             {getpid(), tag}, [&](PGresult* row) {
+                             {number(), tag}, [&](PGresult* row) {
                                journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
                                journal_.take(big_endian<int64_t>(PQgetvalue(row, 0, 1)));
                              });
