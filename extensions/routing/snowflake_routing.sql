@@ -13,7 +13,6 @@ BEGIN;
 \ir parts/move.sql
 \ir parts/move_guard.sql
 \ir parts/move_fence.sql
-\ir parts/move_checks.sql
-\ir parts/move_compare.sql
+\ir parts/move_schema.sql
 \ir parts/privileges.sql
 COMMIT;

@@ -4,6 +4,7 @@ import argparse
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +47,20 @@ class Server:
 
     def crash(self):
         subprocess.run(["pg_ctl", "-s", "-w", "-D", self.data, "-m", "immediate", "stop"], check=True)
+
+    def snapshot(self):
+        """The files of a server that was stopped cleanly: a snapshot of its disk has the same."""
+        copy = f"{self.data}.snapshot"
+        shutil.rmtree(copy, ignore_errors=True)
+        subprocess.run(["pg_ctl", "-s", "-w", "-D", self.data, "-m", "fast", "stop"], check=True)
+        subprocess.run(["cp", "-a", self.data, copy], check=True)
+        self.start()
+
+    def put_back(self):
+        self.crash()
+        shutil.rmtree(self.data)
+        os.rename(f"{self.data}.snapshot", self.data)
+        self.start()
 
     def run(self, query):
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
@@ -92,6 +107,9 @@ def write(control, number, seed, journal_name, stop):
 
         while not os.path.exists(stop):
             time.sleep(0.01)
+            if os.path.exists(f"{stop}.pause"):
+                open(f"{stop}.paused{number}", "w", encoding="utf8").close()
+                continue
             what = choose.random()
             if what < 0.5 or not rows:
                 count += 1
@@ -167,7 +185,7 @@ class Chaos:
 
     def fault(self, process, target):
         """One fault, while the program runs. Servers are up again when it returns."""
-        what = self.choose.choice(["kill", "kill", "crash", "crash", "ddl", "ddl", "open", "nothing"])
+        what = self.choose.choice(["kill", "kill", "crash", "crash", "ddl", "ddl", "open", "silent", "silent", "nothing"])
         time.sleep(self.choose.random() ** 2 * 3)
         if what == "kill":
             process.kill()
@@ -181,7 +199,94 @@ class Chaos:
             what = self.alter()
         elif what == "open":
             self.hold_open(self.choose.random() * 2)
+        elif what == "silent":
+            self.silence(process)
         self.counts[what] = self.counts.get(what, 0) + 1
+
+    def silence(self, process):
+        """The program stands still, as behind a network that drops everything: nobody is held up for longer than some seconds."""
+        process.send_signal(signal.SIGSTOP)
+        try:
+            for server in self.servers:
+                server.run(f"SET statement_timeout = '25s'; UPDATE {SCHEMA}.users SET name = name WHERE name = 'old:1'")
+        except psycopg.Error as error:
+            if error.sqlstate == "57014":
+                self.hangs.append("a writer waited for a program that is silent")
+        process.send_signal(signal.SIGCONT)
+
+    def pause(self):
+        """Returns when no writer has a transaction open."""
+        open(f"{self.stop}.pause", "w", encoding="utf8").close()
+        until = time.monotonic() + 120
+        while not all(os.path.exists(f"{self.stop}.paused{n}") for n in range(self.options.writers)):
+            time.sleep(0.05)
+            if time.monotonic() > until:
+                self.hangs.append("a writer did not pause")
+                return
+
+    def resume(self):
+        os.remove(f"{self.stop}.pause")
+        for n in range(self.options.writers):
+            if os.path.exists(f"{self.stop}.paused{n}"):
+                os.remove(f"{self.stop}.paused{n}")
+
+    def copied(self, target):
+        for _ in range(6):
+            if self.finish(self.start("--to", target, "--until", "copied"))[0] == 0:
+                return
+        self.broken.append(f"no copy on {target}")
+
+    def put_source_back(self, source, target):
+        """Rows that the source has not any more since it was put back are not on the target."""
+        self.copied(target)
+        self.pause()
+        here = next(s for s in self.servers if s.name == source)
+        here.snapshot()
+        here.run(f"INSERT INTO {SCHEMA}.users (name) SELECT 'undone:' || n FROM generate_series(1, 100) AS n")
+        time.sleep(self.choose.random() * 2)
+        here.put_back()
+        self.resume()
+
+    def lose_target_after_the_map(self, source, target):
+        """A target that was put back to before it took over is not believed, and the source's rows stay."""
+        self.copied(target)
+        self.pause()
+        there = next(s for s in self.servers if s.name == target)
+        there.snapshot()
+        process = self.start("--to", target)
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "taken over" in line:
+                break
+        process.kill()
+        process.wait()
+        if self.where() != target:
+            self.resume()
+            return
+        there.put_back()
+        code, output = self.finish(self.start("--to", target))
+        if code == 0 or "as after a restore or a failover" not in output:
+            self.broken.append(f"a target that was put back is believed: {output}")
+        self.control.run(f"SELECT snowflake_fleet.move({SHARD}, '{target}', '{source}')")
+        code, output = self.finish(self.start("--to", target, "--from", source, "--abort"))
+        if code != 0:
+            self.broken.append(f"--abort with the map back: {output}")
+        self.resume()
+
+    def lose_for_good(self, source, target):
+        """One side forgets the move while the other is down; then the other does."""
+        self.copied(target)
+        gone, (side, other) = self.choose.choice([(source, ("target", target)), (target, ("source", source))])
+        server = next(s for s in self.servers if s.name == gone)
+        server.crash()
+        for step in ((side, other), ("source" if side == "target" else "target", gone)):
+            code, output = self.finish(self.start("--forget", step[0], "--from" if step[0] == "source" else "--to", step[1]))
+            if code != 0:
+                self.broken.append(f"--forget {step[0]}: {output}")
+            if step == (side, other):
+                server.start()
+        next(s for s in self.servers if s.name == target).run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
 
     def alter(self):
         """A column that was added stays, wherever the shard goes."""
@@ -219,11 +324,14 @@ class Chaos:
         for server in self.servers:
             if server.run("SELECT count(*) FROM snowflake_fleet.moving WHERE state = 'kept'")[0][0]:
                 code, output = self.finish(self.start("--from", server.name, "--drop-source"))
+                if code != 0 and "no record of having taken over" in output:    # by design, of a server that was put back
+                    self.counts["kept by --drop-source"] = self.counts.get("kept by --drop-source", 0) + 1
+                    code, output = self.finish(self.start("--from", server.name, "--drop-source", "--force"))
                 if code != 0:
                     self.broken.append(f"--drop-source: {output}")
 
     def run(self):
-        stop = f"{self.options.directory}/stop"
+        stop = self.stop = f"{self.options.directory}/stop"
         journals = [f"{self.options.directory}/journal_{n}" for n in range(self.options.writers)]
         writers = [multiprocessing.Process(target=write, args=(self.control.conninfo, n, self.options.seed, journals[n], stop), daemon=True) for n in range(self.options.writers)]
         for writer in writers:
@@ -232,6 +340,10 @@ class Chaos:
         while time.monotonic() < until and not self.broken and not self.hangs:
             source = self.where()
             target = "b" if source == "a" else "a"
+            if self.choose.random() < 0.3:
+                scenario = self.choose.choice([self.put_source_back, self.lose_target_after_the_map, self.lose_for_good])
+                scenario(source, target)
+                self.counts[scenario.__name__.replace("_", " ")] = self.counts.get(scenario.__name__.replace("_", " "), 0) + 1
             process = self.start("--to", target)
             self.fault(process, target)
             code, _ = self.finish(process)
@@ -267,13 +379,14 @@ class Chaos:
         for key, names in may.items():
             if rows.get(key) not in names:
                 wrong.append(f"{key} is {rows.get(key)}, and may be {names}")
-        wrong += [f"of nobody: {key}" for key in rows if key not in may]
+        wrong += [f"of nobody: {key}" for key in rows if key not in may]    # undone rows as well
         old = there.run(f"SELECT count(*), count(DISTINCT name) FROM {SCHEMA}.users WHERE name LIKE 'old:%'")[0]
         columns = {name for name, in there.run(f"SELECT attname::text FROM pg_attribute WHERE attrelid = '{SCHEMA}.users'::regclass AND NOT attisdropped")}
         lost_columns = [column for column in self.columns if column not in columns]
         left = [f"{server.name}: {row}" for server in self.servers for row in server.run(
             "SELECT 'slot ' || slot_name FROM pg_replication_slots UNION ALL SELECT 'subscription ' || subname FROM pg_subscription UNION ALL "
-            "SELECT 'publication ' || pubname FROM pg_publication UNION ALL SELECT 'moving ' || state FROM snowflake_fleet.moving WHERE state <> 'kept'")]
+            "SELECT 'publication ' || pubname FROM pg_publication UNION ALL SELECT 'role ' || rolname FROM pg_roles WHERE rolname ~ '^snowflake_move' UNION ALL "
+            "SELECT 'moving ' || state FROM snowflake_fleet.moving WHERE state NOT IN ('kept', 'here')")]
         report(not wrong and not twice, f"{len(may)} rows of {self.options.writers} writers: none lost, wrong or twice", wrong + twice)
         report(tuple(old) == (5000, 5000), "the rows from before are all there", [str(old)])
         report(not lost_columns, f"{len(self.columns)} columns that were added are there", lost_columns)

@@ -7,13 +7,17 @@ class Refused(Exception):
     """A sentence for the user: what is wrong, and what to do. Exit status 1."""
 
 
+class Stale(Exception):
+    """What was copied cannot be relied on: the copy starts over."""
+
+
 class Misused(Exception):
     """The program was not called as it wants to be. Exit status 2."""
 
 
 def printable(text, kept=""):
     """Without control characters, which names of other people's may have."""
-    return "".join(c if c in kept or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return "".join(c if c in kept or c.isprintable() else f"\\x{ord(c):02x}" for c in text.replace("\t", "  "))
 
 
 def say(text):
@@ -22,6 +26,11 @@ def say(text):
 
 def complain(text):
     print(f"snowflake-move-shard: {printable(text, chr(10))}", file=sys.stderr, flush=True)
+
+
+def words(error):
+    """What the server says, without the statement that a function of ours was at."""
+    return str(error).strip().split("\nCONTEXT:")[0] or type(error).__name__
 
 
 def in_millis(seconds):

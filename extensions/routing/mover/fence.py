@@ -1,7 +1,7 @@
 """The fence, and the moment at which the target takes over.
 
-Before the COMMIT on the source everything is taken back by an end of the program. The fence is durable before the map says
-so: a fence that a crash takes away would let those write here who have the old map.
+An end of the program before the COMMIT on the source takes everything back there. The fence is durable before the map changes:
+a fence that a crash takes away would let clients write here that have the old map.
 """
 import json
 import time
@@ -10,258 +10,239 @@ from secrets import token_hex
 import psycopg
 from psycopg import sql
 
-from .copying import analyze, catch_up, is_level, standing_of, start_over, wait_for_copy
-from .errors import Refused, complain, in_millis, say
-from .ids import GREATEST_IDS, arguments, id_columns, observed_columns
-from .session import LOCK_MS, lost
+from .check import content, lookups, of_shared
+from .copying import catch_up, is_level, require_slot
+from .errors import Refused, complain, in_millis, say, words
+from .session import Session, lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
 MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
-# The source's sequences and ids, set after the target has applied the rows: the commit makes both durable, on a synchronous standby as well.
-SETTLE = """
-WITH sequence AS (
-  SELECT pg_catalog.setval(pg_catalog.format('%%I.%%I', %(schema)s::text, name), last, called)
-    FROM pg_catalog.jsonb_to_recordset(%(sequences)s::jsonb) AS s (name text, last bigint, called boolean)
-), observed AS (
-  SELECT snowflake.observe(id) FROM pg_catalog.unnest(%(ids)s::bigint[]) AS id
-)
-UPDATE snowflake_fleet.moving SET state = 'level', changed = pg_catalog.clock_timestamp()
- WHERE shard = %(shard)s AND side = 'target' AND (SELECT count(*) FROM sequence) + (SELECT count(*) FROM observed) >= 0"""
-GREATEST = f"SELECT pg_catalog.max(id) FROM ({GREATEST_IDS}) AS g"
-# A table that somebody has taken out of the publication stands still on the target, and the marks arrive.
+FENCE = "SELECT snowflake_fleet.fence_shard(%s, %s, %s, %s)"
+TAKE_OVER = "SELECT snowflake_fleet.take_over(%s::jsonb, %s)"
+# A table that somebody has taken out of the publication stands still on the target.
 PUBLISHED = """
 SELECT count(*) FROM snowflake_fleet.tables_of(%s) AS t
  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_publication AS p JOIN pg_catalog.pg_publication_rel AS r ON r.prpubid = p.oid
                     WHERE pubname = %s AND pubinsert AND pubupdate AND pubdelete AND pubtruncate AND NOT pubviaroot AND prrelid = t AND prqual IS NULL AND prattrs IS NULL)"""
+REHEARSAL_MS = 30_000     # no writer waits for it, and a busy server takes its time to compile what it runs for the first time
+VERIFY_SECONDS = 300      # that writers may wait for --verify
+BEFORE_THE_FENCE = "The source takes writes as before: run this again to continue, or with --abort to take the move back."
+TAKEN_OVER = "The target has taken over: run this again to finish."
 
 
-def rehearse(move, columns):
+class Busy(Exception):
+    """Another session holds what has to be changed while writers wait: they continue, and it is tried again."""
+
+
+def stands(move):
+    return f"The source refuses writes to schema {move.schema}: run this again to continue, or with --abort to take the move back."
+
+
+def rehearse(move):
     """What is done while writers wait is done here before, and taken back: functions are compiled, statements are planned,
-    catalogues are read, and what would fail fails."""
-    rehearse_fence(move)
-    for _ in range(2):
-        move.source.value(GREATEST, columns)
-        move.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (move.schema,))
-        is_level(move, 1)
-        move.target.begin()
-        try:
-            settle(move, "[]", None)
-        finally:
-            move.target.rollback()
-        if move.control is not None:
-            begin_control(move)
-            ask_control(move)
-            move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
-            move.control.rollback()
-
-
-# Nobody waits for it, and a busy server takes its time to compile what it runs for the first time.
-REHEARSAL_MS = 30_000
-
-
-def rehearse_fence(move):
-    """On a schema of one table and one sequence, which nobody sees: PL/pgSQL compiles and plans what it runs for the first time."""
-    source, name = move.source, f"{move.name}_rehearsal_{token_hex(4)}"    # nobody can have taken it
+    catalogues are read, and what would fail fails. The fence is rehearsed on a schema that no other session sees."""
+    source, target, name = move.source, move.target, f"{move.name}_rehearsal_{token_hex(4)}"
     source.begin()
     try:
         source.execute(sql.SQL("CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s").format(sql.Identifier(name)))
-        source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, fingerprint, changed) "
-                       "SELECT -1 - %s, %s, 'source', 'copying', '', '', snowflake_fleet.fingerprint(%s), '-infinity'", (move.shard, name, name))
+        source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, fingerprint, changed) VALUES (%s, %s, 'source', 'copying', '', "
+                       "snowflake_fleet.fingerprint(%s), '-infinity')", (-1 - move.shard, name, name))
         for _ in range(2):
             source.execute("SAVEPOINT once")
-            source.value("SELECT snowflake_fleet.fence(%s, %s)", (name, REHEARSAL_MS))
+            source.value(FENCE, (-1 - move.shard, name, REHEARSAL_MS, []))
             source.execute("ROLLBACK TO once")
     finally:
         source.rollback()
+    for _ in range(2):
+        if not is_level(move, 5):
+            raise TimeoutError
+        target.begin()
+        try:
+            # The locks are waited for longer than behind the fence: an autovacuum gives way after a second.
+            target.execute("SELECT pg_catalog.set_config('lock_timeout', '5000', true)")
+            target.execute(TAKE_OVER, (json.dumps({"id": "", "shard": move.shard, "schema": move.schema, "lsn": "0/0", "tables": [], "sequences": []}), move.name))
+        except psycopg.errors.LockNotAvailable:
+            raise Busy from None
+        finally:
+            target.rollback()
+        if move.control is not None:
+            begin_control(move)
+            try:
+                ask_control(move)
+                move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
+            except psycopg.errors.LockNotAvailable:
+                raise Busy from None
+            finally:
+                move.control.rollback()
 
 
 def begin_control(move):
     """What ask_control() need not do while writers wait."""
     if move.control is not None:
         move.control.rollback()
-        # Writers may be waiting: what does not answer is given up soon.
+        # Writers may be waiting: a control database that does not answer is given up soon.
         move.control.begin(seconds=10)
         move.control.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
 
 
 def ask_control(move):
-    """The control database is alive, and nobody else changes the map until this session has."""
+    """The control database is alive, and no other session changes the map until this one has."""
     if move.control is not None and (where := move.control.value(LOCK_MAP, (move.shard,))) != move.from_name:
-        raise Refused(f"the map says now that shard {move.shard} is on server {where}")
+        raise Refused(f"the map now has shard {move.shard} on server {where}")
 
 
-class Busy(Exception):
-    """Somebody holds what the target is to change while writers wait."""
-
-
-def settle(move, sequences, greatest):
-    """Within a transaction of the target's."""
-    try:
-        move.target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
-        move.target.execute(SETTLE, {"schema": move.schema, "sequences": sequences, "ids": [] if greatest is None else [greatest], "shard": move.shard})
-    except psycopg.errors.LockNotAvailable:
-        raise Busy from None
-
-
-def wait_for_target(move, and_writers):
-    who = move.target.holders([move.schema, "snowflake", "snowflake_fleet"])
-    say(f"what the target has to change is locked{and_writers}; waiting for " + ("; ".join(who) or "somebody who has gone since"))
-    time.sleep(1)
+def begin_both(move):
+    """Transactions that the servers end by themselves if this program falls silent. The shared tables stand still in them, and are the same."""
+    limit = str(move.options.level_timeout + 5000)
+    tables = lookups(move)
+    for session in (move.target, move.source):
+        session.begin(seconds=30)
+        session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true), pg_catalog.set_config('lock_timeout', %s, true)", (limit, str(move.options.lock_timeout)))
+        if tables:
+            session.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE MODE").format(sql.SQL(", ONLY ").join(sql.SQL(table) for table in tables)))
+    for table in tables:
+        if content(move.source, table) != content(move.target, table):
+            raise Refused(f"the table {table}, to which a foreign key refers, has other rows on the target\n  Make them the same, and run this again.")
 
 
 def fence(move):
-    """Returns when the writers began to wait, and the sequences. Those that are not done in time go on, and it is tried again."""
-    source, options, attempt = move.source, move.options, 0
-    tables = move.tables(source)
+    """Returns what take_over() needs, and when the writers began to wait."""
+    options, attempt = move.options, 0
     while True:
-        attempt, began = attempt + 1, None
+        attempt += 1
         begin_control(move)
-        source.begin(seconds=3600)
         try:
-            # Vacuum has this one, and holds no writer up. Who has it waits for no writer either, perhaps for ever.
-            source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
-            source.execute(sql.SQL("LOCK TABLE {} IN SHARE UPDATE EXCLUSIVE MODE").format(sql.SQL(", ").join(tables)))
-            source.execute("SELECT pg_catalog.set_config('lock_timeout', '0', true)")
-            began = time.monotonic()
-            return began, source.value("SELECT snowflake_fleet.fence(%s, %s)", (move.schema, options.lock_timeout))
+            begin_both(move)
+            document = move.source.value(FENCE, (move.shard, move.schema, options.lock_timeout, options.not_ids))
+            return document, time.monotonic() - float(document["ms"]) / 1000
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            source.rollback()
+            back(move)
             if attempt % 10 == 1:
                 who = move.probe.holders([move.schema, "snowflake_fleet"])
-                what = f"the writers were not done in {options.lock_timeout} ms" if began else f"no lock on the tables in {LOCK_MS} ms"
-                say(f"{what}: attempt {attempt}; waiting for "
-                    + ("; ".join(who) or "somebody who has gone since"))
+                say(f"the writers were not done in {options.lock_timeout} ms, or other locks not free: attempt {attempt}; waiting for " + ("; ".join(who) or "a session that has gone since"))
             time.sleep(0.1 * min(attempt, 20))
         except BaseException:
-            source.rollback()
+            back(move)
             raise
 
 
-def wait_behind_the_fence(move):
-    """Writers are refused meanwhile: what keeps the target from becoming level is said."""
-    until = time.monotonic() + 3600
-    while not is_level(move, 5):
-        if not move.has_slot():
-            raise Refused("the slot is gone, as after a failover of the source, and the target may lack the last changes\n  Run with --abort, then again.")
-        say(f"the target is not level: {standing_of(move)}")
-        if time.monotonic() > until:
-            raise Refused("the target has not become level within an hour\n  Run this again, or with --abort.")
+def back(move):
+    """The writers continue on the source."""
+    for session in (move.source, move.target, move.control):
+        if session is not None:
+            session.rollback()
 
 
 def verify(move):
-    """Counts and hashes of every table on both sides, while nobody writes. format() calls no cast, which may be somebody's."""
-    for (name,) in move.source.rows("SELECT relname FROM pg_catalog.pg_class AS c JOIN snowflake_fleet.tables_of(%s) AS t ON c.oid = t WHERE relkind = 'r'", (move.schema,)):
+    """Counts and hashes of every table on both sides, while no session writes. format() calls no cast, which may be somebody's."""
+    until = time.monotonic() + VERIFY_SECONDS
+    for (name,) in move.source.rows("SELECT relname FROM pg_catalog.pg_class AS c JOIN snowflake_fleet.tables_of(%s) AS t ON c.oid = t", (move.schema,)):
         query = sql.SQL("SELECT count(*), coalesce(sum(pg_catalog.hashtextextended(pg_catalog.format('%s', snowflake_row.*), 0)), 0)::text FROM ONLY {} AS snowflake_row").format(
             sql.Identifier(move.schema, name))
-        there = [session.row(query, seconds=7200) for session in (move.source, move.target)]
-        if there[0] != there[1]:
-            raise Refused(f"table {name} differs: {there[0][0]} rows with hash {there[0][1]} on the source, {there[1][0]} with {there[1][1]} on the target\n"
+        answers = [None, None]
+        for session in (move.source, move.target):
+            session.send(query, seconds=VERIFY_SECONDS)
+        asked = time.monotonic()
+        while None in answers:
+            answers = [answer or session.answer() for answer, session in zip(answers, (move.source, move.target))]
+            if time.monotonic() > until:
+                raise Refused(f"--verify has not ended within {VERIFY_SECONDS} s, and writers wait: run this without it")
+            # A session that is idle for long would be ended, as that of a program which has fallen silent.
+            for answer, session in zip(answers, (move.source, move.target)):
+                if answer is not None and time.monotonic() - asked > 1:
+                    session.execute("SELECT 1")
+            asked = asked if time.monotonic() - asked <= 1 else time.monotonic()
+            time.sleep(0.001)
+        if answers[0] != answers[1]:
+            raise Refused(f"table {name} differs: {answers[0][0]} rows with hash {answers[0][1]} on the source, {answers[1][0]} with {answers[1][1]} on the target\n"
                           "  The target does not take over. Run with --abort, then again.")
+    begin_control(move)
     say("verified: the same rows on both sides")
 
 
 def take_over(move):
     while True:
-        row = move.source_row()
-        fenced = row.state == "fenced"
-        for session, side in ((move.source, "source"), (move.target, "target")):
-            if session.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = %s", (move.schema, side)):
-                raise Refused(f"schema {move.schema} of the {side} was altered since the move began\n  Run with --abort, then again.")
-        columns = arguments(observed_columns(move, id_columns(move)))
+        if move.is_altered():
+            raise Refused(f"schema {move.schema} of the source was altered since the move began\n  Run with --abort, then again.")
         if move.source.value(PUBLISHED, (move.schema, move.name)) > 0:
             raise Refused(f"publication {move.name} was altered since the move began\n  Run with --abort, then again.")
-        if fenced:
-            say("the source is fenced already")
-            move.stands = stands(move)
-            began, sequences = time.monotonic(), row.sequences
-            begin_control(move)
-        else:
-            try:
-                rehearse(move, columns)
-            except Busy:
-                wait_for_target(move, "")
-                continue
-            except psycopg.errors.LockNotAvailable:
-                if move.control is None:
-                    raise
-                wait_for_map(move)
-                continue
-            began, sequences = fence(move)
+        found = list(of_shared(move))
+        if found:
+            raise Refused("what the schema uses is not the same on both servers\n" + "\n".join(f"  {sentence}" for sentence in found))
         try:
-            if fenced:
-                wait_behind_the_fence(move)
-            elif not is_level(move, move.options.level_timeout / 1000):
-                raise TimeoutError
-            if move.options.verify:
-                verify(move)
-            greatest = move.source.value(GREATEST, columns)
+            rehearse(move)
+            if move.counting is None:
+                move.counting = Session("target", move.target.conninfo)
+                move.counting.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', false)", seconds=3600)
+            document, began = fence(move)
             try:
-                with move.target.transaction():
-                    settle(move, json.dumps(sequences), greatest)
-            except psycopg.Error as error:
-                if error.diag.message_primary is None:
-                    raise
-                raise Refused("the target would mint below the ids that move there, or its sequences cannot be set\n  "
-                              + str(error).strip()) from None
-            ask_control(move)
-            if not fenced:
-                move.stands = "Whether the source is fenced is not known: run this again, or with --abort."
-                move.source.commit()
-                move.stands = stands(move)
+                behind_the_fence(move, document)
+            except psycopg.errors.LockNotAvailable:
+                raise Busy from None
+            except BaseException:
+                if move.stands == BEFORE_THE_FENCE:
+                    back(move)
+                raise
+        except Busy:
+            who = move.target.holders([move.schema, "snowflake", "snowflake_fleet"]) if move.target.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE else []
+            back(move)
+            say("what has to be changed is locked, the map or the target's tables: the writers continue; waiting for " + ("; ".join(who) or "a session that has gone since"))
+            time.sleep(1)
+            continue
         except TimeoutError:
-            move.source.rollback()
-            say(f"the target was not level within {move.options.level_timeout} ms: the writers go on, later again")
-            if not move.has_slot():
-                start_over(move)
-                wait_for_copy(move)
-                analyze(move)
+            say(f"the target was not level within {move.options.level_timeout} ms: the writers continue, later again")
+            require_slot(move)
             catch_up(move)
             continue
-        except Busy:
-            if not fenced:
-                move.source.rollback()
-            if move.control is not None:
-                move.control.rollback()
-            wait_for_target(move, "" if fenced else ": the writers go on, later again")
-            continue
-        except psycopg.errors.LockNotAvailable:
-            if not fenced:
-                move.source.rollback()
-            if fenced or move.control is None:
-                raise
-            wait_for_map(move)
-            continue
-        except BaseException:
-            if not fenced and move.stands == BEFORE_THE_FENCE:
-                move.source.rollback()
-            if move.control is not None:
-                move.control.rollback()
-            raise
         refused = time.monotonic()
         flip(move)
-        move.stands = "The target has taken over: run this again to finish."
+        move.stands = TAKEN_OVER
         end = time.monotonic()
         say(f"taken over, the fence took {in_millis(end - began)}: writers waited {in_millis(refused - began)}, then were refused for {in_millis(end - refused)}")
         return
 
 
-def wait_for_map(move):
-    """It is locked by somebody else."""
-    move.control.rollback()
-    say("somebody else changes the map: the writers go on, later again")
-    time.sleep(1)
+def behind_the_fence(move, document):
+    """Writers wait until this has committed the fence; then they are refused."""
+    if not is_level(move, move.options.level_timeout / 1000):
+        raise TimeoutError
+    if move.options.verify:
+        verify(move)
+    ask_control(move)
+    try:
+        move.target.execute(TAKE_OVER, (json.dumps(document), move.name))
+    except psycopg.errors.LockNotAvailable:
+        raise
+    except psycopg.Error as error:
+        if error.diag.message_primary is None:
+            raise
+        raise Refused(f"the target cannot take over: it would mint below the ids that move there, or its sequences cannot be set\n  {words(error)}") from None
+    move.target.commit()
+    # What the target has now is what the source has: it can be counted when the writers continue.
+    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", seconds=3600)
+    move.stands = "Whether the source is fenced is not known: run this again, or with --abort."
+    move.source.commit()
+    move.stands = stands(move)
 
 
-BEFORE_THE_FENCE = "The source takes writes as before: run this again to go on, or with --abort to take the move back."
-
-
-def stands(move):
-    return f"The source refuses writes to schema {move.schema}: run this again to go on, or with --abort to take the move back."
+def resume(move):
+    """The source is fenced: the target has taken over for this fence, and only the map has to be changed."""
+    move.stands = stands(move)
+    here = move.source_row()
+    there = move.target_row(here.fence_id())
+    if there is None or there.fence_id() != here.fence_id():
+        lift(move)
+        raise Refused("the target has no record of having taken over, as after a restore or a failover\n  Run this again: the copy starts over.")
+    say("the source is fenced already")
+    begin_control(move)
+    ask_control(move)
+    flip(move)
+    move.stands = TAKEN_OVER
 
 
 def flip(move):
     if move.control is None:
-        move.set_state(move.target, "target", "here")
+        move.target.execute("UPDATE snowflake_fleet.moving SET state = 'here', changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = 'target' AND state = 'level'", (move.shard,))
         return
     for attempt in (1, 2):
         sent = False
@@ -274,10 +255,10 @@ def flip(move):
             if not lost(error):
                 move.control.rollback()
                 lift(move)
-                raise Refused(f"the map could not be changed, and the fence is lifted: {str(error).strip()}") from None
-            complain(f"the control database is lost: {str(error).strip()}")
+                raise Refused(f"the map could not be changed, and the fence is lifted: {words(error)}") from None
+            complain(f"the control database is lost: {words(error)}")
         if reconnected(move):
-            # The session from before is gone: what the map says is what was committed.
+            # The session from before is gone: the map is what was committed.
             if move.map_says() == move.to_name:
                 return
             if attempt == 1:
@@ -304,7 +285,7 @@ def reconnected(move):
 
 
 def lift(move):
-    """The writers go on at the source. Only where the map is known not to have changed."""
-    move.source.patiently("lifting the fence", move.options.lock_timeout, lambda: move.source.execute("SELECT snowflake_fleet.unfence(%s)", (move.schema,)))
+    """Writers continue on the source. Only if it is certain that the map has not changed."""
+    move.source.patiently("lifting the fence", move.options.lock_timeout, lambda: move.source.execute("SELECT snowflake_fleet.release_shard(%s)", (move.shard,)))
     move.stands = None
     say("the fence is lifted: the source takes writes")

@@ -1,83 +1,114 @@
-"""After the target has taken over; and the two ways back: taking a move back, dropping what was kept."""
+"""After the target has taken over; and the ways back: taking a move back, forgetting one, dropping what was kept."""
+import asyncio
 import json
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
-from .copying import empty_tables, forget_publication, forget_slots, forget_subscription
-from .definition import start_of
-from .drop import drop_schema
+from .copying import forget
 from .errors import Refused, say
-from .fence import ask_control, begin_control
-from .places import IDENTITY, INSTANCE, require_trusted
-from .session import Session
+from .fence import TAKEN_OVER, ask_control, begin_control, lift
+from .places import ORDINARY_OWNER
+from .session import KEEPALIVE, Session, parse
 
-FREE_NAME = """
-SELECT name FROM (SELECT %(start)s || '_moved' || CASE n WHEN 1 THEN '' ELSE '_' || n END AS name, n FROM generate_series(1, 1000) AS n) AS s
- WHERE pg_catalog.to_regnamespace(quote_ident(name)) IS NULL ORDER BY n LIMIT 1"""
-KEPT = "SELECT schema FROM snowflake_fleet.moving WHERE shard = %s AND side = 'source' AND state = 'kept' ORDER BY changed"
+PUSH_SECONDS = 20
 
 
-def keep_source(move):
-    """Renamed, so that nobody finds it who follows an old map, and fenced as it is."""
-    row = move.source_row()
-    if row is None:
-        return
+def counts(session, schema):
+    return {name: session.value(sql.SQL("SELECT count(*) FROM ONLY {}").format(sql.Identifier(schema, name)), seconds=3600) for name, in session.rows(
+        "SELECT relname::text FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t", (schema,))}
+
+
+def require_proof(move, here, there):
+    """A target that has the fence's record has every row from before it, whatever happened to the server since: it was committed after them."""
+    if here is None or there is None or here.fence_id() != there.fence_id() or there.state not in ("level", "here"):
+        raise Refused(f"the target has {'no record' if there is None else 'the record ' + there.state} of this move, as after a restore or a failover, and may lack rows\n"
+                      f"  Nothing is finished, and the source is left as it is. Compare {here.schema if here else move.schema} on the source with {move.schema} on the target.")
+
+
+def keep_source(move, here, there):
+    """Renamed, so that a session with an old map does not find it, and fenced as it is."""
     source = move.source
     if not source.value("SELECT snowflake_fleet.fenced(%s)", (move.schema,)):
         raise Refused(f"the source's schema {move.schema} is not fenced, and is left alone\n"
                       "  The target has taken over; look for rows that were written to the source since.")
-    altered = source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (move.schema,))
-    with source.transaction():
-        name = source.value(FREE_NAME, {"start": start_of(move.schema)})
-        source.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(sql.Identifier(move.schema), sql.Identifier(name)))
-        source.execute("UPDATE snowflake_fleet.moving SET state = 'kept', schema = %s, definition = NULL, changed = pg_catalog.clock_timestamp() "
-                       "WHERE shard = %s AND side = 'source' AND state <> 'kept'", (name, move.shard))
-        source.execute("UPDATE snowflake_fleet.moving SET fingerprint = snowflake_fleet.fingerprint(schema) WHERE schema = %s AND side = 'source'", (name,))
+    altered = move.is_altered()
+    name = source.patiently("renaming the schema", move.options.lock_timeout,
+                            lambda: source.value("SELECT snowflake_fleet.release_shard(%s, %s::jsonb)", (move.shard, json.dumps({"id": there.fence_id()}))))
     say(f"the source's schema is kept as {name}, fenced: --drop-source drops it")
     if altered:
         raise Refused(f"the source's schema was altered while the target took over: compare {name} with the target's schema {move.schema} before you drop it")
 
 
+async def push_one(conninfo, document):
+    """An error, or None. The connection is closed without waiting for an answer."""
+    connection = None
+    try:
+        connection = await asyncio.wait_for(psycopg.AsyncConnection.connect(make_conninfo(**{**KEEPALIVE, **parse(conninfo, "the connection string"), "application_name": "snowflake-move-shard"}),
+                                                                            autocommit=True), PUSH_SECONDS)
+
+        async def ask(query, params=None):
+            return await (await asyncio.wait_for(connection.execute(query, params), PUSH_SECONDS)).fetchone()
+        await ask("SELECT pg_catalog.set_config('search_path', '', false), pg_catalog.set_config('statement_timeout', '15s', false)")
+        owner = await ask(ORDINARY_OWNER)
+        if owner is not None and (await ask("SHOW is_superuser"))[0] == "on":
+            return f"schema snowflake_fleet has objects of role {owner[0]}, who is no superuser"
+        await ask("SELECT snowflake_fleet.import_map(%s::jsonb)", (document,))
+        return None
+    except (psycopg.Error, asyncio.TimeoutError, OSError, Refused) as error:
+        diag = getattr(error, "diag", None)
+        return (diag and diag.message_primary) or str(error).strip().split("\n")[0] or "no answer in time"
+    finally:
+        if connection is not None:
+            connection.pgconn.finish()
+
+
+async def push_all(servers, document):
+    return await asyncio.gather(*(push_one(conninfo, document) for _, conninfo in servers))
+
+
 def push_map(move):
+    """To all servers at once: one that is silent holds up no other."""
     if move.control is None:
         return
     document = json.dumps(move.control.value("SELECT snowflake_fleet.export_map()"))
-    servers = move.control.rows("SELECT name, conninfo FROM snowflake_fleet.map_server ORDER BY name")
-    taken, control = 0, [move.control.value(IDENTITY), move.control.row(INSTANCE)]
-    for name, conninfo in servers:
-        session = None
-        try:
-            session = move.target if name == move.to_name else move.source if name == move.from_name else None
-            if session is None:
-                session = Session(f"server {name}", conninfo)
-                require_trusted(session)
-            if [session.value(IDENTITY), session.row(INSTANCE)] != control:
-                session.execute("SELECT snowflake_fleet.import_map(%s::jsonb)", (document,), seconds=20)
-            taken += 1
-        except psycopg.errors.ObjectNotInPrerequisiteState as error:
-            say(f"server {name} refuses the map: {error.diag.message_primary}")
-        except (psycopg.Error, Refused) as error:
-            say(f"server {name} did not take the map: {str(error).strip().splitlines()[0]}")
-            if session is move.target or session is move.source:
-                raise
-        finally:
-            if session is not None and session not in (move.target, move.source):
-                session.close()
-    say(f"the map is pushed to {taken} of {len(servers)} servers" + ("" if taken == len(servers) else ": run snowflake-push-map for the others"))
+    servers = move.control.rows("SELECT s.name, s.conninfo FROM snowflake_fleet.map_server AS s ORDER BY s.name")
+    errors = asyncio.run(push_all(servers, document))
+    for (name, _), error in zip(servers, errors):
+        if error:
+            say(f"server {name} did not take the map: {error}")
+    say(f"the map is pushed to {errors.count(None)} of {len(servers)} servers" + ("" if not any(errors) else ": run snowflake-push-map for the others"))
+
+
+def compare_counts(move, here):
+    """What the target had when it took over, in a snapshot of then, with what the source has behind the fence."""
+    if move.counting is None:
+        return
+    there, here = counts(move.counting, move.schema), counts(move.source, here.schema)
+    move.counting.rollback()
+    wrong = [f"  Table {name}: {here[name]} rows on the source, {there.get(name)} on the target" for name in here if here[name] != there.get(name)]
+    if wrong:
+        raise Refused("the target took over with other rows than the source has\n" + "\n".join(wrong) + "\n  Nothing is finished, and the source is left as it is.")
 
 
 def finish(move):
-    move.stands = "The target has taken over: run this again to finish."
-    row = move.target_row()
-    if row is not None and row.state != "here":
-        move.set_state(move.target, "target", "here")
-    keep_source(move)
+    move.stands = TAKEN_OVER
+    here = move.source_row() or next(reversed(move.kept_rows()), None)
+    there = move.target_row(here and here.fence_id())
+    if here is not None and here.state == "copying" and here.fence is None and there is not None and there.fence is not None:
+        raise Refused(f"the source's schema {move.schema} is not fenced, and is left alone\n"
+                      "  The target has taken over; look for rows that were written to the source since.")
+    require_proof(move, here, there)
     push_map(move)
-    forget_subscription(move)
-    forget_slots(move)
-    forget_publication(move)
-    move.target.execute("DELETE FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,))
+    compare_counts(move, here)
+    if here.state == "fenced":
+        keep_source(move, here, there)
+    if move.has_subscription():
+        forget(move.target, move, "target", False)
+    forget(move.source, move, "source", False)
+    # Without a subscription the record of the target is still to be closed, as after a crash just now.
+    move.target.execute("UPDATE snowflake_fleet.moving SET state = 'here' WHERE shard = %s AND side = 'target' AND state = 'level'", (move.shard,))
     move.stands = None
     say(f"shard {move.shard} is on the target")
 
@@ -85,74 +116,86 @@ def finish(move):
 def abort(move):
     if move.is_flipped():
         raise Refused(f"shard {move.shard} is on the target already\n  Run without --abort to finish, then move it back.")
-    source, target, options = move.source, move.target, move.options
-    row = move.source_row()
-    if row is not None and row.other_database != move.target_database:
-        raise Refused(f"shard {move.shard} is on its way to another server, {row.other}\n  Run with --abort and --to of that server.")
-    there = move.target_row()
+    here, there = move.source_row(), move.target_row()
+    # A server of the same name that has no record of this move is not the one that had it: that is gone.
+    if here is not None and here.other_database != move.target_database and (there is not None or here.other != move.to_name):
+        raise Refused(f"shard {move.shard} is on its way to another server, {here.other}\n"
+                      "  Run with --abort and --to of that server; or if it is gone for good, with --forget source.")
     if there is not None and there.other_database != move.source_database:
-        raise Refused(f"the target waits for shard {move.shard} from another server, {there.other}")
-    if row is not None and row.state == "fenced":
-        source.patiently("lifting the fence", options.lock_timeout, lambda: source.execute("SELECT snowflake_fleet.unfence(%s)", (move.schema,)))
+        raise Refused(f"the target waits for shard {move.shard} from another server, {there.other}\n  If that server is gone for good, run with --forget target.")
+    if here is not None and here.state == "fenced":
+        push_map(move)    # the source refuses it while its copy of the map has the shard on the target
+        lift(move)
     if there is not None:
-        forget_subscription(move)
-        target.patiently("taking the schema away", options.lock_timeout, lambda: clear_target(move, there))
-    if row is not None:
-        forget_slots(move)
-        forget_publication(move)
-        source.execute("DELETE FROM snowflake_fleet.moving WHERE shard = %s AND side = 'source' AND state <> 'kept'", (move.shard,))
+        forget(move.target, move, "target", True)
+    if here is not None:
+        forget(move.source, move, "source", True)
     say(f"shard {move.shard} is on the source, as before")
 
 
-def abort_on_source(move, error):
-    """The target does not answer: where the map says that it has not taken over, the writers do not wait for it."""
-    move.from_name = move.map_says()
-    if move.from_name == move.to_name:
-        raise error
-    move.open_source()
-    move.hold()
-    begin_control(move)
-    ask_control(move)
-    row = move.source_row()
-    if row is not None and row.other != move.to_name:
-        raise Refused(f"shard {move.shard} is on its way to another server, {row.other}\n  Run with --abort and --to of that server.")
-    if row is not None:
-        if row.state == "fenced":
-            move.source.patiently("lifting the fence", move.options.lock_timeout,
-                                  lambda: move.source.execute("SELECT snowflake_fleet.unfence(%s)", (move.schema,)))
-        forget_slots(move)
-        forget_publication(move, [move.source])
-        move.source.execute("DELETE FROM snowflake_fleet.moving WHERE shard = %s AND side = 'source' AND state <> 'kept'", (move.shard,))
-    move.control.rollback()
-    raise Refused(f"{str(error).strip()}\n  Shard {move.shard} is on the source, as before. Run with --abort again when the target answers: it has not been cleared.")
-
-
-def clear_target(move, row):
-    if row.made and move.has_schema(move.target):
-        drop_schema(move.target, move.schema)
-    elif row.state != "reserved" and move.has_schema(move.target):
-        empty_tables(move)
-    move.target.execute("DELETE FROM snowflake_fleet.move_mark WHERE shard = %s", (move.shard,))
-    move.target.execute("DELETE FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target'", (move.shard,))
+def forget_side(move):
+    """The other server is gone for good: one side is cleaned, and what it leaves is said."""
+    side, options = move.options.forget, move.options
+    session = move.source if side == "source" else move.target
+    if side == "source":
+        row = move.source_row()
+        if row is not None and row.state == "fenced" and move.control is not None:
+            begin_control(move)
+            where = move.map_says()
+            if where == row.other:
+                # The target has taken over, and nothing writes here any more.
+                say("the map has the shard on the target: the schema is kept as "
+                    + session.patiently("renaming the schema", options.lock_timeout,
+                                        lambda: session.value("SELECT snowflake_fleet.release_shard(%s, %s::jsonb)", (move.shard, json.dumps({"id": row.fence_id()})))))
+            else:
+                ask_control(move)
+                lift(move)
+            move.control.rollback()
+    left = forget(session, move, side, False)
+    say(f"the {side} has forgotten the move of shard {move.shard}" + (f": {left}" if left else ""))
 
 
 def drop_source(move):
-    """What was kept of moves of this shard away from here; and nothing else."""
+    """What was kept of moves of this shard away from here, if the target has the record of having taken over; and nothing else."""
     source = move.source
-    kept = [schema for schema, in source.rows(KEPT, (move.shard,))]
+    kept = move.kept_rows()
     if not kept:
         raise Refused(f"nothing is kept of shard {move.shard} on {move.from_name}")
-    for schema in kept:
-        if source.value("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s", (schema,)) == 0:
-            source.execute("DELETE FROM snowflake_fleet.moving WHERE schema = %s AND side = 'source'", (schema,))
-            say(f"schema {schema} has been dropped already")
+    for row in kept:
+        if source.value("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s", (row.schema,)) == 0:
+            source.execute("DELETE FROM snowflake_fleet.moving WHERE id = %s", (row.id,))
+            say(f"schema {row.schema} has been dropped already")
             continue
-        if source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (schema,)):
-            raise Refused(f"schema {schema} is not any more what was moved: drop it by hand, when you know what it has")
-        source.patiently(f"dropping {schema}", move.options.lock_timeout, lambda schema=schema: drop_kept(source, schema))
-        say(f"schema {schema} is dropped on the source")
+        if move.is_altered(row.schema):
+            raise Refused(f"schema {row.schema} is not any more what was moved: drop it by hand, when you know what it has")
+        if not move.options.force:
+            require_taker(move, row)
+        try:
+            source.patiently(f"dropping {row.schema}", move.options.lock_timeout, lambda row=row: drop_kept(source, row))
+        except psycopg.errors.DependentObjectsStillExist as error:
+            raise Refused(f"{source.label}: schema {row.schema} is not dropped, for something else hangs on it\n  {(error.diag.message_detail or '').strip()}\n"
+                          "  Drop that first, or keep the schema.") from None
+        say(f"schema {row.schema} is dropped on the source")
 
 
-def drop_kept(source, schema):
-    drop_schema(source, schema)
-    source.execute("DELETE FROM snowflake_fleet.moving WHERE schema = %s AND side = 'source'", (schema,))
+def require_taker(move, row):
+    """The server that took over is asked: its record outlasts everything but the loss of the rows that came with it."""
+    try:
+        move.to_name, conninfo = move.locate(row.other)
+        move.target = Session("target", conninfo)
+        move.require(move.target)
+        there = move.target_row(row.fence_id())
+    except (psycopg.Error, Refused) as error:
+        raise Refused(f"schema {row.schema} is not dropped, for the server that took over, {row.other}, cannot be asked: {str(error).strip().splitlines()[0]}\n"
+                      "  If it is gone for good, these may be the only rows. If you do not need them, run with --force.") from None
+    if there is None or there.state != "here":
+        raise Refused(f"schema {row.schema} is not dropped: {row.other} has no record of having taken over, as after a restore or a failover, and may lack rows\n"
+                      f"  Compare it with the rows of shard {move.shard}. If you do not need it, run with --force.")
+    if move.has_schema(move.target):
+        here, now = counts(move.source, row.schema), counts(move.target, move.schema)
+        say(f"rows of {row.schema} and of the target now: " + "; ".join(f"{name} {here[name]} and {now.get(name, 'no table')}" for name in sorted(here)))
+
+
+def drop_kept(source, row):
+    source.execute("SELECT snowflake_fleet.drop_schema(%s)", (row.schema,))
+    source.execute("DELETE FROM snowflake_fleet.moving WHERE id = %s", (row.id,))

@@ -7,11 +7,10 @@ import psycopg
 
 from . import VERSION
 from .check import check
-from .copying import copy
-from .definition import called_as_superuser, description, differences, dump_of, run_script
-from .errors import Misused, Refused, complain, in_bytes, say
-from .fence import BEFORE_THE_FENCE, take_over
-from .finish import abort, abort_on_source, drop_source, finish
+from .copying import believe, clear, copy
+from .errors import Misused, Refused, Stale, complain, in_bytes, printable, say, words
+from .fence import BEFORE_THE_FENCE, resume, take_over
+from .finish import abort, drop_source, finish, forget_side
 from .places import Move, require_trusted
 from .session import Session
 
@@ -20,11 +19,22 @@ milliseconds. TARGET and SOURCE are connection strings ('host=db2 dbname=app'), 
 control database; SOURCE is then where the map has the shard. The map is changed at the moment at which the target takes over,
 and pushed to all its servers. On the source the schema is renamed and stays, fenced, until --drop-source.
 
-Run it again after a crash, its own or a server's, with the same arguments: it goes on from there.
+Run it again after a crash, its own or a server's, with the same arguments: it continues from there. If a server is gone for
+good, --forget cleans the other one.
 """
 AFTER = """Connects as superuser, with PGHOST and its like as defaults; passwords belong into a passfile or a service, and are
-refused in connection strings. Needs extensions snowflake and snowflake_routing in both databases, and pg_dump.
+refused in connection strings. Needs extensions snowflake and snowflake_routing in both databases.
 Exit status: 0 done, 1 failed, 2 not as called."""
+
+
+LIST = """
+SELECT shard, schema, side, state, other, began::timestamptz(0)::text, changed::timestamptz(0)::text, pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), s.restart_lsn), s.wal_status,
+       EXISTS (SELECT FROM holder AS h WHERE h.shard = m.shard AND h.role = m.side),
+       (SELECT count(*) FROM holder AS h WHERE h.role = 'target' AND NOT EXISTS (SELECT FROM snowflake_fleet.moving AS o WHERE o.shard = h.shard AND o.side = 'target' AND o.state <> 'here'))
+  FROM snowflake_fleet.moving AS m LEFT JOIN pg_catalog.pg_replication_slots AS s
+    ON side = 'source' AND database = pg_catalog.current_database() AND slot_name ~ ('^snowflake_move_[0-9]+_' || shard || '$')
+ WHERE state <> 'here' ORDER BY shard, side, began"""
+LIST = """WITH holder AS (SELECT h.shard, h.role FROM snowflake_fleet.move_holder AS h JOIN pg_catalog.pg_stat_activity AS a ON a.pid = h.pid AND a.backend_start = h.began)""" + LIST
 
 
 def whole(low):
@@ -48,12 +58,13 @@ def arguments():
     add("--control", metavar="CONNINFO", help="the control database, which has the map")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="only says whether the shard can be moved")
-    what.add_argument("--dry-run", action="store_true", help="the same, and makes the schema on the target in a transaction that is rolled back")
     what.add_argument("--abort", action="store_true", help="takes a move back that has not changed the map yet")
-    what.add_argument("--until", choices=["copied"], help="stops when the target is level, before the pause; run again to go on")
-    what.add_argument("--drop-source", action="store_true", help="drops what --from kept of this shard, object by object, if nothing else hangs on it")
+    what.add_argument("--forget", choices=["source", "target"], help="ends a move on this side only, if the other server is gone for good")
+    what.add_argument("--until", choices=["copied"], help="stops when the target is level, before the pause; run again to continue")
+    what.add_argument("--drop-source", action="store_true", help="drops what --from kept of this shard, if nothing else hangs on it and the target has taken over")
     what.add_argument("--list", action="store_true", help="moves that are open, and what is kept, on all servers that are named")
-    add("--verify", action="store_true", help="counts and hashes both sides while the writers wait")
+    add("--force", action="store_true", help="with --drop-source: although the server that took over cannot be asked, or has no record of that")
+    add("--verify", action="store_true", help="counts and hashes both sides while the writers wait, for 300 s at most")
     add("--not-ids", action="append", default=[], metavar="TABLE.COLUMN", help="a bigint key that has no ids (as often as there are some)")
     add("--schema", metavar="NAME", help="the schema, if it is not called shard_N")
     add("--source-for-target", metavar="CONNINFO", help="how the target's server connects to the source, if not as this program does")
@@ -65,12 +76,14 @@ def arguments():
     if options.list:
         if not (options.control or options.source or options.target):
             parser.error("--list takes --control, --from or --to")
-    elif options.shard is None or not (options.source or options.control):
+    elif options.shard is None or not (options.source or options.control or options.forget == "target"):
         parser.error("--shard, and --from or --control are needed")
-    elif options.target is None and not options.drop_source:
+    elif options.target is None and not options.drop_source and options.forget != "source":
         parser.error("--to is needed")
-    elif options.drop_source and not options.source:
-        parser.error("--drop-source takes --from")
+    elif options.source is None and (options.drop_source or options.forget == "source"):
+        parser.error("--from is needed")
+    elif options.force and not options.drop_source:
+        parser.error("--force goes with --drop-source")
     return options
 
 
@@ -86,69 +99,59 @@ def list_moves(options):
         try:
             session = Session(f"server {name}", conninfo)
             require_trusted(session)
-            rows = session.rows("SELECT shard, schema, side, state, other, began::timestamptz(0)::text, changed::timestamptz(0)::text, "
-                                "(SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), restart_lsn) FROM pg_catalog.pg_replication_slots "
-                                "WHERE database = pg_catalog.current_database() AND slot_name ~ ('^snowflake_move_[0-9]+_' || shard || '$') AND side = 'source' LIMIT 1), "
-                                "EXISTS (SELECT FROM snowflake_fleet.move_holder AS h JOIN pg_catalog.pg_stat_activity AS a ON a.pid = h.pid AND a.backend_start = h.began "
-                                "WHERE h.shard = m.shard AND h.role = m.side) "
-                                "FROM snowflake_fleet.moving AS m ORDER BY shard, side, began")
+            rows = session.rows(LIST)
             session.close()
         except (psycopg.Error, Refused) as error:
             complain(f"server {name}: {str(error).strip().splitlines()[0]}")
             status = 1
             continue
         found += len(rows)
-        for shard, schema, side, state, other, began, changed, wal, runs in rows:
-            held = f", its slot holds {in_bytes(float(wal))} of WAL" if wal is not None else ""
+        for shard, schema, side, state, other, began, changed, wal, slot, runs, waiting in rows:
+            held = f", its slot holds {in_bytes(float(wal))} of WAL" if wal is not None else ", its slot is lost: the copy starts over" if slot == "lost" else ""
+            if waiting and state in ("reserved", "arriving"):
+                held += f", and {waiting} other moves wait for its place among the target's subscriptions"
             way = "from here to" if side == "source" else "here from"
-            print(f"server {name}: shard {shard}, schema {schema}, {way} {other}: {state} since {changed}, began {began}{held}, "
-                  + ("a program runs" if runs else "no program runs"))
+            print(printable(f"server {name}: shard {shard}, schema {schema}, {way} {other}: {state} since {changed}, began {began}{held}, "
+                            + ("a program runs" if runs else "no program runs")))
     if not found and not status:
         print("no move is open, and nothing is kept, on " + ", ".join(name for name, _ in places))
     return status
 
 
-def dry_run(move):
-    if not move.has_schema(move.target):
-        script = dump_of(move)
-        move.target.begin()
+def proceed(move):
+    """The copy, as often as it takes, and the fence."""
+    while True:
         try:
-            run_script(move, script)
-            found = differences(description(move, move.source, False), description(move, move.target, False)) + called_as_superuser(move)
-        except psycopg.Error as error:
-            if error.diag.message_primary is None:
-                raise
-            found = [str(error).strip()]
-        finally:
-            move.target.rollback()
-        if found:
-            raise Refused("the schema that would be made on the target is not as the source's\n" + "\n".join(f"  {line}" for line in found))
-    for (table,) in move.source.rows("SELECT relname || ', ' || pg_catalog.pg_size_pretty(pg_catalog.pg_total_relation_size(t)) "
-                                     "FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (move.schema,)):
-        say(f"would copy table {table}")
+            move.stands = BEFORE_THE_FENCE
+            copy(move)
+            if move.options.until:
+                move.stands = None
+                return say("the target is level")
+            take_over(move)
+            return finish(move)
+        except Stale as error:
+            say(f"{error}: the copy starts over")
+            clear(move)
 
 
 def run(move):
     options = move.options
     move.open_control()
-    if options.drop_source:
-        move.from_name, conninfo = move.locate(options.source)
-        move.source = Session("source", conninfo)
-        move.require(move.source)
-        move.hold_one(move.source, "source", options.wait)
-        return drop_source(move)
-    try:
-        move.open_target()
-    except psycopg.OperationalError as error:
-        if options.abort and move.control is not None:
-            return abort_on_source(move, error)
-        raise
+    if options.drop_source or options.forget:
+        if options.target and options.forget == "target":
+            move.open_target()
+            move.hold_one(move.target, "target", options.wait)
+        else:
+            move.open_source()
+            move.hold_one(move.source, "source", options.wait)
+        return forget_side(move) if options.forget else drop_source(move)
+    move.open_target()
     if move.control is not None:
         where = move.map_says()
         if move.from_name is None:
             move.from_name = where
         if where == move.to_name and options.source is None:
-            # The map has it here already: a move that was interrupted knows where it came from.
+            # The map has it here already: the record of an interrupted move has where it came from.
             row = move.target_row()
             if row is None and options.abort:
                 raise Refused(f"shard {move.shard} is on the target already, and nothing of a move is left\n  Move it back.")
@@ -159,31 +162,24 @@ def run(move):
                 return say(f"shard {move.shard} is on the target")
             move.from_name = row.other
     move.open_source()
-    looks = options.check or options.dry_run
-    if not looks:
+    if not options.check:
         move.hold()
     if options.abort:
         return abort(move)
     if move.is_flipped():
         return finish(move)
-    if move.control is None and move.target_row() is None and move.source_row() is None and not move.has_schema(move.source):
-        gone = move.source.value("SELECT count(*) FROM snowflake_fleet.moving WHERE shard = %s AND state = 'kept' AND other_database = %s", (move.shard, move.target_database))
-        if gone and move.has_schema(move.target):
-            return say(f"shard {move.shard} is on the target")
     row = move.source_row()
-    check(move, row is None)
-    if looks:
-        if options.dry_run:
-            dry_run(move)
-        return say(f"shard {move.shard} can be moved")
-    move.stands = BEFORE_THE_FENCE
-    if row is None or row.state != "fenced":
-        copy(move)
-        if options.until:
-            move.stands = None
-            return say("the target is level")
-    take_over(move)
-    return finish(move)
+    if row is not None and row.state == "fenced" and not options.check:
+        resume(move)
+        return finish(move)
+    if not options.check:
+        try:
+            believe(move)
+        except Stale as error:
+            say(f"{error}: the copy starts over")
+            clear(move)
+    check(move)
+    return say(f"shard {move.shard} can be moved") if options.check else proceed(move)
 
 
 def interrupted(_signal, _frame):
@@ -203,7 +199,6 @@ def main():
         complain("interrupted")
         return 1
     move = Move(options)
-    move.stands = None
     try:
         run(move)
         move.release()
@@ -214,17 +209,17 @@ def main():
     except Refused as error:
         complain(str(error))
     except psycopg.errors.QueryCanceled as error:
-        complain(f"{str(error).strip()}\n  It may have waited for somebody's lock, a migration's perhaps: see pg_locks, and run this again.")
+        complain(f"{words(error)}\n  It may have waited for somebody's lock, a migration's perhaps: see pg_locks, and run this again.")
     except psycopg.Error as error:
         gone = [session.label for session in (move.control, move.source, move.target) if session is not None and session.connection.broken]
-        complain("".join(f"{label}: " for label in gone) + (str(error).strip() or type(error).__name__))
+        complain("".join(f"{label}: " for label in gone) + words(error))
     except KeyboardInterrupt:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         complain("interrupted")
     if move.stands:
         complain(move.stands)
-    for session in (move.source, move.target, move.control):
+    for session in (move.counting, move.probe, move.source, move.target, move.control):
         if session is not None:
             session.close()
     return 1

@@ -1,5 +1,6 @@
 """Where things are: the servers of a move, who moves, and how far it is."""
 import time
+from typing import NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -8,10 +9,10 @@ from psycopg.conninfo import make_conninfo
 from .errors import Misused, Refused
 from .session import KEEPALIVE, Session, parse
 
-IDENTITY = """SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()) || '/' ||
+DATABASE = """SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()) || '/' ||
   (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
-# Also of a copy of the server that was promoted, which has the same numbers.
-INSTANCE = "SELECT pg_catalog.pg_postmaster_start_time(), pg_catalog.current_setting('data_directory')"
+# identity() changes with a restart as well, for a disk that was put back needs one.
+IDENTITY = "SELECT snowflake_fleet.identity()"
 ORDINARY_OWNER = """SELECT rolname FROM (
     SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
     UNION SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace = 'snowflake_fleet'::pg_catalog.regnamespace
@@ -19,8 +20,8 @@ ORDINARY_OWNER = """SELECT rolname FROM (
   ) AS of_objects JOIN pg_catalog.pg_roles ON oid = owner WHERE NOT rolsuper ORDER BY rolname LIMIT 1"""
 # Of this program's connection to the source, the server of the target is to use these.
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
-ROW = """SELECT shard, schema, side, state, other, other_database, made, fingerprint, definition, sequences
-  FROM snowflake_fleet.moving WHERE shard = %s AND side = %s AND state <> 'kept'"""
+ROW = """SELECT id::text, shard, schema, side, state, other, other_database, other_identity, role, fence
+  FROM snowflake_fleet.moving WHERE shard = %s AND side = %s"""
 
 
 def require_trusted(session):
@@ -37,11 +38,21 @@ def is_string(server):
     return "=" in server or "://" in server
 
 
-class Row:
+class Row(NamedTuple):
     """A row of snowflake_fleet.moving, as it was when it was read."""
-    def __init__(self, values):
-        (self.shard, self.schema, self.side, self.state, self.other, self.other_database, self.made, self.fingerprint,
-         self.definition, self.sequences) = values
+    id: str
+    shard: int
+    schema: str
+    side: str
+    state: str
+    other: str
+    other_database: str
+    other_identity: str
+    role: str
+    fence: dict
+
+    def fence_id(self):
+        return self.fence and self.fence["id"]
 
 
 class Move:
@@ -50,7 +61,8 @@ class Move:
         self.options, self.shard = options, options.shard
         self.schema = options.schema or f"shard_{options.shard}"
         self.name = f"snowflake_move_{options.shard}"          # of publication and subscription, which are a database's
-        self.control = self.source = self.target = self.probe = None
+        self.control = self.source = self.target = self.probe = self.counting = None
+        self.stands = None    # what the user has to know if the program ends now
         self.from_name, self.to_name = options.source, options.target
 
     # Connections
@@ -86,6 +98,7 @@ class Move:
         self.to_name, conninfo = self.locate(self.options.target)
         self.target = Session("target", conninfo)
         self.require(self.target)
+        self.target_database, self.target_identity = self.target.value(DATABASE), self.target.value(IDENTITY)
 
     def open_source(self):
         found, conninfo = self.locate(self.from_name)
@@ -105,13 +118,12 @@ class Move:
         if self.options.source_for_target:
             given = parse(self.options.source_for_target, "--source-for-target")
             self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", "application_name": self.name, **given})
-        self.source_database = self.source.value(IDENTITY)
+        self.source_database, self.source_identity = self.source.value(DATABASE), self.source.value(IDENTITY)
         # Slots are the server's, not the database's.
         self.slot = f"snowflake_move_{self.source_database.split('/')[1]}_{self.shard}"
         if self.target is None:
             return
-        self.target_database = self.target.value(IDENTITY)
-        if self.source_database == self.target_database and self.source.row(INSTANCE) == self.target.row(INSTANCE):
+        if self.source_identity == self.target_identity:
             raise Refused("source and target are one database")
 
     def require(self, session):
@@ -155,12 +167,16 @@ class Move:
     # How far it is
 
     def source_row(self):
-        row = self.source.row(ROW, (self.shard, "source"))
-        return row and Row(row)
+        row = self.source.row(ROW + " AND state <> 'kept'", (self.shard, "source"))
+        return row and Row(*row)
 
-    def target_row(self):
-        row = self.target.row(ROW, (self.shard, "target"))
-        return row and Row(row)
+    def kept_rows(self):
+        return [Row(*row) for row in self.source.rows(ROW + " AND state = 'kept' ORDER BY changed", (self.shard, "source"))]
+
+    def target_row(self, fence_id=None):
+        """Of the move that is open, or of the one with this fence."""
+        row = self.target.row(ROW + " AND (state <> 'here' OR fence ->> 'id' = %s) ORDER BY state = 'here' LIMIT 1", (self.shard, "target", fence_id))
+        return row and Row(*row)
 
     def map_says(self):
         return self.control.value("SELECT snowflake_fleet.server_of_shard(%s)", (self.shard,))
@@ -169,8 +185,11 @@ class Move:
         """Whether the target has taken over: the map says so, or without a map the target."""
         if self.control is not None:
             return self.map_says() == self.to_name
-        row = self.target_row()
-        return row is not None and row.state == "here"
+        here = self.source_row()
+        if here is None and not self.has_schema(self.source):    # renamed already; it may have come back since an earlier move
+            here = next(reversed(self.kept_rows()), None)
+        there = here and here.fence and self.target_row(here.fence_id())
+        return bool(there) and there.state == "here"
 
     def has_schema(self, session):
         return session.value("SELECT pg_catalog.count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s", (self.schema,)) == 1
@@ -183,15 +202,10 @@ class Move:
         return self.source.value("SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND database = pg_catalog.current_database() "
                                  "AND wal_status <> 'lost'", (self.slot,)) == 1
 
-    def tables(self, session):
+    def tables(self, session, schema=None):
         """Names of the schema's tables, as identifiers to be put into statements."""
-        return [table for table, _ in self.tables_by_kind(session)]
+        return [sql.Identifier(schema or self.schema, name) for name, in session.rows(
+            "SELECT relname FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (schema or self.schema,))]
 
-    def tables_by_kind(self, session):
-        """The same, each with whether it is partitioned."""
-        rows = session.rows("SELECT relname, relkind = 'p' FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (self.schema,))
-        return [(sql.Identifier(self.schema, name), partitioned) for name, partitioned in rows]
-
-    def set_state(self, session, side, state):
-        session.execute("UPDATE snowflake_fleet.moving SET state = %s, changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = %s AND state <> 'kept'",
-                        (state, self.shard, side))
+    def is_altered(self, schema=None):
+        return self.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (schema or self.schema,))

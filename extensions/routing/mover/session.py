@@ -19,11 +19,12 @@ GRACE = 10            # that the server may take beyond that to say so
 SETTINGS = {
     "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
-    "default_transaction_read_only": "off", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
+    "default_transaction_read_only": "off", "idle_session_timeout": "0",
+    # The server ends a session whose program or network has fallen silent, and with it the locks.
+    "idle_in_transaction_session_timeout": "60s", "client_connection_check_interval": "1s", "tcp_user_timeout": "20s",
+    "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
     "lock_timeout": "0", "row_security": "off", "jit": "off",
-    "standard_conforming_strings": "on", "quote_all_identifiers": "off",
-    # Constants of a schema are read by them.
-    "array_nulls": "on", "xmloption": "content",
+    "standard_conforming_strings": "on", "quote_all_identifiers": "off", "array_nulls": "on", "xmloption": "content",
     # What is rehearsed before the fence is not planned again behind it.
     "plan_cache_mode": "force_generic_plan",
     # What is said to be done has to outlast a crash, on synchronous standbys as well.
@@ -40,7 +41,7 @@ SELECT DISTINCT {WHO}
    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
    AND a.application_name IS DISTINCT FROM 'snowflake-move-shard' LIMIT 5"""
 SECRET = ("password", "sslpassword")
-# What libpq would take settings of sessions from: reset_val is the server's own then, and pg_dump's script is read as it was written.
+# libpq would take settings of sessions from these.
 for variable in ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO"):
     os.environ.pop(variable, None)
 
@@ -92,8 +93,7 @@ class Session:
         self.limit = None
         self.version = self.connection.info.server_version
         settings = dict(SETTINGS, transaction_timeout="0") if self.version >= 170000 else SETTINGS
-        for name, value in settings.items():
-            self.connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
+        self.connection.execute("SELECT " + ", ".join(["pg_catalog.set_config(%s, %s, false)"] * len(settings)), [text for setting in settings.items() for text in setting])
 
     def execute(self, query, params=None, seconds=None):
         """`seconds` is what the statement may take; within a transaction that of its first statement holds on."""
@@ -127,12 +127,6 @@ class Session:
         with contextlib.suppress(psycopg.Error), alarm(SECONDS, self.label):
             self.connection.execute("ROLLBACK")
         # It takes settings back as well.
-        self.limit = None
-
-    def rollback_to(self, savepoint):
-        """Takes settings back as well."""
-        with alarm(SECONDS, self.label):
-            self.connection.execute(sql.SQL("ROLLBACK TO SAVEPOINT {}").format(sql.Identifier(savepoint)))
         self.limit = None
 
     @contextlib.contextmanager
@@ -169,27 +163,31 @@ class Session:
         """Who has locks on relations of these schemas that others wait for, but for this program."""
         return [who for who, in self.rows(HOLDERS, (schemas,))]
 
-    def send(self, query):
-        """Sends a statement that may take its time; done() tells when it has ended."""
-        self.execute("SELECT 1", seconds=7 * 86400)
-        self.connection.pgconn.send_query(query.encode())
+    def send(self, query, seconds):
+        """Sends a statement that may take its time; answer() returns its first row when it has ended."""
+        self.execute("SELECT 1", seconds=seconds)
+        self.connection.pgconn.send_query(query.encode() if isinstance(query, str) else query.as_bytes(self.connection))
         self.connection.pgconn.flush()
 
-    def done(self):
+    def answer(self):
         pgconn = self.connection.pgconn
         try:
             pgconn.consume_input()
         except psycopg.Error as error:
             raise psycopg.OperationalError(f"{self.label}: {error}") from None
         if pgconn.is_busy():
-            return False
-        message = None
+            return None
+        row, error = [], None
         while (result := pgconn.get_result()) is not None:
             if result.error_message:
-                message = result.error_message.decode(errors="replace").strip()
-        if message:
-            raise psycopg.OperationalError(f"{self.label}: {message}")
-        return True
+                state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
+                error = (psycopg.errors.lookup(state.decode()) if state else psycopg.OperationalError)(f"{self.label}: {result.error_message.decode(errors='replace').strip()}")
+            elif result.ntuples:
+                row = [result.get_value(0, column).decode() for column in range(result.nfields)]
+        self.limit = None
+        if error:
+            raise error
+        return row
 
     def close(self):
         with contextlib.suppress(Exception):

@@ -1,7 +1,8 @@
--- The fence: nobody uses the shard here any more, whoever he is.
+-- The three calls of a move: fence a shard, take over, release. The program makes them, and so can you around replication
+-- of your own.
 
--- A writer that meets the fence has to begin its transaction anew, with the map as it is then. The
--- SQLSTATE is that of a serialization failure, which applications and drivers retry.
+-- A writer that meets the fence has to begin its transaction again, with the map as it is then. Applications and drivers
+-- retry the SQLSTATE of a serialization failure.
 CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
@@ -25,12 +26,15 @@ DECLARE
   every jsonb := '[]';
 BEGIN
   FOR this IN
-    SELECT c.oid::regclass AS sequence, relname, s.* FROM pg_depend JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
+    SELECT c.oid::regclass AS sequence, relname, s.*,
+           (SELECT ARRAY[t.relname, attname] FROM pg_depend AS i JOIN pg_class AS t ON t.oid = i.refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = i.refobjsubid
+             WHERE i.classid = 'pg_class'::regclass AND i.objid = c.oid AND i.refclassid = 'pg_class'::regclass AND i.deptype = 'i') AS of
+      FROM pg_depend JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
       JOIN pg_class AS c ON c.oid = seqrelid
      WHERE refclassid = 'pg_namespace'::regclass AND refobjid = (SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema)
   LOOP
     EXECUTE format('SELECT last_value, is_called FROM %s', this.sequence) INTO one;
-    every := every || jsonb_build_object('name', this.relname, 'start', this.seqstart, 'increment', this.seqincrement,
+    every := every || jsonb_build_object('name', this.relname, 'of', this.of, 'start', this.seqstart, 'increment', this.seqincrement,
       'min', this.seqmin, 'max', this.seqmax, 'cache', this.seqcache, 'cycle', this.seqcycle,
       'last', one.last_value, 'called', one.is_called);
   END LOOP;
@@ -38,64 +42,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS
-  'Behind snowflake-move-shard: how the sequences of a schema are made, and where they are';
-
--- Locks and fences in the caller's transaction, within so many milliseconds in all. EXCLUSIVE waits for
--- whoever has begun to write, prepared transactions among them: when it is had, they have committed or rolled
--- back. Readers go on. The caller holds SHARE UPDATE EXCLUSIVE already, so that this does not wait for a vacuum.
-CREATE FUNCTION snowflake_fleet.fence(schema name, budget integer) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-  until CONSTANT timestamptz := clock_timestamp() + budget * interval '1 ms';
-  moving snowflake_fleet.moving;
-  this record;
-BEGIN
-  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
-    EXECUTE format('LOCK TABLE %s IN EXCLUSIVE MODE', this.name);
-  END LOOP;
-  SELECT m.* INTO STRICT moving FROM snowflake_fleet.moving AS m WHERE m.schema = fence.schema AND m.side = 'source';
-  -- Its snapshot may be older than the row that refuses DDL.
-  SELECT pid INTO this FROM pg_stat_activity
-   WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed AND pid <> pg_backend_pid() LIMIT 1;
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('process %s has a transaction from before the move', this.pid);
-  END IF;
-  IF snowflake_fleet.is_altered(moving) THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('schema %I was altered since the move began', schema),
-      HINT = 'Run snowflake-move-shard --abort, then move it again.';
-  END IF;
-  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
-    EXECUTE format('CREATE OR REPLACE TRIGGER snowflake_move BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
-                   'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', this.name, moving.shard);
-    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', this.name);
-  END LOOP;
-  -- First a change of no consequence, which waits for transactions that have taken numbers, then where they are.
-  FOR this IN SELECT s FROM jsonb_array_elements(snowflake_fleet.sequences_of(schema)) AS s LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
-    EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.s ->> 'name', this.s ->> 'cache');
-  END LOOP;
-  moving.sequences := snowflake_fleet.sequences_of(schema);
-  -- A sequence of one and two that has come to two. In a new file, so that a rollback takes it back, and with
-  -- it the numbers that sessions had in stock are void.
-  FOR this IN SELECT s FROM jsonb_array_elements(moving.sequences) AS s LOOP
-    EXECUTE format('ALTER SEQUENCE %I.%I INCREMENT 1 MINVALUE 1 MAXVALUE 2 START 2 RESTART 2 CACHE 1 NO CYCLE', schema, this.s ->> 'name');
-    PERFORM setval(format('%I.%I', schema, this.s ->> 'name'), 2, true);
-  END LOOP;
-  UPDATE snowflake_fleet.moving AS m SET state = 'fenced', sequences = moving.sequences, changed = clock_timestamp()
-   WHERE m.schema = fence.schema AND m.side = 'source';
-  PERFORM set_config('lock_timeout', '0', true);
-  RETURN moving.sequences;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.fence(name, integer) IS
-  'Behind snowflake-move-shard: waits for the writers of a shard''s tables, all in all as many ms, and refuses all others from now on; '
-  'returns its sequences';
+  'Internal: how the sequences of a schema are made, and where they are';
 
 CREATE FUNCTION snowflake_fleet.limit_wait(until timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT
@@ -111,7 +58,109 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.limit_wait(timestamptz) IS
-  'Behind snowflake-move-shard: no lock is waited for after that moment, an error (55P03) if it is over';
+  'Internal: no lock is waited for after that moment, an error (55P03) if it is over';
+
+-- Locks and fences in the caller's transaction. EXCLUSIVE waits for transactions that have begun to write, prepared ones
+-- among them; when it is granted, they have ended. Readers continue. Vacuum holds the lock that is taken first, and blocks
+-- no writer.
+CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300,
+                                            not_ids text[] DEFAULT '{}') RETURNS jsonb
+  LANGUAGE plpgsql VOLATILE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+  moving snowflake_fleet.moving;
+  relations regclass[];
+  attributes name[];
+  column_without_index text;
+  began timestamptz;
+  until timestamptz;
+  this record;
+BEGIN
+  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = fence_shard.shard AND m.side = 'source' AND m.state <> 'kept' FOR UPDATE;
+  schema := coalesce(moving.schema, schema, 'shard_' || shard);
+  IF moving.state = 'fenced' OR NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = CASE moving.state WHEN 'fenced' THEN format('shard %s is fenced already', shard) ELSE format('schema %I has no tables', schema) END,
+      HINT = CASE moving.state WHEN 'fenced' THEN format('Use the fence of snowflake_fleet.moving, or call release_shard(%s).', shard)
+                               ELSE 'Pass the name of the schema.' END;
+  END IF;
+  IF moving.id IS NULL THEN
+    -- Without its fingerprint, by which the guard would refuse what follows.
+    INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other)
+    VALUES (shard, schema, 'source', 'copying', 'replication of your own') RETURNING * INTO moving;
+    moving.fingerprint := snowflake_fleet.fingerprint(schema);
+  END IF;
+  SELECT array_agg(relation) FILTER (WHERE is_indexed), array_agg(attribute) FILTER (WHERE is_indexed), min(col) FILTER (WHERE NOT is_indexed)
+    INTO relations, attributes, column_without_index
+    FROM snowflake_fleet.id_columns(schema) WHERE col <> ALL (not_ids);
+  IF column_without_index IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('column %s mints, and no B-tree index begins with it', column_without_index),
+      DETAIL = 'Its greatest id cannot be found while writers wait.',
+      HINT = format('Make such an index, or pass not_ids => ARRAY[%L].', column_without_index);
+  END IF;
+
+  PERFORM set_config('lock_timeout', '5000', true);
+  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', this.name);
+  END LOOP;
+  began := clock_timestamp();
+  until := began + lock_ms * interval '1 ms';
+  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
+    PERFORM snowflake_fleet.limit_wait(until);
+    EXECUTE format('LOCK TABLE ONLY %s IN EXCLUSIVE MODE', this.name);
+  END LOOP;
+  -- The snapshot of such a transaction may be older than the row that refuses DDL.
+  SELECT pid INTO this FROM pg_stat_activity
+   WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed AND pid <> pg_backend_pid() LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('process %s has a transaction from before the move', this.pid);
+  END IF;
+  IF snowflake_fleet.is_altered(moving) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('schema %I was altered since the move began', schema),
+      HINT = 'Run snowflake-move-shard --abort, then move it again.';
+  END IF;
+  -- Workers of subscriptions fire no triggers of statements.
+  SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
+   WHERE srrelid IN (SELECT t FROM snowflake_fleet.tables_of(schema) AS t);
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('schema %I is filled by subscription %I', schema, this.subname),
+      DETAIL = 'A fence does not stop what a subscription writes.', HINT = 'Drop the subscription first.';
+  END IF;
+  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
+    PERFORM snowflake_fleet.limit_wait(until);
+    EXECUTE format('CREATE OR REPLACE TRIGGER snowflake_move BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
+                   'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', this.name, shard);
+    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', this.name);
+  END LOOP;
+  -- First a change of no consequence, which waits for transactions that have taken numbers, then where they are.
+  FOR this IN SELECT s FROM jsonb_array_elements(snowflake_fleet.sequences_of(schema)) AS s LOOP
+    PERFORM snowflake_fleet.limit_wait(until);
+    EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.s ->> 'name', this.s ->> 'cache');
+  END LOOP;
+  moving.fence := jsonb_build_object('id', gen_random_uuid(), 'shard', shard, 'schema', schema,
+    'tables', (SELECT jsonb_agg(relname) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t),
+    'sequences', snowflake_fleet.sequences_of(schema), 'greatest', (SELECT max(id) FROM snowflake_fleet.greatest_ids(relations, attributes)),
+    'lsn', pg_current_wal_insert_lsn());
+  -- A sequence of one and two that has come to two. It has a new file, so that a rollback restores it, and numbers that
+  -- sessions had cached are void.
+  FOR this IN SELECT s FROM jsonb_array_elements(moving.fence -> 'sequences') AS s LOOP
+    EXECUTE format('ALTER SEQUENCE %I.%I INCREMENT 1 MINVALUE 1 MAXVALUE 2 START 2 RESTART 2 CACHE 1 NO CYCLE', schema, this.s ->> 'name');
+    PERFORM setval(format('%I.%I', schema, this.s ->> 'name'), 2, true);
+  END LOOP;
+  moving.fence := moving.fence || jsonb_build_object('ms', round(extract(epoch FROM clock_timestamp() - began) * 1000, 1));
+  UPDATE snowflake_fleet.moving AS m SET state = 'fenced', fence = moving.fence, fingerprint = moving.fingerprint, changed = clock_timestamp()
+   WHERE m.id = moving.id;
+  PERFORM set_config('lock_timeout', '0', true);
+  RETURN moving.fence;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer, text[]) IS
+  'On the source: waits up to lock_ms for the writers of a shard, and refuses all others from the commit on; returns what take_over() needs';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
   LANGUAGE sql STABLE STRICT
@@ -120,32 +169,117 @@ AS $$
   SELECT coalesce(bool_and(EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'snowflake_move' AND tgenabled = 'A')), false)
     FROM snowflake_fleet.tables_of(schema) AS t
 $$;
-COMMENT ON FUNCTION snowflake_fleet.fenced(name) IS 'Behind snowflake-move-shard: whether all tables of a schema are fenced';
+COMMENT ON FUNCTION snowflake_fleet.fenced(name) IS 'Internal: whether all tables of a schema are fenced';
 
-CREATE FUNCTION snowflake_fleet.unfence(schema name) RETURNS void
+CREATE FUNCTION snowflake_fleet.take_over(fence jsonb, subscription name) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
-  sequences jsonb := (SELECT m.sequences FROM snowflake_fleet.moving AS m WHERE m.schema = unfence.schema AND m.side = 'source');
+  shard CONSTANT integer := fence ->> 'shard';
+  schema CONSTANT name := fence ->> 'schema';
+  moving snowflake_fleet.moving;
+  stated text;
   this record;
 BEGIN
-  -- In this order none of it is refused to an operator who calls this.
-  FOR this IN SELECT s.* FROM jsonb_to_recordset(sequences) AS s (name name, increment bigint, min bigint, max bigint, start bigint,
-                                                                   last bigint, cache bigint, cycle boolean, called boolean) LOOP
-    EXECUTE format('ALTER SEQUENCE %I.%I INCREMENT %s MINVALUE %s MAXVALUE %s START %s RESTART %s CACHE %s %s', schema, this.name,
-      this.increment, this.min, this.max, this.start, this.last, this.cache, CASE WHEN this.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
-    PERFORM setval(format('%I.%I', schema, this.name), this.last, this.called);
+  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m
+   WHERE m.shard = shard AND m.side = 'target' AND (m.state <> 'here' OR m.fence ->> 'id' = take_over.fence ->> 'id') FOR UPDATE;
+  IF moving.state IN ('level', 'here') THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('shard %s has been taken over already', shard), HINT = 'Call move() and release_shard().';
+  END IF;
+  SELECT name INTO this FROM jsonb_array_elements_text(fence -> 'tables') AS name
+   WHERE NOT EXISTS (SELECT FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
+                      WHERE subname = subscription AND srrelid = to_regclass(format('%I.%I', schema, name)));
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('table %I.%I is not filled by subscription %I', schema, this.name, subscription),
+      DETAIL = 'It would lack rows of the source.', HINT = 'Have the subscription copy all tables of the shard.';
+  END IF;
+  IF NOT snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('subscription %I has not applied all that the source committed before the fence', subscription),
+      DETAIL = format('The fence is at %s, the subscription at %s.', fence ->> 'lsn', coalesce((SELECT max(latest_end_lsn)::text
+        FROM pg_stat_subscription WHERE subname = subscription AND relid IS NULL), 'no position')),
+      HINT = 'Wait, and call take_over() again.';
+  END IF;
+  -- The owners and privileges that the schema had on the source.
+  PERFORM set_config('search_path', quote_ident(schema) || ', pg_temp', true);
+  FOREACH stated IN ARRAY coalesce(moving.statements, '{}') LOOP
+    EXECUTE stated;
   END LOOP;
-  UPDATE snowflake_fleet.moving AS m SET state = 'copying', sequences = NULL, changed = clock_timestamp()
-   WHERE m.schema = unfence.schema AND m.side = 'source' AND m.state = 'fenced';
-  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    EXECUTE format('DROP TRIGGER IF EXISTS snowflake_move ON %s', this.name);
-  END LOOP;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- The target may have given the sequence of an identity column another name.
+  PERFORM setval(CASE WHEN of IS NULL THEN format('%I.%I', schema, name) ELSE pg_get_serial_sequence(format('%I.%I', schema, of[1]), of[2]) END, last, called)
+     FROM jsonb_to_recordset(fence -> 'sequences') AS s (name text, of text[], last bigint, called boolean);
+  IF fence ->> 'greatest' IS NOT NULL THEN
+    PERFORM snowflake.observe((fence ->> 'greatest')::bigint);
+  END IF;
+  IF moving.id IS NULL THEN
+    INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, fence)
+    VALUES (shard, schema, 'target', 'here', 'replication of your own', fence);
+  ELSE
+    UPDATE snowflake_fleet.moving AS m SET state = 'level', fence = take_over.fence, changed = clock_timestamp() WHERE m.id = moving.id;
+  END IF;
+  RETURN jsonb_build_object('id', fence ->> 'id', 'shard', shard, 'taken', clock_timestamp());
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.unfence(name) IS 'Behind snowflake-move-shard: takes a fence away again';
+COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
+  'On the target: sets sequences, and mints above the ids of a shard that was fenced; refuses while a subscription lacks rows from before the '
+  'fence; returns the receipt for release_shard()';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.fence(name, integer), snowflake_fleet.unfence(name), snowflake_fleet.limit_wait(timestamptz),
-  snowflake_fleet.sequences_of(name), snowflake_fleet.fenced(name), snowflake_fleet.refuse_write() FROM PUBLIC;
+CREATE FUNCTION snowflake_fleet.release_shard(shard integer, receipt jsonb DEFAULT NULL) RETURNS name
+  LANGUAGE plpgsql VOLATILE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+  moving snowflake_fleet.moving;
+  server CONSTANT text := (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = release_shard.shard);
+  free name;
+  this record;
+BEGIN
+  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = release_shard.shard AND m.side = 'source' AND m.state = 'fenced' FOR UPDATE;
+  IF moving.id IS NULL OR moving.fence ->> 'id' <> receipt ->> 'id' OR receipt IS NULL AND server = moving.other THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = CASE WHEN moving.id IS NULL THEN format('shard %s is not fenced', shard)
+                     WHEN receipt IS NULL THEN format('shard %s is on server %s by the map', shard, server)
+                     ELSE format('the receipt is of another fence of shard %s', shard) END,
+      HINT = CASE WHEN moving.id IS NULL THEN 'See snowflake_fleet.moving.' WHEN receipt IS NULL THEN 'Pass the receipt of take_over().'
+                  ELSE 'Pass the receipt for the fence of snowflake_fleet.moving.' END;
+  END IF;
+  IF receipt IS NOT NULL THEN
+    -- A session that follows an old map finds nothing.
+    SELECT name INTO free
+      FROM generate_series(1, 1000) AS n, concat(left(moving.schema, CASE WHEN octet_length(moving.schema) <= 50 THEN 50 ELSE 12 END), '_moved', '_' || nullif(n, 1)) AS name
+     WHERE to_regnamespace(quote_ident(name)) IS NULL ORDER BY n LIMIT 1;
+    UPDATE snowflake_fleet.moving AS m SET state = 'kept', schema = free, fingerprint = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
+    EXECUTE format('ALTER SCHEMA %I RENAME TO %I', moving.schema, free);
+    UPDATE snowflake_fleet.moving AS m SET fingerprint = snowflake_fleet.fingerprint(free) WHERE m.id = moving.id;
+    RETURN free;
+  END IF;
+  -- In this order the guard refuses none of it.
+  FOR this IN SELECT s.* FROM jsonb_to_recordset(moving.fence -> 'sequences') AS s (name name, increment bigint, min bigint, max bigint,
+                                                  start bigint, last bigint, cache bigint, cycle boolean, called boolean) LOOP
+    EXECUTE format('ALTER SEQUENCE %I.%I INCREMENT %s MINVALUE %s MAXVALUE %s START %s RESTART %s CACHE %s %s', moving.schema, this.name,
+      this.increment, this.min, this.max, this.start, this.last, this.cache, CASE WHEN this.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+    PERFORM setval(format('%I.%I', moving.schema, this.name), this.last, this.called);
+  END LOOP;
+  IF moving.slots IS NULL THEN
+    DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id;
+  ELSE
+    UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
+  END IF;
+  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(moving.schema) AS t LOOP
+    EXECUTE format('DROP TRIGGER IF EXISTS snowflake_move ON %s', this.name);
+  END LOOP;
+  RETURN moving.schema;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
+  'On the source: with the receipt of take_over() renames the fenced schema, which stays fenced; without it, takes the fence away. Returns the schema';
+
+REVOKE ALL ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer, text[]), snowflake_fleet.take_over(jsonb, name),
+  snowflake_fleet.release_shard(integer, jsonb), snowflake_fleet.limit_wait(timestamptz), snowflake_fleet.sequences_of(name),
+  snowflake_fleet.fenced(name), snowflake_fleet.refuse_write() FROM PUBLIC;

@@ -22,20 +22,10 @@ BEGIN
   ), rel AS MATERIALIZED (
     SELECT c.* FROM contained JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
      WHERE relnamespace = space
-    UNION ALL
-    SELECT c.* FROM contained JOIN pg_type AS t ON classid = 'pg_type'::regclass AND t.oid = objid
-      JOIN pg_class AS c ON c.oid = typrelid AND c.relkind = 'c'
   ), ind AS MATERIALIZED (
     SELECT i.* FROM rel JOIN pg_index AS i ON indrelid = rel.oid
-  ), typ AS MATERIALIZED (
-    SELECT objid AS oid FROM contained WHERE classid = 'pg_type'::regclass
-    UNION SELECT reltype FROM rel WHERE reltype <> 0
-    UNION SELECT typarray FROM rel JOIN pg_type AS t ON t.oid = reltype WHERE typarray <> 0
-    UNION SELECT typarray FROM contained JOIN pg_type AS t ON classid = 'pg_type'::regclass AND t.oid = objid WHERE typarray <> 0
   ), con AS MATERIALIZED (
     SELECT c.* FROM rel JOIN pg_constraint AS c ON conrelid = rel.oid
-    UNION ALL
-    SELECT c.* FROM typ JOIN pg_constraint AS c ON contypid = typ.oid AND contypid <> 0
   ), part (classid, objid, line) AS MATERIALIZED (
     SELECT 'pg_namespace'::regclass::oid, n.oid, to_jsonb(n)::text || nspowner::regrole FROM pg_namespace AS n WHERE n.oid = space
     UNION ALL
@@ -58,46 +48,9 @@ BEGIN
     UNION ALL
     SELECT 'pg_trigger'::regclass, t.oid, to_jsonb(t)::text FROM rel JOIN pg_trigger AS t ON tgrelid = rel.oid WHERE tgname <> 'snowflake_move'
     UNION ALL
-    SELECT 'pg_rewrite'::regclass, r.oid, to_jsonb(r)::text FROM rel JOIN pg_rewrite AS r ON ev_class = rel.oid
-    UNION ALL
-    SELECT 'pg_policy'::regclass, p.oid, to_jsonb(p)::text || (SELECT string_agg(role::regrole::text, ' ') FROM unnest(polroles) AS role)
-      FROM rel JOIN pg_policy AS p ON polrelid = rel.oid
-    UNION ALL
-    SELECT 0, 0, to_jsonb(i)::text FROM rel JOIN pg_inherits AS i ON inhrelid = rel.oid
-    UNION ALL
-    SELECT 0, 0, to_jsonb(p)::text FROM rel JOIN pg_partitioned_table AS p ON partrelid = rel.oid
-    UNION ALL
-    SELECT 'pg_type'::regclass, t.oid, to_jsonb(t)::text || typowner::regrole FROM typ JOIN pg_type AS t USING (oid)
-    UNION ALL
-    SELECT 'pg_cast'::regclass, c.oid, to_jsonb(c)::text FROM pg_cast AS c
-     WHERE castsource IN (SELECT t.oid FROM typ AS t) OR casttarget IN (SELECT t.oid FROM typ AS t)
-    UNION ALL
-    SELECT 0, 0, to_jsonb(e)::text FROM typ JOIN pg_enum AS e ON enumtypid = typ.oid
-    UNION ALL
-    SELECT 0, 0, to_jsonb(r)::text FROM typ JOIN pg_range AS r ON rngtypid = typ.oid
-    UNION ALL
-    SELECT 'pg_proc'::regclass, p.oid, to_jsonb(p)::text || proowner::regrole
-      FROM contained JOIN pg_proc AS p ON classid = 'pg_proc'::regclass AND p.oid = objid
-    UNION ALL
-    SELECT 0, 0, to_jsonb(a)::text FROM contained JOIN pg_aggregate AS a ON classid = 'pg_proc'::regclass AND aggfnoid = objid
-    UNION ALL
-    SELECT classid, objid, to_jsonb(o)::text FROM contained JOIN pg_operator AS o ON classid = 'pg_operator'::regclass AND o.oid = objid
-    UNION ALL
-    SELECT classid, objid, to_jsonb(o)::text FROM contained JOIN pg_opclass AS o ON classid = 'pg_opclass'::regclass AND o.oid = objid
-    UNION ALL
-    SELECT classid, objid, to_jsonb(o)::text FROM contained JOIN pg_opfamily AS o ON classid = 'pg_opfamily'::regclass AND o.oid = objid
-    UNION ALL
-    SELECT 0, 0, to_jsonb(o)::text FROM contained JOIN pg_amop AS o ON classid = 'pg_opfamily'::regclass AND amopfamily = objid
-    UNION ALL
-    SELECT 0, 0, to_jsonb(o)::text FROM contained JOIN pg_amproc AS o ON classid = 'pg_opfamily'::regclass AND amprocfamily = objid
-    UNION ALL
-    SELECT classid, objid, to_jsonb(o)::text FROM contained JOIN pg_collation AS o ON classid = 'pg_collation'::regclass AND o.oid = objid
-    UNION ALL
     SELECT classid, objid, to_jsonb(o)::text FROM contained JOIN pg_statistic_ext AS o ON classid = 'pg_statistic_ext'::regclass AND o.oid = objid
     UNION ALL
-    SELECT classid, objid, to_jsonb(o)::text FROM contained JOIN pg_default_acl AS o ON classid = 'pg_default_acl'::regclass AND o.oid = objid
-    UNION ALL
-    -- Also what there is of other kinds, if not how it is made: those are refused before.
+    -- Objects of other kinds are refused: it is enough that one is there.
     SELECT classid, objid, 'contains' FROM contained
     UNION ALL
     -- Who owns a sequence; what belongs to an extension.
@@ -125,8 +78,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fingerprint(name) IS
-  'Behind snowflake-move-shard: the same as long as nothing alters a schema, that is, as long as pg_dump --schema-only would '
-  'print the same; comparable within one database only. NULL where there is no such schema';
+  'Internal: the same as long as nothing alters a schema; comparable within one database only. NULL if the schema does not exist';
 
 CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURNS boolean
   LANGUAGE plpgsql STABLE STRICT
@@ -136,88 +88,61 @@ DECLARE
   now_is CONSTANT text := snowflake_fleet.fingerprint(moving.schema);
 BEGIN
   -- The fence has taken the sequences out of use, and is itself no part of the fingerprint.
-  RETURN CASE WHEN moving.sequences IS NULL THEN now_is IS DISTINCT FROM moving.fingerprint
+  RETURN CASE WHEN moving.fence IS NULL THEN now_is IS DISTINCT FROM moving.fingerprint
               ELSE split_part(now_is, ' ', 1) IS DISTINCT FROM split_part(moving.fingerprint, ' ', 1) END
-      OR moving.state IN ('fenced', 'moved', 'kept') AND NOT snowflake_fleet.fenced(moving.schema);
+      OR moving.state IN ('fenced', 'kept') AND NOT snowflake_fleet.fenced(moving.schema);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
-  'Behind snowflake-move-shard: whether a schema is not any more what it was when its row was written';
+  'Internal: whether a schema was altered since its row was written';
 
--- Functions are looked up in the catalogues as they are now, whatever the snapshot; a table is not. PL/pgSQL, for SQL would be
--- inlined into plans that are kept.
-CREATE FUNCTION snowflake_fleet.move_boundary() RETURNS xid8
-  LANGUAGE plpgsql STABLE
-AS $$BEGIN RETURN '0'; END$$;
-COMMENT ON FUNCTION snowflake_fleet.move_boundary() IS
-  'Internal: the transaction from which on snapshots see the last move that has begun; snowflake-move-shard replaces it';
-
--- With the rights of the owner: whoever runs DDL need not read the table. Snapshots that are older than the move do not see
--- its row, also where they are handed on or made later of an earlier moment: their DDL is refused. The move waits for those
--- that may have run DDL before that, and looks again at the fence.
---
--- What event triggers do not see (REINDEX CONCURRENTLY, the new name of a role, pg_upgrade) alters a schema as well. The
--- command that comes next has not done it, and is none of the move's business, which ends at the fence. So it is noted
--- before a command what is altered already, where nobody else can write. On the target that excuses nobody: what is altered
--- there might be a trigger's way to rows that a superuser applies, and ANALYZE has an owner's functions run in a superuser's session.
+-- Runs with the rights of the owner: sessions that run DDL need not read the table. What event triggers do not see (REINDEX
+-- CONCURRENTLY, the new name of a role, DDL in a snapshot from before the move) alters a schema as well, and the fence finds it.
+-- So that the next command of another session is not refused for it, each command begins with a note of what is altered already.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   this snowflake_fleet.moving;
-  altered name[];
-  is_start CONSTANT boolean := tg_event = 'ddl_command_start';
-  -- Each costs some milliseconds. Of those that are kept there may be hundreds, of use to nobody: those that are named.
-  guarded CONSTANT name[] := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m
-                                    WHERE m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0));
   rewritten name;
 BEGIN
   IF snowflake_fleet.holds_move() THEN
     RETURN;
   END IF;
-  IF pg_snapshot_xmax(pg_current_snapshot()) <= snowflake_fleet.move_boundary() THEN
-    RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
-      MESSAGE = 'a shard has begun to move since this transaction took its snapshot',
-      DETAIL = format('%s might change its schema, which this transaction cannot see: its snapshot is of before transaction %s.', tg_tag, snowflake_fleet.move_boundary()),
-      HINT = 'Run it again in a new transaction.';
-  END IF;
-  IF cardinality(guarded) = 0 THEN
-    RETURN;
-  END IF;
-  SELECT schemas INTO altered FROM snowflake_fleet.move_note WHERE pid = pg_backend_pid() AND at = statement_timestamp();
-  IF is_start AND altered IS NULL THEN
-    altered := ARRAY(SELECT m.schema FROM snowflake_fleet.moving AS m WHERE m.schema = ANY (guarded) AND snowflake_fleet.is_altered(m));
-    INSERT INTO snowflake_fleet.move_note VALUES (pg_backend_pid(), statement_timestamp(), altered);
-  END IF;
   IF tg_event = 'table_rewrite' THEN
     rewritten := (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = pg_event_trigger_table_rewrite_oid());
   END IF;
-  -- One statement: the row and the catalogues are seen as of one moment.
+  -- A comparison costs some milliseconds. There may be hundreds of schemas that are kept: of these, the ones that are named.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
-     WHERE m.schema = ANY (guarded) AND m.fingerprint IS NOT NULL
-       AND CASE WHEN tg_event = 'ddl_command_end' THEN snowflake_fleet.is_altered(m)
-                     AND NOT (m.side = 'source' AND m.schema = ANY (coalesce(altered, '{}')))
-                -- It may give a table other rows, which no change of a row tells of.
-                WHEN tg_event = 'table_rewrite' THEN m.state <> 'kept' AND m.schema = rewritten
-                -- These commit before they end: what they did could not be taken back.
-                ELSE tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), m.schema) > 0 END
+     WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0)
   LOOP
+    CONTINUE WHEN CASE tg_event
+      WHEN 'ddl_command_end' THEN NOT snowflake_fleet.is_altered(this)
+                                  OR strpos(current_setting('snowflake_fleet.altered', true), concat(statement_timestamp(), this.id)) > 0
+      -- It may give a table other rows, which no change of a row tells of.
+      WHEN 'table_rewrite' THEN this.state = 'kept' OR rewritten IS DISTINCT FROM this.schema
+      -- These commit before they end: what they did could not be taken back.
+      ELSE NOT (tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), this.schema) > 0) END;
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I is what was left of shard %s when it moved away', this.schema, this.shard)
                      ELSE format('schema %I moves to another server', this.schema) END,
       DETAIL = format('%s would change it.', tg_tag),
       HINT = CASE WHEN this.state = 'kept' THEN 'To remove it, run snowflake-move-shard --drop-source.'
-                  ELSE 'Do it when the move has ended, or end it with snowflake-move-shard --abort.' END;
+                  ELSE 'Repeat it when the move has ended, or end the move with snowflake-move-shard --abort.' END;
   END LOOP;
+  IF tg_event = 'ddl_command_start' THEN
+    PERFORM set_config('snowflake_fleet.altered', string_agg(concat(statement_timestamp(), m.id), ' '), true)
+       FROM snowflake_fleet.moving AS m
+      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0) AND snowflake_fleet.is_altered(m);
+  END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS
   'Internal: refuses DDL that changes a schema which is moving';
 
--- It takes a superuser. A control database that an ordinary role made has no shards, so nothing moves there; immovable()
--- looks for them.
+-- Only a superuser can make them. A control database that an ordinary role made has no shards; refusals() looks for them.
 DO $$
 BEGIN
   IF NOT (SELECT r.rolsuper FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER) THEN
@@ -236,4 +161,4 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION snowflake_fleet.fingerprint(name), snowflake_fleet.is_altered(snowflake_fleet.moving),
-  snowflake_fleet.refuse_ddl(), snowflake_fleet.move_boundary() FROM PUBLIC;
+  snowflake_fleet.refuse_ddl() FROM PUBLIC;

@@ -5,6 +5,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Snowflake::Fleet;
 use Snowflake::Mover;
@@ -43,6 +44,8 @@ is($mover->differences($south, 5, \%rows), '', 'every row that was committed is 
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_5.users WHERE snowflake.shard_of(id) <> 5'), '0', 'in the schema that its id names');
 is($south->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM shard_5.users'), '2', 'minted on both servers');
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL"), 't', 'the source has it no more');
+is($south->safe_psql('postgres', "SELECT string_agg(DISTINCT pg_get_userbyid(relowner), ' ') FROM pg_class WHERE relnamespace = 'shard_5'::regnamespace"),
+	$north->safe_psql('postgres', 'SELECT current_user'), 'the target\'s belongs to its owner');
 foreach my $name ('a', 'b', 'c', 'control')
 {
 	is($fleet->node($name)->safe_psql('postgres', 'SELECT snowflake_fleet.server_of_shard(5)'), 'b', "the map of $name says so");
@@ -60,49 +63,69 @@ my $next = $south->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id) S
 is($next, ($number + 1) . '|t', 'the sequence goes on, and so do ids');
 is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.photos', 'SELECT')"), 't', 'privileges');
 
-# Refusals, each in a sentence, and nothing begun.
-my %refused = (
-	'Table shard_1.users has no replica identity' => 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_user_id_fkey; ALTER TABLE shard_1.users DROP CONSTRAINT users_pkey',
-	'Table shard_1.users has no replica identity: give it a primary key that is not deferrable' =>
-	  'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_user_id_fkey; ALTER TABLE shard_1.users DROP CONSTRAINT users_pkey, ADD PRIMARY KEY (id) DEFERRABLE',
-	'Table shard_1.moods is partitioned by a hash that may be another on the target' =>
-	  "CREATE TYPE shard_1.mood AS ENUM ('good'); CREATE TABLE shard_1.moods (id bigint, mood shard_1.mood, PRIMARY KEY (id, mood)) PARTITION BY HASH (mood)",
-	'Table shard_1.photos is unlogged' => 'ALTER TABLE shard_1.photos SET UNLOGGED',
-	'Foreign key likes_photo_id_fkey of table public.likes refers to the schema from outside' => 'CREATE TABLE likes (photo_id bigint REFERENCES shard_1.photos)',
-	'Foreign key photos_user_id_fkey of table shard_1.photos refers to shard_2.users, outside of the schema' =>
-	  'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_user_id_fkey; ALTER TABLE shard_1.photos ADD CONSTRAINT photos_user_id_fkey FOREIGN KEY (user_id) REFERENCES shard_2.users',
-	'Table shard_1.users has a column of type oid, and this database has large objects' => 'ALTER TABLE shard_1.users ADD picture oid; SELECT lo_create(77)',
-	'Prepared transaction later of database postgres is open' => "BEGIN; INSERT INTO shard_1.users (name) VALUES ('prepared'); PREPARE TRANSACTION 'later'",
-	'view public.recent is outside of the schema and uses shard_1.users' => 'CREATE VIEW recent AS SELECT * FROM shard_1.users',
-	'Materialized view shard_1.m is not moved' => 'CREATE MATERIALIZED VIEW shard_1.m AS SELECT 1',
-	'Foreign table shard_1.f is not moved' => 'CREATE FOREIGN TABLE shard_1.f () SERVER none',
-	'Table shard_1.users takes part in the partitioning or inheritance of a table outside of the schema' =>
-	  'CREATE TABLE heir () INHERITS (shard_1.users)',
-	'Table shard_1.users is filled by subscription filled' => 'CREATE SUBSCRIPTION filled CONNECTION \'dbname=none\' PUBLICATION none WITH (connect = false); '
-	  . "INSERT INTO pg_subscription_rel SELECT oid, 'shard_1.users'::regclass, 'r' FROM pg_subscription",
-	'Schema shard_1 has no tables' => 'DROP TABLE shard_1.users, shard_1.photos',
-	'There is no schema shard_1' => 'DROP SCHEMA shard_1 CASCADE');
-$north->safe_psql('postgres', 'CREATE FOREIGN DATA WRAPPER none; CREATE SERVER none FOREIGN DATA WRAPPER none');
-foreach my $sentence (sort keys %refused)
+# A template with what its shards share: an enum, a domain, a function of triggers, a table that foreign keys refer to. All of what
+# create_shards() makes of it is there afterwards, and back again.
+foreach my $node ($north, $south)
 {
-	$north->safe_psql('postgres', $refused{$sentence});
-	my $run = $mover->run('--shard' => 1, '--to' => 'b');
-	is($run->{status}, 1, "refused: $sentence");
-	like($run->{output}, qr/shard 1 cannot be moved\n(?:  .*\n)*?  .*\Q$sentence\E.*\.$/m, '... in a sentence');
-	if ($sentence =~ /subscription/)
-	{
-		$north->safe_psql('postgres', 'DELETE FROM pg_subscription_rel; ALTER SUBSCRIPTION filled SET (slot_name = NONE); DROP SUBSCRIPTION filled');
-	}
-	is($mover->leftovers, '', '... and nothing is begun');
-	$north->safe_psql('postgres', "ROLLBACK PREPARED 'later'") if $sentence =~ /Prepared/;
-	$north->safe_psql('postgres', "DROP SCHEMA IF EXISTS shard_1 CASCADE; CALL snowflake.create_shards('template', '[1,1]'); DROP TABLE IF EXISTS likes; SELECT lo_unlink(oid) FROM pg_largeobject_metadata");
+	$node->safe_psql('postgres', <<~'SQL');
+		CREATE ROLE tenant LOGIN; CREATE ROLE app; CREATE EXTENSION citext; CREATE EXTENSION pg_trgm;
+		CREATE TYPE mood AS ENUM ('well', 'it''s ill'); CREATE DOMAIN short AS varchar(10) CHECK (VALUE IN ('x', 'y'));
+		CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.note := coalesce(NEW.note, 'touched'); RETURN NEW; END$$;
+		CREATE TABLE countries (code text PRIMARY KEY, name text); INSERT INTO countries VALUES ('de', 'Germany'), ('fr', 'France');
+		GRANT USAGE ON SCHEMA snowflake TO tenant; GRANT REFERENCES ON countries TO tenant;
+		CREATE SCHEMA shared AUTHORIZATION tenant; GRANT USAGE ON SCHEMA shared TO app;
+		SET ROLE tenant;
+		CREATE TABLE shared."Odd ""one"", {} %s" (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), status varchar NOT NULL DEFAULT 'new' CHECK (status IN ('new', 'old')),
+		  m mood, ms mood[], s short, country text REFERENCES countries, c citext COLLATE "C", n int GENERATED ALWAYS AS IDENTITY (INCREMENT 3), note text, blob bytea, parent bigint, UNIQUE (n, status));
+		ALTER TABLE shared."Odd ""one"", {} %s" ADD FOREIGN KEY (parent) REFERENCES shared."Odd ""one"", {} %s" DEFERRABLE INITIALLY DEFERRED, ALTER blob SET STORAGE EXTERNAL;
+		CREATE INDEX ON shared."Odd ""one"", {} %s" (lower(note)) WHERE status <> 'old'; CREATE INDEX ON shared."Odd ""one"", {} %s" USING gin (note public.gin_trgm_ops);
+		CREATE TRIGGER touch BEFORE INSERT ON shared."Odd ""one"", {} %s" FOR EACH ROW WHEN (NEW.note IS NULL) EXECUTE FUNCTION touch();
+		CREATE STATISTICS shared.st ON m, status FROM shared."Odd ""one"", {} %s"; COMMENT ON COLUMN shared."Odd ""one"", {} %s".m IS 'it''s'; COMMENT ON SCHEMA shared IS 'one';
+		CREATE TABLE shared.plain (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), t text);
+		GRANT SELECT, UPDATE (t) ON shared.plain TO app WITH GRANT OPTION; REVOKE DELETE ON shared.plain FROM tenant;
+		SQL
 }
-$south->safe_psql('postgres', "CALL snowflake.create_shards('template', '[1,1]'); INSERT INTO shard_1.users (name) VALUES ('x')");
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The target has rows in table shard_1.users/, 'refused: rows on the target');
-$south->safe_psql('postgres', 'TRUNCATE shard_1.users CASCADE; ALTER TABLE shard_1.users ADD more text');
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/schema shard_1 that is not as that of the source/, 'refused: other tables on the target');
-$south->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP more');
-like($mover->run('--shard' => 1, '--to' => 'b', '--check')->{output}, qr/can be moved/, 'checked: an empty schema that is the same is taken') ;
+$south->safe_psql('postgres', 'ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO PUBLIC');
+$north->safe_psql('postgres', <<~'SQL');
+	CALL snowflake.create_shards('shared', '[20,20]');
+	CREATE SEQUENCE shard_20.down INCREMENT -3 START 100 MINVALUE -1000 MAXVALUE 1000 CACHE 5; ALTER SEQUENCE shard_20.down OWNER TO tenant; GRANT USAGE ON SEQUENCE shard_20.down TO app;
+	ALTER TABLE shard_20.plain ADD serial bigserial;
+	ALTER SEQUENCE shard_20."Odd ""one"", {} %s_n_seq" RENAME TO another;
+	INSERT INTO shard_20."Odd ""one"", {} %s" (m, ms, s, country, c, blob) SELECT 'it''s ill', '{well}', 'y', 'de', 'C', decode(repeat(md5(n::text), 3000), 'hex') FROM generate_series(1, 50) n;
+	INSERT INTO shard_20.plain (t) VALUES ('x'), (NULL);
+	SELECT nextval('shard_20.down') FROM generate_series(1, 7);
+	SQL
+$fleet->control("SELECT snowflake_fleet.assign('[20,20]', 'a')");
+
+sub dump_of
+{
+	my ($node) = @_;
+	my ($out, $err);
+	IPC::Run::run([ 'pg_dump', '-s', '-n', 'shard_20', '-d', $node->connstr('postgres') ], '>', \$out, '2>', \$err) or die $err;
+	# An identity column's sequence has the name that PostgreSQL gives it.
+	return join "\n", sort grep { !/^--|^$/ } split /\n/, $out =~ s/^\\(un)?restrict .*\n//mgr =~ s/another|"Odd ""one"", \{\} %s_n_seq"/SEQUENCE/gr;
+}
+sub rows_of { return join "\n", map { $_[0]->safe_psql('postgres', "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY id)) FROM shard_20.$_ AS t") } 'plain', '"Odd ""one"", {} %s"'; }
+my ($dump, $all_rows) = (dump_of($north), rows_of($north));
+my $there = $mover->run('--shard' => 20, '--to' => 'b', '--verify');
+is($there->{status}, 0, 'a shard of a template with shared things moves') or diag($there->{output});
+like($there->{output}, qr/verified: the same rows on both sides/, '... verified');
+is(rows_of($south), $all_rows, '... the same rows');
+my $second = dump_of($south);
+my $only = sub { my %one = map { $_ => 1 } split /\n/, $_[0]; return join "\n", grep { !$one{$_} } split /\n/, $_[1]; };
+# What the server prints of an expression it prints otherwise after the first copy, and never again.
+unlike($only->($dump, $second), qr/^(?!.*status)./m, '... the same definitions, owners and privileges') or diag($only->($dump, $second));
+is($only->($second, $dump) =~ s/^.*status.*$//mgr =~ s/\n//gr, '', '... and none is missing');
+is($south->safe_psql('postgres', q{SELECT nextval('shard_20.down'), has_schema_privilege('public', 'shard_20', 'USAGE'), has_column_privilege('app', 'shard_20.plain', 't', 'UPDATE')}), '70|f|t', '... a sequence goes on');
+is($south->safe_psql('postgres', q{INSERT INTO shard_20."Odd ""one"", {} %s" DEFAULT VALUES RETURNING n, note; INSERT INTO shard_20.plain (t) VALUES ('y') RETURNING serial}), "151|touched\n3", '... and so do identity and serial');
+is($south->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_stats WHERE schemaname = 'shard_20'"), 't', '... statistics are there at once');
+$all_rows = rows_of($south);
+is($mover->run('--shard' => 20, '--to' => 'a', '--verify')->{status}, 0, 'and back');
+is(rows_of($north), $all_rows, '... the same rows');
+is($only->($second, dump_of($north)), '', '... the same definitions');
+like($mover->run('--shard' => 20, '--from' => 'a', '--drop-source')->{output}, qr/rows of shard_20_moved|schema shard_20_moved is dropped/, 'what was kept is dropped');
+is($mover->run('--shard' => 20, '--from' => 'b', '--drop-source')->{status}, 0, '... on both servers');
+
 # The servers' settings: both are changed and restarted, for each of them.
 $north->append_conf('postgresql.conf', 'wal_level = replica');
 $north->restart;
@@ -114,7 +137,7 @@ $south->restart;
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/Both servers mint ids of shard 1 in region 2/, 'refused: one region on both servers');
 $south->append_conf('postgresql.conf', 'snowflake.region = 3');
 $south->restart;
-is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'moved into the schema that was there');
+is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'with another region it moves');
 is($mover->run('--shard' => 1)->{status}, 2, 'without a target');
 my $other = Snowflake::Node->create('other', conf => "snowflake.layout = 'instagram'\n");
 $other->start;
@@ -139,7 +162,9 @@ is($alone->{status}, 0, 'without a map') or diag($alone->{output});
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', '... it is on the target');
 
 # Rows that move may have ids that the target's clock has not reached: it mints above them, or does not take over.
-my $ahead = $north->safe_psql('postgres', "INSERT INTO shard_7.users VALUES (snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 2), 'ahead') RETURNING id");
+# Also ids that no key begins with.
+$north->safe_psql('postgres', 'CREATE TABLE shard_7.orders (tenant int, id bigint NOT NULL DEFAULT snowflake.next_id(7), PRIMARY KEY (tenant, id)); CREATE INDEX ON shard_7.orders (id)');
+my $ahead = $north->safe_psql('postgres', "INSERT INTO shard_7.orders VALUES (1, snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 2)) RETURNING id");
 my $run = $mover->run('--shard' => 7, '--to' => 'b');
 is($run->{status}, 1, 'refused: an id of a clock that is ahead');
 like($run->{output}, qr/the target would mint below the ids that move there/, '... in a sentence');

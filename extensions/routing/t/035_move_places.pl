@@ -56,7 +56,7 @@ like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'within 
 is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'a move is open');
 my $elsewhere = $mover->run('--shard' => 2, '--to' => 'c', '--check');
 is($elsewhere->{status}, 1, 'to another target: refused by the check');
-like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, or take it back with --abort\./, '... in a sentence');
+like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, '... in a sentence');
 is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, '... and by the move');
 is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, '... whose target cannot abort it');
 is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first goes on');
@@ -77,11 +77,37 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), '... each with its rows');
 is($mover->leftovers, '', 'nothing is left over');
 
+# A copy that rests has its place, and --list says who waits for it. It shows a slot that is lost, too.
+$south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
+$south->restart;
+$mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
+$north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[12,12]')");
+$fleet->control("SELECT snowflake_fleet.assign('[12,12]', 'a')");
+my $waits = $mover->start('--shard' => 12, '--to' => 'b');
+$mover->wait_for($waits, qr/waiting until one ends/);
+like($mover->run('--list')->{output}, qr/server b: shard 9, .* here from a: arriving .*, and 1 other moves wait for its place among the target's subscriptions, no program runs/, '--list says who waits');
+$south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 DISABLE');
+$north->poll_query_until('postgres', "SELECT bool_and(NOT active) FROM pg_replication_slots WHERE slot_name ~ '_9\$'") or die;
+$north->reconfigure(max_slot_wal_keep_size => "'1MB'");
+$north->safe_psql('postgres', "CREATE TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 100); SELECT pg_switch_wal()") , $north->safe_psql('postgres', 'DROP TABLE filler; SELECT pg_switch_wal(); CHECKPOINT') foreach 1 .. 2;
+$north->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replication_slots WHERE slot_name ~ '_9\$'") or die;
+like($mover->run('--list')->{output}, qr/server a: shard 9, .*, its slot is lost: the copy starts over/, '... and that a slot is lost');
+$north->reconfigure(max_slot_wal_keep_size => -1);
+$south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 ENABLE');
+# Its place goes to the one that waits; then it has it again.
+my $over = $mover->start('--shard' => 9, '--to' => 'b', '--until' => 'copied');
+is($mover->finish($waits)->{status}, 0, 'the other one moves');
+my $ended = $mover->finish($over);
+is($ended->{status}, 0, 'and the copy is made again') or diag($ended->{output});
+like($ended->{output}, qr/the slot is gone, .*: the copy starts over/, '... from its beginning');
+is($mover->run('--shard' => 9, '--to' => 'b', '--abort')->{status}, 0, '... and taken back');
+
 # CREATE SUBSCRIPTION would find it too late
-foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has max_logical_replication_workers = 1, and a move takes 2' ],
-	[ $north, 'max_replication_slots', 1, 'The source has 1 replication slots left of 1, and it takes 2' ],
-	[ $north, 'max_wal_senders', 1, 'The source has 1 WAL senders left of 1, and it takes 2' ],
-	[ $south, 'max_replication_slots', 1, 'The target has 1 replication origins left of 1, and it takes 2' ])
+foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has 1 workers for subscriptions' ],
+	[ $north, 'max_replication_slots', 1, 'The source has 1 replication slots and ' ],
+	[ $north, 'max_wal_senders', 1, ' and 1 WAL senders left' ],
+	[ $south, 'max_sync_workers_per_subscription', 0, ' and 0 workers that copy for each subscription' ],
+	[ $south, 'max_replication_slots', 1, ' and 1 replication origins left' ])
 {
 	my ($node, $setting, $value, $sentence) = @$case;
 	$node->safe_psql('postgres', "ALTER SYSTEM SET $setting = $value");

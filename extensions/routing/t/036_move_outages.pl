@@ -121,21 +121,58 @@ sleep 1;
 $control->stop('immediate');
 eval { $holder->quit };
 my $doubt = ends_within($move, 60, 'the control database crashes in the commit');
-like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes to schema shard_6: run this again to go on, or with --abort/, '... it says what stands');
+like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes to schema shard_6: run this again to continue, or with --abort/, '... it says what stands');
 $control->start;
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard');
 is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
 is(takes_writes($north, 6), '1', '... the source takes writes');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A server of the map that accepts and says nothing; and one that is stopped.
+# A server of the map that accepts and says nothing holds up no other, and the map is pushed before the schema is renamed.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
-$fleet->control("SELECT snowflake_fleet.set_server('mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
+$fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b');
+$north->poll_query_until('postgres', "SELECT server = 'b' FROM snowflake_fleet.map_shard WHERE shard = 7") or die;
+is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_7') IS NOT NULL"), 't', 'the map is pushed before the schema is renamed');
+$move->{run}->pump_nb;
+unlike($move->{output}, qr/did not take the map/, '... and before a server that says nothing is given up');
 my $mute_end = ends_within($move, 90, 'a server that says nothing');
 is($mute_end->{status}, 0, '... the shard has moved');
-like($mute_end->{output}, qr/server mute did not take the map(?s:.*)pushed to 2 of 3 servers/, '... and it is said who did not hear of it');
-$fleet->control("SELECT snowflake_fleet.drop_server('mute')");
+like($mute_end->{output}, qr/server 0mute did not take the map(?s:.*)pushed to 2 of 3 servers/, '... and it is said who did not hear of it');
+$fleet->control("SELECT snowflake_fleet.drop_server('0mute')");
+
+# The program falls silent while writers wait: the servers end its sessions by themselves.
+$north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[11,12]'); INSERT INTO shard_11.users (name) VALUES ('old'); INSERT INTO shard_12.users (name) VALUES ('old')");
+$fleet->control("SELECT snowflake_fleet.assign('[11,12]', 'a')");
+$south->safe_psql('postgres', <<~'SQL');
+	CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3); RETURN NULL; END';
+	CREATE TRIGGER slow AFTER UPDATE ON snowflake_fleet.moving FOR EACH ROW WHEN (NEW.state = 'level') EXECUTE FUNCTION slow();
+	SQL
+$move = $mover->start('--shard' => 11, '--to' => 'b', '--verify');
+$north->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE state = 'idle in transaction' AND application_name = 'snowflake-move-shard'
+  AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'shard_11.users'::regclass AND mode = 'ExclusiveLock')}) or die $move->{output};
+$move->{run}->signal('STOP');
+is($north->safe_psql('postgres', "SET statement_timeout = '100s'; INSERT INTO shard_11.users (name) VALUES ('on') RETURNING 1"), '1', 'a program that is stopped behind its locks holds up writers for seconds');
+$move->{run}->signal('CONT');
+is(ends_within($move, 100, 'its session is gone')->{status}, 1, '... it has failed');
+$south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
+is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, '... run again, it moves');
+is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', '... with all rows');
+
+# A time without progress is reported, with what each table waits for.
+$south->safe_psql('postgres', <<~'SQL');
+	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';
+	CREATE TRIGGER held_up AFTER UPDATE ON snowflake_fleet.moving FOR EACH ROW WHEN (NEW.state = 'arriving') EXECUTE FUNCTION held_up();
+	SQL
+my $holds = hold($south, 'SELECT pg_advisory_lock(1)');
+$move = $mover->start('--shard' => 12, '--to' => 'b');
+$south->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") or die $move->{output};
+$south->reconfigure(max_sync_workers_per_subscription => 0);
+$holds->quit;
+$mover->wait_for($move, qr/no progress for \d+ s; table shard_12.photos has not begun: no worker copies it \(max_sync_workers_per_subscription = 0\)/);
+pass('a table that no worker copies is reported');
+$south->reconfigure(max_sync_workers_per_subscription => 2);
+is(ends_within($move, 100, 'with workers')->{status}, 0, '... it has moved');
 
 # One budget for all tables: with many of them a writer waits no longer.
 $north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);

@@ -1,0 +1,358 @@
+-- What moves: what create_shards() makes, and what it uses that both servers have. What is refused, in sentences; what is
+-- shared; and the statements that make the schema on the target.
+
+-- Objects that no ordinary role can alter: those of these extensions that superusers own. The server's own have no entries in
+-- pg_depend.
+CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolean
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT object < 16384
+      OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
+                  WHERE d.classid = class AND d.objid = coalesce((SELECT typelem FROM pg_type AS t WHERE class = 'pg_type'::regclass AND t.oid = object AND typcategory = 'A'), object)
+                    AND refclassid = 'pg_extension'::regclass AND deptype = 'e'
+                    AND extname = ANY ('{snowflake,snowflake_alias,btree_gin,btree_gist,citext,cube,earthdistance,fuzzystrmatch,hstore,intarray,isn,
+                                         lo,ltree,moddatetime,pg_trgm,pgcrypto,seg,unaccent,uuid-ossp,vector}'))
+     AND NOT EXISTS (SELECT FROM pg_shdepend AS s JOIN pg_roles AS r ON r.oid = s.refobjid
+                      WHERE s.classid = class AND s.objid = object AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+                        AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND NOT rolsuper)
+$$;
+COMMENT ON FUNCTION snowflake_fleet.is_trusted(oid, oid) IS
+  'Internal: whether an object is the server''s, or of an extension that may be used by a shard that moves, and no ordinary role can alter it';
+
+CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid, objid oid)
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH rel AS MATERIALIZED (
+    SELECT c.* FROM pg_class AS c WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind IN ('r', 'S', 'i')
+  ), typ AS (
+    SELECT t.oid, typarray FROM pg_type AS t JOIN rel ON typrelid = rel.oid
+  )
+  SELECT 'pg_class'::regclass::oid, oid FROM rel
+  UNION ALL SELECT 'pg_class'::regclass, reltoastrelid FROM rel WHERE reltoastrelid <> 0
+  UNION ALL SELECT 'pg_class'::regclass, indexrelid FROM rel JOIN pg_index ON indrelid = reltoastrelid
+  UNION ALL SELECT 'pg_type'::regclass, unnest(ARRAY[oid, typarray]) FROM typ
+  UNION ALL SELECT 'pg_attrdef'::regclass, d.oid FROM pg_attrdef AS d JOIN rel ON adrelid = rel.oid
+  UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint AS c JOIN rel ON conrelid = rel.oid
+  UNION ALL SELECT 'pg_trigger'::regclass, t.oid FROM pg_trigger AS t JOIN rel ON tgrelid = rel.oid
+  UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s JOIN rel ON stxrelid = rel.oid
+$$;
+COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: what may be in a schema that moves, and there is';
+
+-- A column's types, down to those that domains and arrays are made of.
+CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, type oid)
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE used (col, type) AS (
+    SELECT format('%s.%I', t, attname), atttypid FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attribute ON attrelid = t AND attnum > 0 AND NOT attisdropped
+    UNION
+    SELECT col, inner_type FROM used JOIN pg_type AS t ON t.oid = type, unnest(ARRAY[typbasetype, CASE typcategory WHEN 'A' THEN typelem END]) AS inner_type WHERE inner_type <> 0
+  )
+  SELECT used.col, used.type FROM used
+$$;
+COMMENT ON FUNCTION snowflake_fleet.types_of(name) IS 'Internal: the types that the columns of a schema use';
+
+CREATE FUNCTION snowflake_fleet.refusals(schema name, shard integer) RETURNS SETOF text
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  space CONSTANT oid := to_regnamespace(quote_ident(schema));
+BEGIN
+  IF NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
+    RETURN NEXT format('Schema %I does not exist, or has no tables.', schema);
+    RETURN;
+  END IF;
+  IF (SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^snowflake_move_guard' AND evtenabled = 'A') <> 3 THEN
+    RETURN NEXT 'An event trigger snowflake_move_guard, snowflake_move_guard_start or snowflake_move_guard_rewrite is missing, or not ENABLE ALWAYS: without it the schema could be altered.';
+  END IF;
+  RETURN QUERY
+  WITH part AS MATERIALIZED (
+    SELECT p.* FROM snowflake_fleet.parts_of(schema) AS p
+  ), tab AS MATERIALIZED (
+    SELECT c.*, c.oid::regclass AS name FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
+  ), minting AS (
+    -- What create_shards() would write for another shard.
+    SELECT 'pg_attrdef'::regclass::oid AS classid, d.oid, snowflake.definition_of('pg_attrdef', d.oid, schema) AS definition
+      FROM pg_attrdef AS d WHERE adrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) IS NOT NULL
+    UNION ALL
+    SELECT 'pg_constraint'::regclass, k.oid, snowflake.definition_of('pg_constraint', k.oid, schema)
+      FROM pg_constraint AS k WHERE conrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL
+  )
+  SELECT format('%s is in the schema, and is not moved.', pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend AS d
+   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = space AND (d.classid, d.objid) NOT IN (SELECT p.classid, p.objid FROM part AS p)
+  UNION ALL
+  SELECT format('Table %s %s.', name, why) FROM tab, LATERAL (VALUES
+      (CASE WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab.oid AND indisprimary AND indimmediate) OR relreplident = 'n'
+            THEN 'needs a primary key that is not deferrable, and a replica identity' END),
+      (CASE WHEN relpersistence <> 'p' THEN 'is unlogged: its rows are not in the WAL' END),
+      (CASE WHEN relrowsecurity OR relforcerowsecurity THEN 'has row security' END),
+      (CASE WHEN relispartition OR EXISTS (SELECT FROM pg_inherits WHERE tab.oid IN (inhrelid, inhparent)) THEN 'inherits, or is a partition' END),
+      (CASE WHEN reloftype <> 0 OR reltablespace <> 0 OR relam <> (SELECT oid FROM pg_am WHERE amname = 'heap')
+            THEN 'is of a type, in a tablespace of its own, or no heap' END),
+      ((SELECT format('has the generated column %I', min(attname)) FROM pg_attribute WHERE attrelid = tab.oid AND attgenerated <> '' HAVING count(*) > 0)),
+      ((SELECT format('has the trigger %I, which is ENABLE ALWAYS or REPLICA', min(tgname)) FROM pg_trigger
+         WHERE tgrelid = tab.oid AND tgname <> 'snowflake_move' AND tgenabled NOT IN ('O', 'D') HAVING count(*) > 0)),
+      ((SELECT format('is filled by %s %I', CASE WHEN subname ~ '^snowflake_move_' THEN 'the move of' ELSE 'subscription' END, min(subname))
+          FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = tab.oid GROUP BY subname LIMIT 1))
+    ) AS v (why) WHERE why IS NOT NULL
+  UNION ALL
+  SELECT format('Column %s has type %s, whose values mean something else on another server.', col, format_type(type, NULL))
+    FROM snowflake_fleet.types_of(schema) WHERE type IN ('oid'::regtype, 'money'::regtype)
+  UNION ALL
+  SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK (snowflake.shard_of(column) = %2$s).', pg_describe_object(m.classid, m.oid, 0), shard)
+    FROM minting AS m WHERE snowflake.with_shard(m.definition, shard) IS DISTINCT FROM m.definition
+  UNION ALL
+  SELECT format('Foreign key %I of table %s changes rows when the shared table %s is changed.', conname, conrelid::regclass, confrelid::regclass)
+    FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tab) AND confrelid NOT IN (SELECT oid FROM tab)
+     AND (confupdtype NOT IN ('a', 'r') OR confdeltype NOT IN ('a', 'r'))
+  UNION ALL
+  SELECT DISTINCT format('%s uses %s, which is neither of a known extension nor an enum, a domain, a trigger''s function or a table that a foreign key refers to.',
+                pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
+    FROM part AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid
+   WHERE (d.refclassid, d.refobjid) NOT IN (SELECT x.classid, x.objid FROM part AS x)
+     AND NOT (d.refclassid = 'pg_namespace'::regclass AND d.refobjid = space) AND NOT snowflake_fleet.is_trusted(d.refclassid, d.refobjid)
+     AND NOT (d.refclassid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type AS t LEFT JOIN pg_type AS e ON e.oid = t.typelem AND t.typcategory = 'A'
+                                                             WHERE t.oid = d.refobjid AND coalesce(e.typtype, t.typtype) IN ('d', 'e')))
+     AND NOT EXISTS (SELECT FROM pg_trigger WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND (tgisinternal OR tgfoid = d.refobjid))
+     AND NOT EXISTS (SELECT FROM pg_constraint WHERE d.classid = 'pg_constraint'::regclass AND oid = d.objid AND contype = 'f' AND d.refobjid IN (confrelid, conindid))
+  UNION ALL
+  SELECT DISTINCT format('%s hangs on %s.', pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
+    FROM part AS p JOIN pg_depend AS d ON d.refclassid = p.classid AND d.refobjid = p.objid
+   WHERE (d.classid, d.objid) NOT IN (SELECT x.classid, x.objid FROM part AS x)
+     AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND tgisinternal)
+     AND NOT EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS b ON b.oid = prpubid
+                      WHERE d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid AND pubname ~ '^snowflake_move_[0-9]+$')
+  UNION ALL
+  SELECT format('%s has a security label.', pg_describe_object(p.classid, p.objid, 0)) FROM part AS p JOIN pg_seclabel ON classoid = p.classid AND objoid = p.objid;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
+  'Internal: what keeps a schema from being moved by snowflake-move-shard, in sentences; none if it can be moved';
+
+-- Of an object that both servers are to have: by its name, so that one server can be asked about the other's.
+CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE kind
+    WHEN 'enum' THEN (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = to_regtype(object))
+    WHEN 'domain' THEN (SELECT concat_ws(' ', format_type(typbasetype, typtypmod), nullif(typcollation, 0)::regcollation, CASE WHEN typnotnull THEN 'NOT NULL' END,
+                               (SELECT string_agg(pg_get_constraintdef(c.oid), ' ' ORDER BY conname) FROM pg_constraint AS c WHERE contypid = t.oid AND contype = 'c'))
+                          FROM pg_type AS t WHERE t.oid = to_regtype(object) AND typtype = 'd')
+    WHEN 'trigger function' THEN (SELECT concat_ws(' ', lanname, prosecdef, proconfig, md5(prosrc), probin) FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
+                                   WHERE p.oid = to_regprocedure(object))
+    WHEN 'table' THEN (SELECT string_agg(concat_ws(' ', quote_ident(attname), format_type(atttypid, atttypmod)), ', ' ORDER BY attname)
+                         FROM pg_attribute WHERE attrelid = to_regclass(object) AND attnum > 0 AND NOT attisdropped)
+    WHEN 'role' THEN (SELECT 'is there' FROM pg_roles WHERE quote_ident(rolname) = object)
+  END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.shared_definition(text, text) IS
+  'Internal: what both servers must have in common of a shared object, or null if it does not exist';
+
+CREATE FUNCTION snowflake_fleet.shared_of(schema name) RETURNS TABLE (kind text, object text, definition text)
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT DISTINCT kind, object, snowflake_fleet.shared_definition(kind, object) FROM (
+    SELECT CASE typtype WHEN 'e' THEN 'enum' ELSE 'domain' END AS kind, t.oid::regtype::text AS object
+      FROM snowflake_fleet.types_of(schema) JOIN pg_type AS t ON t.oid = type WHERE typtype IN ('d', 'e') AND NOT snowflake_fleet.is_trusted('pg_type'::regclass, t.oid)
+    UNION ALL
+    SELECT 'trigger function', tgfoid::regprocedure::text FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_trigger ON tgrelid = t
+     WHERE NOT tgisinternal AND tgname <> 'snowflake_move' AND NOT snowflake_fleet.is_trusted('pg_proc'::regclass, tgfoid)
+    UNION ALL
+    SELECT 'table', confrelid::regclass::text FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_constraint ON conrelid = t
+     WHERE contype = 'f' AND confrelid NOT IN (SELECT o FROM snowflake_fleet.tables_of(schema) AS o)
+    UNION ALL
+    SELECT 'role', quote_ident(rolname) FROM pg_roles AS r WHERE r.oid IN (
+      SELECT nspowner FROM pg_namespace WHERE nspname = schema
+      UNION ALL SELECT grantee FROM pg_namespace, aclexplode(nspacl) WHERE nspname = schema
+      UNION ALL SELECT unnest(ARRAY[relowner, grantee]) FROM snowflake_fleet.parts_of(schema) JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
+                  LEFT JOIN LATERAL aclexplode(relacl) ON true
+      UNION ALL SELECT grantee FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attribute ON attrelid = t, aclexplode(attacl))) AS used
+$$;
+COMMENT ON FUNCTION snowflake_fleet.shared_of(name) IS
+  'Internal: what a schema uses and both servers must have: enums, domains, functions of triggers, tables that foreign keys refer to, roles';
+
+-- With the schema as all of search_path. Steps from 10 on are for the moment at which the target takes over.
+CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  WITH sequence AS (
+    SELECT s.*, quote_ident(relname) AS name, relowner, relacl, obj_description(c.oid, 'pg_class') AS comment,
+           (SELECT format('%s.%I', quote_ident(t.relname), attname) FROM pg_depend JOIN pg_class AS t ON t.oid = refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = refobjsubid
+             WHERE classid = 'pg_class'::regclass AND objid = c.oid AND refclassid = 'pg_class'::regclass AND deptype = 'a') AS owned_by
+      FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = seqrelid
+     WHERE relnamespace = to_regnamespace(quote_ident(schema))
+       AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'i')
+  ), granted (kind, name, owner, acl) AS (
+    SELECT 'SEQUENCE', name, relowner, relacl FROM sequence WHERE relacl IS NOT NULL
+    UNION ALL
+    SELECT 'SCHEMA', quote_ident(nspname), nspowner, nspacl FROM pg_namespace WHERE nspname = schema AND nspacl IS NOT NULL
+  )
+  SELECT -1, format('CREATE SEQUENCE %s AS %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s', name, seqtypid::regtype, seqincrement, seqmin, seqmax,
+                    seqstart, seqcache, CASE WHEN seqcycle THEN ' CYCLE' ELSE '' END) FROM sequence
+  UNION ALL
+  SELECT 5, format('COMMENT ON SEQUENCE %s IS %L', name, comment) FROM sequence WHERE comment IS NOT NULL
+  UNION ALL
+  SELECT CASE WHEN s.step >= 6 THEN s.step + 4 ELSE s.step END, s.statement
+    FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s WHERE s.statement NOT LIKE '% TRIGGER snowflake_move%'
+  UNION ALL
+  SELECT 6, format('ALTER SEQUENCE %s OWNED BY %s', name, owned_by) FROM sequence WHERE owned_by IS NOT NULL
+  UNION ALL
+  SELECT 6, format('COMMENT ON SCHEMA %I IS %L', schema, obj_description(to_regnamespace(quote_ident(schema)), 'pg_namespace'))
+   WHERE obj_description(to_regnamespace(quote_ident(schema)), 'pg_namespace') IS NOT NULL
+  UNION ALL
+  SELECT 10, format('ALTER SEQUENCE %s OWNER TO %s', name, relowner::regrole) FROM sequence WHERE owned_by IS NULL
+  UNION ALL
+  SELECT 10, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
+  UNION ALL
+  SELECT 10, format('ALTER SCHEMA %I OWNER TO %s', nspname, nspowner::regrole) FROM pg_namespace WHERE nspname = schema
+  UNION ALL
+  SELECT 11, format('REVOKE ALL ON %s %s FROM %s', kind, name, owner::regrole) FROM granted
+  UNION ALL
+  SELECT 12, format('GRANT %s ON %s %s TO %s%s', privilege_type, kind, name, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+                    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) FROM granted, aclexplode(acl)
+  UNION ALL
+  -- Also what a newer server has beyond what this one can grant.
+  SELECT 13, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
+   WHERE relacl IS NOT NULL AND (SELECT count(*) FROM aclexplode(relacl) WHERE grantee = relowner) >= 7
+   ORDER BY 1, 2;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
+  'Internal: the statements that make a schema again, as create_shards() does; and, from step 10 on, those that give it its owners and privileges';
+
+-- On the target: the schema as these statements make it, which nobody but the role can use.
+CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, statements text[]) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  stated text;
+BEGIN
+  EXECUTE format('CREATE SCHEMA %I', schema);
+  PERFORM set_config('search_path', quote_ident(schema) || ', pg_temp', true);
+  FOREACH stated IN ARRAY statements LOOP
+    EXECUTE stated;
+  END LOOP;
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- What ALTER DEFAULT PRIVILEGES gave is taken back.
+  FOR stated IN
+    WITH object (kind, name, owner, acl) AS (
+      SELECT 'SCHEMA', quote_ident(nspname), nspowner, nspacl FROM pg_namespace WHERE nspname = schema
+      UNION ALL
+      SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, relowner, relacl
+        FROM pg_class AS c WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind IN ('r', 'S'))
+    SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', kind, name, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+      FROM object, aclexplode(acl) WHERE grantee <> owner
+    UNION ALL
+    SELECT format('ALTER %s %s OWNER TO %I', kind, name, role) FROM object
+     WHERE NOT EXISTS (SELECT FROM pg_depend WHERE kind = 'SEQUENCE' AND classid = 'pg_class'::regclass AND objid = to_regclass(name) AND deptype IN ('a', 'i'))
+     ORDER BY 1 DESC
+  LOOP
+    EXECUTE stated;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[]) IS
+  'Internal: makes the schema of a shard that arrives, and gives it to the role of the move';
+
+-- No CASCADE: all of it, or an error that names what hangs on it.
+CREATE FUNCTION snowflake_fleet.drop_schema(schema name) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  stated text;
+BEGIN
+  FOR stated IN
+    SELECT format('DROP TABLE %s RESTRICT', string_agg(t::text, ', ')) FROM snowflake_fleet.tables_of(schema) AS t HAVING count(*) > 0
+    UNION ALL
+    SELECT format('DROP SEQUENCE IF EXISTS %I.%I RESTRICT', schema, relname) FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind = 'S'
+  LOOP
+    EXECUTE stated;
+  END LOOP;
+  EXECUTE format('DROP SCHEMA %I RESTRICT', schema);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.drop_schema(name) IS 'Internal: drops the tables and sequences of a schema, and the schema if that is all';
+
+-- Cleans this side only: the other one may be gone for good. It never drops rows unless that is asked for.
+CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+  name CONSTANT name := 'snowflake_move_' || shard;
+  moving snowflake_fleet.moving;
+  left_over text := '';
+BEGIN
+  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = forget_move.shard AND m.side = forget_move.side
+   ORDER BY m.state IN ('kept', 'here'), m.changed DESC LIMIT 1 FOR UPDATE;
+  IF moving.state = 'fenced' THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('shard %s is fenced here, and the target may have taken over', shard),
+      HINT = format('If the target never took over, call snowflake_fleet.release_shard(%s) first; otherwise pass it the receipt.', shard);
+  END IF;
+  IF moving.id IS NULL THEN
+    RETURN 'nothing of a move is here';
+  END IF;
+  IF side = 'target' THEN
+    IF EXISTS (SELECT FROM pg_subscription WHERE subname = name AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
+      IF NOT drop_rows AND moving.state <> 'level' THEN
+        EXECUTE format('ALTER SUBSCRIPTION %I CONNECTION %L', name, 'host=/nowhere');    -- so that dropping it does not wait for the source
+      END IF;
+      EXECUTE format('ALTER SUBSCRIPTION %I DISABLE', name);
+      EXECUTE format('ALTER SUBSCRIPTION %I SET (slot_name = NONE)', name);
+      EXECUTE format('DROP SUBSCRIPTION %I', name);
+    END IF;
+    IF drop_rows AND to_regnamespace(quote_ident(moving.schema)) IS NOT NULL AND moving.state IN ('arriving', 'level') THEN
+      PERFORM snowflake_fleet.drop_schema(moving.schema);
+    ELSIF moving.state = 'arriving' THEN
+      left_over := format('schema %I has the rows that had arrived, and belongs to role %I: drop it, or rename it and give it to its owner', moving.schema, current_user);
+      EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER', moving.role);
+    ELSIF moving.state <> 'reserved' THEN
+      left_over := format('schema %I stays as it was taken over', moving.schema);
+    END IF;
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) THEN
+      EXECUTE format('DROP ROLE %I', moving.role);
+    END IF;
+    IF moving.state = 'level' AND NOT drop_rows THEN
+      UPDATE snowflake_fleet.moving AS m SET state = 'here', role = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
+    ELSE
+      DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state <> 'here';
+    END IF;
+    RETURN left_over;
+  END IF;
+  EXECUTE format('DROP PUBLICATION IF EXISTS %I', name);
+  DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
+  -- Of a target that is gone without a word the walsender is still there; of one that is not gone, it comes again.
+  FOR attempt IN 1 .. 20 LOOP
+    BEGIN
+      PERFORM pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;
+      PERFORM pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots;
+      EXIT;
+    EXCEPTION WHEN object_in_use OR undefined_object THEN
+      IF attempt = 20 THEN
+        RAISE;
+      END IF;
+    END;
+  END LOOP;
+  RETURN CASE moving.state WHEN 'kept' THEN format('schema %I is kept', moving.schema) ELSE '' END;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
+  'Ends a move on this side (source or target) only, when the other server is gone for good; returns what is left. A fence stays: see release_shard()';
+
+REVOKE ALL ON FUNCTION snowflake_fleet.is_trusted(oid, oid), snowflake_fleet.parts_of(name), snowflake_fleet.types_of(name), snowflake_fleet.refusals(name, integer),
+  snowflake_fleet.shared_definition(text, text), snowflake_fleet.shared_of(name), snowflake_fleet.statements_of(name, integer),
+  snowflake_fleet.make_schema(name, name, text[]), snowflake_fleet.drop_schema(name), snowflake_fleet.forget_move(integer, text, boolean) FROM PUBLIC;

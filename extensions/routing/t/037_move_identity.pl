@@ -1,0 +1,244 @@
+# Servers that are not any more what they were: put back, promoted, made again, or gone for good. No row is lost, nobody is believed, and every
+# state has a way out.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use PostgreSQL::Test::Utils;
+use Snowflake::Fleet;
+use Snowflake::Mover;
+use Snowflake::Node;
+use Test::More;
+
+my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 15 ], b => [16] });
+my $mover = Snowflake::Mover->new($fleet);
+my ($north, $south, $control) = map { $fleet->node($_) } 'a', 'b', 'control';
+$north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) VALUES ('old')") foreach 0 .. 15;
+
+sub takes_writes { return $_[0]->safe_psql('postgres', "INSERT INTO shard_$_[1].users (name) VALUES ('on') RETURNING 1"); }
+sub names { my ($node, $shard) = @_; return $node->safe_psql('postgres', "SELECT string_agg(name || ' ' || count, ' ' ORDER BY name) FROM (SELECT name, count(*) FROM shard_$shard.users GROUP BY name) s"); }
+sub insert { my ($shard, $name, $count) = @_; return $north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) SELECT '$name' FROM generate_series(1, $count)"); }
+sub copied { return $mover->run('--shard' => $_[0], '--to' => 'b', '--until' => 'copied')->{status} == 0 || die; }
+
+# A copy of a server's files while it is down, and the same put in the place of what has become of them: a snapshot of a disk has no more, and no less.
+sub snapshot
+{
+	my ($node) = @_;
+	$node->stop;
+	my $copy = $node->basedir . '/snapshot_' . time . rand;
+	system_or_bail('cp', '-a', $node->data_dir, $copy);
+	$node->start;
+	return $copy;
+}
+sub put_back
+{
+	my ($node, $copy, $promoted) = @_;
+	$node->stop('immediate');
+	rename $node->data_dir, "$copy.lost" or die;
+	rename $copy, $node->data_dir or die;
+	append_to_file($node->data_dir . '/standby.signal', '') if $promoted;
+	$node->start;
+	$node->promote if $promoted;
+	return;
+}
+
+# Kills the program when the map has changed, before anything else is done: the push of the map waits for this lock.
+sub killed_after_the_map
+{
+	my ($shard, @more) = @_;
+	my $holder = $south->session;
+	$holder->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_state FOR UPDATE');
+	my $move = $mover->start('--shard' => $shard, '--to' => 'b', @more);
+	$mover->wait_for($move, qr/taken over/);
+	$mover->kill_it($move);
+	$holder->quit;
+	return;
+}
+# Kills it between fence and map.
+$fleet->control(<<~'SQL');
+	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
+	SQL
+sub killed_at_the_fence
+{
+	my ($shard) = @_;
+	my $holder = $control->session;
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	my $move = $mover->start('--shard' => $shard, '--to' => 'b');
+	$control->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") or die $move->{output};
+	$mover->kill_it($move);
+	$fleet->control("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'snowflake-move-shard'");
+	$holder->quit;
+	return;
+}
+
+# The source is put back from a snapshot of its disk, slots included: rows that it has not any more are not on the target, rows that came since are.
+copied(0);
+my $copy = snapshot($north);
+insert(0, 'undone', 300);
+$south->poll_query_until('postgres', "SELECT count(*) = 300 FROM shard_0.users WHERE name = 'undone'") or die;
+put_back($north, $copy);
+insert(0, 'since', 200);
+my $result = $mover->run('--shard' => 0, '--to' => 'b');
+is($result->{status}, 0, 'a source that was put back') or diag($result->{output});
+like($result->{output}, qr/the source was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
+is(names($south, 0), 'old 1 since 200', '... and the target has what the source has');
+
+# The target fails over to a standby that lags: what it had confirmed the source does not send again.
+copied(1);
+$copy = snapshot($south);
+copied(1);
+insert(1, 'new', 100);
+my $end = $north->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+$north->poll_query_until('postgres', "SELECT confirmed_flush_lsn >= '$end' FROM pg_replication_slots WHERE slot_name ~ '_1\$'") or die;
+put_back($south, $copy, 'promoted');
+$result = $mover->run('--shard' => 1, '--to' => 'b');
+is($result->{status}, 0, 'a target that was promoted');
+like($result->{output}, qr/the target was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
+is(names($south, 1), 'new 100 old 1', '... and gets all rows');
+
+# After the map has changed: rows that were committed on the source, which never failed, stay there.
+copied(2);
+$copy = snapshot($south);
+insert(2, 'new', 100);
+killed_after_the_map(2);
+is($fleet->control('SELECT snowflake_fleet.server_of_shard(2)'), 'b', 'the map has changed, and the target is put back to before');
+put_back($south, $copy, 'promoted');
+foreach my $what ([], ['--abort'])
+{
+	$result = $mover->run('--shard' => 2, '--to' => 'b', @$what);
+	is($result->{status}, 1, "run again, nothing is finished: @$what");
+}
+is($mover->run('--shard' => 2, '--to' => 'b')->{output} =~ /has (the record \w+|no record) of this move, as after a restore or a failover, and may lack rows\n.*the source is left as it is/ ? 1 : 0, 1, '... it says so');
+is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_2') FROM shard_2.users"), '101|t', '... and the source has its rows');
+is($mover->run('--shard' => 2, '--from' => 'a', '--drop-source')->{status}, 1, '... which are not dropped');
+# The way out: the source's rows are the right ones.
+$fleet->control("SELECT snowflake_fleet.move(2, 'b', 'a')");
+is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'with the map back, the move is taken back');
+is(takes_writes($north, 2), '1', '... and the source takes writes');
+is($mover->leftovers, '', '... nothing is left over');
+
+# The same after the end, when what was kept is to be dropped.
+$copy = snapshot($south);
+is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'a move that has ended');
+put_back($south, $copy);
+$result = $mover->run('--shard' => 3, '--from' => 'a', '--drop-source');
+is($result->{status}, 1, 'the target was put back to before: what was kept is not dropped');
+like($result->{output}, qr/b has no record of having taken over(?s:.*)--force/, '... it says so');
+$south->stop;
+like($mover->run('--shard' => 3, '--from' => 'a', '--drop-source')->{output}, qr/the server that took over, b, cannot be asked/, '... nor if it cannot be asked');
+is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{status}, 0, '... but by --force');
+is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', '... it is');
+$south->start;
+
+# A target that took over with other rows than the source has is not believed either.
+copied(4);
+$south->safe_psql('postgres', 'DELETE FROM shard_4.users');
+$result = $mover->run('--shard' => 4, '--to' => 'b');
+is($result->{status}, 1, 'a target that lacks a row when it takes over');
+like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 on the target/, '... is found out by its count');
+is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_4') FROM shard_4.users"), '1|t', '... and the source is left as it is');
+$fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
+is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
+
+# Servers that are gone for good, in every state. What remains is clean, and takes DDL; what it has of rows stays.
+my %make = (copying => \&copied, fenced => \&killed_at_the_fence, flipped => \&killed_after_the_map);
+sub clean
+{
+	my ($node, $what) = @_;
+	is($node->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_subscription), (SELECT count(*) FROM pg_publication), (SELECT count(*) FROM pg_replication_slots),
+	  (SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move'), (SELECT count(*) FROM snowflake_fleet.moving WHERE state NOT IN ('kept', 'here'))}), '0|0|0|0|0', "... nothing of the move is left: $what");
+	return;
+}
+my @missing = (
+	# shard, state, who is gone, options, what is said, and a statement that passes then
+	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source has forgotten the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
+	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 has the rows that had arrived, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
+	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is lifted: the source takes writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
+	[ 8, 'fenced', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_8 stays as it was taken over/, "INSERT INTO shard_8.users (name) VALUES ('on'); ALTER TABLE shard_8.users ADD x int" ],
+	[ 9, 'flipped', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_9 stays as it was taken over/, "INSERT INTO shard_9.users (name) VALUES ('on'); ALTER TABLE shard_9.users ADD x int" ],
+	[ 10, 'flipped', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the map has the shard on the target: the schema is kept as shard_10_moved/, 'SELECT 1 FROM shard_10_moved.users' ]);
+foreach my $case (@missing)
+{
+	my ($shard, $state, $gone, $options, $said, $passes) = @$case;
+	my ($lost, $stays) = $gone eq 'target' ? ($south, $north) : ($north, $south);
+	$make{$state}->($shard);
+	$lost->stop('immediate');
+	isnt($mover->run('--shard' => $shard, '--to' => 'b', '--wait' => 2, @$_)->{status}, 0, "$state, and the $gone is gone for good: @$_") foreach [], ['--abort'];
+	$result = $mover->run('--shard' => $shard, @$options);
+	is($result->{status}, 0, "... @$options") or diag($result->{output});
+	like($result->{output}, $said, '... says what it leaves');
+	clean($stays, $stays->name);
+	lives_ok($stays, $passes);
+	$lost->start;
+	# It comes back after all, and is cleaned by itself as well.
+	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
+	is($result->{status}, 0, '... the other one, when it is back') or diag($result->{output});
+	clean($lost, $lost->name);
+}
+sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "... $sql"); return; }
+is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved on');
+
+# Without the control database: what is not fenced is forgotten, and of a fence only a person can know.
+copied(11);
+killed_at_the_fence(12);
+$control->stop;
+my @alone = ('--from' => $fleet->conninfo('a'), '--forget' => 'source');
+is($mover->run_without_map('--shard' => 11, @alone)->{status}, 0, 'the control database is gone: the source forgets a copy');
+$result = $mover->run_without_map('--shard' => 12, @alone);
+is($result->{status}, 1, '... and no fence');
+like($result->{output}, qr/shard 12 is fenced here, and the target may have taken over(?s:.*)release_shard\(12\) first/, '... it says what to do');
+$north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(12)');
+is(takes_writes($north, 12), '1', '... the fence is lifted by hand');
+is($mover->run_without_map('--shard' => 12, @alone)->{status}, 0, '... and the move forgotten');
+is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--forget' => 'target')->{status}, 0, "... and on the target: $_") foreach 11, 12;
+$control->start;
+is($mover->leftovers, '', 'nothing is left over');
+
+# A target that was made again under the same name has no record of the move: taken back as if it were there.
+copied(13);
+$south->safe_psql('postgres', "CREATE DATABASE again");
+$south->safe_psql('again', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
+$fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b') =~ s/dbname=postgres/dbname=again/r) . ')');
+like($mover->run('--shard' => 13, '--to' => 'b')->{output}, qr/Shard 13 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, 'a target that was made again');
+is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the move is taken back');
+clean($north, 'a');
+$fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b')) . ')');
+is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}, 0, '... and cleaned on the server from before');
+
+# A copy of the map, or a control database from before, does not decide.
+$fleet->push_map('a', 'b');
+killed_after_the_map(14);
+is(takes_writes($south, 14), '1', 'the target has taken over, the program is gone');
+like($mover->run_without_map('--control' => $fleet->conninfo('a'), '--shard' => 14, '--to' => 'b', '--abort')->{output}, qr/has a copy of the map/, 'a copy of the map does not decide');
+my $state = $fleet->control('SELECT system_identifier FROM snowflake_fleet.map_state');
+$fleet->control("ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up; UPDATE snowflake_fleet.map_shard SET server = 'a' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = 1");
+like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the map here may be older than its copies/, "nor does a control database from before: $_") foreach '--abort', '--verify';
+$fleet->control("UPDATE snowflake_fleet.map_shard SET server = 'b' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = $state");
+is($mover->run('--shard' => 14, '--to' => 'b')->{status}, 0, 'with the right map it is finished');
+is(names($south, 14), 'old 1 on 1', '... and no row is lost');
+
+# What was done to the source while it was not fenced is found.
+killed_after_the_map(15);
+$north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
+like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/the source's schema shard_15 is not fenced, and is left alone/, 'a source that is not fenced');
+$north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users ENABLE ALWAYS TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
+is($mover->run('--shard' => 15, '--to' => 'b')->{status}, 0, '... is finished when it is');
+$north->safe_psql('postgres', ($north->pg_version >= 17 ? 'SET event_triggers = off; ' : '') . 'REINDEX TABLE CONCURRENTLY shard_15_moved.users');
+like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, qr/not any more what was moved: drop it by hand/, 'what was kept was altered: not dropped');
+$north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
+is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '... which can be done by hand, and is then forgotten');
+
+# A name of 62 bytes has an ending as well, whenever it moves; without a map.
+my $long = "\xc3\xbc" x 31;
+$north->safe_psql('postgres', qq{CREATE SCHEMA "$long"; CREATE TABLE "$long".t (id int PRIMARY KEY)});
+foreach my $way ([ 'a', 'b' ], [ 'b', 'a' ], [ 'a', 'b' ])
+{
+	my ($from, $to) = map { $fleet->conninfo($_) } @$way;
+	$result = $mover->run_without_map('--shard' => 200, '--schema' => $long, '--from' => $from, '--to' => $to);
+	is($result->{status}, 0, 'a long name moves from ' . join ' to ', @$way) or diag($result->{output});
+}
+
+done_testing();

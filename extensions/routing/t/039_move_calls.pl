@@ -1,0 +1,63 @@
+# The three calls around replication of one's own: fence a shard, take over, release. They refuse a wrong order.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use Snowflake::Fleet;
+use Snowflake::Mover;
+use Snowflake::Node;
+use Test::More;
+
+my $fleet = Snowflake::Fleet->new({ a => [ 0, 1 ], b => [2] });
+my $mover = Snowflake::Mover->new($fleet);
+my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
+sub quote { return Snowflake::Fleet::quote($_[0]); }
+
+# Views, functions and generated columns, which the program refuses; made on both sides by the user.
+my $own = 'CREATE VIEW shard_1.v AS SELECT name FROM shard_1.users; ALTER TABLE shard_1.users ADD g text GENERATED ALWAYS AS (upper(name)) STORED';
+$north->safe_psql('postgres', "$own; INSERT INTO shard_1.users (name) SELECT 'old' FROM generate_series(1, 100); INSERT INTO shard_1.photos (user_id) SELECT id FROM shard_1.users LIMIT 7; CREATE PUBLICATION mine FOR TABLE shard_1.users, shard_1.photos");
+$south->safe_psql('postgres', "CALL snowflake.create_shards('template', '[1,1]'); $own");
+my %order = (sqlstate => 55000);
+$north->refuses('SELECT snowflake_fleet.release_shard(1)', { %order, message => 'shard 1 is not fenced', hint => 'moving' }, 'nothing is released that is not fenced');
+$north->refuses('SELECT snowflake_fleet.fence_shard(7)', { %order, message => 'schema shard_7 has no tables', hint => 'name of the schema' }, 'no schema');
+
+my $fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)');
+$north->refuses("INSERT INTO shard_1.users (name) VALUES ('late')", { sqlstate => 40001, message => 'shard 1 moves', hint => 'retry' }, 'fenced');
+$north->refuses('SELECT snowflake_fleet.fence_shard(1)', { %order, message => 'shard 1 is fenced already', hint => 'release_shard\(1\)' }, 'not twice');
+my $take = sub { return 'SELECT snowflake_fleet.take_over(' . quote($fence) . ", 'mine')" };
+$south->refuses($take->(), { %order, message => 'is not filled by subscription mine', detail => 'lack rows', hint => 'copy all tables' }, 'no subscription, no taking over');
+is($north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(1)'), 'shard_1', 'given up: the fence is lifted');
+is($north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('between') RETURNING name"), 'between', '... writers continue');
+is($north->safe_psql('postgres', "INSERT INTO shard_1.photos (user_id) SELECT min(id) FROM shard_1.users RETURNING number"), '8', '... and sequences');
+is($mover->leftovers, "a: publication mine\n", '... and nothing is left');
+
+$south->safe_psql('postgres', 'CREATE SUBSCRIPTION mine CONNECTION ' . quote($fleet->conninfo('a')) . ' PUBLICATION mine');
+$south->poll_query_until('postgres', "SELECT count(*) = 2 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die;
+# A subscription that is behind: the apply worker waits for this lock.
+my $lock = $south->session;
+$lock->query_safe('BEGIN; LOCK TABLE shard_1.users IN SHARE MODE');
+$north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('last')");
+$fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)');
+$south->refuses($take->(), { %order, message => 'subscription mine has not applied all that the source committed before the fence', detail => 'The fence is at', hint => 'Wait' }, 'not before it has all rows');
+$lock->query_safe('COMMIT');
+$lock->quit;
+$south->poll_query_until('postgres', "SELECT snowflake_fleet.has_applied('mine', (" . quote($fence) . "::jsonb ->> 'lsn')::pg_lsn)") or die;
+my $receipt = $south->safe_psql('postgres', $take->());
+$south->refuses($take->(), { %order, message => 'shard 1 has been taken over already', hint => 'release_shard' }, 'not twice');
+is($south->safe_psql('postgres', "SELECT count(*), count(g) FROM shard_1.v, LATERAL (SELECT g FROM shard_1.users LIMIT 1) g"), '102|102', 'with all rows');
+is($south->safe_psql('postgres', 'INSERT INTO shard_1.photos (user_id) SELECT min(id) FROM shard_1.users RETURNING number'), '9', '... sequences go on');
+$fleet->control("SELECT snowflake_fleet.move(1, 'a', 'b')");
+$fleet->push_map('a', 'b');
+$north->refuses('SELECT snowflake_fleet.release_shard(1, ' . quote($receipt =~ s/"id": "[^"]*"/"id": "another"/r) . ')', { %order, message => 'the receipt is of another fence of shard 1', hint => 'receipt for the fence' }, 'a receipt of another fence');
+is($north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(1, ' . quote($receipt) . ')'), 'shard_1_moved', 'released with its receipt, the schema is renamed');
+$north->refuses('SELECT snowflake_fleet.release_shard(1)', { %order, message => 'shard 1 is not fenced', hint => 'moving' }, '... and cannot be given back');
+$north->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')", { sqlstate => 40001, message => 'shard 1 moves', hint => 'retry' }, '... and stays fenced');
+is($mover->run('--list')->{output} =~ /server a: shard 1, schema shard_1_moved, from here to replication of your own: kept/ ? 1 : 0, 1, '... --list shows it');
+
+# What another role may not do.
+$north->safe_psql('postgres', 'CREATE ROLE nobody LOGIN');
+$north->refuses("SET ROLE nobody; SELECT snowflake_fleet.$_", { sqlstate => 42501, message => 'permission denied' }, "denied: $_") foreach 'fence_shard(0)', "take_over('{}', 'x')", 'release_shard(0)', "forget_move(0, 'source')";
+
+done_testing();
