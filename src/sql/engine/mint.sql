@@ -77,7 +77,7 @@ AS $$
 BEGIN
   IF current_setting('server_version_num')::integer >= 170000 THEN
     RETURN CASE WHEN setval('snowflake.high_water', mark) = mark
-                THEN CASE WHEN pg_logical_emit_message(false, 'snowflake', '', true) IS NOT NULL
+                THEN CASE WHEN pg_logical_emit_message(false, 'snowflake', ''::text, true) IS NOT NULL
                           THEN setval('snowflake_sql.published', mark) END END;
   END IF;
   RETURN CASE WHEN setval('snowflake.high_water', mark) = mark THEN setval('snowflake_sql.published', mark) END;
