@@ -24,6 +24,8 @@ sub make_database
 	my $script = $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)");
 	unlike($script, qr/\{\{/, "$name: every place of the template is filled");
 	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
+	# Taken back by the script: the tests below see who may do what.
+	$plain->safe_psql($name, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app", extra_params => [ '-U', 'owner' ]) foreach qw(SEQUENCES TABLES FUNCTIONS SCHEMAS);
 	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
 	is($status, 0, "$name: the owner of the database installs the script") or diag($err);
 	return;
