@@ -123,6 +123,9 @@ def abort(move):
                       "  Run with --abort and --to of that server; or if it is gone for good, with --forget source.")
     if there is not None and there.other_database != move.source_database:
         raise Refused(f"the target waits for shard {move.shard} from another server, {there.other}\n  If that server is gone for good, run with --forget target.")
+    if here is not None and here.state == "fenced" and there is None and move.control is None:
+        raise Refused(f"shard {move.shard} is fenced, and the target has no record of this move\n"
+                      f"  If no server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, then run this again.")
     if here is not None and here.state == "fenced":
         push_map(move)    # the source refuses it while its copy of the map has the shard on the target
         lift(move)

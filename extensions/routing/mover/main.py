@@ -170,6 +170,9 @@ def run(move):
         return finish(move)
     row = move.source_row()
     if row is not None and row.state == "fenced" and not options.check:
+        # Only the server for which it was fenced can say whether it has taken over.
+        if row.other_database != move.target_database:
+            raise Refused(f"shard {move.shard} is fenced on its way to another server, {row.other}\n  Run with --to of that server; or if it is gone for good, with --forget source.")
         resume(move)
         return finish(move)
     if not options.check:

@@ -28,6 +28,8 @@ $north->refuses("INSERT INTO shard_1.users (name) VALUES ('late')", { sqlstate =
 $north->refuses('SELECT snowflake_fleet.fence_shard(1)', { %order, message => 'shard 1 is fenced already', hint => 'release_shard\(1\)' }, 'not twice');
 my $take = sub { return 'SELECT snowflake_fleet.take_over(' . quote($fence) . ", 'mine')" };
 $south->refuses($take->(), { %order, message => 'is not filled by subscription mine', detail => 'lack rows', hint => 'copy all tables' }, 'no subscription, no taking over');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/shard 1 is fenced on its way to another server, replication of your own/, 'the program leaves such a fence alone');
+is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_1')"), 't', '... which stays');
 is($north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(1)'), 'shard_1', 'given up: the fence is lifted');
 is($north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('between') RETURNING name"), 'between', '... writers continue');
 is($north->safe_psql('postgres', "INSERT INTO shard_1.photos (user_id) SELECT min(id) FROM shard_1.users RETURNING number"), '8', '... and sequences');
