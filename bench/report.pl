@@ -348,7 +348,7 @@ $text{lease} = table(['', 'region of its own', 'leased', 'ratio'],
   map { my $metric = $_; [$metric, (map { spread($samples->of('lease', $_, $metric)) } 'static', 'leased'),
     spread($samples->ratio('lease', ['leased', $metric], ['static', $metric]))] }
     grep { my %runs = $samples->runs('lease', 'leased', $_); %runs }
-    'CPU ns a call', (map {"ms, $_"} @standstills), map {"$_, control database away"} 'calls/s', 'ms, longest call', 'ms, first id of a session');
+    'CPU ns a call', (map {"ms, $_"} @standstills), map {"$_, lease server away"} 'calls/s', 'ms, longest call', 'ms, first id of a session');
 
 # ---- crowds
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # What leases cost: two servers in turn, one with a region of its own, one that leases it. A call, net of the query; the first
-# id after a restart, a crash and a failover, from the command on; calls while the control database is away.
+# id after a restart, a crash and a failover, from the command on; calls while the lease server is away.
 begin_results lease
 build_and_install "$work/source/extensions/lease"
 lease_servers=(static leased)
@@ -31,10 +31,10 @@ remove_servers() {
 make_pair() {
   remove_servers
   make_server control
-  on control -c 'CREATE EXTENSION snowflake_fleet' -c "SELECT snowflake_fleet.enroll('leased')" -o /dev/null
+  on control -c 'CREATE EXTENSION snowflake_fleet' -c "SELECT snowflake_fleet.add_server('leased')" -o /dev/null
   make_server static 'snowflake.region = 1' "${@:2}"
-  make_server leased "snowflake.fleet = 'host=$work/run port=$(lease_port control) dbname=postgres user=leased'" \
-    'snowflake.region = -1' "snowflake.lease = $1" 'snowflake.max_skew = 3s' "${@:2}"
+  make_server leased "snowflake.lease_conninfo = 'host=$work/run port=$(lease_port control) dbname=postgres user=leased'" \
+    "snowflake.leased_regions = '0,1'" "snowflake.lease = $1" 'snowflake.max_skew = 3s' "${@:2}"
   local server
   for server in "${lease_servers[@]}"; do on "$server" -f "$work/source/bench/sql/setup.sql"; done
 }
@@ -86,17 +86,17 @@ for run in $(seq "$(by_form 4 2)"); do
   done
 done
 
-# The control database away for half of a lease, which began with a renewal.
+# The lease server away for half of a lease, which began with a renewal.
 on leased -o /dev/null -c 'SELECT snowflake.next_id(1)'
 until [ "$(on leased -c 'SELECT length_ms < 20000 AND until - clock_timestamp() > '"'11 s'"' FROM snowflake.lease')" = t ]; do sleep 0.2; done
 ctl control stop -m immediate
 for server in "${lease_servers[@]}"; do
   read -r longest_ns rate <<<"$(on "$server" -F ' ' -c "SELECT max(up_to_ns), sum(calls) / 3 FROM bench.latency('snowflake.next_id(int)',
     ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[], 3)")"
-  sample "$server" 'calls/s, control database away' 1 "$rate"
-  sample "$server" 'ms, longest call, control database away' 1 "$(awk "BEGIN { print $longest_ns / 1e6 }")"
+  sample "$server" 'calls/s, lease server away' 1 "$rate"
+  sample "$server" 'ms, longest call, lease server away' 1 "$(awk "BEGIN { print $longest_ns / 1e6 }")"
   began=$EPOCHREALTIME
   first_id "$server"
-  sample "$server" 'ms, first id of a session, control database away' 1 "$(milliseconds_since "$began")"
+  sample "$server" 'ms, first id of a session, lease server away' 1 "$(milliseconds_since "$began")"
 done
 remove_servers

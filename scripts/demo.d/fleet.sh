@@ -3,7 +3,7 @@
 # id.
 # Sourced by scripts/demo. It leaves no files or processes.
 
-step "Building the control database's extension and the worker that leases"
+step "Building the lease server's extension and the worker that leases"
 build_and_install "$demo/source/extensions/lease"
 bin=$("$pg_config" --bindir)
 export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
@@ -69,7 +69,8 @@ story() {
   mkdir ids
   begins 'three servers at once'
   for server in north west south; do
-    made "$server" "${@//SERVER/$server}"
+    settings=("${@//SERVER/$server}")
+    made "$server" "${settings[@]//REGIONS/${regions[$server]:-}}"
     launch "$server"
     on "$server" -c 'CREATE EXTENSION snowflake'
   done
@@ -102,12 +103,12 @@ story() {
   printf '%s' "$plain"
 }
 
-# Leased ids are minted while the control database is stopped. The lease of a newly started server was once ten seconds.
+# Leased ids are minted while the lease server is stopped. The lease of a newly started server was once ten seconds.
 without_control() {
   local gone second
   halt control immediate
   for gone in 5 10 15 20 25; do
-    begins "the control database is gone, for $gone s by now; north mints on"
+    begins "the lease server is gone, for $gone s by now; north mints on"
     for ((second = 0; second < 5; ++second)); do mint 1000 north; sleep 0.8; done
     counted
   done
@@ -134,19 +135,16 @@ for server in north clone south standby; do halt "$server" immediate; rm -rf "$s
 rm -rf west
 
 with_leases=yes
-step $'\nWith leases: a control database, and on each server snowflake.fleet and snowflake.region = -1'
+step $'\nWith leases: a lease server, and on each server snowflake.lease_conninfo and two regions of its own'
 made control
 launch control
 on control -o /dev/null -c 'CREATE EXTENSION snowflake_fleet' \
-  -c "SELECT snowflake_fleet.enroll(s) FROM unnest(ARRAY['north', 'west', 'south']) AS s"
-story "snowflake.fleet = 'host=$demo port=${port[control]} dbname=postgres user=SERVER'" 'snowflake.region = -1'
+  -c "SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['north', 'west', 'south']) AS s"
+declare -A regions=([north]='0,1' [west]='2,3' [south]='4,5')
+story "snowflake.lease_conninfo = 'host=$demo port=${port[control]} dbname=postgres user=SERVER'" "snowflake.leased_regions = 'REGIONS'"
 
-step $'\nWho holds what, in the control database: each clone has a region of its own, the lost server\'s is kept until its lease ends'
-on control -c "SELECT region, holder, date_trunc('second', until) AS until, clock_offset FROM snowflake_fleet.regions
-                WHERE holder IS NOT NULL ORDER BY 1"
-step "Which machine made the last id of north, and that of its clone"
-on control -c "SELECT id, server, region, incarnation, date_trunc('milliseconds', made) AS made
-                 FROM unnest(ARRAY[$(tail -1 ids/north), $(tail -1 ids/clone)]) AS id, snowflake_fleet.minted_by(id)"
+step $'\nWho holds what, in the lease server: a clone has another region of its server, a lost one is kept until its lease ends'
+on control -c "SELECT region, server, state, date_trunc('second', until) AS until, incarnation FROM snowflake_fleet.regions ORDER BY 1"
 step "What the promoted standby said"
 grep -h 'snowflake: ' standby.log | tail -3 | cut -c1-150
 [ "$again_before" = 0 ] || die "$again_before ids were minted twice under leases"

@@ -1,12 +1,13 @@
-// Leased regions: what a server and the control database of its fleet say to each other.
+// Leased regions: the messages between a server and its lease server.
 //
-// A lease says: the holder issues no id of the region of a time before `floor`, nor of `until` or
-// later. It is a second high-water mark, kept elsewhere: the next holder begins at `until`, so the
-// ids of two holders are disjoint whatever their clocks say and whoever still runs. Clocks decide
-// only how long somebody waits. Times are milliseconds since 1970.
+// Each server has regions of its own, which its configuration names. A lease fences the runs of
+// that server against each other: its restarts, clones, standbys and restored copies. The holder
+// issues no id of the region of a time before `floor`, nor of `until` or later, and the next holder
+// begins at `until`. So the ids of two holders are disjoint, whatever their clocks show and whoever
+// still runs. Clocks only decide how long a server waits. Times are milliseconds since 1970.
 //
-// lease_control.hpp decides what the control database answers, lease_memory.hpp what a server makes
-// of it. The functions of the extension snowflake_fleet are a transcription of the former.
+// lease_memory.hpp decides what a server does with an answer. The extension snowflake_fleet decides
+// the answers; test/core/lease_control.hpp is the reference model of that.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -20,33 +21,34 @@
 
 namespace snowflake {
 
-inline constexpr int64_t kFirstGrantMs = 60'000;    // of a server that has just been started
-inline constexpr int64_t kShortestGrantMs = 2'000;  // of one that is started again and again
+inline constexpr int64_t kFirstGrantMs = 60'000;  // of a server that has just been started
 inline constexpr int64_t kDefaultLeaseMs = 3'600'000;
 inline constexpr int64_t kLongestLeaseMs = int64_t{7} * 86'400'000;
 
 // No region; regions are numbered from 0.
 inline constexpr int32_t kNoRegion = -1;
 
-enum class LeaseCall : uint8_t { acquire, renew, give_back };
+enum class LeaseCall : uint8_t {
+  acquire,
+  renew,
+  give_back,
+  report,  // of a server whose region is static: it is registered, and leases nothing
+};
 
 struct LeaseRequest {
   LeaseCall call;
-  int32_t server;       // the login role that asks: the control database goes by its own records
+  int32_t server;       // the login role that asks: the lease server goes by its own records
   int64_t incarnation;  // of a postmaster, drawn at random at its start; never 0
   int64_t term;         // of the newest answer that the server has, 0: it has none
   int64_t newest;       // that answer's number
-  bool proven;          // the control database has signed these two
   int64_t nonce;        // drawn anew after each grant, and sent until a grant answers it
   int64_t acked;        // the nonce that was answered last, 0: this worker has had no grant yet
   int64_t clock_ms;     // the server's clock when it sends this
   int64_t length_ms;    // the longest grant that is asked for: lease and lead
   int64_t age_ms;       // of the incarnation
-  int64_t ahead_ms;  // how far the server issues ids ahead of its clock at most: lead and reserve
-  int32_t region;    // renew and give_back: which
-  int64_t floor_ms;  // renew: what is held, as it was granted
+  int32_t region;       // renew and give_back: which
+  int64_t floor_ms;     // renew: what is held, as it was granted
   int64_t until_ms;
-  bool titled;         // renew: the control database has signed what is held
   int64_t grant;       // give_back: the grant that is given back
   int64_t highest_ms;  // give_back: the highest limit, no id of it or later was issued
 };
@@ -54,12 +56,13 @@ struct LeaseRequest {
 enum class AnswerStatus : uint8_t {
   granted,
   given_back,
-  lost,         // evicted, or of an earlier term: the incarnation has ended
-  full,         // no region is free before `until_ms`
-  halted,       // the control database is behind, until an operator says recovered()
+  lost,         // revoked, or of an earlier term: the incarnation has ended
+  full,         // no region of the server is free before `until_ms`
+  halted,       // the lease server may have lost grants, and waits for an operator
   clock_ahead,  // the server's clock, by more than max_skew
-  unproven,     // the server claims to know more than the control database, which never said so
-  term_over,    // a renewal of a term that is over: to be sent again, in the term that it now knows
+  term_over,    // a renewal of a term that is over: send it again, in the term of this answer
+  taken,        // a region that the server asks for is another server's
+  registered,   // the answer to a report
 };
 
 struct LeaseAnswer {
@@ -68,21 +71,17 @@ struct LeaseAnswer {
   int64_t incarnation;
   int64_t term;
   int64_t number;  // of the answer: rises within a term; 0 where nothing was decided
-  int64_t proof;   // the control database's signature of term and number
   int32_t region;
   int64_t grant;  // number of the answer that granted the region
   int64_t floor_ms;
   int64_t until_ms;
-  int64_t title;     // its signature of server, incarnation, region, floor and until
-  int64_t clock_ms;  // the control database's clock when it decided
+  int64_t clock_ms;  // the lease server's clock when it decided
 };
 
-// How long a grant lasts, of at most `longest_ms`: as long as the incarnation is old, and for a
-// minute at first. Where the server has left other regions behind that are not free yet, half of
-// that for each: one that is started again and again holds a few regions, not all of them.
-constexpr int64_t grant_length(int64_t age_ms, int64_t longest_ms, int64_t left_behind) noexcept {
-  const int64_t first_ms = kFirstGrantMs >> std::min<int64_t>(left_behind, 10);
-  return std::min(std::max({age_ms, first_ms, kShortestGrantMs}), longest_ms);
+// How long a grant lasts, of at most `longest_ms`: as long as the incarnation is old, and a minute
+// at first.
+constexpr int64_t grant_length(int64_t age_ms, int64_t longest_ms) noexcept {
+  return std::min(std::max(age_ms, kFirstGrantMs), longest_ms);
 }
 
 // How long after an exchange the next one is due.
@@ -90,7 +89,7 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// How far the server's clock is ahead of the control database's (behind it where negative), as far
+// How far the server's clock is ahead of the lease server's (behind it where negative), as far
 // as that is certain: the answer's time lies between sending and receiving, however long it took.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t control_ms, int64_t received_ms) noexcept {
   if (control_ms < sent_ms) return sent_ms - control_ms;

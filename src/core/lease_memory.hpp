@@ -23,12 +23,10 @@ struct LeaseView {
   int64_t incarnation;
   int64_t term;
   int64_t newest;
-  int64_t proof;
   int32_t region;
   int64_t grant;
   int64_t floor_ms;
   int64_t until_ms;
-  int64_t title;
   int64_t highest_ms;
 };
 
@@ -44,7 +42,7 @@ enum class LeaseEvent : uint8_t {
   stale,        // of another incarnation, or not newer than what is known: ignored
   taken,        // a region is granted: take()
   extended,     // more time for the region that is held: extend()
-  given_back,   // the control database has it back
+  given_back,   // the lease server has it back
   lost,         // the incarnation has ended: forget the limits, begin() a new one
   asked_again,  // note() it, and ask at once
   full,         // ask again when a region gets free
@@ -58,7 +56,7 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::halted || answer.status == AnswerStatus::clock_ahead ||
-      answer.status == AnswerStatus::unproven)
+      answer.status == AnswerStatus::taken)
     return LeaseEvent::refused;
   if (answer.term < mine.term || (answer.term == mine.term && answer.number <= mine.newest))
     return LeaseEvent::stale;
@@ -71,9 +69,9 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
     return answer.term > mine.term ? LeaseEvent::asked_again : LeaseEvent::refused;
-  if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   const int64_t apart = clocks_apart(sent_ms, answer.clock_ms, received_ms);
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
+  if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
     // Another region, or the same with another floor, was granted to a request of long ago: the
     // region was lost in between, and somebody else may have had it.
@@ -106,13 +104,11 @@ class BasicLeaseMemory {
     // The region first: what it stands for was stored before.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
     const Heard& heard = heard_[heard_now_.load(std::memory_order_acquire)];
-    return {read(incarnation_), read(heard.term), read(heard.number),
-            read(heard.proof),  region,           read(grant_),
-            read(floor_),       read(until_),     read(title_),
-            read(highest_)};
+    return {read(incarnation_), read(heard.term), read(heard.number), region,
+            read(grant_),       read(floor_),     read(until_),       read(highest_)};
   }
 
-  // A new incarnation, with nothing of an earlier one's; what it knows of the control database is
+  // A new incarnation, with nothing of an earlier one's; what it knows of the lease server is
   // `newest`, an answer that ended the last one. `end_limits` ends the region for the limits of all
   // databases. REQUIRES the lock.
   template <class EndLimits>
@@ -134,7 +130,6 @@ class BasicLeaseMemory {
     store(grant_, answer.grant);
     store(floor_, answer.floor_ms);
     store(until_, answer.until_ms);
-    store(title_, answer.title);
     raise_highest(answer.floor_ms);
     region_after_.store(answer.region + 1, std::memory_order_release);
   }
@@ -143,20 +138,17 @@ class BasicLeaseMemory {
   void extend(const LeaseAnswer& answer) noexcept {
     note(answer);
     store(grant_, answer.grant);
-    // What was granted stays so, with the signature of it.
-    if (answer.until_ms < read(until_)) return;
-    store(until_, answer.until_ms);
-    store(title_, answer.title);
+    // What was granted stays so.
+    if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 
   // An answer that changed nothing here, but is the newest.
   void note(const LeaseAnswer& answer) noexcept {
-    // A worker that is killed in between leaves the three of before.
+    // A worker that is killed in between leaves the two of before.
     const int64_t next = 1 - read(heard_now_);
     Heard& heard = heard_[next];
     store(heard.term, answer.term);
     store(heard.number, answer.number);
-    store(heard.proof, answer.proof);
     heard_now_.store(next, std::memory_order_release);
   }
 
@@ -190,11 +182,10 @@ class BasicLeaseMemory {
   }
 
  private:
-  // Of the newest answer: its term and number, and the control database's signature of both.
+  // Of the newest answer.
   struct Heard {
     Word<int64_t> term;
     Word<int64_t> number;
-    Word<int64_t> proof;
   };
 
   static int64_t read(const Word<int64_t>& word) noexcept {
@@ -211,7 +202,6 @@ class BasicLeaseMemory {
   Word<int64_t> grant_;
   Word<int64_t> floor_;
   Word<int64_t> until_;
-  Word<int64_t> title_;
   Word<int64_t> highest_;
 };
 

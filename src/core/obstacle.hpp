@@ -65,7 +65,7 @@ enum class Obstacle : uint8_t {
 };
 inline constexpr int kObstacles = static_cast<int>(Obstacle::commit_wait) + 1;
 
-// Of the fleet that a database remembers, where no control database has answered yet. Numbers of
+// Of the fleet that a database remembers, where no lease server has answered yet. Numbers of
 // fleets end at 2^48. It is far below INT64_MAX, so that no monitor finds the sequence used up.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 

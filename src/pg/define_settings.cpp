@@ -19,7 +19,8 @@ namespace {
 constinit char* layout_setting = nullptr;
 constinit char* epoch_setting = nullptr;
 constinit char* owned_setting = nullptr;
-constinit char* fleet_setting = nullptr;
+constinit char* conninfo_setting = nullptr;
+constinit char* regions_setting = nullptr;
 constinit double tick_setting = 0;
 
 constexpr config_enum_entry kOnCopy[] = {{"warn", static_cast<int>(OnCopy::warn), false},
@@ -169,44 +170,81 @@ void fix_owned_shards() {
     error_owned_shards_outside_layout(owned_setting);
 }
 
+constexpr uint32_t kMostLeasedRegions = 64;
+
+bool check_leased_regions(char** value, void**, GucSource) {
+  if (**value == '\0') return true;
+  ShardRange ranges[kMaxShardRanges];
+  const auto parsed = parse_shard_set(*value, ranges);
+  if (parsed.error != ShardSetError::none)
+    return refuse("Write regions and ranges in ascending order, such as \"4,5\" or \"4-7\".");
+  const ShardSet regions{ranges, parsed.count};
+  if (regions.largest() >= layout.regions()) {
+    GUC_check_errdetail("Layout %s has regions 0 to %u.", layout_bits_text(layout),
+                        layout.regions() - 1);
+    return false;
+  }
+  uint32_t count = 0;
+  for (size_t i = 0; i < regions.count; ++i) count += ranges[i].last - ranges[i].first + 1;
+  return count <= kMostLeasedRegions || refuse("A server has 64 regions at most.");
+}
+
+void fix_leased_regions() {
+  if (*regions_setting == '\0') return;
+  const auto storage = static_cast<ShardRange*>(
+      MemoryContextAlloc(TopMemoryContext, sizeof(ShardRange) * kMaxShardRanges));
+  leased_regions = {storage, parse_shard_set(regions_setting, storage).count};
+}
+
 void check_lease_settings() {
-  const bool wanted = fleet_conninfo[0] != '\0';
-  if (!wanted && own_region < 0)
-    error_fleet_settings(
-        "\"snowflake.region\" is -1, leased, and \"snowflake.fleet\" is not set.",
-        "Set \"snowflake.fleet\" to the connection string of the control database.");
-  if (!wanted) return;
-  if (own_region >= 0)
-    error_fleet_settings("\"snowflake.fleet\" is set, and \"snowflake.region\" is not leased.",
-                         "Set \"snowflake.region\" to -1.");
+  const bool leased = *regions_setting != '\0';
+  if (!leased && own_region < 0)
+    error_lease_settings(
+        "\"snowflake.region\" is -1, and \"snowflake.leased_regions\" is not set.",
+        "Set \"snowflake.leased_regions\" to regions of this server's own, for example '4,5'.");
+  if (!leased) return;
+  if (lease_conninfo[0] == '\0')
+    error_lease_settings(
+        "\"snowflake.leased_regions\" is set, and \"snowflake.lease_conninfo\" is not.",
+        "Set \"snowflake.lease_conninfo\" to the connection string of the lease server.");
+  if (own_region > 0)
+    error_lease_settings("\"snowflake.leased_regions\" and \"snowflake.region\" are both set.",
+                         "Remove \"snowflake.region\".");
+  // As it is shown, and as SQL finds out.
+  SetConfigOption("snowflake.region", "-1", PGC_POSTMASTER, PGC_S_OVERRIDE);
   if (lease_ms == 0 && layout.region_bits == 0)
-    error_fleet_settings(
-        "The layout has one region and no spare: the lease is also the pause after a power loss.",
+    error_lease_settings(
+        "The layout has one region: the lease is also the pause after a power loss.",
         "Set \"snowflake.lease\", to 10s for example.");
   if (lease_ms == 0) lease_ms = static_cast<int>(kDefaultLeaseMs);
   if (lease_ms < 1000)
-    error_fleet_settings("\"snowflake.lease\" is less than a second.",
+    error_lease_settings("\"snowflake.lease\" is less than a second.",
                          "Set \"snowflake.lease\", to 1h for example.");
   if (max_skew_ms >= lease_ms / 3)
-    error_fleet_settings("\"snowflake.max_skew\" is not less than a third of \"snowflake.lease\".",
+    error_lease_settings("\"snowflake.max_skew\" is not less than a third of \"snowflake.lease\".",
                          "Lower \"snowflake.max_skew\".");
 }
 
-// From the control database of a fleet, or not at all.
 void define_lease_settings() {
-  define_strictly("snowflake.fleet", [] {
+  define_strictly("snowflake.lease_conninfo", [] {
     DefineCustomStringVariable(
-        "snowflake.fleet", "Sets the control database that this server leases its region from.",
-        "A connection string without a password; empty is static.", &fleet_setting, "",
-        PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+        "snowflake.lease_conninfo",
+        "Sets the lease server, which this server leases its region from or reports it to.",
+        "A connection string without a password.", &conninfo_setting, "", PGC_POSTMASTER,
+        GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
   });
+  define_string("snowflake.leased_regions",
+                "Sets the regions of this server, of which it leases one at a time.",
+                "Regions and ranges such as \"4,5\" that no other server has; empty is static.",
+                &regions_setting, "", check_leased_regions);
+  fix_leased_regions();
   define_int("snowflake.lease", "Sets how long a region is leased for.",
              "0 is an hour; a layout without region bits wants it set.", &lease_ms, 0,
              static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
   define_int(
-      "snowflake.max_skew", "Sets how far the clocks of server and control database may be apart.",
+      "snowflake.max_skew", "Sets how far the clocks of server and lease server may be apart.",
       "Less than a third of the lease.", &max_skew_ms, 1, 1200000, PGC_POSTMASTER, GUC_UNIT_MS);
-  fleet_conninfo = fleet_setting;
+  lease_conninfo = conninfo_setting;
   check_lease_settings();
 }
 
@@ -249,8 +287,8 @@ void define_settings() {
   fix_layout();
 
   define_int("snowflake.region", "Sets the region that this server mints in.",
-             "A number of its own for each server that may mint the same shards; -1 is leased from "
-             "the control database that snowflake.fleet names.",
+             "A different number on each server that may mint the same shards; -1 if it is leased, "
+             "see snowflake.leased_regions.",
              &own_region, -1, static_cast<int>((uint32_t{1} << kMaxPlaceBits) - 1), PGC_POSTMASTER,
              0, check_region);
   define_string("snowflake.owned_shards", "Sets which shards this server may mint.",

@@ -123,7 +123,7 @@ BEGIN
         MESSAGE = 'a region in which nobody mints is not known',
         DETAIL = CASE WHEN leased THEN 'Regions are leased here, each of them by some server, sooner or later.'
                       ELSE format('There are ids of shard %s of all regions but %s, which is this server''s.', wanted_shard, own) END,
-        HINT = CASE WHEN leased THEN 'Take a region out of the pool (doc/fleet.md, static servers), and pass it: region => N.'
+        HINT = CASE WHEN leased THEN 'Choose a region that no server has in "snowflake.leased_regions", and pass it: region => N.'
                     ELSE 'Pass another shard.' END;
     END IF;
     IF regions > 1 AND chosen = own THEN

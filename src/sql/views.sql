@@ -88,7 +88,7 @@ COMMENT ON VIEW snowflake.clock_status IS
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
     OUT length_ms double precision, OUT last_renewal timestamptz, OUT missed_renewals bigint,
-    OUT last_contact timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT last_message text)
+    OUT last_contact timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT conflict text, OUT last_message text)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_lease'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1;
@@ -96,7 +96,7 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, a minute at least, snowflake.lease and snowflake.max_lead at most), when it was last granted or renewed and how many attempts have failed since, when the control database last answered and how far this server''s clock was ahead of its (ms), the incarnation, and the last message of either side. No row where the region is static';
+  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, a minute at least, snowflake.lease and snowflake.max_lead at most), when it was last granted or renewed and how many attempts have failed since, when the lease server last answered and how far this server''s clock was ahead of its (ms), the incarnation, another server that mints in the same region, and the last message of either side. A static region that is reported has a row without a lease; no row if snowflake.lease_conninfo is not set';
 
 -- The last message may name other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;

@@ -1,4 +1,4 @@
-// After a recovery or a failover of the control database: who goes on, and who does not.
+// After a recovery or a failover of the lease server: who goes on, and who does not.
 #include "lease_support.hpp"
 
 namespace snowflake {
@@ -12,9 +12,9 @@ struct Recovery : Lease {
     return ask(request);
   }
   void forget_everything(bool silent) {
-    regions.assign(4, LeasedRegion{0, 0, 0, 0, 0, -1, false});
+    regions.assign(4, LeasedRegion{});
     fleet = new_fleet();
-    recovered(fleet, regions, kNow, 1, silent);
+    confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
   // As a holder does who hears of the new term.
   LeaseAnswer go_on(LeaseRequest request, int64_t clock = kNow) {
@@ -64,7 +64,7 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   ASSERT_EQ(ask(acquire(2)).region, held.region);
   for (const bool known : {true, false}) {
     if (known)
-      recovered(fleet, regions, kNow, 1, true);
+      confirm_data_loss(fleet, regions, kNow, 1, true);
     else
       forget_everything(true);
     const LeaseAnswer answer = ask(early);
@@ -96,15 +96,12 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   ASSERT_EQ(again.status, AnswerStatus::granted);
   EXPECT_LE(again.until_ms, kNow + fleet.longest_ms);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
-  // Who has more keeps it, with its signature.
+  // Who has more keeps it.
   LeaseMemory memory{};
   memory.begin(1, LeaseAnswer{}, [] {});
-  LeaseAnswer signed_one = extended;
-  signed_one.title = 7;
-  memory.take(signed_one);
+  memory.take(extended);
   memory.extend(again);
   EXPECT_EQ(memory.view().until_ms, extended.until_ms);
-  EXPECT_EQ(memory.view().title, 7);
   EXPECT_EQ(memory.view().term, again.term);
   EXPECT_EQ(ask(give_back(again, extended.until_ms)).status, AnswerStatus::given_back);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
@@ -136,14 +133,19 @@ TEST_F(Recovery, NotWhereSomethingMayHaveBeenGrantedSince) {
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
 }
 
-TEST_F(Recovery, NotWithoutASignature) {
+TEST_F(Recovery, NotIfAnOperatorHasRevokedIt) {
+  revoke(regions[static_cast<size_t>(held.region)]);
+  confirm_data_loss(fleet, regions, kNow, 1, true);
+  EXPECT_EQ(go_on(renew(held)).status, AnswerStatus::lost);
+}
+
+TEST_F(Recovery, NotByAnotherServer) {
   forget_everything(true);
-  LeaseRequest request = renew(held);
-  request.titled = false;
+  ASSERT_EQ(go_on(renew(held)).status, AnswerStatus::granted);
+  revoke(regions[static_cast<size_t>(held.region)]);
+  LeaseRequest request = renew(held, 1);
+  request.incarnation = 2;
   EXPECT_EQ(go_on(request).status, AnswerStatus::lost);
-  request.term = fleet.term;
-  request.newest = fleet.newest;
-  EXPECT_EQ(ask(request).status, AnswerStatus::lost);
 }
 
 TEST_F(Recovery, NotWhoseLeaseMayHaveEnded) {
@@ -159,29 +161,29 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   forget_everything(true);
   const int64_t later = kNow + 2 * kHour;
   for (int64_t incarnation = 5; incarnation < 9; ++incarnation)
-    EXPECT_EQ(ask(acquire(incarnation, 1, later), later).status, AnswerStatus::granted);
-  for (LeasedRegion& region : regions) evict(region);
+    EXPECT_EQ(ask(acquire(incarnation, 0, later), later).status, AnswerStatus::granted);
+  for (LeasedRegion& region : regions) revoke(region);
   LeaseRequest request = renew(held, 0, later);
   EXPECT_EQ(go_on(request, later).status, AnswerStatus::lost);
   request.term = fleet.term;
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two control databases: whoever has heard of the operator's word takes nothing of the other one.
+// Two lease servers: whoever has heard of the operator's word takes nothing of the other one.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;
     std::vector<LeasedRegion> others = regions;
     if (lost)
-      recovered(other, others, kNow, 1, true);
+      confirm_data_loss(other, others, kNow, 1, true);
     else
-      nothing_lost(other, kNow, 1);
+      confirm_no_data_loss(other, kNow, 1);
     LeaseRequest again = renew(held);
-    LeaseAnswer there = decide(other, others, again, kNow);
+    LeaseAnswer there = decide(other, others, std::array<int32_t, 1>{0}, again, kNow);
     if (lost) {
       again.term = there.term;
       again.newest = there.number;
-      there = decide(other, others, again, kNow);
+      there = decide(other, others, std::array<int32_t, 1>{0}, again, kNow);
     }
     ASSERT_EQ(there.status, AnswerStatus::granted);
     LeaseMemory memory{};
@@ -197,7 +199,7 @@ TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
 }
 
 TEST_F(Recovery, NothingLostKeepsLeasesAndNoticesWhatWasLost) {
-  nothing_lost(fleet, kNow, 1);
+  confirm_no_data_loss(fleet, kNow, 1);
   LeaseRequest request = renew(held);
   EXPECT_EQ(ask(request).status, AnswerStatus::granted);
   EXPECT_EQ(ask(request).grant, held.grant);

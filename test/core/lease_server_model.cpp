@@ -179,7 +179,7 @@ bool World::claim(Server& s, Session& session) {
   if (!ids_.insert(position << 8 | region << 4 | database << 2 | shard).second)
     violate("duplicate: region " + std::to_string(region) + " position " +
             std::to_string(position));
-  if (!within_a_grant(session, position))
+  if (!forgetful_ && !within_a_grant(session, position))
     violate("an id outside of its lease: region " + std::to_string(region));
   furthest_[session.incarnation] = std::max(furthest_[session.incarnation], clock(s));
   uint64_t& last = last_of_[session.incarnation][database][shard];
@@ -251,7 +251,6 @@ void World::ask(size_t number) {
   request.incarnation = mine.incarnation;
   request.term = mine.term;
   request.newest = mine.newest;
-  request.proven = mine.proof == model_signature({mine.term, mine.newest});
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
   // Otherwise the renewal is taken for a copy's, and the region is lost.
@@ -260,13 +259,9 @@ void World::ask(size_t number) {
   request.clock_ms = clock(s);
   request.length_ms = lease_ms_ + lead_ms_;
   request.age_ms = now_ - s.born;
-  request.ahead_ms = lead_ms_ + reserve_ms_;
   request.region = mine.region;
   request.floor_ms = mine.floor_ms;
   request.until_ms = mine.until_ms;
-  request.titled = !rules_.adopt_signed_only ||
-                   mine.title == model_signature({s.role, mine.incarnation, mine.region,
-                                                  mine.floor_ms, mine.until_ms});
   asked_.push_back({number, request});
 }
 
@@ -299,7 +294,6 @@ void World::give_back(size_t number) {
   back.incarnation = mine.incarnation;
   back.term = mine.term;
   back.newest = mine.newest;
-  back.proven = mine.proof == model_signature({mine.term, mine.newest});
   back.clock_ms = clock(s);
   back.region = mine.region;
   back.grant = mine.grant;

@@ -1,10 +1,10 @@
-// Requests as a server makes them, and a fleet to ask.
+// Requests as a server makes them, and the reference model of the lease server.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include "core/lease_control.hpp"
 #include "core/lease_memory.hpp"
+#include "lease_control.hpp"
 #include "lease_world.hpp"
 #include "support.hpp"
 
@@ -31,11 +31,9 @@ inline LeaseRequest renew(const LeaseAnswer& answer, int32_t server = 0, int64_t
   request.call = LeaseCall::renew;
   request.term = answer.term;
   request.newest = answer.number;
-  request.proven = true;
   request.region = answer.region;
   request.floor_ms = answer.floor_ms;
   request.until_ms = answer.until_ms;
-  request.titled = true;
   return request;
 }
 
@@ -57,11 +55,17 @@ inline FleetState new_fleet() {
 
 struct Lease : testing::Test {
   FleetState fleet = new_fleet();
-  std::vector<LeasedRegion> regions =
-      std::vector<LeasedRegion>(4, LeasedRegion{0, 0, 0, 0, 0, -1, false});
+  std::vector<LeasedRegion> regions = std::vector<LeasedRegion>(4);
 
+  // All of them are in the server's configuration, if not `named`.
   LeaseAnswer ask(const LeaseRequest& request, int64_t clock = kNow) {
-    return decide(fleet, regions, request, clock);
+    std::vector<int32_t> all(regions.size());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
+    return decide(fleet, regions, all, request, clock);
+  }
+  LeaseAnswer ask_for(std::vector<int32_t> named, const LeaseRequest& request,
+                      int64_t clock = kNow) {
+    return decide(fleet, regions, named, request, clock);
   }
 };
 

@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/lease_control.hpp"
 #include "core/lease_memory.hpp"
 #include "core/limits.hpp"
+#include "lease_control.hpp"
 #include "support.hpp"
 
 namespace snowflake {
@@ -37,11 +37,11 @@ struct Rules {
   bool lease_checked = true;         // the limit is also the lease's
   bool grant_acks = true;            // only a grant acknowledges the nonce that it answers
   bool adopt_while_leased =
-      true;                       // after a recovery only those go on whose lease was still running
-  bool adopt_signed_only = true;  // and who has it signed
-  bool proofs_checked = true;     // who claims to know more has it signed
-  bool dead_by_reserve = true;    // a dead holder's region ends beyond lead and reserve, not now
-  bool old_is_stopped = true;     // the old control database, when an operator speaks to the new
+      true;                     // after a recovery only those go on whose lease was still running
+  bool own_regions = true;      // a server is granted its own regions only
+  bool both_clocks = true;      // a region is free when both clocks say so
+  bool dead_by_reserve = true;  // a dead holder's region ends beyond lead and reserve, not now
+  bool old_is_stopped = true;   // the old control database, when an operator speaks to the new
 };
 
 // A word whose writer may be killed: it counts the stores that are left to it, and drops the rest.
@@ -126,16 +126,6 @@ struct Server {
   Worker worker;
 };
 
-// What stands for sha256 over a secret.
-constexpr int64_t model_signature(std::initializer_list<int64_t> signed_words) {
-  uint64_t hash = 0x9e3779b97f4a7c15;
-  for (const int64_t word : signed_words) {
-    hash = (hash ^ static_cast<uint64_t>(word)) * 0xbf58476d1ce4e5b9;
-    hash ^= hash >> 29;
-  }
-  return static_cast<int64_t>(hash >> 1);
-}
-
 struct Control {
   FleetState fleet{};
   std::vector<LeasedRegion> regions;
@@ -203,7 +193,7 @@ class World {
   void step_clock();
   void decide_one(size_t index);
   void fail_control();
-  void lie();
+  void mistake();
   void operate();
   void declare_dead(size_t region);
   void recover();
@@ -222,8 +212,11 @@ class World {
   Rules rules_;
   Layout layout_;
   int64_t lease_ms_, lead_ms_, reserve_ms_, skew_ms_;
-  bool tame_;        // the control database's clock is right to within max_skew
-  bool recoveries_;  // it is recovered to earlier states; then its clock is right as well
+  bool tame_;          // the control database's clock is right to within max_skew
+  bool recoveries_;    // it is recovered to earlier states; then its clock is right as well
+  bool wild_control_;  // it is right when an operator speaks, and the servers' are right always
+  bool forgetful_;     // it is put back at any time unnoticed, operators err, nothing is cloned
+  std::vector<std::vector<int32_t>> own_;  // by role: the regions in its configuration
   int64_t now_;
   uint64_t processes_ = 0;
   bool faults_ = false;  // run() has begun, and settle() has not

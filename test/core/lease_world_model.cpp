@@ -17,14 +17,27 @@ World::World(Random random, const Rules& rules)
   skew_ms_ = lease_ms_ / 4;
   recoveries_ = random_.percent(50);
   tame_ = recoveries_ || random_.percent(50);
+  wild_control_ = recoveries_ && random_.percent(50);
+  forgetful_ = !tame_ && random_.percent(50);
   now_ = layout_.epoch_ms + 10'000'000;
 
   control_.fleet.term = control_.fleet.lasting = term_at(now_, draw());
   control_.fleet.longest_ms = lease_ms_ + lead_ms_;
   control_.fleet.skew_ms = skew_ms_;
-  control_.regions.assign(random_.between(1, 4), LeasedRegion{0, 0, 0, 0, 0, -1, false});
-  control_backups_.push_back(control_);
   servers_.resize(random_.between(2, 3));
+  int32_t regions = 0;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    own_.emplace_back();
+    for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
+  }
+  control_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
+  // Without the rule each server may be granted any.
+  if (!rules_.own_regions)
+    for (std::vector<int32_t>& own : own_) {
+      own.clear();
+      for (int32_t i = 0; i < regions; ++i) own.push_back(i);
+    }
+  control_backups_.push_back(control_);
   backups_.push_back({0, Durable{}});
   for (size_t i = 0; i < servers_.size(); ++i) {
     servers_[i].role = static_cast<int>(i);
@@ -53,7 +66,7 @@ void World::step() {
       break;
     case 3:
       if (random_.percent(25)) operate();
-      if (random_.percent(25)) lie();
+      if (random_.percent(25) && rules_.own_regions) mistake();
       break;
     case 4:
     case 5:
@@ -125,7 +138,7 @@ void World::step_server(size_t number) {
         s.worker = Worker{};
         s.worker.nonce = {draw(), 0};
       } else if (random_.percent(20)) {
-        restore_database(s);
+        if (!forgetful_) restore_database(s);
       } else {
         backup(s);
       }
@@ -163,11 +176,14 @@ void World::step_server(size_t number) {
 
 void World::step_clock() {
   Server& s = servers_[random_.below(servers_.size())];
-  const auto swing = static_cast<uint64_t>(random_.percent(30) ? 4 * lease_ms_ : 3000);
+  const auto apart = static_cast<uint64_t>(skew_ms_ / 2);
+  const auto swing = wild_control_
+                         ? std::min<uint64_t>(3000, apart)
+                         : static_cast<uint64_t>(random_.percent(30) ? 4 * lease_ms_ : 3000);
   s.clock_off = random_.percent(30)
                     ? 0
                     : static_cast<int64_t>(random_.below(2 * swing)) - static_cast<int64_t>(swing);
-  const auto off = static_cast<uint64_t>(tame_ ? skew_ms_ / 2 : 3 * lease_ms_);
+  const auto off = tame_ && !wild_control_ ? apart : static_cast<uint64_t>(3 * lease_ms_);
   if (random_.percent(20))
     control_off_ = static_cast<int64_t>(random_.below(2 * off + 1)) - static_cast<int64_t>(off);
 }
@@ -189,13 +205,19 @@ void World::decide_one(size_t index) {
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // Files put back in place have no new timeline. The first server that asks and has heard more
   // finds out; that no other is faster is what is assumed here, and cannot be promised.
-  if (control_replaced_ && !at_old && request.term <= next.fleet.term &&
+  if (control_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
-  LeaseAnswer answer = decide(next.fleet, next.regions, request, now_ + control_off_);
-  answer.proof = model_signature({answer.term, answer.number});
-  answer.title = model_signature(
-      {request.server, answer.incarnation, answer.region, answer.floor_ms, answer.until_ms});
+  // Without the rule the lease server's clock alone says what is free; without own regions nobody
+  // is bound to any.
+  if (!rules_.own_regions)
+    for (LeasedRegion& region : next.regions) region.server = request.server;
+  LeaseRequest seen = request;
+  if (!rules_.both_clocks && request.call == LeaseCall::acquire)
+    seen.clock_ms = std::max(seen.clock_ms, now_ + control_off_);
+  const LeaseAnswer answer =
+      decide(next.fleet, next.regions, own_[static_cast<size_t>(request.server)], seen,
+             now_ + control_off_);
   const bool committed = !random_.percent(8);
   if (committed) asked_one = next;
   if (committed) note_grant(request, answer);
@@ -205,7 +227,7 @@ void World::decide_one(size_t index) {
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
-  if (answer.status == AnswerStatus::unproven) violate("an honest server's claim is not believed");
+  if (answer.status == AnswerStatus::taken) violate("a server is refused a region of its own");
   if (adopts && answer.status == AnswerStatus::granted) happened("adopted");
 }
 
@@ -231,7 +253,13 @@ bool World::within_a_grant(const Session& session, uint64_t position) const {
 void World::fail_control() {
   if (random_.percent(50)) {
     control_backups_.push_back(control_);
-    if (control_backups_.size() > 4) control_backups_.erase(control_backups_.begin());
+    if (control_backups_.size() > 4) control_backups_.erase(control_backups_.begin() + 1);
+    return;
+  }
+  if (forgetful_ && random_.percent(10)) {
+    // To any state, the first one among them, as if it had been made anew.
+    control_ = control_backups_[random_.below(control_backups_.size())];
+    happened("control put back unnoticed");
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
@@ -259,7 +287,7 @@ void World::backup(const Server& s) {
 
 // A copy out of a backup, or of a directory as it is now, beside the original.
 void World::clone() {
-  if (!random_.percent(10)) return;
+  if (!random_.percent(10) || forgetful_) return;
   const Server& original = servers_[random_.below(servers_.size())];
   Server copy;
   copy.role = original.role;
@@ -283,9 +311,12 @@ void World::clone() {
 }
 
 void World::settle() {
-  // As many servers as there are regions, right clocks, and an operator who does his work.
-  const size_t regions = control_.regions.size();
-  while (servers_.size() > regions) servers_.pop_back();
+  // As many runs of a server as it has regions, right clocks, and an operator who does his work.
+  std::vector<size_t> runs(own_.size());
+  std::erase_if(servers_, [&](const Server& s) {
+    const auto role = static_cast<size_t>(s.role);
+    return ++runs[role] > own_[role].size();
+  });
   asked_.clear();
   told_.clear();
   int64_t latest = now_;

@@ -97,10 +97,10 @@ is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters h
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('leased')});
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('leased')});
 my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $control->host, $control->port));
-	snowflake.region = -1
-	snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=leased'
+	snowflake.leased_regions = '0,1'
+	snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=leased'
 	CONF
 $leased->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake.next_id(1)');
 my ($of_leased, $by_sql) = (start_postgres_exporter($leased, 'postgres_exporter_leased'), start_sql_exporter($leased, 'postgres'));
@@ -115,16 +115,16 @@ foreach my $name (sort keys %of_leased)
 }
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'and those of leases');
 
-# The control database: 32 regions, one of them held.
-$control->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.enroll('absent')});
+# The lease server: two regions, one of them held.
+$control->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.add_server('absent')});
 my %of_control = (
 	'postgres exporter' => scrape(start_postgres_exporter($control, 'postgres_exporter_control', 'control_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
 	'SQL exporter' => with_names_of_rules(scrape(start_control_sql_exporter($control), qr/^sql_snowflake_fleet/)));
 foreach my $name (sort keys %of_control)
 {
 	my %of = map { s/^snowflake_fleet_//r => $of_control{$name}{$_}{'database="postgres",reason=""'} } keys %{ $of_control{$name} };
-	is_deeply(rounded(\%of), { granting => 1, trouble_seconds => 0, regions => 32, free_regions => 31, held_regions => 1, servers => 2, refused_servers => 0 },
-		"$name: the control database");
+	is_deeply(rounded(\%of), { granting => 1, trouble_seconds => 0, regions => 2, free_regions => 1, held_regions => 1, servers => 2, refused_servers => 0 },
+		"$name: the lease server");
 	push @{ $names{$name} }, sort keys %{ $of_control{$name} };
 }
 

@@ -32,13 +32,13 @@ $old->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('leased')});
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('leased')});
 my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $control->host, $control->port));
 	snowflake.clock_error = 1
-	snowflake.region = -1
+	snowflake.leased_regions = '0,1'
 	snowflake.lease = 30s
 	snowflake.max_skew = 9s
-	snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=leased'
+	snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=leased'
 	CONF
 $_->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor') foreach $node, $old, $leased;
 $leased->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
@@ -129,11 +129,11 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_acti
 $session->finish;
 $load->kill_kill;
 
-# The control database stops, and starts again.
+# The lease server stops, and starts again.
 $control->stop('immediate');
-ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing($prometheus)->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no control database: SnowflakeLeaseNotRenewed')
+ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing($prometheus)->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no lease server: SnowflakeLeaseNotRenewed')
   or diag($@);
-ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{SnowflakeLeaseShort}{$leasing} }) }, 'no control database: SnowflakeLeaseShort')
+ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{SnowflakeLeaseShort}{$leasing} }) }, 'no lease server: SnowflakeLeaseShort')
   or diag($@, explain(firing($prometheus)));
 $control->start;
 

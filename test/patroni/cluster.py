@@ -1,4 +1,4 @@
-"""Three members under Patroni, etcd, and a control database, on loopback, from the commands of doc/patroni.md."""
+"""Three members under Patroni, etcd, and a lease server, on loopback, from the commands of doc/patroni.md."""
 import base64
 import json
 import os

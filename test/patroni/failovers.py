@@ -197,7 +197,7 @@ def main():
         regions = None
         if cluster.leases:
             with cluster.control() as connection:
-                regions = connection.execute("SELECT count(*), count(DISTINCT region) FROM snowflake_fleet.grants").fetchone()
+                regions = connection.execute("SELECT count(DISTINCT region), max(region) FROM snowflake_fleet.regions WHERE until IS NOT NULL").fetchone()
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
@@ -214,7 +214,7 @@ def main():
     if any(event["name"] in TWO_PRIMARIES for event in events):
         report(any(event["beside"] for event in events), "a primary that was not the leader any more has minted beside the new one")
     if regions:
-        report(regions[0] > len(events) / 2, f"{regions[0]} grants of {regions[1]} regions")
+        report(regions[0] > 1 and regions[1] <= 7, f"{regions[0]} regions of the set were leased")
     print(f"1..{report.number}")
     raise SystemExit(report.failed != 0)
 

@@ -1,4 +1,4 @@
-# The control database and its synchronous standby: two servers that change their roles.
+# The lease server and its synchronous standby: two servers that change their roles.
 package ControlPair;
 
 use strict;
@@ -69,7 +69,7 @@ sub synchronous
 	$self->sql("ALTER SYSTEM SET synchronous_standby_names = '$names'");
 	$self->sql('SELECT pg_reload_conf()');
 	$self->{primary}->poll_query_until('postgres', "SELECT current_setting('synchronous_standby_names') = '$names'")
-	  or die 'no reload of the control database';
+	  or die 'no reload of the lease server';
 	return;
 }
 
@@ -88,7 +88,7 @@ sub attach_standby
 	$standby->start;
 	$self->synchronous('*');
 	$primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
-	  or die 'no synchronous standby of the control database';
+	  or die 'no synchronous standby of the lease server';
 	return;
 }
 
@@ -120,7 +120,7 @@ sub fence
 sub recovered
 {
 	my ($self) = @_;
-	$self->sql('SELECT snowflake_fleet.recovered(clock_timestamp(), old_is_stopped => true, although_healthy => true)');
+	$self->sql('SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true, although_healthy => true)');
 	return;
 }
 

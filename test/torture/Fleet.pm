@@ -1,5 +1,5 @@
-# The world of a fleet: servers that lease their regions, a standby of one of them, a server with a
-# region of its own beside, and the control database. Clocks, clients and the manifest are World's.
+# The world of a fleet: servers that lease one of their two regions, a standby of one of them, a server with
+# a static region in addition, and the lease server. Clocks, clients and the manifest are World's.
 package Fleet;
 
 use strict;
@@ -13,8 +13,7 @@ use ControlPair;
 
 our @ISA = ('World');
 
-# new(..., servers, lease, skew, kept): as World's; the lease and the difference of clocks in ms, and
-# how many regions nobody may lease, beside the static one.
+# new(..., servers, lease, skew): as World's; the lease and the difference of clocks in ms.
 sub new
 {
 	my ($class, %params) = @_;
@@ -37,7 +36,7 @@ sub settles
 {
 	my ($self, $seconds, @groups) = @_;
 	return 1 if $self->SUPER::settles($seconds, @groups);
-	diag($self->control->try('SELECT * FROM snowflake_fleet.regions'));
+	diag($self->control->try('SELECT * FROM snowflake_fleet.regions; SELECT * FROM snowflake_fleet.health'));
 	for my $group ($self->groups)
 	{
 		my (undef, $out) = $self->query($group->{node}, $group->{name}, 'TABLE snowflake.lease');
@@ -54,9 +53,7 @@ sub begin
 {
 	my ($self, $names) = @_;
 	$self->{control} = ControlPair->new($self);
-	# As an operator who has servers with static regions beside, or less use for regions.
-	$self->control->sql(sprintf q{SELECT snowflake_fleet.take_out('[%d,%d]')}, $self->{static} - $self->{kept}, $self->{static});
-	$self->add_server($_, leased => 1) foreach @$names;
+	$self->add_server($names->[$_], leased => sprintf '%d,%d', 2 * $_, 2 * $_ + 1) foreach 0 .. $#$names;
 	$self->add_server('static');
 	$self->new_standby;
 	return;
@@ -65,11 +62,10 @@ sub begin
 sub add_server
 {
 	my ($self, $name, %is) = @_;
-	my %settings = $is{leased}
-	  ? ('snowflake.fleet' => $self->control->conninfo($name),
-		'snowflake.lease' => "$self->{lease}ms", 'snowflake.max_skew' => "$self->{skew}ms")
-	  : ('snowflake.region' => $self->{static});
-	$self->control->sql("SELECT snowflake_fleet.enroll('$name')") if $is{leased};
+	my %settings = ('snowflake.lease_conninfo' => $self->control->conninfo($name), $is{leased}
+		? ('snowflake.leased_regions' => $is{leased}, 'snowflake.lease' => "$self->{lease}ms", 'snowflake.max_skew' => "$self->{skew}ms")
+		: ('snowflake.region' => $self->{static}));
+	$self->control->sql("SELECT snowflake_fleet.add_server('$name')");
 	my $node = $self->new_server($name, settings => \%settings);
 	$node->start;
 	$self->must($node, 'postgres', 'CREATE ROLE app LOGIN');
@@ -160,7 +156,7 @@ sub correct
 	die "the clock of $group->{title} cannot be accepted";
 }
 
-# Restarts of some servers: new incarnations, which take what regions there are.
+# Restarts of some servers: new incarnations, which take what regions their server has.
 sub churn
 {
 	my ($self, $count, @members) = @_;
@@ -174,17 +170,33 @@ sub churn
 	return;
 }
 
-# Others ask for regions until one of them has that of a server whose lease has ended; and whether one has.
+# A copy of a server that is not started yet: to take over what that server leases.
+sub rival
+{
+	my ($self, $member) = @_;
+	my $name = 'rival' . ++$self->{rivals};
+	my $fork = World::now_ns();
+	$member->{node}->backup($name);
+	my $node = Snowflake::Node->create_from_backup($name, $member->{node}, $name);
+	rmtree($member->{node}->backup_dir . "/$name");
+	$self->set_clock($node, 0);
+	return { %$member, title => $name, node => $node, clients => [], line => $self->new_line(parent => $member->{line}, fork => $fork) };
+}
+
+# It asks again and again, until it has the region of a server whose lease has ended; and whether it got it.
 sub take_over
 {
-	my ($self, $member, $region) = @_;
-	for (1 .. 2 * $self->{regions})
+	my ($self, $rival, $region) = @_;
+	my $taken = 0;
+	$rival->{node}->start;
+	for (1 .. 6)
 	{
-		my $other = $self->pick($self->others($member));
-		$self->relive($other, 'kill');
-		return 1 if $self->mint_now($other, 1500) && $self->region_of($other) == $region;
+		$taken = $self->mint_now($rival, 1500) && $self->region_of($rival) == $region and last;
+		$self->relive($rival, 'kill');
 	}
-	return 0;
+	$self->mint_extra($rival, 'd', 4000) if $taken;
+	$self->discard($rival->{node});
+	return $taken;
 }
 
 # One id, if it is to be had soon; and whether it was.
@@ -234,7 +246,7 @@ sub freeze_server
 {
 	my ($self, $node) = @_;
 	$self->freeze($node->{_pid});
-	$self->freeze(Snowflake::Node::_children_of($node->{_pid}));
+	$self->freeze(Snowflake::Node::children_of($node->{_pid}));
 	return;
 }
 

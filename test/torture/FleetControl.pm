@@ -1,4 +1,4 @@
-# What happens to the control database of a fleet. Meanwhile servers restart and ask for regions.
+# What happens to the lease server of a fleet. Meanwhile servers restart and ask for regions.
 package FleetControl;
 
 use strict;
@@ -24,6 +24,7 @@ our %faults = (
 	control_clock    => \&control_clock,
 	control_restored => \&control_restored,
 	control_pitr     => \&control_pitr,
+	control_by_hand  => \&control_by_hand,
 	control_full     => \&control_full,
 );
 
@@ -39,7 +40,7 @@ sub control_down
 	$w->churn($churn);
 	sleep $hold;
 	$_->start for $control->primary, $both ? $control->standby : ();
-	return sprintf 'control database%s away (%s) for %.1f s', $both ? ' and its standby' : '', $how, $hold;
+	return sprintf 'lease server%s away (%s) for %.1f s', $both ? ' and its standby' : '', $how, $hold;
 }
 
 # Synchronous: whatever was granted, the standby has.
@@ -56,7 +57,7 @@ sub control_failover
 	$w->churn(1) if $wait;
 	sleep $wait;
 	resume($w, $first);
-	return sprintf 'control database (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
+	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
 # What was a standby is alone now; commits wait until there is another, or until they need not.
@@ -66,7 +67,7 @@ sub resume
 	my $control = $w->control;
 	$control->synchronous('') unless $first;
 	$control->attach_standby if $first;
-	$control->sql('SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)');
+	$control->sql('SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
 	$w->churn(1);
 	$control->attach_standby unless $first;
 	return;
@@ -81,13 +82,13 @@ sub control_split
 	$control->standby->promote;
 	$control->swap;
 	$control->synchronous('');
-	$control->sql('SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)');
+	$control->sql('SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
 	$w->churn(2);
 	sleep $hold;
 	$control->end($control->standby, 'kill');
 	$w->churn(1);
 	$control->attach_standby;
-	return "the control database's standby promoted, the old one running on for $hold s";
+	return "the lease server's standby promoted, the old one running on for $hold s";
 }
 
 # A standby that lacks something is promoted, and the old one runs on and grants, until an operator has
@@ -106,9 +107,9 @@ sub control_split_async
 	$w->thaw;
 	$control->standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no promotion';
 	$control->swap;
-	for my $call ('recovered(now())', 'nothing_lost()')
+	for my $call ('confirm_data_loss(now())', 'confirm_no_data_loss()')
 	{
-		like($control->try("SELECT snowflake_fleet.$call"), qr/nobody has said that the old control database is stopped/, "$call is refused");
+		like($control->try("SELECT snowflake_fleet.$call"), qr/the old lease server has not been confirmed as stopped/, "$call is refused");
 	}
 	$w->churn(2);
 	sleep $hold;
@@ -117,27 +118,37 @@ sub control_split_async
 	$control->recovered;
 	$w->churn(2);
 	$control->attach_standby;
-	return "an asynchronous standby of the control database promoted, the old one granting for $hold s more";
+	return "an asynchronous standby of the lease server promoted, the old one granting for $hold s more";
 }
 
 # Dumped, and restored in place from a dump that lacks the last grants.
 sub control_moved
 {
 	my ($w) = @_;
-	my ($lives, $wait) = (1 + int rand 3, $w->pick(0, 2));
+	my ($lives, $wait, $data_only) = (1 + int rand 3, $w->pick(0, 2), $w->pick(0, 1));
 	my $control = $w->control;
 	my $dump    = $control->primary->basedir . '/fleet.dump';
 	my @to      = ('-d', $control->primary->connstr('postgres'));
 	system_or_bail('pg_dump', '-Fc', '-f', $dump, @to);
 	$w->churn($lives);
-	system_or_bail('pg_restore', '--clean', '--if-exists', '--single-transaction', @to, $dump);
+	if ($data_only)
+	{
+		$control->sql('TRUNCATE snowflake_fleet.fleet, snowflake_fleet.server, snowflake_fleet.region');
+		system_or_bail('pg_restore', '--data-only', '--disable-triggers', '--single-transaction', @to, $dump);
+	}
+	else
+	{
+		like($control->try('DROP EXTENSION snowflake_fleet'), qr/has leases that have not ended/, 'a fleet cannot be dropped while it has leases');
+		$control->sql('ALTER EVENT TRIGGER snowflake_fleet_guard_leases DISABLE');
+		system_or_bail('pg_restore', '--clean', '--if-exists', '--single-transaction', @to, $dump);
+	}
 	unlink $dump;
 	$w->churn(1);
 	sleep $wait;
-	like($control->try('SELECT snowflake_fleet.recovered(now())'), qr/nobody has said that the old control database is stopped/, 'recovered() asks');
+	like($control->try('SELECT snowflake_fleet.confirm_data_loss(now())'), qr/the old lease server has not been confirmed as stopped/, 'confirm_data_loss() asks');
 	$control->recovered;
 	$w->churn(2);
-	return "the control database restored in place from a dump of $lives lives ago, recovered() after $wait s";
+	return sprintf 'the lease server restored in place%s from a dump of %d lives ago, confirm_data_loss() after %s s', $data_only ? ', its data only,' : '', $lives, $wait;
 }
 
 # A base backup that is simply started: refused, so the servers may be given its address as well.
@@ -169,7 +180,7 @@ sub control_copied
 	$primary->start;
 	$w->churn(1);
 	$control->attach_standby;
-	return sprintf 'a base backup of the control database runs beside it for %.1f s', $hold;
+	return sprintf 'a base backup of the lease server runs beside it for %.1f s', $hold;
 }
 
 sub control_readonly
@@ -193,7 +204,7 @@ sub control_readonly
 		$control->sql('ALTER SYSTEM SET default_transaction_read_only = off');
 		$control->sql('SELECT pg_reload_conf()');
 	}
-	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the control database' : 'control database read-only', $hold;
+	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the lease server' : 'lease server read-only', $hold;
 }
 
 # Requests wait in its sockets, are given up by who asked, and are answered when it goes on.
@@ -205,7 +216,7 @@ sub control_frozen
 	$w->churn(1);
 	sleep $hold;
 	$w->thaw;
-	return sprintf 'SIGSTOP of the control database for %.1f s', $hold;
+	return sprintf 'SIGSTOP of the lease server for %.1f s', $hold;
 }
 
 sub control_alone
@@ -220,7 +231,7 @@ sub control_alone
 	$control->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) if $cancel;
 	sleep 0.5;
 	$control->standby->start;
-	return sprintf 'control database without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
+	return sprintf 'lease server without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
 }
 
 # What its standby never received was granted to nobody: not while a commit waits for the standby, and
@@ -252,7 +263,7 @@ sub control_unheard
 	$control->swap;
 	resume($w, 0);
 	$w->relive($w->pick(@others), 'kill');
-	return "control database fails over to a standby that lacks the last grants, $cancelled cancelled";
+	return "lease server fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
 # The rows of a grant come before its commit, which fails: the region goes to whoever asks next.
@@ -270,7 +281,7 @@ sub control_uncommitted
 	sleep $hold;
 	$control->sql('DROP FUNCTION public.refuse() CASCADE');
 	$w->churn(1);
-	return "commits of the control database fail for $hold s and more";
+	return "commits of the lease server fail for $hold s and more";
 }
 
 sub control_clock
@@ -279,14 +290,35 @@ sub control_clock
 	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
 	my $control = $w->control;
 	$w->set_clock($_, $step) for $control->primary, $control->standby;
+	# A copy that asks under such a clock takes no lease away.
+	my $rival = $w->rival($w->some_member);
+	$rival->{node}->start;
+	$w->mint_now($rival, 1500);
 	$w->churn(1);
 	sleep $hold;
 	$w->churn(1);
 	$w->set_clock($_, 0) for $control->primary, $control->standby;
-	return sprintf "the control database's clock %s s for %.1f s", $step, $hold;
+	$w->mint_now($rival, 1500);
+	$w->discard($rival->{node});
+	return sprintf "the lease server's clock %s s for %.1f s", $step, $hold;
 }
 
-# Its files as they were, on the same timeline: until recovered() nobody may ask it.
+# A row that is changed by hand halts it.
+sub control_by_hand
+{
+	my ($w) = @_;
+	my $control = $w->control;
+	my $rows = $w->pick('fleet SET halted = false', 'region SET until_ms = floor_ms, incarnation = 0, state = $$given_back$$', 'server SET heard = now()');
+	$control->sql("UPDATE snowflake_fleet.$rows");
+	$w->churn(2);
+	sleep $w->pick(0, 1);
+	like($control->try('SELECT reason FROM snowflake_fleet.health'), qr/were written by a restore/, 'health shows that rows were changed');
+	$control->recovered;
+	$w->churn(1);
+	return "UPDATE $rows, by hand";
+}
+
+# Its files as they were, on the same timeline: until confirm_data_loss() nobody may ask it.
 sub control_restored
 {
 	my ($w) = @_;
@@ -309,7 +341,7 @@ sub control_restored
 	$control->fence(0);
 	$w->churn(2);
 	$control->attach_standby;
-	return "the control database's files put back as they were $lives lives ago";
+	return "the lease server's files put back as they were $lives lives ago";
 }
 
 # A new timeline: it says so itself, whoever asks first.
@@ -329,7 +361,7 @@ sub control_pitr
 	$w->churn($lives);
 	my $segment = $control->sql('SELECT pg_walfile_name(pg_switch_wal())');
 	$primary->poll_query_until('postgres', "SELECT coalesce(last_archived_wal >= '$segment', false) FROM pg_stat_archiver")
-	  or die 'the archiver of the control database did not get there';
+	  or die 'the archiver of the lease server did not get there';
 	$control->end($primary, 'kill');
 	rmtree($primary->data_dir);
 	$primary->init_from_backup($primary, $name);
@@ -345,7 +377,7 @@ sub control_pitr
 	$control->recovered;
 	$w->churn(1);
 	$control->attach_standby;
-	return "point-in-time recovery of the control database to $lives lives ago, recovered() after $wait s";
+	return "point-in-time recovery of the lease server to $lives lives ago, confirm_data_loss() after $wait s";
 }
 
 # Its WAL on a file system that fills up.
@@ -374,7 +406,7 @@ sub control_full
 		$noticed = $primary->log_content =~ /No space left on device/ and last;
 		sleep 0.1;
 	}
-	ok($noticed, 'the disk of the control database is full');
+	ok($noticed, 'the disk of the lease server is full');
 	$w->churn(1);
 	sleep $hold;
 	close $filler;
@@ -387,7 +419,7 @@ sub control_full
 	rmtree("$wal.aside");
 	$primary->start;
 	$control->attach_standby;
-	return sprintf 'the disk of the control database full for %.1f s', $hold;
+	return sprintf 'the disk of the lease server full for %.1f s', $hold;
 }
 
 1;

@@ -122,7 +122,7 @@ sub clone_static
 	my $name = 'unleased' . ++$number;
 	$member->{node}->backup($name);
 	my $node = Snowflake::Node->create_from_backup($name, $member->{node}, $name,
-		conf => "snowflake.fleet = ''\nsnowflake.region = " . int rand $w->{regions});
+		conf => "snowflake.lease_conninfo = ''\nsnowflake.leased_regions = ''\nsnowflake.region = " . int rand $w->{regions});
 	rmtree($member->{node}->backup_dir . "/$name");
 	$node->start;
 	my (undef, $out, $error) = $w->query($node, 'd', 'SELECT snowflake.next_id(5)');

@@ -17,7 +17,7 @@ our %faults = (
 	worker_frozen  => \&worker_frozen,
 	postmaster_frozen => \&postmaster_frozen,
 	server_frozen  => \&server_frozen,
-	evict          => \&evict,
+	revoke         => \&revoke,
 	clock_step     => \&clock_step,
 	clock_jitter   => \&clock_jitter,
 	observe        => \&observe,
@@ -63,7 +63,7 @@ sub restarts
 {
 	my ($w) = @_;
 	my $member = $w->some_member;
-	my $lives  = $w->{regions} + 1;
+	my $lives  = 4;
 	my $minted = 0;
 	for (1 .. $lives)
 	{
@@ -71,7 +71,7 @@ sub restarts
 		$minted += $w->mint_now($member);
 	}
 	$w->correct($member, 0);
-	return "$member->{title}: $lives lives, $minted of them minted at once, of $w->{regions} regions";
+	return "$member->{title}: $lives lives, $minted of them minted at once, of two regions";
 }
 
 # A crash restart keeps the incarnation and its region.
@@ -102,23 +102,24 @@ sub worker_kill
 	return "$member->{title}: SIG$signal of the worker, clock $step s";
 }
 
-# Others take the regions that are free, that of the frozen one among them if its lease has ended.
+# A copy of it takes its region if its lease has ended.
 sub worker_frozen
 {
 	my ($w) = @_;
 	my $member = $w->some_member;
 	my ($hold, $step) = ($w->pick_hard(0.5, $w->beyond_the_lease), $w->pick_hard(-86400, -3, -0.5, 0, 0));
+	my $rival = $hold > 1 ? $w->rival($member) : undef;
 	my $region = $w->region_of($member);
 	$w->freeze($w->worker_of($member));
 	sleep $hold;
 	# A clock that goes back makes no lease longer.
 	$w->set_clock($member->{node}, $step);
-	my $taken = $hold > 1 && $w->take_over($member, $region);
+	my $taken = $rival && $w->take_over($rival, $region);
 	$w->mint_now($member);
 	sleep 0.5;
 	$w->thaw;
 	$w->set_clock($member->{node}, 0);
-	return sprintf "%s: SIGSTOP of the worker for %.1f s and more, its region %staken by another, clock %s s",
+	return sprintf "%s: SIGSTOP of the worker for %.1f s and more, its region %staken by a copy, clock %s s",
 	  $member->{title}, $hold, $taken ? '' : 'not ', $step;
 }
 
@@ -138,30 +139,32 @@ sub server_frozen
 {
 	my ($w) = @_;
 	my ($member, $step) = ($w->some_member, $w->pick(0, -0.5, -3, -30));
+	my $rival = $w->rival($member);
 	my $region = $w->region_of($member);
 	$w->freeze_server($member->{node});
 	sleep $w->beyond_the_lease;
-	my $taken = $w->take_over($member, $region);
+	my $taken = $w->take_over($rival, $region);
 	$w->set_clock($member->{node}, $step);
 	$w->thaw;
 	sleep 0.3;
 	$w->set_clock($member->{node}, 0);
 	return "$member->{title}: SIGSTOP of all of it beyond its lease, "
-	  . 'its region ' . ($taken ? '' : 'not ') . "taken by another, clock $step s afterwards";
+	  . 'its region ' . ($taken ? '' : 'not ') . "taken by a copy, clock $step s afterwards";
 }
 
-sub evict
+sub revoke
 {
 	my ($w) = @_;
 	my $member = $w->some_member;
-	my $region = $w->region_of($member);
-	my $said = $w->control->try("SELECT snowflake_fleet.evict($region)");
 	my $hold = $w->pick_hard(0.5, $w->beyond_the_lease);
+	my $rival = $hold > 1 ? $w->rival($member) : undef;
+	my $region = $w->region_of($member);
+	my $said = $w->control->try("SELECT snowflake_fleet.revoke_lease($region)");
 	$w->churn(1, $w->others($member)) if rand() < 0.5;
 	sleep $hold;
-	my $taken = $hold > 1 && $w->take_over($member, $region);
-	return "$member->{title} evicted from region $region" . ($said =~ /ERROR/ ? ', which it did not hold' : '')
-	  . ($taken ? ', which another took' : '');
+	my $taken = $rival && $w->take_over($rival, $region);
+	return "$member->{title}: the lease of region $region revoked" . ($said =~ /is revoked/ ? '' : ', which it did not hold')
+	  . ($taken ? ', and a copy took it' : '');
 }
 
 sub clock_step
@@ -172,7 +175,7 @@ sub clock_step
 	$step = bearable($group, $step);
 	$w->set_clock($group->{node}, $step);
 	sleep $hold / 2;
-	# A new life is told of it by the control database.
+	# A new life is told of it by the lease server.
 	my $renewed = rand() < 0.3;
 	$w->relive($group, 'kill', $step) if $renewed;
 	sleep $hold / 2;

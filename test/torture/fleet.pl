@@ -1,5 +1,5 @@
 # Drives a run against a fleet: a random schedule of faults, decided by the seed alone, of servers that
-# lease their regions and of their control database, in one history; then the check of all ids of all
+# lease their regions and of their lease server, in one history; then the check of all ids of all
 # servers together. Called by scripts/torture --fleet.
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ use FleetControl;
 my %faults = (%FleetFaults::faults, %FleetCopies::faults, %FleetControl::faults);
 my %options = (seed => 1, seconds => 300, faults => '', clients => 2, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
-	'max-lead=i', 'reserve=i', 'wal-writer-delay=i', 'rounds=i', 'calm=f', 'ways=s', 'lease=i', 'kept=i', 'use-tsc=s') or exit 2;
+	'max-lead=i', 'reserve=i', 'wal-writer-delay=i', 'rounds=i', 'calm=f', 'ways=s', 'lease=i', 'use-tsc=s') or exit 2;
 
 my @names = Schedule::choose($options{faults}, \%faults);
 BAIL_OUT('the fault control_full needs SNOWFLAKE_WAL_DISK: a small file system of its own; '
@@ -32,10 +32,9 @@ my %drawn = (
 	reserve  => (1000, 1000, 200, 3000)[ rand 4 ],
 	delay    => (200, 200, 10)[ rand 3 ],
 	lease    => (4000, 4000, 6000)[ rand 3 ],
-	kept     => (0, 1, 2)[ rand 3 ],
 	use_tsc  => (qw(on off))[ rand 2 ]);
 for ([ layout => 'layout' ], [ max_lead => 'max-lead' ], [ reserve => 'reserve' ], [ delay => 'wal-writer-delay' ],
-	[ lease => 'lease' ], [ kept => 'kept' ], [ use_tsc => 'use-tsc' ])
+	[ lease => 'lease' ], [ use_tsc => 'use-tsc' ])
 {
 	my ($name, $option) = @$_;
 	$drawn{$name} = $options{$option} if defined $options{$option};

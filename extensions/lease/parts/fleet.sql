@@ -1,397 +1,249 @@
--- The fleet: one row, and the one lock that everything here takes first.
+-- The fleet: one row, its lock, and the checks that this database is the one that granted last.
 
 CREATE SCHEMA snowflake_fleet;
-COMMENT ON SCHEMA snowflake_fleet IS
-  'Control database of a fleet of servers that mint snowflake ids';
+COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
 
+-- Times are ms since 1970.
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  id bigint NOT NULL CHECK (id > 0),
-  founded timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
-  term bigint NOT NULL,
-  newest bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),
-  skew_ms bigint NOT NULL CHECK (skew_ms > 0),
-  halted boolean NOT NULL DEFAULT false,
-  heard_term bigint NOT NULL DEFAULT 0,
-  began bigint NOT NULL DEFAULT 0,
-  lasting bigint NOT NULL,
-  lost_number bigint NOT NULL DEFAULT 0,
-  adopt_ms bigint NOT NULL DEFAULT 0,
-  ahead_ms bigint NOT NULL DEFAULT 0,
-  fresh_ms bigint NOT NULL DEFAULT 0,
-  seal bigint,
-  secret bytea NOT NULL DEFAULT pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
-    OPERATOR(pg_catalog.||) pg_catalog.uuid_send(pg_catalog.gen_random_uuid()),
-  system_identifier bigint NOT NULL,
-  timeline integer NOT NULL,
-  database oid NOT NULL,
-  fleet_table oid NOT NULL,
-  directory timestamptz
+  id bigint NOT NULL CHECK (id > 0),             -- drawn at random; servers and their databases remember it
+  term bigint NOT NULL,                          -- when an operator last confirmed something, times 2^20, and 20 random bits
+  newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
+  newest_ms bigint NOT NULL DEFAULT 0,           -- both clocks of an exchange had reached it: no operator's call goes before it
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- no grant is longer: the longest lease and lead
+  skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far a server's clock may be ahead of this database's
+  halted boolean NOT NULL DEFAULT false,         -- a server knew of newer grants than this database:
+  halted_by text,                                -- that one
+  heard_term bigint NOT NULL DEFAULT 0,          -- the newest that a server has named
+  began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
+  lasting bigint NOT NULL,                       -- the oldest term whose leases continue
+  adopt_ms bigint NOT NULL DEFAULT 0,            -- after confirm_data_loss() holders continue whose lease ends later; 0: none does
+  fresh_ms bigint NOT NULL DEFAULT 0,            -- regions without a row begin here: above all that may have been granted before
+  seal bigint,                                   -- layout, tick and epoch, packed: that of the first server that asked, and then of all
+  system_identifier bigint NOT NULL DEFAULT 0,   -- with the next three: where answers were last given, see whereabouts()
+  timeline integer NOT NULL DEFAULT 0,
+  database oid NOT NULL DEFAULT 0,
+  directory timestamptz,
+  region_rows bigint NOT NULL DEFAULT 0,         -- how many rows the table `region` has
+  written xid NOT NULL DEFAULT '0'               -- by which transaction of a function; not xmin if something else wrote the row
 );
-COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; to be changed by the functions only';
-COMMENT ON COLUMN snowflake_fleet.fleet.id IS 'Drawn at random; servers remember it';
-COMMENT ON COLUMN snowflake_fleet.fleet.term IS
-  'When the fleet was made, or recovered() or nothing_lost() was last said: ms since 1970, times 2^20, and 20 random bits';
-COMMENT ON COLUMN snowflake_fleet.fleet.newest IS 'Number of the newest answer';
-COMMENT ON COLUMN snowflake_fleet.fleet.longest_ms IS
-  'No grant is longer: the longest snowflake.lease and snowflake.max_lead, in ms';
-COMMENT ON COLUMN snowflake_fleet.fleet.skew_ms IS
-  'How far a server''s clock may be ahead of this database''s, in ms';
-COMMENT ON COLUMN snowflake_fleet.fleet.halted IS
-  'A server knew more than this database: nothing is granted before recovered()';
-COMMENT ON COLUMN snowflake_fleet.fleet.heard_term IS 'The newest term that a server has proven';
-COMMENT ON COLUMN snowflake_fleet.fleet.began IS 'The newest answer''s number when the term began';
-COMMENT ON COLUMN snowflake_fleet.fleet.lasting IS
-  'The oldest term whose leases go on: that of the last recovered(), or of the fleet''s first day';
-COMMENT ON COLUMN snowflake_fleet.fleet.lost_number IS 'The newest answer''s number when that one began';
-COMMENT ON COLUMN snowflake_fleet.fleet.adopt_ms IS
-  'Holders of before the last recovered() go on where their lease ends later, in ms since 1970; 0: none does';
-COMMENT ON COLUMN snowflake_fleet.fleet.ahead_ms IS
-  'How far any server has issued ids ahead of its clock at most: snowflake.max_lead and snowflake.reserve, in ms; does not go '
-  'down by itself, and dead() waits for it';
-COMMENT ON COLUMN snowflake_fleet.fleet.fresh_ms IS
-  'Regions that are made later begin here, in ms since 1970: above all that may have been granted before the last recovered()';
-COMMENT ON COLUMN snowflake_fleet.fleet.secret IS
-  'What answers are signed with. Whoever knows it can stop the fleet; dumps carry it';
-COMMENT ON COLUMN snowflake_fleet.fleet.seal IS
-  'Layout, tick and epoch, packed: that of the first server that asked, and then of all';
-COMMENT ON COLUMN snowflake_fleet.fleet.timeline IS
-  'With system_identifier, database, fleet_table and directory: where answers were last given, see whereabouts()';
+COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; only the functions may change it';
 
--- A dump of the control database carries the fleet. Restored elsewhere, it waits for recovered().
-DO $$
-BEGIN
-  IF EXISTS (SELECT FROM pg_catalog.pg_extension
-              WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN
-    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.fleet', '');
-  END IF;
-END
-$$;
-
--- Who rolls back has been told a signed number that the table does not have: said later, it would show
--- that something was lost. A sequence keeps it. setval() and not nextval(), which a crash puts ahead.
-CREATE SEQUENCE snowflake_fleet.said MINVALUE 0 START 0;
-COMMENT ON SEQUENCE snowflake_fleet.said IS
-  'Number of the newest answer, those included whose transactions were rolled back';
-
-CREATE FUNCTION snowflake_fleet.newest_said() RETURNS bigint
-  LANGUAGE sql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-  AS $$ SELECT greatest(f.newest, s.last_value) FROM snowflake_fleet.fleet AS f, snowflake_fleet.said AS s $$;
-COMMENT ON FUNCTION snowflake_fleet.newest_said() IS 'Internal: the newest number that anybody can have been told';
-
-CREATE FUNCTION snowflake_fleet.next_number() RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  number CONSTANT bigint := snowflake_fleet.newest_said() + 1;
-BEGIN
-  UPDATE snowflake_fleet.fleet SET newest = number;
-  PERFORM setval('snowflake_fleet.said', number);
-  RETURN number;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.next_number() IS 'Internal: the number of an answer, above all that were ever given';
-
-CREATE FUNCTION snowflake_fleet.to_ms(at timestamptz) RETURNS bigint
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  AS $$ SELECT pg_catalog.floor(pg_catalog.date_part('epoch', at)
-          OPERATOR(pg_catalog.*) 1000)::bigint $$;
+CREATE FUNCTION snowflake_fleet.to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  AS $$ SELECT pg_catalog.floor(pg_catalog.date_part('epoch', at) OPERATOR(pg_catalog.*) 1000)::bigint $$;
 COMMENT ON FUNCTION snowflake_fleet.to_ms(timestamptz) IS 'Internal: milliseconds since 1970';
 
-CREATE FUNCTION snowflake_fleet.from_ms(ms bigint) RETURNS timestamptz
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  AS $$ SELECT pg_catalog.to_timestamp(
-          ms::double precision OPERATOR(pg_catalog./) 1000) $$;
+CREATE FUNCTION snowflake_fleet.from_ms(ms bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  AS $$ SELECT pg_catalog.to_timestamp(ms::double precision OPERATOR(pg_catalog./) 1000) $$;
 COMMENT ON FUNCTION snowflake_fleet.from_ms(bigint) IS 'Internal: the time of milliseconds since 1970';
 
-CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint
-  LANGUAGE sql VOLATILE PARALLEL SAFE
-  AS $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(
-          pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint
-          OPERATOR(pg_catalog.+) 1 $$;
+CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
+  AS $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint OPERATOR(pg_catalog.+) 1 $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
-CREATE FUNCTION snowflake_fleet.term_at(now_ms bigint, salt bigint) RETURNS bigint
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  AS $$ SELECT (now_ms OPERATOR(pg_catalog.<<) 20)
-               OPERATOR(pg_catalog.|) (salt OPERATOR(pg_catalog.&) 1048575) $$;
-COMMENT ON FUNCTION snowflake_fleet.term_at(bigint, bigint) IS
-  'Internal: the term that begins at a time: terms are in the order of the recoveries that begin them';
-
--- 63 bits are enough of it: whoever guesses has to ask here.
-CREATE FUNCTION snowflake_fleet.sign(words text) RETURNS bigint
-  LANGUAGE sql STABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT ('x' || left(encode(sha256(f.secret || convert_to(words, 'UTF8')), 'hex'), 16))::bit(64)::bigint & 9223372036854775807
-    FROM snowflake_fleet.fleet AS f
-$$;
-COMMENT ON FUNCTION snowflake_fleet.sign(text) IS 'Internal: the fleet''s signature of a text, 0 to 2^63 - 1';
-
--- Timeline from the WAL, not from the control file: that has the old one for a while after a
--- promotion. The table, because a dump that is restored in place makes it anew. The data directory,
--- because a copy of its files, unlike a snapshot of its disk, cannot have their time of change. By the
--- owner's rights, so that it is the same whoever asks.
+-- The timeline comes from the WAL: after a promotion the control file has the old one for a while. The
+-- time of the data directory shows a copy of its files; the snapshot of a disk keeps it. The owner's
+-- rights make the result the same for every caller.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
-                                            OUT database oid, OUT fleet_table oid, OUT directory timestamptz)
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-  SET search_path = pg_catalog, pg_temp
-AS $$
+                                            OUT database oid, OUT directory timestamptz)
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') THEN
     SELECT s.system_identifier INTO system_identifier FROM pg_catalog.pg_control_system() AS s;
   ELSE
-    system_identifier := 0;  -- a managed service: the timeline is what there is
+    system_identifier := 0;  -- a managed service
   END IF;
   IF has_function_privilege('pg_catalog.pg_stat_file(text)', 'EXECUTE') THEN
     SELECT s.change INTO directory FROM pg_catalog.pg_stat_file('PG_VERSION') AS s;
   END IF;
   timeline := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
   SELECT d.oid INTO database FROM pg_catalog.pg_database AS d WHERE d.datname = current_database();
-  fleet_table := 'snowflake_fleet.fleet'::regclass;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: what changes when this database is restored, recovered, promoted or copied. `directory` is when its file PG_VERSION was '
-  'last changed in any way, as a copy is and the original is not; null where that may not be asked. The snapshot of a disk has all of it';
+  'Internal: what changes when this database is recovered, promoted or copied. `directory` is when its file PG_VERSION was last '
+  'changed in any way, as a copy is; null if the owner may not read it. The snapshot of a disk has all of it';
+
+CREATE FUNCTION snowflake_fleet.foreign_rows() RETURNS text
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN CASE
+    WHEN EXISTS (SELECT FROM snowflake_fleet.fleet AS f WHERE f.written <> f.xmin) THEN 'fleet'
+    WHEN EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.written <> s.xmin) THEN 'server'
+    WHEN EXISTS (SELECT FROM snowflake_fleet.region AS r WHERE r.written <> r.xmin)
+      OR (SELECT count(*) FROM snowflake_fleet.region) <> (SELECT f.region_rows FROM snowflake_fleet.fleet AS f) THEN 'region'
+    END;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS 'Internal: a table with rows that no function wrote, or without rows that one did; null: there is none';
+
+CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  own xid;
+BEGIN
+  -- In a subtransaction, xmin is its own number and not that of the transaction.
+  UPDATE snowflake_fleet.fleet AS f SET region_rows = (SELECT count(*) FROM snowflake_fleet.region);
+  own := (SELECT f.xmin FROM snowflake_fleet.fleet AS f);
+  UPDATE snowflake_fleet.fleet AS f SET written = own;
+  UPDATE snowflake_fleet.server AS s SET written = own WHERE s.xmin = own AND s.written <> own;
+  UPDATE snowflake_fleet.region AS r SET written = own WHERE r.xmin = own AND r.written <> own;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.sign_rows() IS
+  'Internal: marks the rows that this transaction has written as written by a function. Every function that writes ends with it';
 
 CREATE FUNCTION snowflake_fleet.has_moved(OUT moved boolean, OUT detail text)
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   own snowflake_fleet.fleet;
   place record;
+  written CONSTANT text := snowflake_fleet.foreign_rows();
 BEGIN
   SELECT f.* INTO STRICT own FROM snowflake_fleet.fleet AS f;
   SELECT w.* INTO STRICT place FROM snowflake_fleet.whereabouts() AS w;
-  moved := (place.system_identifier, place.timeline, place.database, place.fleet_table, place.directory) IS DISTINCT FROM
-           (own.system_identifier, own.timeline, own.database, own.fleet_table, own.directory);
-  IF moved THEN
-    detail := format('It was recovered, promoted or copied: timeline %s of system %s, database %s, table %s, files of %s, '
-      'was timeline %s of system %s, database %s, table %s, files of %s.',
-      place.timeline, place.system_identifier, place.database, place.fleet_table, coalesce(place.directory::text, '?'),
-      own.timeline, own.system_identifier, own.database, own.fleet_table, coalesce(own.directory::text, '?'));
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.has_moved() IS
-  'Internal: whether this database is not, or not where, it was when an operator last spoke, and what is different';
-
-CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour',
-                                             max_lead interval DEFAULT '1 minute',
-                                             max_skew interval DEFAULT '10 seconds')
-  RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  lease_ms bigint := floor(extract(epoch FROM lease) * 1000);
-  lead_ms bigint := floor(extract(epoch FROM max_lead) * 1000);
-  skew_ms bigint := floor(extract(epoch FROM max_skew) * 1000);
-  began bigint := snowflake_fleet.term_at(snowflake_fleet.to_ms(clock_timestamp()), snowflake_fleet.random_number());
-  id bigint;
-BEGIN
-  IF lease IS NULL OR max_lead IS NULL OR max_skew IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-      MESSAGE = 'lease, max_lead and max_skew must not be null',
-      HINT = 'Leave out what is to have its default.';
-  END IF;
-  IF lease_ms NOT BETWEEN 1000 AND 604800000 OR lead_ms NOT BETWEEN 0 AND 60000 OR
-     skew_ms < 1 OR skew_ms * 3 >= lease_ms THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'lease, max_lead or max_skew is out of range',
-      DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s '
-                      '(less than a third of the lease).', lease, max_lead, max_skew),
-      HINT = 'Give the longest that any server of the fleet will use.';
-  END IF;
-  PERFORM snowflake_fleet.take_lock();
-  INSERT INTO snowflake_fleet.fleet (id, term, lasting, longest_ms, skew_ms, system_identifier, timeline, database,
-                                     fleet_table, directory)
-  SELECT snowflake_fleet.random_number(), began, began, lease_ms + lead_ms, skew_ms, w.*
-    FROM snowflake_fleet.whereabouts() AS w
-  ON CONFLICT (one) DO NOTHING
-  RETURNING fleet.id INTO id;
-  IF id IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-      MESSAGE = 'the fleet exists',
-      DETAIL = 'A longer lease than was promised would outlast a recovery of this database.',
-      HINT = 'A shorter lease is a matter of the server''s setting "snowflake.lease".';
-  END IF;
-  RETURN id;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
-  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use, '
-  'for ever; enroll() does it with the defaults. Returns the fleet''s number';
-
--- Until the transaction ends, so whoever keeps it open keeps all servers from their leases. An
--- operator may have a reason; any other role has none to be in the way for longer than a moment, and
--- its sessions are ended by the next that waits. Locks on tables, not on rows: those show who holds
--- them. All tables that an answer writes: who waited at the second one would seem to keep the first.
-CREATE FUNCTION snowflake_fleet.take_lock() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  patience CONSTANT text := current_setting('lock_timeout');
-  began CONSTANT timestamptz := clock_timestamp();
-  holder record;
-  -- At the last look, at this one; roles also at the look before.
-  kept text[] := '{}';
-  keeps text[];
-  roles_before text[] := '{}';
-  roles_kept text[] := '{}';
-  roles text[];
-BEGIN
-  IF pg_is_in_recovery() THEN
-    RETURN;  -- lock_fleet() has the error
-  END IF;
-  LOOP
-    BEGIN
-      PERFORM set_config('lock_timeout', '1s', true);
-      LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;
-      LOCK TABLE snowflake_fleet.server, snowflake_fleet.region, snowflake_fleet.grants, snowflake_fleet.grants_gap,
-        snowflake_fleet.refusal IN ROW EXCLUSIVE MODE;
-      PERFORM s.last_value FROM snowflake_fleet.said AS s;
-      PERFORM set_config('lock_timeout', patience, true);
-      RETURN;
-    EXCEPTION WHEN lock_not_available THEN
-      IF patience <> '0' AND clock_timestamp() - began >= patience::interval THEN
-        RAISE;
-      END IF;
+  detail := CASE
+    WHEN (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM (own.system_identifier, own.timeline, own.database)
+      THEN format('It was restored, promoted or copied: timeline %s of system %s, database %s; it was timeline %s of system %s, database %s.',
+                  place.timeline, place.system_identifier, place.database, own.timeline, own.system_identifier, own.database)
+    WHEN written IS NOT NULL
+      THEN format('Rows of table snowflake_fleet.%s were written by a restore, COPY, a statement by hand or replication, not by the functions.', written)
+    WHEN place.directory IS DISTINCT FROM own.directory
+      THEN format('The files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them: '
+                  'PG_VERSION was changed at %s, and before at %s.', coalesce(place.directory::text, '?'), coalesce(own.directory::text, '?'))
     END;
-    keeps := '{}';
-    roles := '{}';
-    FOR holder IN SELECT h.* FROM snowflake_fleet.lock_holders() AS h LOOP
-      keeps := keeps || holder.transaction;
-      roles := roles || holder.role;
-      -- The same transaction as a second ago; or another role for two seconds, its sessions in turns.
-      IF holder.transaction = ANY (kept) OR
-         (holder.role = ANY (roles_kept) AND holder.role = ANY (roles_before) AND holder.role <> session_user::text) THEN
-        PERFORM snowflake_fleet.end_holder(holder.role);
-      END IF;
-    END LOOP;
-    kept := keeps;
-    roles_before := roles_kept;
-    roles_kept := roles;
-  END LOOP;
+  moved := detail IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.take_lock() IS
-  'Internal: takes the one lock on the fleet; ends the sessions of a role, not an operator''s, that has been in the way for more than a second';
+COMMENT ON FUNCTION snowflake_fleet.has_moved() IS 'Internal: whether this database may not be the one that granted last, and how that shows';
 
--- Any role may have such a lock: PREPARE takes it before anybody asks for privileges, as some commands
--- do that wait for it. Not who waits for the synchronous standby: that is a commit, and the standby is
--- what is missing. Nor who waits here.
-CREATE FUNCTION snowflake_fleet.lock_holders(OUT pid integer, OUT transaction text, OUT role text) RETURNS SETOF record
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  RETURN QUERY SELECT DISTINCT l.pid, l.pid || ' ' || l.virtualtransaction, a.usename::text
-    FROM pg_catalog.pg_locks AS l
-    JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
-    JOIN pg_catalog.pg_roles AS r ON r.oid = a.usesysid
-   WHERE l.locktype = 'relation' AND l.pid <> pg_backend_pid()
-     AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
-     AND CASE WHEN l.relation = 'snowflake_fleet.fleet'::regclass
-              THEN l.mode <> 'AccessShareLock' AND (l.granted OR l.mode <> 'ExclusiveLock')
-              ELSE l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-                   AND l.relation IN ('snowflake_fleet.server'::regclass, 'snowflake_fleet.region'::regclass,
-                     'snowflake_fleet.grants'::regclass, 'snowflake_fleet.grants_gap'::regclass, 'snowflake_fleet.refusal'::regclass,
-                     'snowflake_fleet.said'::regclass) END
-     AND a.wait_event IS DISTINCT FROM 'SyncRep'
-     AND NOT r.rolsuper AND NOT pg_has_role(r.oid, current_user, 'MEMBER');
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.lock_holders() IS
-  'Internal: sessions whose lock on a table of the fleet, had or waited for, keeps others from deciding: process, transaction, role. '
-  'Without operators (superusers, and members of the owner), who waits for the synchronous standby, and prepared transactions';
-
--- All sessions of the role that are at the lock: the next one in the queue would do the same.
-CREATE FUNCTION snowflake_fleet.end_holder(holder text) RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_fleet.require_settled() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  other record;
+  place CONSTANT record := snowflake_fleet.has_moved();
+  halted CONSTANT boolean := (SELECT f.halted FROM snowflake_fleet.fleet AS f);
 BEGIN
-  FOR other IN
-    SELECT a.pid FROM pg_catalog.pg_stat_activity AS a
-     WHERE a.usename = holder AND a.pid <> pg_backend_pid() AND a.wait_event IS DISTINCT FROM 'SyncRep'
-       AND (a.pid IN (SELECT h.pid FROM snowflake_fleet.lock_holders() AS h)
-            OR a.pid IN (SELECT l.pid FROM pg_catalog.pg_locks AS l
-                          WHERE l.locktype = 'relation' AND l.relation = 'snowflake_fleet.fleet'::regclass AND l.mode = 'ExclusiveLock'))
-  LOOP
-    RAISE LOG 'snowflake_fleet: session % of role % is ended: it has kept the lock on the fleet', other.pid, quote_ident(holder);
-    PERFORM pg_terminate_backend(other.pid);
-  END LOOP;
-EXCEPTION WHEN insufficient_privilege THEN
-  RAISE LOG 'snowflake_fleet: the owner of the fleet may not end session %, which keeps the lock on it: %', other.pid, SQLERRM;
+  IF place.moved OR halted THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database may not know the newest leases',
+      DETAIL = coalesce(place.detail, 'A server knows of newer grants.'),
+      HINT = 'Read the view snowflake_fleet.health, and confirm what was lost first.';
+  END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.end_holder(text) IS
-  'Internal: ends the sessions of a role that has held the lock on the fleet for too long, those that wait for it as well';
+COMMENT ON FUNCTION snowflake_fleet.require_settled() IS 'Internal: refuses to continue before an operator has confirmed what was lost';
 
--- Every function begins with it: READ COMMITTED, because what was decided while this waits for the
--- lock has to be seen.
+-- READ COMMITTED, because what was decided while this waits for the lock has to be seen. A lock on the
+-- table shows who holds it.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   fleet snowflake_fleet.fleet;
 BEGIN
   IF pg_is_in_recovery() THEN
-    RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction',
-      MESSAGE = 'the control database is a standby',
-      HINT = 'Connect to its primary server: list all hosts and add target_session_attrs=read-write '
-             'to "snowflake.fleet".';
+    RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction', MESSAGE = 'the lease server is a standby',
+      HINT = 'Connect to its primary server: list all hosts and add target_session_attrs=read-write to "snowflake.lease_conninfo".';
   END IF;
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
-      MESSAGE = 'leases are decided in READ COMMITTED transactions only',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state', MESSAGE = 'leases are decided in READ COMMITTED transactions only',
       DETAIL = format('This transaction is %s.', upper(current_setting('transaction_isolation'))),
       HINT = 'Set "default_transaction_isolation" to "read committed" for the server''s role.';
   END IF;
-  PERFORM snowflake_fleet.take_lock();
+  LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;
   SELECT f.* INTO fleet FROM snowflake_fleet.fleet AS f;
   IF NOT FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'there is no fleet yet',
-      HINT = 'Make it with snowflake_fleet.enroll() or snowflake_fleet.create_fleet().';
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'there is no fleet yet',
+      HINT = 'Run snowflake_fleet.add_server() for each server.';
   END IF;
   RETURN fleet;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Internal: takes the one lock on the fleet; returns its row';
+COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Internal: takes the one lock on the fleet, with which every function that writes begins; returns its row';
 
 -- A grant that a crash of this database forgets would be granted again.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
   IF pg_catalog.current_setting('fsync') OPERATOR(pg_catalog.=) 'off' OR
      pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the control database could forget what it grants',
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the lease server could forget what it grants',
       DETAIL = pg_catalog.format('"fsync" is %s, "synchronous_commit" is %s.',
                  pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit')),
-      HINT = 'Turn both on in the control database.';
+      HINT = 'Turn both on in the lease server.';
   END IF;
-  -- With synchronous standbys they have it as well. Not a SET clause of a function: that would be
-  -- undone before the commit.
-  IF pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=)
-     ANY (ARRAY['local', 'remote_write']) THEN
+  -- Synchronous standbys get it as well. A SET clause of a function would end before the commit.
+  IF pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) ANY (ARRAY['local', 'remote_write']) THEN
     PERFORM pg_catalog.set_config('synchronous_commit', 'on', true);
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_durability() IS
-  'Internal: refuses to go on where a commit may be lost; asks for synchronous replication';
+COMMENT ON FUNCTION snowflake_fleet.require_durability() IS 'Internal: refuses to continue if a commit may be lost; asks for synchronous replication';
 
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;
+-- The rule for an operator's clock: never before the newest time that is on record here.
+CREATE FUNCTION snowflake_fleet.require_clock(own snowflake_fleet.fleet, now_ms bigint) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF now_ms + own.skew_ms < own.newest_ms THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the lease server''s clock is behind what it has recorded',
+      DETAIL = format('The time given is %s, the last exchange with a server was at %s.',
+                      snowflake_fleet.from_ms(now_ms), snowflake_fleet.from_ms(own.newest_ms)),
+      HINT = 'Correct the clock of the lease server, and run the call again.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.require_clock(snowflake_fleet.fleet, bigint) IS
+  'Internal: refuses a time that is before the newest one on record, by more than clocks may be apart';
+
+CREATE FUNCTION snowflake_fleet.settle_here() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE snowflake_fleet.fleet AS f
+     SET system_identifier = w.system_identifier, timeline = w.timeline, database = w.database, directory = w.directory
+    FROM snowflake_fleet.whereabouts() AS w;
+  UPDATE snowflake_fleet.region AS r SET until_ms = r.until_ms;
+  UPDATE snowflake_fleet.server AS s SET heard = s.heard;
+  PERFORM snowflake_fleet.sign_rows();
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.settle_here() IS 'Internal: from now on this database, as it is, is the one that grants';
+
+CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour', max_lead interval DEFAULT '1 minute',
+                                             max_skew interval DEFAULT '10 seconds') RETURNS text
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  lease_ms bigint := floor(extract(epoch FROM lease) * 1000);
+  lead_ms bigint := floor(extract(epoch FROM max_lead) * 1000);
+  new_skew_ms bigint := floor(extract(epoch FROM max_skew) * 1000);
+  began bigint := (snowflake_fleet.to_ms(clock_timestamp()) << 20) | (snowflake_fleet.random_number() & 1048575);
+  used record;
+BEGIN
+  IF (lease_ms BETWEEN 1000 AND 604800000 AND lead_ms BETWEEN 0 AND 60000 AND new_skew_ms > 0 AND new_skew_ms * 3 < lease_ms) IS NOT TRUE THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'lease, max_lead or max_skew is out of range',
+      DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s (less than a third of the lease).',
+                      coalesce(lease::text, 'null'), coalesce(max_lead::text, 'null'), coalesce(max_skew::text, 'null')),
+      HINT = 'Give the longest that any server of the fleet will use.';
+  END IF;
+  INSERT INTO snowflake_fleet.fleet (id, term, lasting, longest_ms, skew_ms)
+  VALUES (snowflake_fleet.random_number(), began, began, lease_ms + lead_ms, new_skew_ms)
+  ON CONFLICT (one) DO NOTHING;
+  IF NOT FOUND THEN
+    PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
+    SELECT r.* INTO used FROM snowflake_fleet.region AS r WHERE r.incarnation <> 0 OR r.until_ms <> 0
+     ORDER BY r.until_ms DESC LIMIT 1;
+    IF FOUND THEN
+      RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases',
+        DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease.',
+                        used.region, snowflake_fleet.from_ms(used.until_ms)),
+        HINT = 'Set "snowflake.lease" of a server for a shorter lease.';
+    END IF;
+    DELETE FROM snowflake_fleet.region;
+    UPDATE snowflake_fleet.fleet AS f SET longest_ms = lease_ms + lead_ms, skew_ms = new_skew_ms, seal = NULL;
+    PERFORM snowflake_fleet.sign_rows();
+  ELSE
+    PERFORM snowflake_fleet.settle_here();
+  END IF;
+  RETURN format('Leases last up to %s. The next server that asks settles the layout.', lease);
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
+  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use; add_server() does it with the '
+  'defaults. It can be repeated until the first id may have been minted, and then forgets the layout as well';

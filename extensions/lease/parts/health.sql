@@ -1,105 +1,170 @@
--- Whether this database grants leases, and if not, why, and what to do. It looks and waits for nothing: it takes no
--- lock, and works on a standby.
+-- What an operator sees: refusals in the log, the views, and whether this database grants. Health takes
+-- no lock, and works on a standby.
 
-CREATE FUNCTION snowflake_fleet.way_out() RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-  SELECT 'Make sure that the old control database is stopped for good. Then run snowflake_fleet.nothing_lost(old_is_stopped => true) '
-         'after a switch-over, pg_upgrade or the promotion of a synchronous standby: leases go on. '
-         'Otherwise, and in doubt, snowflake_fleet.recovered(''the time from a clock that you trust'', old_is_stopped => true): servers go on with the leases that they '
-         'have, and no region is free before the longest that may be lost has ended.'
-$$;
-COMMENT ON FUNCTION snowflake_fleet.way_out() IS
-  'Internal: what an operator is told whose control database was promoted, restored or copied: the harmless call first, the other with its price';
+CREATE TABLE snowflake_fleet.refusal (
+  server text NOT NULL,
+  cause text NOT NULL,
+  since timestamptz,            -- when the refusals that continue began; null: it was granted a region since
+  last timestamptz NOT NULL,
+  logged timestamptz,           -- when the log last had a line of it: one a minute at most
+  PRIMARY KEY (server, cause)
+);
+COMMENT ON TABLE snowflake_fleet.refusal IS 'Answers that granted nothing, by server and cause: full, halted, clock_ahead, taken, lost; and conflict, of a static region';
 
--- Somebody waits: for the synchronous standby, or for a transaction that holds the lock on the fleet.
-CREATE FUNCTION snowflake_fleet.waiting(OUT reason text, OUT advice text, OUT since timestamptz)
-  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-  SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_fleet.note_refusal(asks text, why text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  waiter record;
-  blocker record;
+  now CONSTANT timestamptz := clock_timestamp();
+  due boolean;
 BEGIN
-  SELECT a.pid, a.wait_event, a.query_start INTO waiter FROM pg_stat_activity AS a JOIN snowflake_fleet.server AS s ON s.name = a.usename
-   WHERE a.datname = current_database() AND a.query_start < clock_timestamp() - interval '2 seconds'
-     AND (a.wait_event = 'SyncRep' OR a.wait_event_type = 'Lock')
-   ORDER BY a.wait_event <> 'SyncRep', a.query_start LIMIT 1;
-  IF NOT FOUND THEN
-    RETURN;
-  END IF;
-  since := waiter.query_start;
-  IF waiter.wait_event = 'SyncRep' THEN
-    reason := 'grants wait for the synchronous standby';
-    advice := 'Bring the standby back, or take it out of "synchronous_standby_names": then a failover to it may lose grants.';
-    RETURN;
-  END IF;
-  SELECT b.pid, b.usename INTO blocker FROM unnest(pg_blocking_pids(waiter.pid)) AS p JOIN pg_stat_activity AS b ON b.pid = p LIMIT 1;
-  reason := format('grants wait for a transaction of %s', coalesce(quote_ident(blocker.usename), 'somebody'));
-  advice := format('Run pg_terminate_backend(%s).', coalesce(blocker.pid::text, 'pid'))
-            || CASE WHEN EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.name = blocker.usename)
-                    THEN ' If it comes again, snowflake_fleet.retire() takes that role out.' ELSE '' END;
+  INSERT INTO snowflake_fleet.refusal AS f (server, cause, since, last)
+  VALUES (asks, why, now, now)
+  ON CONFLICT (server, cause) DO UPDATE SET since = coalesce(f.since, now), last = now;
+  -- A clock that went back is no reason to be silent.
+  UPDATE snowflake_fleet.refusal AS f SET logged = now
+   WHERE f.server = asks AND f.cause = why
+     AND (f.logged IS NULL OR f.logged NOT BETWEEN now - interval '1 minute' AND now)
+  RETURNING true INTO due;
+  RETURN due IS TRUE;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.waiting() IS
-  'Internal: what servers that ask have been waiting for in this database for more than two seconds, and since when; null: for nothing';
+COMMENT ON FUNCTION snowflake_fleet.note_refusal(text, text) IS 'Internal: records an answer that granted nothing; returns whether the log is to have a line of it';
+
+CREATE FUNCTION snowflake_fleet.note_answer(request snowflake_fleet.request, answer snowflake_fleet.answer) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  log boolean := request.call <> 'renew' OR answer.grant_number = answer.number;   -- continues after a recovery
+  region CONSTANT integer := greatest(answer.region, request.region);
+BEGIN
+  IF answer.status = 'granted' THEN
+    UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.server = request.server AND f.since IS NOT NULL;
+    IF answer.detail IS NOT NULL THEN
+      log := snowflake_fleet.note_refusal(request.server, 'conflict');
+    END IF;
+  ELSIF answer.status NOT IN ('given_back', 'term_over') THEN
+    log := snowflake_fleet.note_refusal(request.server, answer.status);
+  END IF;
+  IF log THEN
+    RAISE LOG 'snowflake_fleet: % of server % (incarnation %, address %): %', request.call, quote_ident(request.server),
+      request.incarnation, coalesce(host(inet_client_addr()), 'local'),
+      answer.status || CASE WHEN region >= 0 THEN format(', region %s', region) ELSE '' END
+                    || CASE WHEN answer.status = 'granted'
+                            THEN format(', until %s', snowflake_fleet.from_ms(answer.until_ms)) ELSE '' END
+                    || coalesce('. ' || answer.detail, '');
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.note_answer(snowflake_fleet.request, snowflake_fleet.answer) IS
+  'Internal: logs what a server was told: grants of regions, and refusals, of these one a minute for each server and cause';
+
+CREATE VIEW snowflake_fleet.regions AS
+  SELECT r.region, r.server, r.state,
+         CASE WHEN r.until_ms OPERATOR(pg_catalog.>) 0 THEN snowflake_fleet.from_ms(r.until_ms) END AS until,
+         CASE WHEN r.state OPERATOR(pg_catalog.=) 'held' THEN r.since END AS since, r.heard,
+         CASE WHEN r.state OPERATOR(pg_catalog.=) 'held'
+              THEN pg_catalog.make_interval(secs =>
+                     r.clock_offset_ms::double precision OPERATOR(pg_catalog./) 1000) END AS clock_offset,
+         snowflake_fleet.free_from(r.*) OPERATOR(pg_catalog.<=)
+           snowflake_fleet.to_ms(pg_catalog.clock_timestamp()) AS free,
+         NULLIF(r.incarnation, 0) AS incarnation,
+         CASE WHEN r.state OPERATOR(pg_catalog.=) 'held' THEN r.client_addr END AS client_addr
+    FROM snowflake_fleet.region AS r
+  UNION ALL
+  SELECT s.region, s.server, 'static', NULL, s.since, s.heard, NULL, false, s.incarnation, s.client_addr
+    FROM snowflake_fleet.static_region AS s
+   WHERE s.heard OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
+COMMENT ON VIEW snowflake_fleet.regions IS 'Regions that a server has asked for: whose each is, its state, until when it is leased and since when; when the holder asked '
+  'last and how far its clock was ahead then; whether its server may be granted it now; which run of the server holds it, as '
+  'snowflake.lease shows it there, and from which address. With state static: servers that report a region of their own';
+
+CREATE VIEW snowflake_fleet.servers AS
+  SELECT s.name AS server, s.added, s.removed, s.heard,
+         ARRAY(SELECT r.region FROM snowflake_fleet.region AS r
+                WHERE r.server OPERATOR(pg_catalog.=) s.name ORDER BY r.region) AS regions,
+         ARRAY(SELECT r.region FROM snowflake_fleet.regions AS r
+                WHERE r.server OPERATOR(pg_catalog.=) s.name AND r.state OPERATOR(pg_catalog.=) ANY (ARRAY['held', 'static'])
+                ORDER BY r.region) AS in_use,
+         f.refused, f.refused_since
+    FROM snowflake_fleet.server AS s
+    LEFT JOIN LATERAL (
+      SELECT x.cause AS refused, x.since AS refused_since FROM snowflake_fleet.refusal AS x
+       WHERE x.server OPERATOR(pg_catalog.=) s.name AND x.since IS NOT NULL
+       ORDER BY x.last DESC LIMIT 1) AS f ON true;
+COMMENT ON VIEW snowflake_fleet.servers IS 'Servers: when each was added, removed, and asked last; its regions, and those that it or a clone of it mints in; why it was '
+  'refused and since when, if it still is';
 
 CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
-  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   own snowflake_fleet.fleet;
   place record;
   refused record;
 BEGIN
-  granting := false;
   SELECT f.* INTO own FROM snowflake_fleet.fleet AS f;
-  IF own.id IS NULL THEN
-    reason := 'there is no fleet yet';
-    advice := 'Run snowflake_fleet.enroll() for each server.';
-    RETURN;
-  ELSIF pg_is_in_recovery() THEN
-    reason := 'a standby';
-    advice := 'Ask its primary server; if that is gone for good, promote this one.';
-    RETURN;
-  ELSIF current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off' THEN
-    reason := 'it could forget what it grants';
-    advice := 'Turn "fsync" and "synchronous_commit" on.';
-    RETURN;
-  ELSIF current_setting('default_transaction_read_only') = 'on' THEN
-    reason := 'it is read-only';
-    advice := 'Turn "default_transaction_read_only" off.';
-    RETURN;
-  END IF;
-  -- Nobody is told of a promotion: what is known is when the first server was refused for it.
-  SELECT min(f.since) INTO since FROM snowflake_fleet.refusal AS f WHERE f.cause = 'halted';
-  SELECT * INTO place FROM snowflake_fleet.has_moved();
-  IF own.halted THEN
-    reason := 'a server knows of grants that are not here: something was lost';
-    advice := 'Make sure that every other copy of this database is stopped for good, then run '
-              'snowflake_fleet.recovered(''the time from a clock that you trust'', old_is_stopped => true).';
-    RETURN;
-  ELSIF place.moved THEN
-    reason := 'it was promoted, restored or copied';
-    advice := snowflake_fleet.way_out();
-    RETURN;
-  END IF;
-  SELECT w.reason, w.advice, w.since INTO reason, advice, since FROM snowflake_fleet.waiting() AS w;
+  reason := CASE
+    WHEN own.id IS NULL THEN 'there is no fleet yet'
+    WHEN pg_is_in_recovery() THEN 'a standby'
+    WHEN current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off' THEN 'it could forget what it grants'
+    WHEN current_setting('default_transaction_read_only') = 'on' THEN 'it is read-only' END;
+  advice := CASE reason
+    WHEN 'there is no fleet yet' THEN 'Run snowflake_fleet.add_server() for each server.'
+    WHEN 'a standby' THEN 'Connect to its primary server; if that is gone for good, promote this one.'
+    WHEN 'it could forget what it grants' THEN 'Turn "fsync" and "synchronous_commit" on.'
+    WHEN 'it is read-only' THEN 'Turn "default_transaction_read_only" off.' END;
+  granting := false;
   IF reason IS NOT NULL THEN
     RETURN;
   END IF;
-  granting := true;
-  SELECT f.* INTO refused FROM snowflake_fleet.refusal AS f
-   WHERE f.since IS NOT NULL AND f.cause IN ('full', 'clock_ahead')
-     AND f.last > clock_timestamp() - interval '1 minute'  -- who is refused asks again in 10 s, or asks no more
-   ORDER BY f.since LIMIT 1;
+  -- A promotion reports itself to nobody: it is known since the first server was refused for it.
+  SELECT min(f.since) INTO since FROM snowflake_fleet.refusal AS f WHERE f.cause = 'halted';
+  SELECT * INTO place FROM snowflake_fleet.has_moved();
+  IF own.halted THEN
+    reason := format('grants were lost: server %s knows of newer ones', quote_ident(own.halted_by));
+    advice := 'Make sure that every other copy of this database is stopped for good. Then run '
+              'snowflake_fleet.confirm_data_loss(''the time from a clock that you trust'', old_is_stopped => true).';
+    RETURN;
+  ELSIF place.moved THEN
+    reason := 'grants may have been lost. ' || place.detail;
+    advice := 'Make sure that the old lease server is stopped for good. After a switch-over, pg_upgrade, the promotion of a synchronous '
+      'standby, or if these are the same files: run snowflake_fleet.confirm_no_data_loss(old_is_stopped => true). '
+      'Otherwise, and in doubt: run snowflake_fleet.confirm_data_loss(''the time from a clock that you trust'', old_is_stopped => true). '
+      'Each takes dry_run => true and then returns what it would do.';
+    RETURN;
+  END IF;
+  -- Servers wait: for the synchronous standby, or for a transaction that holds the lock on the fleet.
+  SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'grants wait for the synchronous standby'
+              ELSE format('grants wait for a transaction of role %s', coalesce(quote_ident(b.usename), '?')) END,
+         CASE WHEN a.wait_event = 'SyncRep' THEN 'Bring the standby back, or remove it from "synchronous_standby_names": then a failover to it may lose grants.'
+              ELSE format('Run pg_terminate_backend(%s).', coalesce(b.pid::text, 'pid')) END, a.query_start
+    INTO reason, advice, since
+    FROM pg_stat_activity AS a JOIN snowflake_fleet.server AS s ON s.name = a.usename
+    LEFT JOIN pg_stat_activity AS b ON a.wait_event <> 'SyncRep' AND b.pid = (pg_blocking_pids(a.pid))[1]
+   WHERE a.datname = current_database() AND a.query_start < clock_timestamp() - interval '2 seconds'
+     AND (a.wait_event = 'SyncRep' OR a.wait_event_type = 'Lock')
+   ORDER BY a.wait_event <> 'SyncRep', a.query_start LIMIT 1;
   IF FOUND THEN
-    reason := CASE refused.cause WHEN 'full' THEN format('no region is free for server %s', quote_ident(refused.server))
-                                 ELSE format('the clock of server %s is ahead', quote_ident(refused.server)) END;
+    RETURN;
+  END IF;
+  since := NULL;
+  granting := true;
+  IF snowflake_fleet.to_ms(clock_timestamp()) + own.skew_ms < own.newest_ms THEN
+    reason := 'the clock is behind what was recorded';
+    advice := 'Check the time synchronization of this machine.';
+    RETURN;
+  END IF;
+  SELECT f.* INTO refused FROM snowflake_fleet.refusal AS f
+   WHERE f.since IS NOT NULL AND f.cause IN ('full', 'clock_ahead', 'taken', 'conflict')
+     AND f.last > clock_timestamp() - interval '1 minute'  -- a server that is refused asks again in 10 s
+   ORDER BY f.cause <> 'conflict', f.cause <> 'taken', f.since LIMIT 1;
+  IF FOUND THEN
+    reason := format(CASE refused.cause WHEN 'full' THEN 'no region of server %s is free'
+                                        WHEN 'clock_ahead' THEN 'the clock of server %s is ahead'
+                                        WHEN 'taken' THEN 'server %s asks for a region of another'
+                                        ELSE 'server %s mints in a region that another server mints in' END, quote_ident(refused.server));
     advice := CASE refused.cause
-      WHEN 'full' THEN 'See who holds them in snowflake_fleet.regions: wait for the end of a lease, or evict a server that is gone.'
-      ELSE 'Check the time synchronization of that server and of this one.' END;
+      WHEN 'full' THEN 'Read snowflake_fleet.regions: wait for the end of a lease, or run confirm_dead() for a machine that is gone.'
+      WHEN 'clock_ahead' THEN 'Check the time synchronization of that server and of this one.'
+      ELSE 'Read snowflake_fleet.regions, and give each server regions of its own.' END;
     since := refused.since;
   END IF;
 END
@@ -107,8 +172,5 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.health() IS 'Behind the view snowflake_fleet.health';
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
-COMMENT ON VIEW snowflake_fleet.health IS
-  'Whether this database grants leases; if not, why, what to do, and since when that is known (the first server that was '
-  'refused for it). With granting true, a reason is of one server: no region is free for it, or its clock is ahead';
-
-REVOKE ALL ON FUNCTION snowflake_fleet.way_out(), snowflake_fleet.waiting(), snowflake_fleet.health() FROM PUBLIC;
+COMMENT ON VIEW snowflake_fleet.health IS 'Whether this database grants leases; if not, why, what to do, and since when that is known. With granting true, a reason '
+  'concerns one server: two mint in one region, no region of it is free, it asks for another''s, or its clock is ahead';

@@ -1,5 +1,5 @@
 -- Privileges of the schema and its relations: all of them here, after what ALTER DEFAULT PRIVILEGES gave is taken back. Whoever may
--- write a region has it granted twice; whoever may read the fleet's row has its secret. Of functions PUBLIC keeps what the parts left.
+-- write a region can have it granted twice. Of functions PUBLIC keeps what the parts left.
 
 DO $$
 DECLARE
@@ -25,9 +25,19 @@ BEGIN
 END
 $$;
 
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_fleet FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_fleet TO PUBLIC, pg_monitor;
-GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.grants, snowflake_fleet.grants_gap,
-  snowflake_fleet.health TO pg_monitor;
+GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_fleet.health TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
-  snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.latest_grant(integer),
-  snowflake_fleet.minted_by(bigint), snowflake_fleet.health() TO pg_monitor;
+  snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.health() TO pg_monitor;
+
+-- A dump of the lease server carries the fleet. Restored, it waits for an operator.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN
+    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.fleet', '');
+    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.server', '');
+    PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.region', '');
+  END IF;
+END
+$$;

@@ -41,16 +41,15 @@ SELECT c.oid::regclass AS open_to_public FROM pg_class c
  ORDER BY c.relname COLLATE "C";
 SELECT has_schema_privilege('public', 'snowflake_fleet', 'USAGE, CREATE') AS open_to_public;
 
--- The fleet's limits, once
+-- The fleet's limits, as often as nothing was granted
 SELECT snowflake_fleet.create_fleet(lease => '8 days');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.create_fleet(lease => '10 s');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.create_fleet(max_lead => NULL);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '100 ms', max_skew => '3 s') > 0 AS made;
 SELECT snowflake_fleet.create_fleet();
-\echo SQLSTATE :SQLSTATE
+SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '100 ms', max_skew => '3 s');
 SELECT longest_ms, skew_ms, halted, seal, timeline,
        abs(term / 1048576 - extract(epoch FROM now()) * 1000) < 60000 AS term FROM snowflake_fleet.fleet;
 
@@ -73,7 +72,7 @@ ALTER DEFAULT PRIVILEGES GRANT ALL ON TYPES TO generous_app;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO generous_app, pg_monitor, PUBLIC;
 CREATE EXTENSION snowflake_fleet;
 (TABLE privileges EXCEPT TABLE privileges_before) UNION ALL (TABLE privileges_before EXCEPT TABLE privileges);
-SELECT count(*) > 100 AS some_are_given FROM privileges;
+SELECT count(*) > 50 AS some_are_given FROM privileges;
 ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM generous_app, pg_monitor, PUBLIC;
 ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM generous_app;
 ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM generous_app, pg_monitor;

@@ -1,8 +1,8 @@
--- A server's role that means harm: what it can plant, leave out, or turn off.
+-- A server's role that asks what no worker asks: what it can plant, leave out, or turn off.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_fleet;
-SELECT snowflake_fleet.enroll('regress_fleet_a');
+SELECT snowflake_fleet.add_server('regress_fleet_a');
 CREATE OR REPLACE FUNCTION snowflake_fleet.require_durability() RETURNS void LANGUAGE sql AS '';
 CREATE SCHEMA planted AUTHORIZATION regress_fleet_a;
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql
@@ -10,15 +10,7 @@ CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql
 SELECT 1735689600000 * 2012500 + 22 * 57500 + 1 * 2300 + 12 * 92 + 10 * 4 AS seal \gset
 SET SESSION AUTHORIZATION regress_fleet_a;
 
--- NULL anywhere
-SELECT format('SELECT snowflake_fleet.acquire(%s)', string_agg(CASE WHEN i = n THEN 'NULL' ELSE '1' END, ', ' ORDER BY i))
-  FROM generate_series(1, 12) AS n, generate_series(1, 12) AS i GROUP BY n ORDER BY n \gexec
-SELECT format('SELECT snowflake_fleet.renew(%s)', string_agg(CASE WHEN i = n THEN 'NULL' ELSE '1' END, ', ' ORDER BY i))
-  FROM generate_series(1, 16) AS n, generate_series(1, 16) AS i GROUP BY n ORDER BY n \gexec
-SELECT format('SELECT snowflake_fleet.give_back(%s)', string_agg(CASE WHEN i = n THEN 'NULL' ELSE '1' END, ', ' ORDER BY i))
-  FROM generate_series(1, 9) AS n, generate_series(1, 9) AS i GROUP BY n ORDER BY n \gexec
-
--- The ends of the ranges: an error or an answer, and never one of PostgreSQL's own
+-- NULL anywhere: one error for all
 CREATE FUNCTION planted.try(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   status text;
@@ -29,19 +21,24 @@ EXCEPTION WHEN OTHERS THEN
   RETURN SQLSTATE || ' ' || SQLERRM;
 END
 $$;
-SELECT planted.try(format('snowflake_fleet.acquire(0, 1, 0, 0, 0, 1, 0, %s, 10000, 86400000, 0, %s)', now_ms(), :seal));
-SELECT which, planted.try(format('snowflake_fleet.renew(%s, %s, %s, %s, 0, %s, %s, %s, %s, 86400000, 0, %s, %s, 0, 0, 0)',
-         CASE which WHEN 1 THEN v ELSE 0 END, CASE which WHEN 2 THEN v ELSE 1 END, CASE which WHEN 3 THEN v ELSE 0 END,
-         CASE which WHEN 4 THEN v ELSE 0 END, CASE which WHEN 5 THEN v ELSE 1 END, CASE which WHEN 6 THEN v ELSE 0 END,
-         CASE which WHEN 7 THEN v ELSE now_ms() END, CASE which WHEN 8 THEN v ELSE 1 END,
-         CASE which WHEN 9 THEN v ELSE :seal END, CASE which WHEN 10 THEN v::int ELSE 0 END)) AS told, v
-  FROM generate_series(1, 10) AS which,
-       unnest(ARRAY[-1, 2147483647, 9223372036854775807, -9223372036854775808]) AS v
- WHERE which <> 10 OR v BETWEEN -1 AND 2147483647
-   AND NOT (which = 3 AND v > 0)
+SELECT planted.try(format('snowflake_fleet.ask(%s)', string_agg(CASE WHEN i = n THEN 'NULL' WHEN i = 1 THEN '''acquire''' WHEN i = 12 THEN '''{1}''' ELSE '1' END, ', ' ORDER BY i))) AS told, count(*)
+  FROM generate_series(1, 17) AS n, generate_series(1, 17) AS i GROUP BY n ORDER BY 1 LIMIT 3;
+
+-- The ends of the ranges: an error or an answer, and never an error of PostgreSQL's own
+SELECT which, v, planted.try(format('snowflake_fleet.ask(%L, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %L, %s, %s, %s, %s, %s)',
+         CASE WHEN which > 11 THEN 'renew' ELSE 'acquire' END,
+         CASE which WHEN 2 THEN v ELSE 0 END, CASE which WHEN 3 THEN v ELSE 1 END, CASE which WHEN 4 THEN v ELSE 0 END,
+         CASE which WHEN 5 THEN v ELSE 0 END, CASE which WHEN 6 THEN v ELSE 1 END, CASE which WHEN 7 THEN v ELSE 0 END,
+         CASE which WHEN 8 THEN v ELSE now_ms() END, CASE which WHEN 9 THEN v ELSE 1 END, CASE which WHEN 10 THEN v ELSE 0 END,
+         CASE which WHEN 11 THEN v ELSE :seal END, '{0}', CASE which WHEN 13 THEN v ELSE 0 END, CASE which WHEN 14 THEN v ELSE 0 END,
+         CASE which WHEN 15 THEN v ELSE 0 END, CASE which WHEN 16 THEN v ELSE 0 END, CASE which WHEN 17 THEN v ELSE 0 END)) AS told
+  FROM generate_series(2, 17) AS which, unnest(ARRAY[-1, 2147483647, 9223372036854775807, -9223372036854775808]) AS v
+ WHERE which <> 12 AND (which <> 13 OR v BETWEEN -1 AND 2147483647) AND NOT (which IN (4, 5) AND v > 0)
  ORDER BY which, v;
-SELECT planted.try(format('snowflake_fleet.give_back(0, 1, 0, 0, 0, %s, 0, 1, %s)', :seal, v)), v
-  FROM unnest(ARRAY[-1, 9223372036854775807]) AS v;
+SELECT call, regions, planted.try(format('snowflake_fleet.ask(%L, 0, 1, 0, 0, 1, 0, %s, 1, 1, %s, %L, 0, 0, 0, 0, 0)', call, now_ms(), :seal, regions)) AS told
+  FROM (VALUES ('nothing', '{0}'), ('acquire', '{}'), ('acquire', '{2}'), ('acquire', '{-1}'), ('acquire', '{NULL}'), ('acquire', '{{0},{1}}'),
+               ('acquire', '{0,0}'), ('report', '{}')) AS v (call, regions);
+
 -- Planted, where a careless function would look
 SELECT now_ms() AS now \gset
 SET search_path = planted, pg_catalog;
@@ -56,32 +53,31 @@ CREATE TEMP TABLE region (region integer);
 CREATE TEMP TABLE server (name text);
 CREATE TYPE pg_temp.answer AS (status text);
 CREATE FUNCTION planted.least(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';
-SELECT status, region FROM snowflake_fleet.acquire(0, 1, 0, 0, 0, 1, 0, :now, 10000, 86400000, 0, :seal);
+SELECT status, region FROM snowflake_fleet.ask('acquire', 0, 1, 0, 0, 1, 0, :now, 10000, 1, :seal, '{0,1}', -1, 0, 0, 0, 0);
 RESET search_path;
 
--- Its own view of time: an older snapshot does not see what was granted since
+-- Its own view of time: an older snapshot does not have what was granted since
+PREPARE question AS SELECT status, region FROM snowflake_fleet.ask('acquire', 0, 2, 0, 0, 1, 0, :now, 10000, 1, :seal, '{0,1}', -1, 0, 0, 0, 0);
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-SELECT snowflake_fleet.acquire(0, 2, 0, 0, 0, 1, 0, now_ms(), 10000, 86400000, 0, :seal);
-\echo SQLSTATE :SQLSTATE
-ROLLBACK;
-BEGIN ISOLATION LEVEL SERIALIZABLE;
-SELECT snowflake_fleet.acquire(0, 2, 0, 0, 0, 1, 0, now_ms(), 10000, 86400000, 0, :seal);
+EXECUTE question;
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
 BEGIN READ ONLY;
-SELECT snowflake_fleet.acquire(0, 2, 0, 0, 0, 1, 0, now_ms(), 10000, 86400000, 0, :seal);
+EXECUTE question;
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
--- What is rolled back was not said
+-- What is rolled back was not granted, and nothing of it counts
 BEGIN;
-SELECT status, region FROM snowflake_fleet.acquire(0, 2, 0, 0, 0, 1, 0, now_ms(), 10000, 86400000, 0, :seal);
+EXECUTE question;
 ROLLBACK;
 RESET SESSION AUTHORIZATION;
-SELECT region, holder FROM snowflake_fleet.regions ORDER BY region;
+SELECT region, server, state FROM snowflake_fleet.regions ORDER BY region;
+SELECT moved FROM snowflake_fleet.has_moved();
 
 -- The owner's part of durability
 SELECT prosecdef, proconfig FROM pg_proc WHERE oid = 'snowflake_fleet.require_durability()'::regprocedure;
 
+UPDATE snowflake_fleet.region SET floor_ms = 0, until_ms = 0;
 DROP EXTENSION snowflake_fleet CASCADE;
 DROP FUNCTION now_ms();
 DROP SCHEMA planted CASCADE;

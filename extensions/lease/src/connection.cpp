@@ -9,13 +9,19 @@ namespace snowflake::lease {
 
 namespace {
 
-// How the session has to be, whatever the role's or the database's settings are. A backend whose
-// client has gone does not wait for the fleet's lock for ever.
+// How the session has to be, whatever the settings of the role or the database are. A backend whose
+// client has gone does not wait for the fleet's lock, and gives up its place among the connections:
+// otherwise a cut network would use up a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
     "SET client_min_messages = warning;"
     "SET lock_timeout = 5000;"
+    "SET statement_timeout = 0;"
+    "SET tcp_keepalives_idle = 10;"
+    "SET tcp_keepalives_interval = 5;"
+    "SET tcp_keepalives_count = 3;"
+    "SET tcp_user_timeout = 20000;"
     // Who it is, beside.
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
@@ -58,21 +64,21 @@ bool wait_to_go_on(int events, const Deadline& deadline, Exchange* exchange) {
   snprintf(where, sizeof(where), "gave up on %s", target.name);
   fail(exchange,
        deadline.may_stop && ShutdownRequestPending ? "the worker is to end"
-                                                   : "the control database did not answer in time",
+                                                   : "the lease server did not answer in time",
        where);
   return false;
 }
 
 bool connect(const Deadline& deadline, Exchange* exchange) {
   if (connection == nullptr || PQstatus(connection) == CONNECTION_BAD) {
-    fail(exchange, "could not connect to the control database",
+    fail(exchange, "could not connect to the lease server",
          connection == nullptr ? "out of memory" : PQerrorMessage(connection));
     return false;
   }
   for (PostgresPollingStatusType status = PGRES_POLLING_WRITING; status != PGRES_POLLING_OK;
        status = PQconnectPoll(connection)) {
     if (status == PGRES_POLLING_FAILED) {
-      fail(exchange, "could not connect to the control database", PQerrorMessage(connection));
+      fail(exchange, "could not connect to the lease server", PQerrorMessage(connection));
       return false;
     }
     const int event =
@@ -90,12 +96,12 @@ bool send(const Deadline& deadline, Exchange* exchange) {
     const int left = PQflush(connection);
     if (left == 0) return true;
     if (left < 0) {
-      fail(exchange, "could not ask the control database", PQerrorMessage(connection));
+      fail(exchange, "could not ask the lease server", PQerrorMessage(connection));
       return false;
     }
     if (!wait_to_go_on(WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE, deadline, exchange)) return false;
     if (PQconsumeInput(connection) == 0) {
-      fail(exchange, "could not ask the control database", PQerrorMessage(connection));
+      fail(exchange, "could not ask the lease server", PQerrorMessage(connection));
       return false;
     }
   }
@@ -116,7 +122,7 @@ void copy_error(const PGresult* result, Exchange* exchange) {
   snprintf(text, sizeof(text), "%s (%s)%s%s", primary == nullptr ? "an error" : primary,
            state == nullptr ? "?" : state, detail == nullptr ? "" : ". ",
            detail == nullptr ? "" : detail);
-  fail(exchange, "the control database refused", text);
+  fail(exchange, "the lease server refused", text);
 }
 
 int64_t started_ms() {
@@ -147,7 +153,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
     while (PQisBusy(connection)) {
       if (!wait_to_go_on(WL_SOCKET_READABLE, deadline, exchange)) return false;
       if (PQconsumeInput(connection) == 0) {
-        fail(exchange, "lost the connection to the control database", PQerrorMessage(connection));
+        fail(exchange, "lost the connection to the lease server", PQerrorMessage(connection));
         return false;
       }
     }
@@ -163,12 +169,12 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
     PQclear(result);
   }
   if (good && !found) {
-    fail(exchange, "the control database answered with something else", "is it another version?");
+    fail(exchange, "the lease server answered with something else", "is it another version?");
     good = false;
   }
   // Broken after the answer, the commit may not have been.
   if (good && PQstatus(connection) != CONNECTION_OK) {
-    fail(exchange, "lost the connection to the control database", PQerrorMessage(connection));
+    fail(exchange, "lost the connection to the lease server", PQerrorMessage(connection));
     good = false;
   }
   return good;
@@ -176,7 +182,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
 
 bool finish_question(int sent, Expected expected, const Deadline& deadline, Exchange* exchange) {
   if (sent == 1) return send(deadline, exchange) && read(expected, deadline, exchange);
-  fail(exchange, "could not ask the control database", PQerrorMessage(connection));
+  fail(exchange, "could not ask the lease server", PQerrorMessage(connection));
   return false;
 }
 
@@ -195,7 +201,7 @@ void tell_remarks() {
   for (int i = 0; i < remark_count; ++i) {
     char text[320];
     make_ascii(remarks[i]);
-    snprintf(text, sizeof(text), "the control database adds to its answer: %s", remarks[i]);
+    snprintf(text, sizeof(text), "the lease server adds to its answer: %s", remarks[i]);
     remark(text);
   }
 }
@@ -214,7 +220,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   };
   char why[400];
   if (!find_target(conninfo, at_most(kLookUpMs), &target, why, sizeof(why))) {
-    fail(exchange, "could not connect to the control database", why);
+    fail(exchange, "could not connect to the lease server", why);
     return;
   }
   start(conninfo);
@@ -229,7 +235,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
         PQsendQueryParams(connection, query, count, nullptr, parameters, nullptr, nullptr, 0),
         Expected::answer, deadline, exchange);
   if (good && warning[0] != '\0') {
-    fail(exchange, "the control database answered with a warning", warning);
+    fail(exchange, "the lease server answered with a warning", warning);
     good = false;
   }
   exchange->answered = good;

@@ -1,4 +1,4 @@
-// One exchange with a host of the control database: connect, ask, read to the end, close.
+// One exchange with a host of the lease server: connect, ask, read to the end, close.
 //
 // Nonblocking libpq, with the server's latch. A connection of its own for each exchange: an answer
 // that comes late is never read, and what a firewall does to idle connections does not matter.
@@ -13,7 +13,7 @@
 
 namespace snowflake::lease {
 
-inline constexpr int kColumns = 12;
+inline constexpr int kColumns = 10;
 
 // Texts are cut to fit; there is nothing to free.
 struct Exchange {
@@ -29,7 +29,7 @@ struct Exchange {
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 
-// The control database's encoding need not be that of the databases here, and texts were cut.
+// The lease server's encoding need not be that of the databases here, and texts were cut.
 void make_ascii(char* text);
 
 // After an error that cut ask() short.

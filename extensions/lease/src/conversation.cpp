@@ -8,24 +8,15 @@ namespace snowflake::lease {
 
 namespace {
 
-#define COLUMNS                                                                           \
-  "status, fleet, term, number, proof, region, grant_number, floor_ms, until_ms, title, " \
-  "clock_ms, "                                                                            \
-  "detail"
-
-constexpr const char* kQueries[] = {
-    "SELECT " COLUMNS
-    " FROM snowflake_fleet.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-    "SELECT " COLUMNS
-    " FROM snowflake_fleet.renew($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::int, "
-    "$14, $15, $16)",
-    "SELECT " COLUMNS " FROM snowflake_fleet.give_back($1, $2, $3, $4, $5, $6, $7::int, $8, $9)",
-};
-
-constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",     "full",
-                                     "halted",  "clock_ahead", "unproven", "term_over"};
-
-constexpr int kMostParameters = 16;
+constexpr char kQuery[] =
+    "SELECT status, fleet, term, number, region, grant_number, floor_ms, until_ms, clock_ms, "
+    "detail "
+    "FROM snowflake_fleet.ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::int[], $13::int, "
+    "$14, $15, $16, $17)";
+constexpr const char* kCalls[] = {"acquire", "renew", "give_back", "report"};
+constexpr const char* kStatuses[] = {"granted",     "given_back", "lost",  "full",      "halted",
+                                     "clock_ahead", "term_over",  "taken", "registered"};
+constexpr int kMostParameters = 17;
 
 struct Parameters {
   int count;
@@ -34,38 +25,30 @@ struct Parameters {
 
   void add(int64_t number) {
     snprintf(text[count], sizeof(text[count]), "%" PRId64, number);
-    value[count] = text[count];
-    ++count;
+    add(text[count]);
   }
+  void add(const char* words) { value[count++] = words; }
 };
 
 void add_all(const pg::LeasePort& port, const LeaseRequest& request, Parameters* parameters) {
-  const LeaseView mine = port.view();
   parameters->count = 0;
+  parameters->add(kCalls[static_cast<int>(request.call)]);
   parameters->add(port.fleet());
   parameters->add(request.incarnation);
   parameters->add(request.term);
   parameters->add(request.newest);
-  parameters->add(mine.proof);
-  if (request.call == LeaseCall::give_back) {
-    parameters->add(port.seal);
-    parameters->add(request.region);
-    parameters->add(request.grant);
-    parameters->add(request.highest_ms);
-    return;
-  }
   parameters->add(request.nonce);
   parameters->add(request.acked);
   parameters->add(request.clock_ms);
   parameters->add(request.length_ms);
   parameters->add(request.age_ms);
-  parameters->add(request.ahead_ms);
   parameters->add(port.seal);
-  if (request.call == LeaseCall::acquire) return;
+  parameters->add(port.regions);
   parameters->add(request.region);
   parameters->add(request.floor_ms);
   parameters->add(request.until_ms);
-  parameters->add(mine.title);
+  parameters->add(request.grant);
+  parameters->add(request.highest_ms);
 }
 
 int64_t number(const Exchange& exchange, int column) {
@@ -90,8 +73,7 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   *reply = Reply{};
   reply->sent_ms = request.clock_ms;
   add_all(port, request, &parameters);
-  ask(port.conninfo, kQueries[static_cast<int>(request.call)], parameters.count, parameters.value,
-      timeout_ms, may_stop, &exchange);
+  ask(port.conninfo, kQuery, parameters.count, parameters.value, timeout_ms, may_stop, &exchange);
   reply->received_ms = wall_clock_ms();
   if (!exchange.answered) {
     strlcpy(reply->said, exchange.failure, sizeof(reply->said));
@@ -100,7 +82,7 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   }
   LeaseAnswer& answer = reply->answer;
   if (!read_status(exchange.column[0], &answer.status)) {
-    snprintf(reply->said, sizeof(reply->said), "the control database answered \"%.100s\"",
+    snprintf(reply->said, sizeof(reply->said), "the lease server answered \"%.100s\"",
              exchange.column[0]);
     make_ascii(reply->said);
     return;
@@ -110,14 +92,12 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   reply->fleet = number(exchange, 1);
   answer.term = number(exchange, 2);
   answer.number = number(exchange, 3);
-  answer.proof = number(exchange, 4);
-  answer.region = static_cast<int32_t>(number(exchange, 5));
-  answer.grant = number(exchange, 6);
-  answer.floor_ms = number(exchange, 7);
-  answer.until_ms = number(exchange, 8);
-  answer.title = number(exchange, 9);
-  answer.clock_ms = number(exchange, 10);
-  strlcpy(reply->said, exchange.column[11], sizeof(reply->said));
+  answer.region = static_cast<int32_t>(number(exchange, 4));
+  answer.grant = number(exchange, 5);
+  answer.floor_ms = number(exchange, 6);
+  answer.until_ms = number(exchange, 7);
+  answer.clock_ms = number(exchange, 8);
+  strlcpy(reply->said, exchange.column[9], sizeof(reply->said));
   make_ascii(reply->said);
   reply->answered = true;
 }

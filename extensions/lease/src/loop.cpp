@@ -61,10 +61,7 @@ bool one_turn() {
   if (ShutdownRequestPending) return ends();
   if (ConfigReloadPending) {
     ConfigReloadPending = false;
-    const int64_t before_ms = ahead_ms();
     ProcessConfigFile(PGC_SIGHUP);
-    // The control database has to know, for the time when this server is dead.
-    if (ahead_ms() > before_ms) schedule.due_us = 0;
   }
   const int64_t now_us = monotonic_us();
   // Sessions that wait for time ask for it now, but not in a hurry that would harm.

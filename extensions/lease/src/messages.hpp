@@ -26,7 +26,7 @@ void say(int level, const char* text);
 // what is there, else once a minute. The kind is the text without its numbers.
 void complain(const char* text);
 
-// The control database has said something beside an answer that counts: into the log, each kind
+// The lease server has said something beside an answer that counts: into the log, each kind
 // once.
 void remark(const char* text);
 

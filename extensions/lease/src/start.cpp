@@ -24,7 +24,7 @@ void check_conninfo() {
   PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);
   if (options == nullptr)
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("invalid value for parameter \"snowflake.fleet\""),
+                    errmsg("invalid value for parameter \"snowflake.lease_conninfo\""),
                     errdetail("%s", why == nullptr ? "Out of memory." : why),
                     errhint("Write a connection string of libpq's.")));
   bool password = false;
@@ -34,7 +34,7 @@ void check_conninfo() {
   PQconninfoFree(options);
   if (password)
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("\"snowflake.fleet\" contains a password"),
+                    errmsg("\"snowflake.lease_conninfo\" contains a password"),
                     errdetail("Backups and copies of the configuration would carry it."),
                     errhint("Use \"passfile\", a certificate, or another method.")));
 }
@@ -93,7 +93,8 @@ void snowflake_lease_install(void) {
   BackgroundWorker worker = describe_worker();
   RegisterBackgroundWorker(&worker);
   if (is_registered(BackgroundWorkerList)) return;
-  ereport(ERROR,
+  // A server with a static region mints without it.
+  ereport(port->static_region == snowflake::kNoRegion ? ERROR : WARNING,
           (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
            errmsg("there is no room for the worker that leases regions"),
            errdetail("\"max_worker_processes\" is %d, and others have been registered before.",

@@ -20,11 +20,9 @@ constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for it
 constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
 
-constexpr char kWaysOut[] =
-    "If it was switched over, or its standby was synchronous, "
-    "snowflake_fleet.nothing_lost(old_is_stopped => true) lets leases go on; else "
-    "snowflake_fleet.recovered(now, old_is_stopped => true) begins new ones above all that may "
-    "run";
+constexpr int64_t kReportMs = 10'000;
+
+constexpr char kWaysOut[] = "Its view snowflake_fleet.health shows what to do";
 
 struct State {
   LeaseNonce nonce;
@@ -60,6 +58,7 @@ LeaseRequest next_request() {
   const LeaseView mine = port->view();
   LeaseRequest request{};
   request.call = mine.region == kNoRegion ? LeaseCall::acquire : LeaseCall::renew;
+  if (port->static_region != kNoRegion) request.call = LeaseCall::report;
   request.incarnation = mine.incarnation;
   request.term = mine.term;
   request.newest = mine.newest;
@@ -69,8 +68,7 @@ LeaseRequest next_request() {
   request.clock_ms = wall_clock_ms();
   request.length_ms = port->lease_ms + *port->max_lead_ms;
   request.age_ms = port->age_ms();
-  request.ahead_ms = ahead_ms();
-  request.region = mine.region;
+  request.region = port->static_region != kNoRegion ? port->static_region : mine.region;
   request.floor_ms = mine.floor_ms;
   request.until_ms = mine.until_ms;
   return request;
@@ -83,14 +81,48 @@ void compare_clocks(const Reply& reply) {
   const bool wide = std::abs(apart) > std::max(*port->max_lead_ms, 1);
   if (wide && !state.wide_apart)
     ereport(WARNING,
-            (errmsg("snowflake: the clocks of this server and its control database are apart"),
+            (errmsg("snowflake: the clocks of this server and its lease server are apart"),
              errdetail("This server's is %" PRId64 " ms %s, \"snowflake.max_lead\" is %d ms.",
                        std::abs(apart), apart > 0 ? "ahead" : "behind", *port->max_lead_ms),
              errhint("Check the time synchronization of both.")));
   state.wide_apart = wide;
 }
 
+// Another server mints in this one's region: the lease server knows, and so does the log. Nobody is
+// stopped for it.
+void note_conflict(const char* text) {
+  const bool news = text[0] != '\0' && report.conflict[0] == '\0';
+  strlcpy(report.conflict, text, sizeof(report.conflict));
+  port->report(report);
+  if (!news) return;
+  ereport(WARNING, (errmsg("snowflake: another server mints in the same region"),
+                    errdetail("%s", text), errhint("Give each server a region of its own.")));
+}
+
+void hear_registration(const Reply& reply) {
+  compare_clocks(reply);
+  const bool registered = reply.answer.status == AnswerStatus::registered;
+  note_conflict(registered ? reply.said : "");
+  char text[640];
+  if (registered) {
+    snprintf(text, sizeof(text), "reported region %d to the lease server", port->static_region);
+    renewed(reply.received_ms);
+    say(DEBUG1, text);
+    stay();
+    schedule.pause_ms = kShortestPauseMs;
+    due_in(kReportMs);
+    return;
+  }
+  snprintf(text, sizeof(text), "the lease server does not register this server: %s", reply.said);
+  complain(text);
+  try_again_later();
+}
+
 void hear(const Reply& reply) {
+  if (port->static_region != kNoRegion) {
+    hear_registration(reply);
+    return;
+  }
   const LeaseAnswer& answer = reply.answer;
   const LeaseView mine = port->view();
   char text[1024];
@@ -125,15 +157,15 @@ void hear(const Reply& reply) {
       return;
     case LeaseEvent::full:
       port->note(answer);
-      snprintf(text, sizeof(text), "no region is free before %s. %s", time_text(answer.until_ms),
-               reply.said);
+      snprintf(text, sizeof(text), "no region of this server is free before %s. %s",
+               time_text(answer.until_ms), reply.said);
       complain(text);
       wait_a_while();
       return;
     case LeaseEvent::apart:
       snprintf(text, sizeof(text),
                "refused to lease: this server's clock is %" PRId64
-               " ms %s the control database's, \"snowflake.max_skew\" is %" PRId64 " ms",
+               " ms %s the lease server's, \"snowflake.max_skew\" is %" PRId64 " ms",
                std::abs(report.clocks_apart_ms), report.clocks_apart_ms > 0 ? "ahead of" : "behind",
                port->skew_ms);
       complain(text);
@@ -141,18 +173,19 @@ void hear(const Reply& reply) {
       return;
     case LeaseEvent::refused:
       if (answer.status == AnswerStatus::halted)
-        snprintf(text, sizeof(text), "the control database at %s waits for an operator: %s %s",
+        snprintf(text, sizeof(text), "the lease server at %s waits for an operator: %s %s",
                  asked_host(), reply.said, kWaysOut);
       else
-        snprintf(text, sizeof(text), "the control database refused to lease: %s", reply.said);
+        snprintf(text, sizeof(text), "the lease server refused to lease: %s", reply.said);
       complain(text);
       try_again_later();
       return;
     default:
-      complain("an answer of the control database was out of order");
+      complain("an answer of the lease server was out of order");
       try_again_later();
       return;
   }
+  note_conflict(reply.said);
   stay();
   schedule.pause_ms = kShortestPauseMs;
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
@@ -164,12 +197,6 @@ int timeout_ms() {
 }
 
 }  // namespace
-
-int64_t ahead_ms() {
-  static int64_t most = 0;  // what was issued is ahead still when the settings are lower
-  most = std::max(most, int64_t{*port->max_lead_ms} + *port->reserve_ms);
-  return most;
-}
 
 void begin_exchanges() {
   state.nonce = {draw(), 0};
@@ -203,7 +230,7 @@ void give_back() {
     // It lets nobody in any more.
     const LeaseView mine = port->view();
     ereport(LOG,
-            (errmsg("snowflake: region %d is not given back: its control database is this "
+            (errmsg("snowflake: region %d is not given back: its lease server is this "
                     "server's own, and stops with it",
                     mine.region),
              errdetail("It is free when its lease has ended, at %s.", time_text(mine.until_ms))));

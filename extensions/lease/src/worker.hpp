@@ -15,16 +15,13 @@ BackgroundWorker describe_worker();
 
 // worker.cpp
 
-// When the control database is asked. Times of the monotonic clock.
+// When the lease server is asked. Times of the monotonic clock.
 struct Schedule {
   int64_t asked_us;  // when the last exchange began
   int64_t due_us;
   int64_t pause_ms;  // before the next attempt after a failure
 };
 extern Schedule schedule;
-
-// How far ids may be ahead of the clock by the settings now: lead and reserve.
-int64_t ahead_ms();
 
 void begin_exchanges();
 

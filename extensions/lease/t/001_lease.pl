@@ -16,9 +16,9 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s');
-	SELECT snowflake_fleet.enroll('alpha')});
+	SELECT snowflake_fleet.add_server('alpha')});
 my $conninfo = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
-my $settings = "snowflake.fleet = '$conninfo'\nsnowflake.region = -1\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\n";
+my $settings = "snowflake.lease_conninfo = '$conninfo'\nsnowflake.leased_regions = '0-3'\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\n";
 my $ledger = Snowflake::Ledger->new;
 
 my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "restart_after_crash = on\nsnowflake.max_wait = 20s\n$settings");
@@ -34,15 +34,15 @@ sub mint
 }
 sub region_of { return $_[0]->safe_psql('postgres', "SELECT snowflake.region_of($_[1])"); }
 
-# The first ids, and what the view and the control database say.
+# The first ids, and what the view and the lease server say.
 my @ids = mint($server);
 is(scalar(@ids), 400, 'it mints');
 is(region_of($server, $ids[0]), '0', 'in the region that it was granted');
 is($server->safe_psql('postgres', q{SELECT region, until - clock_timestamp() BETWEEN '1 s' AND '11 s', published_until <= until,
 	  last_contact BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp(), abs(clocks_apart_ms) < 1000,
 	  incarnation > 0, last_message ~ 'region 0', last_renewal <= last_contact, missed_renewals = 0 FROM snowflake.lease}), '0|t|t|t|t|t|t|t|t', 'the view snowflake.lease');
-is($control->safe_psql('postgres', q{SELECT region, holder, free FROM snowflake_fleet.regions WHERE holder IS NOT NULL}),
-	'0|alpha|f', 'the control database says the same');
+is($control->safe_psql('postgres', q{SELECT region, server, free FROM snowflake_fleet.regions WHERE state = 'held'}),
+	'0|alpha|f', 'the lease server says the same');
 is($server->safe_psql('postgres', 'SELECT last_value FROM snowflake.fleet'),
 	$control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet'), 'the database remembers the fleet');
 
@@ -59,9 +59,9 @@ my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowfl
 $control->stop;
 $server->kill_backend($holder->query_safe('SELECT pg_backend_pid()'));
 @ids = mint($server);
-is(region_of($server, $ids[0]), '0', 'a crash restart goes on in its region, while the control database is down');
+is(region_of($server, $ids[0]), '0', 'a crash restart goes on in its region, while the lease server is down');
 is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $incarnation, 'as the same incarnation');
-like($server->log_content, qr/WARNING:  snowflake: could not connect to the control database/, 'the log says what is wrong');
+like($server->log_content, qr/WARNING:  snowflake: could not connect to the lease server/, 'the log says what is wrong');
 eval { $holder->quit };
 
 # Its lease ends: sessions wait, then are told who and until when; and go on as soon as there is time.
@@ -69,14 +69,14 @@ $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM sno
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
 	detail => 'It covers ids before .*, the next id is of .*, the clock says .*could not connect',
-	hint => 'Check the control database' }, 'minting is refused when the lease has ended');
+	hint => 'Check the lease server that "snowflake.lease_conninfo" names' }, 'minting is refused when the lease has ended');
 $server->refuses('SELECT snowflake.observe(snowflake.make_id(clock_timestamp(), 5, 0))', {
 	sqlstate => '55000', message => 'the id is beyond the lease', detail => 'It asks for ids after .*, region 0 is leased until',
 	hint => 'Observe it again' }, 'observe() beyond the lease is refused');
 my $waiting = $server->start_writer('SELECT snowflake.next_id(5)');
 $control->start;
 my $end = $server->finish_writer($waiting);
-is($end->{errors}, '', 'who waits goes on when the control database is back');
+is($end->{errors}, '', 'who waits goes on when the lease server is back');
 $ledger->record($waiting->{name}, @{ $end->{ids} });
 $ledger->check(1_000, 'so far');
 
@@ -86,7 +86,7 @@ like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'a stop give
 $ledger->new_life;
 @ids = mint($server);
 my $second = region_of($server, $ids[0]);
-is($control->safe_psql('postgres', 'SELECT count(*) FROM snowflake_fleet.regions WHERE holder IS NOT NULL'), '1', 'one region is held');
+is($control->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'one region is held');
 # After a power loss the old one is still leased: another is taken at once.
 $server->stop('immediate');
 $server->start;
@@ -94,21 +94,21 @@ $ledger->new_life;
 @ids = mint($server);
 isnt(region_of($server, $ids[0]), $second, 'after a power loss, another region at once');
 
-# Evicted: the incarnation ends, and a new one has another region.
+# Revoked: the incarnation ends, and a new one has another region.
 my $held = $server->safe_psql('postgres', 'SELECT region FROM snowflake.lease');
 my $session = $server->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
 my $settled = $server->safe_psql('postgres', 'SELECT snowflake.settled_before()');
-$control->safe_psql('postgres', "SELECT snowflake_fleet.evict($held)");
-$server->poll_query_until('postgres', "SELECT region <> $held FROM snowflake.lease") or die 'not evicted';
+$control->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease($held)");
+$server->poll_query_until('postgres', "SELECT region <> $held FROM snowflake.lease") or die 'not revoked';
 my ($id) = split /\n/, $session->query_safe('SELECT snowflake.next_id(1)');
-isnt(region_of($server, $id), $held, 'an evicted server goes on in another region, in sessions that were there');
+isnt(region_of($server, $id), $held, 'a server whose lease is revoked goes on in another region, in sessions that were there');
 cmp_ok($id, '>=', $settled, 'above what was settled in the one before');
 cmp_ok($server->safe_psql('postgres', 'SELECT snowflake.settled_before()'), '>=', $settled, 'which does not go back');
-like($server->log_content, qr/WARNING:  snowflake: lost region $held: The lease was ended/, 'and the log says so');
+like($server->log_content, qr/WARNING:  snowflake: lost region $held: The lease was revoked/, 'and the log says so');
 $session->quit;
 
-$ledger->check(1_800, 'a restart, a power loss, an eviction');
+$ledger->check(1_800, 'a restart, a power loss, a lease revoked');
 
 # A copy beside its original: regions of their own.
 $server->safe_psql('postgres', 'CHECKPOINT');
@@ -125,11 +125,11 @@ is($copy->safe_psql('postgres', 'SELECT minting, reason, copied FROM snowflake.h
 # A copy that starts without the setting refuses to mint.
 $copy->stop;
 my $conf = $copy->data_dir . '/postgresql.conf';
-append_to_file($conf, "snowflake.fleet = ''\nsnowflake.region = 0\n");
+append_to_file($conf, "snowflake.leased_regions = ''\nsnowflake.lease_conninfo = ''\nsnowflake.region = 0\n");
 $copy->start;
 $copy->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000',
 	message => 'were minted under leases, and this server leases nothing',
-	detail => 'Sequence snowflake.fleet says fleet \d+', hint => 'Set "snowflake.fleet"' }, 'the regime is remembered');
+	detail => 'Sequence snowflake.fleet has fleet \d+', hint => 'Set "snowflake.leased_regions"' }, 'the regime is remembered');
 is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and nothing is leased', 'health says why');
 is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'nothing in the view');
 $copy->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});

@@ -21,20 +21,26 @@ sub start_with
 	return run_command([ 'postgres', '-C', 'shared_memory_size', '-D', $node->data_dir ]);
 }
 
-my $fleet = "snowflake.fleet = 'host=control passfile=/etc/pass user=alpha'";
-like((start_with("$fleet\nsnowflake.region = -1"))[0], qr/^\d+$/, 'a fleet and a leased region');
+my $conninfo = "snowflake.lease_conninfo = 'host=control passfile=/etc/pass user=alpha'";
+my $leased = "$conninfo\nsnowflake.leased_regions = '4,5'";
+like((start_with($leased))[0], qr/^\d+$/, 'a lease server and regions');
+like((start_with("$leased\nsnowflake.region = -1"))[0], qr/^\d+$/, 'the region may be given as leased');
+like((start_with("$conninfo\nsnowflake.region = 3"))[0], qr/^\d+$/, 'a static region that is reported');
 my @wrong = (
-	[ 'snowflake.region = -1', qr/DETAIL:  "snowflake.region" is -1, leased, and "snowflake.fleet" is not set.\n.*HINT:  Set "snowflake.fleet"/ ],
-	[ $fleet, qr/DETAIL:  "snowflake.fleet" is set, and "snowflake.region" is not leased.\n.*HINT:  Set "snowflake.region" to -1/ ],
-	[ "$fleet\nsnowflake.region = 3", qr/HINT:  Set "snowflake.region" to -1/ ],
-	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 30s", qr/DETAIL:  "snowflake.max_skew" is not less than a third/ ],
-	[ "$fleet\nsnowflake.region = -1\nsnowflake.layout = instagram", qr/DETAIL:  The layout has one region.*\n.*HINT:  Set "snowflake.lease"/ ],
-	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
-	[ "$fleet\nsnowflake.region = -2", qr/outside the valid range/ ],
-	[ "$fleet\nsnowflake.region = -1\nsnowflake.lease = 8d", qr/outside the valid range/ ],
-	[ "snowflake.fleet = 'host=control password=secret'\nsnowflake.region = -1", qr/"snowflake.fleet" contains a password\n.*HINT:  Use "passfile"/s ],
-	[ "snowflake.fleet = 'postgresql://alpha:secret\@control/fleet'\nsnowflake.region = -1", qr/"snowflake.fleet" contains a password/ ],
-	[ "snowflake.fleet = 'host=control hots=control'\nsnowflake.region = -1", qr/invalid value for parameter "snowflake.fleet"\n.*DETAIL:  invalid connection option "hots"/s ]);
+	[ 'snowflake.region = -1', qr/DETAIL:  "snowflake.region" is -1, and "snowflake.leased_regions" is not set.\n.*HINT:  Set "snowflake.leased_regions"/ ],
+	[ "snowflake.leased_regions = '4,5'", qr/DETAIL:  "snowflake.leased_regions" is set, and "snowflake.lease_conninfo" is not.\n.*HINT:  Set "snowflake.lease_conninfo"/ ],
+	[ "$leased\nsnowflake.region = 3", qr/DETAIL:  .* are both set.\n.*HINT:  Remove "snowflake.region"/ ],
+	[ "$conninfo\nsnowflake.leased_regions = '5,4'", qr/invalid value for parameter "snowflake.leased_regions"(?s:.*)DETAIL:  Write regions and ranges in ascending order/ ],
+	[ "$conninfo\nsnowflake.leased_regions = '31-32'", qr/DETAIL:  Layout 41\/5\+8\/10 has regions 0 to 31/ ],
+	[ "$conninfo\nsnowflake.layout = '41/10+4/8'\nsnowflake.leased_regions = '0-64'", qr/DETAIL:  A server has 64 regions at most/ ],
+	[ "$leased\nsnowflake.lease = 30s", qr/DETAIL:  "snowflake.max_skew" is not less than a third/ ],
+	[ "$conninfo\nsnowflake.leased_regions = '0'\nsnowflake.layout = instagram", qr/DETAIL:  The layout has one region.*\n.*HINT:  Set "snowflake.lease"/ ],
+	[ "$leased\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
+	[ "$leased\nsnowflake.region = -2", qr/outside the valid range/ ],
+	[ "$leased\nsnowflake.lease = 8d", qr/outside the valid range/ ],
+	[ "snowflake.lease_conninfo = 'host=control password=secret'", qr/"snowflake.lease_conninfo" contains a password\n.*HINT:  Use "passfile"/s ],
+	[ "snowflake.lease_conninfo = 'postgresql://alpha:secret\@control/fleet'", qr/"snowflake.lease_conninfo" contains a password/ ],
+	[ "snowflake.lease_conninfo = 'host=control hots=control'", qr/invalid value for parameter "snowflake.lease_conninfo"\n.*DETAIL:  invalid connection option "hots"/s ]);
 foreach my $case (@wrong)
 {
 	my ($settings, $pattern) = @$case;
@@ -44,22 +50,22 @@ foreach my $case (@wrong)
 }
 unlike(slurp_file($_), qr/secret/, 'no password in the log') foreach grep { -e } $node->logfile;
 
-# Without a control database the server starts, and says what it waits for.
-start_with("snowflake.fleet = 'host=/nowhere user=alpha'\nsnowflake.region = -1\nsnowflake.max_wait = 200ms");
+# Without a lease server the server starts, and says what it waits for.
+start_with("snowflake.lease_conninfo = 'host=/nowhere user=alpha'\nsnowflake.leased_regions = '0-3'\nsnowflake.max_wait = 200ms");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $node->poll_query_until('postgres', 'SELECT last_message IS NOT NULL FROM snowflake.lease') or die 'nothing said';
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
-	detail => 'Last said: could not connect to the control database: .*nowhere', hint => 'Check the control database' },
+	detail => 'Last said: could not connect to the lease server: .*nowhere', hint => 'Check the lease server' },
 	'a call that gets no region');
 is($node->safe_psql('postgres', 'SELECT region IS NULL, until IS NULL, last_contact IS NULL FROM snowflake.lease'), 't|t|t', 'the view');
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN');
-$node->refuses('SET ROLE somebody; SHOW snowflake.fleet', { sqlstate => '42501', message => 'snowflake.fleet|must be superuser' },
+$node->refuses('SET ROLE somebody; SHOW snowflake.lease_conninfo', { sqlstate => '42501', message => 'snowflake.lease_conninfo|must be superuser' },
 	'the connection string is the superusers\'');
 $node->refuses('SET ROLE somebody; SELECT * FROM snowflake.lease', { sqlstate => '42501', message => 'permission denied' },
 	'what was last said, too');
 $node->refuses('SET ROLE somebody; SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
-	detail => 'Last said: what members of pg_monitor may read', hint => 'Check the control database' }, 'and not in an error either');
+	detail => 'Last said: what members of pg_monitor may read', hint => 'Check the lease server' }, 'and not in an error either');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'what does not mint works');
 
 done_testing();

@@ -1,4 +1,4 @@
-# Faults between a server and its control database, and within the server: no id twice.
+# Faults between a server and its lease server, and within the server: no id twice.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,9 +20,9 @@ sub connection
 }
 sub leasing
 {
-	my ($database, $role, $lease, $skew) = @_;
-	return "restart_after_crash = on\nsnowflake.max_wait = 30s\nsnowflake.region = -1\nsnowflake.lease = $lease\nsnowflake.max_skew = $skew\n"
-	  . "snowflake.fleet = '" . connection($database, $role) . "'\n";
+	my ($database, $role, $lease, $skew, $regions) = @_;
+	return "restart_after_crash = on\nsnowflake.max_wait = 30s\nsnowflake.leased_regions = '$regions'\nsnowflake.lease = $lease\nsnowflake.max_skew = $skew\n"
+	  . "snowflake.lease_conninfo = '" . connection($database, $role) . "'\n";
 }
 sub mint
 {
@@ -34,13 +34,13 @@ sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '60 s', max_lead => '1 s', max_skew => '5 s');
-	SELECT snowflake_fleet.enroll('alpha');
+	SELECT snowflake_fleet.add_server('alpha');
 	CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit'; END $$;
 	CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON snowflake_fleet.region DEFERRABLE INITIALLY DEFERRED
 	  FOR EACH ROW EXECUTE FUNCTION refuse()});
 
 # The rows come, and then the commit fails: that was no grant.
-my $server = Snowflake::Node->create('server', conf => leasing('postgres', 'alpha', '60s', '5s'));
+my $server = Snowflake::Node->create('server', conf => leasing('postgres', 'alpha', '60s', '5s', '0-3'));
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snowflake.lease") or die 'nothing said';
@@ -102,21 +102,21 @@ push @ids, mint($server, 100, 'other');
 is(twice(@ids), 0, 'the worker is ended, and started again: no id twice');
 $server->stop;
 
-# One region and no spare: a server that is stopped beyond its lease, and another that takes over.
+# One region and no spare: a server that is stopped beyond its lease, and another of the same login that takes over.
 $control->safe_psql('postgres', 'CREATE DATABASE narrow');
 $control->install('narrow');
 $control->safe_psql('narrow', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s');
-	SELECT snowflake_fleet.enroll('alpha'), snowflake_fleet.enroll('beta')});
+	SELECT snowflake_fleet.add_server('alpha')});
 my %pair = map {
-	my $node = Snowflake::Node->create($_, conf => "snowflake.layout = '41/13/10'\n" . leasing('narrow', $_, '6s', '1s'));
+	my $node = Snowflake::Node->create($_, conf => "snowflake.layout = '41/13/10'\n" . leasing('narrow', 'alpha', '6s', '1s', '0'));
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 	$_ => $node
 } 'alpha', 'beta';
 my @both = mint($pair{alpha}, 1000);
 $pair{beta}->refuses("SET snowflake.max_wait = '1s'; SELECT snowflake.next_id(1)", { sqlstate => '55000',
-	message => 'this server has no region', detail => 'no region is free before .*0 held by alpha until', hint => 'Check' },
+	message => 'this server has no region', detail => 'no region of this server is free before .*region 0 of server alpha until', hint => 'Check' },
 	'who holds what until when');
 my $session = $pair{alpha}->session;
 push @both, split /\n/, $session->query_safe('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 100) g');

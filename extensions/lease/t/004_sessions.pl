@@ -14,11 +14,11 @@ use Test::More;
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.create_fleet(), snowflake_fleet.enroll('alpha')});
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
 
 # What is published runs ahead of the clock by snowflake.reserve: no reason for a new session to wait.
-my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.fleet = '$fleet'\nsnowflake.reserve = 15s\n");
+my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my @ids = $server->ids('SELECT snowflake.next_id(1)');
@@ -32,7 +32,7 @@ is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'
 # A control host that accepts and never answers, as one that was stopped or cut off: the next is asked.
 $server->stop;
 my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
-$server->append_conf('postgresql.conf', sprintf q{snowflake.fleet = 'host=127.0.0.1,%s port=%s,%s dbname=postgres user=alpha target_session_attrs=read-write'} . "\n",
+$server->append_conf('postgresql.conf', sprintf q{snowflake.lease_conninfo = 'host=127.0.0.1,%s port=%s,%s dbname=postgres user=alpha target_session_attrs=read-write'} . "\n",
 	$control->host, $mute->sockport, $control->port);
 $server->start;
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'a host that does not answer is passed over')
@@ -43,8 +43,8 @@ is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_i
 $server->stop;
 $control->safe_psql('postgres', 'CREATE DATABASE short');
 $control->install('short');
-$control->safe_psql('short', q{SELECT snowflake_fleet.create_fleet(lease => '2 s', max_lead => '0', max_skew => '500 ms'), snowflake_fleet.enroll('alpha')});
-$server->append_conf('postgresql.conf', sprintf "snowflake.fleet = 'host=%s port=%s dbname=short user=alpha'\n", $control->host, $control->port);
+$control->safe_psql('short', q{SELECT snowflake_fleet.create_fleet(lease => '2 s', max_lead => '0', max_skew => '500 ms'), snowflake_fleet.add_server('alpha')});
+$server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'host=%s port=%s dbname=short user=alpha'\n", $control->host, $control->port);
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
@@ -77,17 +77,17 @@ cmp_ok($late, '<', $in_force, 'as a rule');
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {
-	$control->safe_psql('short', "SELECT snowflake_fleet.evict($region)");
-	$server->poll_query_until('postgres', "SELECT region > $region FROM snowflake.lease") or die 'not evicted';
+	$control->safe_psql('short', "SELECT snowflake_fleet.revoke_lease($region)");
+	$server->poll_query_until('postgres', "SELECT region > $region FROM snowflake.lease") or die 'not revoked';
 }
-$control->safe_psql('short', 'UPDATE snowflake_fleet.region SET until_ms = 8000000000000 WHERE region > 2');
+$control->safe_psql('short', 'BEGIN; UPDATE snowflake_fleet.region SET until_ms = 8000000000000 WHERE region > 2; SELECT snowflake_fleet.sign_rows(); COMMIT');
 $control->poll_query_until('short', 'SELECT free FROM snowflake_fleet.regions WHERE region = 0') or die 'not free';
 my $after = $server->safe_psql('postgres', q{SELECT snowflake.make_id(clock_timestamp() + interval '12 s', 5, 0, 1)});
 my @waiting = map { $server->start_writer("SET snowflake.max_wait = '30s'; SELECT $_") } "snowflake.next_id(5, $after)", "unnest(snowflake.next_ids(6, 2, $after))";
 $server->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Extension'})
   or die 'nobody waits';
-$control->safe_psql('short', 'SELECT snowflake_fleet.evict(2)');
-$server->poll_query_until('postgres', 'SELECT region < 2 FROM snowflake.lease') or die 'not evicted';
+$control->safe_psql('short', 'SELECT snowflake_fleet.revoke_lease(2)');
+$server->poll_query_until('postgres', 'SELECT region < 2 FROM snowflake.lease') or die 'not revoked';
 foreach my $writer (@waiting)
 {
 	my $end = $server->finish_writer($writer);
@@ -99,7 +99,7 @@ foreach my $writer (@waiting)
 $server->clock->set(3);
 my $since = -s $server->logfile;
 $server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');
-my @lines = slurp_file($server->logfile, $since) =~ /WARNING:  snowflake: (?:refused|the control database refused)/g;
+my @lines = slurp_file($server->logfile, $since) =~ /WARNING:  snowflake: (?:refused|the lease server refused)/g;
 cmp_ok(scalar(@lines), '==', 1, 'a refusal that goes on is one line, not one for each attempt');
 $server->clock->set(0);
 

@@ -19,11 +19,11 @@ my %fleet = map {
 	$control->safe_psql($_, q{SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s')});
 	$_ => sprintf q{host=''%s'' port=%s dbname=%s user=alpha}, $control->host, $control->port, $_
 } 'ours', 'theirs';
-$control->safe_psql('ours', q{SELECT snowflake_fleet.enroll('alpha')});
-$control->safe_psql('theirs', q{SELECT snowflake_fleet.enroll('alpha')});
+$control->safe_psql('ours', q{SELECT snowflake_fleet.add_server('alpha')});
+$control->safe_psql('theirs', q{SELECT snowflake_fleet.add_server('alpha')});
 
 my $server = Snowflake::Node->create('server',
-	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.fleet = '$fleet{ours}'\n");
+	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.lease_conninfo = '$fleet{ours}'\n");
 
 # Refused at once, with what health says beside it.
 sub refused
@@ -42,7 +42,7 @@ $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'it mints');
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'and health says so');
 
-# The control database is away until the lease is over.
+# The lease server is away until the lease is over.
 $control->stop;
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'the lease goes on';
 refused('the lease has ended',
@@ -50,11 +50,11 @@ refused('the lease has ended',
 cmp_ok($server->safe_psql('postgres', $refusals), '>', 0, 'and the refusal is counted');
 $server->restart;
 refused('no region is leased', { message => 'this server has no region to mint in', detail => 'could not connect', hint => 'Check' },
-	'started without the control database');
+	'started without the lease server');
 
 # Back, and it goes on by itself.
 $control->start;
-like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the control database is back');
+like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the lease server is back');
 
 # With the clock back, ids of a database that is new begin where those of the region already are.
 $server->ids('SELECT snowflake.next_id(1)');
@@ -67,11 +67,11 @@ $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'when the time has come, it mints');
 
 # Leases of another fleet say nothing about this database's ids.
-$server->append_conf('postgresql.conf', "snowflake.fleet = '$fleet{theirs}'\n");
+$server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$fleet{theirs}'\n");
 $server->restart;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
 $server->refuses('SELECT snowflake.next_id(1)',
-	{ sqlstate => '55000', message => 'this database belongs to another fleet', detail => 'says fleet \d+, .* is that of fleet \d+', hint => 'Correct "snowflake.fleet"' },
+	{ sqlstate => '55000', message => 'this database belongs to another fleet', detail => 'has fleet \d+, .* is that of fleet \d+', hint => 'Correct "snowflake.lease_conninfo"' },
 	'another fleet');
 $server->stop;
 $control->stop;

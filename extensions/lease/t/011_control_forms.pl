@@ -1,5 +1,5 @@
-# The control database without an extension, made by an ordinary role; servers that ask at once; a clock that is wrong at
-# start; a synchronous standby of the control database that is away.
+# The lease server without an extension, made by an ordinary role; servers that ask at once; a clock that is wrong at
+# start; a synchronous standby of the lease server that is away.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,17 +18,18 @@ command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('plain'), 
 	'psql -f, as an ordinary role');
 $control->safe_psql('plain', q{
 	SELECT snowflake_fleet.create_fleet(lease => '60 s', max_lead => '1 s', max_skew => '5 s');
-	SELECT snowflake_fleet.enroll(s) FROM unnest(ARRAY['alpha', 'beta', 'gamma']) AS s}, extra_params => [ '-U', 'operator' ]);
+	SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['alpha', 'beta', 'gamma']) AS s}, extra_params => [ '-U', 'operator' ]);
 $control->stop;
 
-# All three wait for a region, and ask as often as they may; then the control database is there.
+# All three wait for a region, and ask as often as they may; then the lease server is there.
+my %regions = (alpha => '0,1', beta => '2,3', gamma => '4,5');
 my %server = map {
-	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $control->host, $control->port, $_));
-		snowflake.region = -1
+	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $regions{$_}, $control->host, $control->port, $_));
+		snowflake.leased_regions = '%s'
 		snowflake.lease = 60s
 		snowflake.max_skew = 5s
 		snowflake.max_wait = 60s
-		snowflake.fleet = 'host=''%s'' port=%s dbname=plain user=%s'
+		snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=plain user=%s'
 		CONF
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -46,13 +47,13 @@ foreach my $name (sort keys %server)
 }
 my %seen;
 is(scalar(grep { $seen{$_}++ } @ids), 0, 'asked at once: no id twice');
-is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM snowflake.lease') } keys %server), '0 1 2', 'three regions');
-is($control->safe_psql('plain', q{SELECT string_agg(holder, ' ' ORDER BY holder) FROM snowflake_fleet.regions WHERE holder IS NOT NULL}),
-	'alpha beta gamma', 'as the control database has it');
+is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM snowflake.lease') } keys %server), '0 2 4', 'three regions');
+is($control->safe_psql('plain', q{SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_fleet.regions WHERE state = 'held'}),
+	'alpha beta gamma', 'as the lease server has it');
 
 # A clock that is wrong when the server starts is found out.
 my $gamma = $server{gamma};
-foreach my $case ([ 60, 'the control database refused to lease: The server\'s clock is \d+ ms ahead' ],
+foreach my $case ([ 60, 'the lease server refused to lease: The server\'s clock is \d+ ms ahead' ],
 	[ -60, 'refused to lease: this server\'s clock is \d+ ms behind' ])
 {
 	my ($off, $why) = @$case;
@@ -73,7 +74,7 @@ $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n
 $control->reload;
 $alpha->poll_query_until('postgres', q{SELECT last_message ~ 'did not answer in time|lock timeout' FROM snowflake.lease}) or die 'it is answered';
 my $until = $alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
-like($alpha->log_content, qr/WARNING:  snowflake: the control database (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the standby is away: no answer, and the log says so');
+like($alpha->log_content, qr/WARNING:  snowflake: the lease server (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the standby is away: no answer, and the log says so');
 is($alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease'), $until, 'and no more time');
 $control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $control->reload;

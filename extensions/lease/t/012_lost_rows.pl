@@ -13,13 +13,13 @@ use Test::More;
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('alpha')});
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $original = Snowflake::Node->create('original', has_archiving => 1, allows_streaming => 1,
 	conf => sprintf(<<~'CONF', $control->host, $control->port));
-	snowflake.region = -1
+	snowflake.leased_regions = '0-3'
 	snowflake.max_wait = 30s
 	snowflake.max_skew = 10min
-	snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'
+	snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'
 	CONF
 $original->start;
 $original->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)');
@@ -68,7 +68,7 @@ my $copy = Snowflake::Node->create_from_backup('copy', $original, 'base', has_re
 $copy->clock->set(-300);
 $copy->start;
 mints_through_lost_time($copy, 'a point in time');
-like($copy->log_content, qr/WARNING:  snowflake: the clocks of this server and its control database are apart/, 'and the log tells of the clock');
+like($copy->log_content, qr/WARNING:  snowflake: the clocks of this server and its lease server are apart/, 'and the log tells of the clock');
 
 $original->stop('immediate');
 $standby->clock->set(-300);

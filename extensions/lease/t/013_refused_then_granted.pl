@@ -1,4 +1,4 @@
-# A control database that refuses for a while, and then grants: the region stays the server's.
+# A lease server that refuses for a while, and then grants: the region stays the server's.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,9 +14,9 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1.5 s');
-	SELECT snowflake_fleet.enroll('alpha')});
-my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1500ms\n"
-	  . sprintf q{snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
+	SELECT snowflake_fleet.add_server('alpha')});
+my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1500ms\n"
+	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($first) = $server->ids('SELECT snowflake.next_id(1)');
@@ -31,9 +31,9 @@ sub goes_on
 }
 
 # As after a promotion: every server is told so before the operator says that nothing was lost.
-$control->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1');
-ok(said_until('waits for'), 'the control database waits for an operator');
-$control->safe_psql('postgres', 'SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)');
+$control->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()');
+ok(said_until('waits for'), 'the lease server waits for an operator');
+$control->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
 goes_on('nothing_lost(old_is_stopped => true)');
 
 # A clock that is ahead for a moment.

@@ -19,7 +19,7 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '12 s', max_lead => '1 s', max_skew => '3 s');
-	SELECT snowflake_fleet.enroll('alpha')});
+	SELECT snowflake_fleet.add_server('alpha')});
 
 # It accepts connections, by the kernel, and says nothing.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $control->port, Proto => 'tcp')
@@ -27,7 +27,7 @@ my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', Local
 
 my $ledger = Snowflake::Ledger->new;
 my $server = Snowflake::Node->create('server',
-	conf => "snowflake.region = -1\nsnowflake.lease = 12s\nsnowflake.max_skew = 3s\nsnowflake.max_wait = 60s\n");
+	conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 12s\nsnowflake.max_skew = 3s\nsnowflake.max_wait = 60s\n");
 my $resolver = Snowflake::Resolver->new($server);
 my $service_file = $server->basedir . '/services';
 append_to_file($service_file, "[fleet]\nhost=127.0.0.2,127.0.0.1\nport=" . $control->port . "\n");
@@ -36,7 +36,7 @@ $server->preload(undef, PGSERVICEFILE => $service_file);
 sub connect_by
 {
 	my ($conninfo) = @_;
-	$server->append_conf('postgresql.conf', "snowflake.fleet = '$conninfo dbname=postgres user=alpha'\n");
+	$server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$conninfo dbname=postgres user=alpha'\n");
 	$server->restart;
 	$ledger->new_life;
 	return;
@@ -54,11 +54,11 @@ sub renewed_since
 }
 
 # A host that is silent before one that answers: in the list, in a service file, as the first address of a name.
-$server->append_conf('postgresql.conf', "snowflake.fleet = 'host=127.0.0.2,127.0.0.1 port=" . $control->port . " dbname=postgres user=alpha'\n");
+$server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $control->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 renewed_since('a list of hosts, the first one silent');
-like($server->log_content, qr/WARNING:  snowflake: the control database did not answer in time: gave up on 127.0.0.2, port \d+/,
+like($server->log_content, qr/WARNING:  snowflake: the lease server did not answer in time: gave up on 127.0.0.2, port \d+/,
 	'the log names the host');
 connect_by('service=fleet');
 renewed_since('the same list in a service file');
@@ -79,26 +79,26 @@ $other->start;
 $other->install;
 $other->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '12 s', max_lead => '1 s', max_skew => '3 s');
-	SELECT snowflake_fleet.enroll('alpha')});
+	SELECT snowflake_fleet.add_server('alpha')});
 my $both = sprintf q{host=''%s,127.0.0.1'' port=%s,%s}, $other->host, $other->port, $control->port;
 my $holder = $other->session;
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
 connect_by($both);
 renewed_since('a host whose lock somebody holds');
 $holder->quit;
-$other->safe_psql('postgres', q{SELECT snowflake_fleet.retire('alpha')});
+$other->safe_psql('postgres', q{SELECT snowflake_fleet.remove_server('alpha')});
 connect_by($both);
 renewed_since('a host that refuses');
-like($server->log_content, qr/WARNING:  snowflake: the control database refused: .*42501/, 'the log says what was refused');
-$other->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('alpha'); UPDATE snowflake_fleet.fleet SET timeline = timeline + 1});
+like($server->log_content, qr/WARNING:  snowflake: the lease server refused: .*42501/, 'the log says what was refused');
+$other->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha'); UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()});
 connect_by($both);
 renewed_since('a host that waits for an operator');
-like($server->log_content, qr/WARNING:  snowflake: the control database at \S+, port \d+ waits for an operator: .*nothing_lost\(old_is_stopped => true\).*recovered\(now, old_is_stopped => true\)/,
-	'the log has the host, and both ways out');
+like($server->log_content, qr/WARNING:  snowflake: the lease server at \S+, port \d+ waits for an operator: .*snowflake_fleet\.health shows what to do/,
+	'the log has the host, and where the ways out are');
 $server->stop;
 
 # connect_timeout: less than what is usual for a lease of an hour.
-my $patient = Snowflake::Node->create('patient', conf => "snowflake.region = -1\nsnowflake.max_wait = 60s\nsnowflake.fleet = 'host=127.0.0.2 port="
+my $patient = Snowflake::Node->create('patient', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 60s\nsnowflake.lease_conninfo = 'host=127.0.0.2 port="
 	  . $control->port . " connect_timeout=1 user=alpha'\n");
 $patient->start;
 $patient->safe_psql('postgres', 'CREATE EXTENSION snowflake');

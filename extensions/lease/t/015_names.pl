@@ -14,8 +14,8 @@ use Test::More;
 my $control = Snowflake::Control->create('control', conf => "listen_addresses = '127.0.0.1'\n");
 $control->start;
 $control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.enroll('alpha')});
-my $server = Snowflake::Node->create('server', conf => "snowflake.region = -1\nsnowflake.max_wait = 200ms\nsnowflake.fleet = 'host=fleet.example port="
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
+my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 200ms\nsnowflake.lease_conninfo = 'host=fleet.example port="
 	  . $control->port . " dbname=postgres user=alpha'\n");
 my $resolver = Snowflake::Resolver->new($server);
 
@@ -75,7 +75,7 @@ like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: c
 # A name that there is not.
 $resolver->set('fleet.example' => [0]);
 $server->start;
-ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect to the control database: "fleet.example" has no address: %' FROM snowflake.lease}),
+ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect to the lease server: "fleet.example" has no address: %' FROM snowflake.lease}),
 	'a name that has no address');
 stops('at the end', 'fast');
 

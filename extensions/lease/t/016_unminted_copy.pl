@@ -12,11 +12,11 @@ use Test::More;
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
-$control->safe_psql('postgres', "SELECT snowflake_fleet.enroll('alpha')");
-my $fleet = sprintf q{snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port;
-my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.region = -1\n$fleet\n");
+$control->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha')");
+my $fleet = sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port;
+my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.leased_regions = '0-3'\n$fleet\n");
 
-# One database is made before the control database can be heard, one after it.
+# One database is made before the lease server can be heard, one after it.
 $control->stop;
 $server->start;
 $server->create_database('early');
@@ -30,7 +30,7 @@ is($server->safe_psql('later', 'SELECT last_value FROM snowflake.fleet'), $numbe
 $server->backup('base');
 my $copy = Snowflake::Node->new('copy');
 $copy->init_from_backup($server, 'base');
-$copy->append_conf('postgresql.conf', "snowflake.fleet = ''\nsnowflake.region = 0\n");
+$copy->append_conf('postgresql.conf', "snowflake.lease_conninfo = ''\nsnowflake.leased_regions = ''\nsnowflake.region = 0\n");
 $copy->start;
 foreach my $database ('early', 'later')
 {

@@ -1,4 +1,4 @@
-# Remarks of a control database beside its answers: warnings that mean nothing to a lease, and one that does. And what of
+# Remarks of a lease server beside its answers: warnings that mean nothing to a lease, and one that does. And what of
 # all that gets into the log.
 
 use strict;
@@ -16,7 +16,7 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s');
-	SELECT snowflake_fleet.enroll('alpha');
+	SELECT snowflake_fleet.add_server('alpha');
 	-- Each time in other numbers, as of the transactions that are left.
 	CREATE SEQUENCE left_over; GRANT USAGE ON SEQUENCE left_over TO PUBLIC;
 	CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -24,17 +24,17 @@ $control->safe_psql('postgres', q{
 	CREATE TRIGGER warn AFTER UPDATE ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION warn();
 	-- Told when a session begins, as a collation version that does not match.
 	SET client_min_messages = error; ALTER ROLE alpha SET default_text_search_config = 'missing'});
-my $server = Snowflake::Node->create_running('server', conf => "snowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.max_wait = 30s\n"
-	  . sprintf q{snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
+my $server = Snowflake::Node->create_running('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.max_wait = 30s\n"
+	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
 sub count_in_log { my ($pattern) = @_; return scalar(() = $server->log_content =~ /$pattern/g); }
 
 is(scalar(my @ids = $server->ids('SELECT snowflake.next_id(1)')), 1, 'answers count that a warning comes with');
 my $seen = $control->safe_psql('postgres', 'SELECT last_value FROM left_over');
 $control->poll_query_until('postgres', "SELECT last_value > $seen + 4 FROM left_over") or die 'no renewals';
 ok($server->poll_query_until('postgres', 'SELECT missed_renewals = 0 AND until > clock_timestamp() FROM snowflake.lease'), 'renewals too');
-is(count_in_log(qr/LOG:  snowflake: the control database adds to its answer: database "other" must be vacuumed within \d+ transactions/), 1,
+is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: database "other" must be vacuumed within \d+ transactions/), 1,
 	'and the log has the warning once');
-is(count_in_log(qr/LOG:  snowflake: the control database adds to its answer: invalid value for parameter "default_text_search_config"/), 1,
+is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: invalid value for parameter "default_text_search_config"/), 1,
 	'and once what is said when a session begins');
 is(count_in_log(qr/^WARNING:/m), 0, 'nothing goes around the log');
 
@@ -52,7 +52,7 @@ unlink $control->data_dir . '/pg_hba.conf';
 append_to_file($control->data_dir . '/pg_hba.conf', "local all alpha reject\nlocal all all trust\n");
 my $since = time;
 $control->start;
-$server->wait_for_log(qr/WARNING:  snowflake: could not connect to the control database: .*pg_hba.conf rejects/);
+$server->wait_for_log(qr/WARNING:  snowflake: could not connect to the lease server: .*pg_hba.conf rejects/);
 cmp_ok(time - $since, '<', 45, 'and another at once');
 append_to_file($control->data_dir . '/pg_hba.conf.new', "local all all trust\n");
 rename $control->data_dir . '/pg_hba.conf.new', $control->data_dir . '/pg_hba.conf';

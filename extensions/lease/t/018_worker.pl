@@ -1,5 +1,5 @@
 # The worker as a process: cancelled, ended, in error, beside a clock that went back, beside nobody, without a
-# slot; and a control database on the server itself.
+# slot; and a lease server on the server itself.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,12 +17,12 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '20 s', max_lead => '1 s', max_skew => '3 s');
-	SELECT snowflake_fleet.enroll('alpha')});
+	SELECT snowflake_fleet.add_server('alpha')});
 sub leasing
 {
 	my ($node) = @_;
-	return "snowflake.region = -1\nsnowflake.lease = 20s\nsnowflake.max_skew = 3s\nsnowflake.max_wait = 30s\n"
-	  . sprintf qq{snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'\n}, $node->host, $node->port;
+	return "snowflake.leased_regions = '0-3'\nsnowflake.lease = 20s\nsnowflake.max_skew = 3s\nsnowflake.max_wait = 30s\n"
+	  . sprintf qq{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'\n}, $node->host, $node->port;
 }
 my $server = Snowflake::Node->create_running('server', allows_streaming => 1, conf => leasing($control));
 my $ledger = Snowflake::Ledger->new;
@@ -50,7 +50,7 @@ my $first = worker();
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($first)");
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $first"), 'ended, it has a successor');
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect%' FROM snowflake.lease}), 'which asks');
-is(lease(), $held, 'the region is kept, while the control database is away');
+is(lease(), $held, 'the region is kept, while the lease server is away');
 mint();
 is($server->safe_psql('postgres', "SELECT count(*) FROM $workers"), '1', 'one worker at a time');
 $control->start;
@@ -147,7 +147,7 @@ $control->safe_psql('postgres', 'CREATE DATABASE short');
 $control->install('short');
 $control->safe_psql('short', q{
 	SELECT snowflake_fleet.create_fleet(lease => '5 s', max_lead => '1 s', max_skew => '1 s');
-	SELECT snowflake_fleet.enroll('alpha')});
+	SELECT snowflake_fleet.add_server('alpha')});
 $server->append_conf('postgresql.conf', leasing($control) =~ s/dbname=postgres/dbname=short/r . "snowflake.max_lead = 60s\nsnowflake.lease = 1h\n");
 $server->start;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
@@ -156,17 +156,17 @@ sleep 5;
 cmp_ok($control->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease shorter than the lead is renewed about once a second');
 $server->stop;
 
-# The control database on the server itself lets nobody in when it stops: nothing is tried.
+# The lease server on the server itself lets nobody in when it stops: nothing is tried.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;
 $both->safe_psql('postgres', q{
 	CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_fleet;
 	SELECT snowflake_fleet.create_fleet(lease => '20 s', max_lead => '1 s', max_skew => '3 s');
-	SELECT snowflake_fleet.enroll('alpha')});
-is(scalar(my @ids = $both->ids('SELECT snowflake.next_id(1)')), 1, 'a server with its own control database mints');
+	SELECT snowflake_fleet.add_server('alpha')});
+is(scalar(my @ids = $both->ids('SELECT snowflake.next_id(1)')), 1, 'a server with its own lease server mints');
 $both->stop;
-like($both->log_content, qr/LOG:  snowflake: region \d+ is not given back: its control database is this server's own/, 'its region is not given back');
+like($both->log_content, qr/LOG:  snowflake: region \d+ is not given back: its lease server is this server's own/, 'its region is not given back');
 unlike($both->log_content, qr/could not give region/, 'nor is that tried');
 
 $ledger->check(3_000, 'whoever the worker was');

@@ -1,4 +1,4 @@
-# A step of the clock that the control database has made as well, as after a host was suspended, needs no
+# A step of the clock that the lease server has made as well, as after a host was suspended, needs no
 # accept_clock(); one that it has not made is refused.
 
 use strict;
@@ -15,10 +15,10 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1.5 s');
-	SELECT snowflake_fleet.enroll('alpha')});
+	SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::Node->create('server',
-	conf => "snowflake.region = -1\nsnowflake.lease = 6s\nsnowflake.max_skew = 1500ms\nsnowflake.max_forward_jump = 60s\n"
-	  . sprintf q{snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
+	conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1500ms\nsnowflake.max_forward_jump = 60s\n"
+	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
@@ -38,7 +38,7 @@ unlike($server->log_content, qr/snowflake accepts a clock/, 'it is not taken for
 
 # Both.
 $control->clock->set(7200);
-ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'a step that the control database has made too is confirmed');
+ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'a step that the lease server has made too is confirmed');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');
 cmp_ok($after, '>', $before, 'ids go on');
 like($server->log_content, qr/snowflake accepts a clock that moved by 7[12]\d{5} ms/, 'the log says so');

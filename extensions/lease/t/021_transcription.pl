@@ -1,4 +1,4 @@
-# The SQL functions decide what the C++ functions decide: the same random requests through both.
+# The SQL functions decide what the reference model, test/core/lease_control.hpp, decides: the same random requests through both.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,7 +22,7 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', <<~'SQL');
 	SELECT snowflake_fleet.create_fleet();
-	INSERT INTO snowflake_fleet.server (name) VALUES ('0'), ('1'), ('2');
+	INSERT INTO snowflake_fleet.server (name, role) VALUES ('0', 0), ('1', 0), ('2', 0);
 	CREATE TABLE trace (step serial, line text);
 	SQL
 open my $copy, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $control->connstr('postgres'), '-c',
@@ -37,41 +37,38 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	  w text[];
 	  answer snowflake_fleet.answer;
 	  told text;
-	  state text;
+	  remains text;
 	BEGIN
 	  FOR t IN SELECT * FROM trace ORDER BY step LOOP
 	    w := string_to_array(t.line, '|');
 	    told := '';
 	    IF w[1] = 'reset' THEN
 	      DELETE FROM snowflake_fleet.region;
-	      PERFORM setval('snowflake_fleet.said', 0);
 	      UPDATE snowflake_fleet.fleet SET term = w[2]::bigint, lasting = w[2]::bigint, newest = w[3]::bigint,
 	             longest_ms = w[4]::bigint, skew_ms = w[5]::bigint, halted = false, heard_term = 0, began = 0,
-	             lost_number = 0, adopt_ms = 0, ahead_ms = 0;
+	             newest_ms = 0, fresh_ms = 0, adopt_ms = 0;
 	      INSERT INTO snowflake_fleet.region (region) SELECT generate_series(0, w[6]::int - 1);
 	      CONTINUE;
-	    ELSIF w[1] = 'recovered' THEN
-	      PERFORM snowflake_fleet.recover_fleet(w[2]::bigint, w[3]::bigint, w[4]::int::boolean);
-	    ELSIF w[1] = 'nothing_lost' THEN
+	    ELSIF w[1] = 'data_loss' THEN
+	      PERFORM snowflake_fleet.lose_leases(w[2]::bigint, w[3]::bigint, w[4]::int::boolean);
+	    ELSIF w[1] = 'no_data_loss' THEN
 	      PERFORM snowflake_fleet.begin_term(w[2]::bigint, w[3]::bigint);
-	    ELSIF w[1] = 'dead' THEN
-	      PERFORM snowflake_fleet.end_dead(w[2]::int, w[3]::bigint, w[4]::bigint);
-	    ELSIF w[1] = 'evict' THEN
-	      PERFORM snowflake_fleet.evict_region(w[2]::int);
+	    ELSIF w[1] = 'revoke' THEN
+	      PERFORM snowflake_fleet.end_lease(r) FROM snowflake_fleet.region AS r WHERE r.region = w[2]::int;
 	    ELSE
-	      answer := snowflake_fleet.decide(ROW(w[2], w[3], w[4]::bigint, w[5]::bigint, w[6]::bigint, w[7]::int::boolean,
-	        w[8]::bigint, w[9]::bigint, w[10]::bigint, w[11]::bigint, w[12]::bigint, w[13]::bigint, w[14]::int, w[15]::bigint,
-	        w[16]::bigint, w[17]::int::boolean, w[18]::bigint, w[19]::bigint)::snowflake_fleet.request, w[20]::bigint);
+	      answer := snowflake_fleet.decide(ROW(w[2], w[3], w[4]::bigint, w[5]::bigint, w[6]::bigint, w[7]::bigint,
+	        w[8]::bigint, w[9]::bigint, w[10]::bigint, w[11]::bigint, w[18]::int[], w[12]::int, w[13]::bigint, w[14]::bigint,
+	        w[15]::bigint, w[16]::bigint)::snowflake_fleet.request, w[17]::bigint);
 	      told := format('%s,%s,%s,%s,%s,%s,%s,%s', answer.status, answer.term, answer.number, answer.region,
 	        answer.grant_number, answer.floor_ms, answer.until_ms, answer.clock_ms);
 	    END IF;
-	    SELECT format('%s,%s,%s,%s,%s,%s,%s,%s,%s', halted::int, term, newest, heard_term, began, lasting, lost_number,
-	           adopt_ms, ahead_ms) INTO state FROM snowflake_fleet.fleet;
-	    SELECT state || string_agg(format(';%s,%s,%s,%s,%s,%s,%s', floor_ms, until_ms, incarnation, grant_number,
-	             nonce, coalesce(server, '-1'), given_back::int), '' ORDER BY region)
-	      INTO state FROM snowflake_fleet.region;
-	    IF (w[1] = 'ask' AND told <> w[21]) OR state <> w[cardinality(w)] THEN
-	      RAISE EXCEPTION E'step %: %\nC++: % %\nSQL: % %', t.step, t.line, w[21], w[cardinality(w)], told, state;
+	    SELECT format('%s,%s,%s,%s,%s,%s,%s,%s', halted::int, term, newest, heard_term, began, lasting, adopt_ms,
+	           newest_ms) INTO remains FROM snowflake_fleet.fleet;
+	    SELECT remains || string_agg(format(';%s,%s,%s,%s,%s,%s,%s', r.floor_ms, r.until_ms, r.incarnation, r.grant_number,
+	             r.nonce, coalesce(r.server, '-1'), r.state), '' ORDER BY r.region)
+	      INTO remains FROM snowflake_fleet.region AS r;
+	    IF (w[1] = 'ask' AND told <> w[19]) OR remains <> w[cardinality(w)] THEN
+	      RAISE EXCEPTION E'step %: %\nC++: % %\nSQL: % %', t.step, t.line, w[19], w[cardinality(w)], told, remains;
 	    END IF;
 	  END LOOP;
 	END
@@ -81,19 +78,19 @@ is($err, '', 'SQL decides the same, and leaves the same');
 
 # A trace that never meets a case says nothing of it.
 my %seen;
-$seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|unproven|term_over),/ ? $1 : () } @lines;
+$seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|taken|term_over),/ ? $1 : () } @lines;
 cmp_ok($seen{$_} // 0, '>', 20, "$_: " . ($seen{$_} // 0) . ' times')
-  foreach qw(granted given_back lost full halted clock_ahead unproven term_over);
+  foreach qw(granted given_back lost full halted clock_ahead taken term_over);
 
-# After recovered(), who holds a lease goes on: a granted renewal of a region that nobody has.
+# After confirm_data_loss(), holders continue: a granted renewal of a region that nobody has.
 my ($adopted, $older) = (0, 0);
 my @holder;
 foreach (@lines)
 {
 	my @words = split /\t/;
-	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[20] =~ /^granted/ && !$holder[$words[13]];
+	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[18] =~ /^granted/ && !$holder[$words[11]];
 	# A grant that is newer than what its holder has heard ends no lease.
-	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[17] > $words[5] && $words[20] =~ /^lost/;
+	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[14] > $words[5] && $words[18] =~ /^lost/;
 	my (undef, @regions) = split /;/, $words[-1];
 	@holder = map { (split /,/)[2] } @regions;
 }

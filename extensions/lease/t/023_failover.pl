@@ -1,4 +1,5 @@
-# A control database with standbys: what was granted is there after a failover, or nothing is granted.
+# A lease server with standbys: what was granted is there after a failover, or nothing is granted; and files of it that
+# were copied or put back.
 
 use strict;
 use warnings FATAL => 'all';
@@ -9,23 +10,10 @@ use PostgreSQL::Test::Utils;
 use Snowflake::Control;
 use Test::More;
 
-my $primary = Snowflake::Control->create('primary', allows_streaming => 1, conf => <<~'CONF');
-	synchronous_commit = local
-	archive_mode = on
-	archive_command = 'cp "%p" "%%ARCHIVE%%/%f"'
-	wal_keep_size = 64MB
-	CONF
-my $archive = $primary->archive_dir;
-(my $conf = slurp_file($primary->data_dir . '/postgresql.conf')) =~ s/%%ARCHIVE%%/$archive/g;
-open my $file, '>', $primary->data_dir . '/postgresql.conf' or die $!;
-print $file $conf;
-close $file;
-mkdir $archive;
+my $primary = Snowflake::Control->create('primary', allows_streaming => 1, conf => "synchronous_commit = local\nwal_keep_size = 64MB\n");
 $primary->start;
 $primary->install;
-$primary->safe_psql('postgres', "SELECT snowflake_fleet.enroll('alpha'), snowflake_fleet.enroll('beta')");
-my $fleet = $primary->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet');
-
+$primary->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha'), snowflake_fleet.add_server('beta')");
 sub add_standby
 {
 	my ($name, $source) = @_;
@@ -36,20 +24,18 @@ sub add_standby
 	return $standby;
 }
 my $standby = add_standby('standby', $primary);
-
-# A standby grants nothing, and says where to go.
 my $told = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 1);
-like($told->{error}, qr/ERROR:  25006: the control database is a standby\nHINT: .*target_session_attrs/, 'a standby grants nothing');
+like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby grants nothing');
 
 # Synchronous: an answer is not given before the standby has it, whatever synchronous_commit says.
 $primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
   or die 'no synchronous standby';
-my $first = $primary->ask(call => 'acquire', server => 'alpha', incarnation => 1);
+my $first = $primary->ask(call => 'acquire', server => 'alpha', incarnation => 1, length => 600_000);
 is($first->{status}, 'granted', 'with the standby there');
 $standby->stop;
-my %waiting = (ask => 'SELECT status FROM ' . $primary->question(call => 'acquire', incarnation => 2), out => '', err => '');
+my %waiting = (ask => 'SELECT status FROM ' . $primary->question(call => 'acquire', server => 'beta', incarnation => 2), out => '', err => '');
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'beta', '-d', $primary->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
 ok($primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
@@ -59,7 +45,7 @@ $standby->start;
 $run->finish;
 like($waiting{out}, qr/granted/, 'until it is back');
 
-# Promoted: nothing before the operator has spoken, and then everything is where it was.
+# Promoted: nothing before the operator has confirmed, and then everything is where it was.
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;
@@ -70,110 +56,63 @@ foreach my $call ('renew', 'acquire', 'give_back')
 	is($told->{status}, 'halted', "after a promotion, no $call");
 	like($told->{detail}, qr/timeline 2 of .*was timeline 1/, 'and why') if $call eq 'renew';
 }
-$standby->safe_psql('postgres', 'SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)');
-$told = $standby->ask(call => 'renew', %known);
-is($told->{status}, 'granted', 'nothing_lost(): leases go on');
+$standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
+$told = $standby->ask(call => 'renew', %known, length => 600_000);
+is($told->{status}, 'granted', 'confirm_no_data_loss(): leases continue');
 is($told->{grant_number}, $first->{grant_number}, 'the same one');
-
-# Recovered to an earlier time: what was granted since is forgotten, and granted to nobody else.
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $standby->reload;
-my $base = $standby->backup('base');
-$standby->safe_psql('postgres', 'SELECT pg_create_restore_point($$before$$)');
-my $forgotten = $standby->ask(call => 'acquire', server => 'beta', incarnation => 3, length => 600_000);
-is($forgotten->{status}, 'granted', 'a grant');
-$standby->safe_psql('postgres', 'SELECT pg_switch_wal()');
-$standby->stop;
-my $recovered = Snowflake::Control->new('recovered');
-$recovered->init_from_backup($standby, 'base', standby => 0);
-$recovered->append_conf('postgresql.conf', <<~"CONF");
-	restore_command = 'cp "$archive/%f" "%p" || cp "@{[ $standby->data_dir ]}/pg_wal/%f" "%p"'
-	recovery_target_name = 'before'
-	recovery_target_action = promote
-	CONF
-$recovered->set_recovery_mode;
-$recovered->start;
-$recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no end of recovery';
-is($recovered->safe_psql('postgres', "SELECT count(*) FROM snowflake_fleet.region WHERE incarnation = 3"), '0', 'is forgotten');
-$told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 4);
-is($told->{status}, 'halted', 'nothing is granted before recovered()');
-$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, $primary->known($forgotten), acked => 1);
-is($told->{status}, 'halted', 'nor renewed');
-like(($recovered->psql('postgres', 'SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)'))[2], qr/something was lost/,
-	'and nothing_lost() is refused: a server has named what is lost');
-my $resumes = $recovered->safe_psql('postgres', 'SELECT snowflake_fleet.to_ms(snowflake_fleet.recovered(clock_timestamp(), old_is_stopped => true))');
-cmp_ok($resumes, '>=', $forgotten->{until_ms}, 'and then nothing that the forgotten grant has');
-is($recovered->safe_psql('postgres', "SELECT min(until_ms) FROM snowflake_fleet.region"), $resumes, 'in no region');
-$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, $primary->known($forgotten), until_ms => $forgotten->{until_ms} + 1);
-is($told->{status}, 'lost', 'nobody goes on with a lease that is not signed');
-my %renewal = (call => 'renew', server => 'beta', incarnation => 3, $primary->known($forgotten), acked => 1);
-$told = $recovered->ask(%renewal);
-is($told->{status}, 'term_over', 'its holder is told of the new term, for the renewal may be an old one,');
-is($recovered->safe_psql('postgres', 'SELECT count(*) FROM snowflake_fleet.region WHERE incarnation <> 0'), '0', 'and holds nothing yet');
-$told = $recovered->ask(%renewal, newest => $told->{number}, map { $_ => $told->{$_} } qw(term proof));
-is($told->{status}, 'granted', 'goes on when he asks again,');
-is($told->{region}, $forgotten->{region}, 'in the same region');
-cmp_ok($told->{term}, '>', $forgotten->{term}, 'in a new term');
-is($told->{floor_ms}, $forgotten->{floor_ms}, 'from where it began');
-$told = $recovered->ask(call => 'renew', server => 'alpha', incarnation => 1, $primary->known($first), acked => 1, until_ms => 1);
-is($told->{status}, 'lost', 'and whose lease had ended does not');
 
-# Files put back in place: a copy of them has not the time at which they were made.
-# That is told in seconds by PostgreSQL.
+# A lease that was revoked stays so, whatever is confirmed later.
+$standby->safe_psql('postgres', q{SELECT snowflake_fleet.revoke_lease(0); UPDATE snowflake_fleet.fleet SET timeline = 9;
+	SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)});
+my $over = $standby->ask(call => 'renew', %known, until_ms => $told->{until_ms});
+is($over->{status}, 'lost', 'a revoked lease is not taken up after confirm_data_loss()');
+
+# Files put back: a copy of them does not have the time at which the data directory was made, to the second.
 sub copies_differ
 {
-	my $written = (stat $recovered->data_dir . '/PG_VERSION')[10];
+	my $written = (stat $standby->data_dir . '/PG_VERSION')[10];
 	select undef, undef, undef, 0.05 while time <= $written;
 	return;
 }
-$recovered->stop;
+$standby->stop;
 copies_differ();
-my $copy = $recovered->basedir . '/older';
-system_or_bail('cp', '-a', $recovered->data_dir, $copy);
-$recovered->start;
-my $later = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5);
-is($later->{status}, 'full', 'all other regions begin in an hour');
-$later = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5);
-$recovered->stop;
-system_or_bail('rm', '-rf', $recovered->data_dir);
-system_or_bail('mv', $copy, $recovered->data_dir);
-$recovered->start;
-$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 6);
+my $copy = $standby->basedir . '/older';
+system_or_bail('cp', '-a', $standby->data_dir, $copy);
+$standby->start;
+my $later = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 5);
+is($later->{status}, 'full', 'a question more');
+$later = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 5);
+$standby->stop;
+system_or_bail('rm', '-rf', $standby->data_dir);
+system_or_bail('mv', $copy, $standby->data_dir);
+$standby->start;
+$told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'older files are found out');
-like($told->{detail}, qr/files of (\S+ \S+), was .*files of (?!\g1)/, 'by the time of the data directory');
+like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them/, 'and what else it may have been');
 # A snapshot of the disk has that time too: then a server that knows more finds out, and for all.
-$recovered->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts())');
-$told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later), proof => 5);
-is($told->{status}, 'unproven', 'a server that only says that it knows more is refused,');
-is($recovered->safe_psql('postgres', 'SELECT halted FROM snowflake_fleet.fleet'), 'f', 'and halts nobody');
-$told = $recovered->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later));
-is($told->{status}, 'halted', 'a snapshot of older files: found out by a server that knows more');
-$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 6);
-is($told->{status}, 'halted', 'and then refused to everybody');
-like(($recovered->psql('postgres', 'SELECT snowflake_fleet.nothing_lost(old_is_stopped => true)'))[2], qr/something was lost/, 'nothing_lost() is not believed');
-$recovered->safe_psql('postgres', 'SELECT snowflake_fleet.recovered(clock_timestamp(), old_is_stopped => true)');
-$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 6);
-is($told->{status}, 'full', 'until recovered() again');
-$told = $recovered->ask(call => 'renew', server => 'beta', incarnation => 3, $primary->known($forgotten), acked => 1);
-is($told->{status}, 'lost', 'which ends all leases, as this copy may have granted some of them twice');
+$standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
+is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a snapshot of older files: found out by a server that knows more');
+is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'and then refused to everybody');
+like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), qr/^f\|grants were lost: server alpha knows of newer ones/, 'health names the server');
+$standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
+is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'until confirm_data_loss()');
 
 # A base backup that is simply started, without being told that it is a standby or that it recovers.
 copies_differ();
-$recovered->backup('started');
+$standby->backup('started');
 my $started = Snowflake::Control->new('started');
-$started->init_from_backup($recovered, 'started');
+$started->init_from_backup($standby, 'started');
 $started->start;
-is($started->safe_psql('postgres', 'SELECT timeline FROM snowflake_fleet.whereabouts()'),
-	$recovered->safe_psql('postgres', 'SELECT timeline FROM snowflake_fleet.whereabouts()'), 'a base backup is started on the same timeline');
-$told = $started->ask(call => 'acquire', server => 'beta', incarnation => 11);
-is($told->{status}, 'halted', 'and grants nothing');
-is($recovered->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'full', 'its original goes on');
+is($started->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'halted', 'a base backup that is started grants nothing');
+is($standby->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'full', 'its original continues');
 
-# A dump that is restored in place: the same database, and another table.
-system_or_bail('pg_dump', '-Fc', '-f', $recovered->basedir . '/fleet.dump', $recovered->connstr('postgres'));
-system_or_bail('pg_restore', '--clean', '--if-exists', '-d', $recovered->connstr('postgres'), $recovered->basedir . '/fleet.dump');
-$recovered->safe_psql('postgres', "SELECT snowflake_fleet.enroll(s) FROM unnest(ARRAY['alpha', 'beta']) AS s");
-$told = $recovered->ask(call => 'acquire', server => 'beta', incarnation => 12);
-is($told->{status}, 'halted', 'pg_restore --clean: nothing is granted');
+# A fleet cannot be made anew while a lease lasts, not even by a dump that is restored in place.
+system_or_bail('pg_dump', '-Fc', '-f', $standby->basedir . '/fleet.dump', $standby->connstr('postgres'));
+command_fails_like([ 'pg_restore', '--clean', '--if-exists', '--exit-on-error', '-d', $standby->connstr('postgres'), $standby->basedir . '/fleet.dump' ],
+	qr/the fleet has leases that have not ended/, 'pg_restore --clean is refused');
+command_fails_like([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $standby->connstr('postgres'), '-c', $_ ], qr/the fleet has leases that have not ended/, $_)
+  foreach 'DROP EXTENSION snowflake_fleet', 'DROP SCHEMA snowflake_fleet CASCADE';
 
 done_testing();

@@ -13,9 +13,9 @@ use Test::More;
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.create_fleet(), snowflake_fleet.enroll('alpha')});
+$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::LibraryPath::create_running('elsewhere', conf => sprintf(
-	"snowflake.fleet = 'host=''%s'' port=%s dbname=postgres user=alpha'\nsnowflake.region = -1\nsnowflake.max_wait = 60s\n", $control->host, $control->port));
+	"snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'\nsnowflake.region = -1\nsnowflake.leased_regions = '0,1'\nsnowflake.max_wait = 60s\n", $control->host, $control->port));
 is($server->safe_psql('postgres', 'SELECT snowflake.region_of(snowflake.next_id(5)), region FROM snowflake.lease'), '0|0', 'it mints in the region that it leased');
 
 done_testing();

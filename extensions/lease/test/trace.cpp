@@ -1,12 +1,12 @@
-// Random requests and what src/core/lease_control.hpp decides, one line each, for the SQL functions
-// to decide the same: trace SEED STEPS. Times are near each other, so that the edges meet.
+// Random requests and what the reference model decides, one line each, for the SQL functions to
+// decide the same: trace SEED STEPS. Times are near each other, so that the edges meet.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <vector>
 
-#include "core/lease_control.hpp"
+#include "lease_control.hpp"
 
 namespace {
 
@@ -21,8 +21,9 @@ bool percent(int64_t chance) {
 }
 
 constexpr const char* kCalls[] = {"acquire", "renew", "give_back"};
-constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",     "full",
-                                     "halted",  "clock_ahead", "unproven", "term_over"};
+constexpr const char* kStatuses[] = {"granted", "given_back",  "lost",      "full",
+                                     "halted",  "clock_ahead", "term_over", "taken"};
+constexpr const char* kStates[] = {"given_back", "held", "revoked", "lost"};
 constexpr int64_t kStart = 1'900'000'000'000;
 
 FleetState fleet;
@@ -36,7 +37,7 @@ void reset() {
   fleet.newest = below(3);
   fleet.longest_ms = 1 + below(60'000);
   fleet.skew_ms = 1 + below(5'000);
-  regions.assign(static_cast<size_t>(1 + below(4)), LeasedRegion{0, 0, 0, 0, 0, -1, false});
+  regions.assign(static_cast<size_t>(1 + below(6)), LeasedRegion{});
   asked.clear();
   now = kStart + below(1000);
   std::printf("reset\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%zu\n", fleet.term,
@@ -75,17 +76,14 @@ LeaseRequest random_request() {
   request.clock_ms = now + (percent(80) ? below(500) - 250 : below(20'000) - 10'000);
   request.length_ms = below(70'000);
   request.age_ms = percent(50) ? below(70'000) : 0;
-  request.ahead_ms = percent(80) ? 0 : below(2'000);
-  request.proven = percent(60);
-  request.titled = percent(70);
   request.floor_ms = now - below(2'000);
   request.until_ms = request.floor_ms + below(30'000);
+  request.incarnation = std::max<int64_t>(1, request.incarnation);
   request.highest_ms = std::max<int64_t>(0, request.highest_ms);
   if (percent(10) && fleet.adopt_ms != 0) {  // a holder of before a recovery
     request.call = LeaseCall::renew;
     request.region = static_cast<int32_t>(below(std::ssize(regions)));
     request.term = percent(70) ? fleet.lasting + below(2) : fleet.lasting - 1;
-    request.titled = true;
     request.until_ms = fleet.adopt_ms + below(20'000) - 2'000;
     request.floor_ms = request.until_ms - below(40'000);
     request.clock_ms = now;
@@ -93,14 +91,25 @@ LeaseRequest random_request() {
   return request;
 }
 
+// Mostly a server's own; now and then what another has, after a change of the configuration.
+std::vector<int32_t> configured(int32_t server) {
+  std::vector<int32_t> own;
+  const auto count = static_cast<int32_t>(std::ssize(regions));
+  for (int32_t i = 0; i < count; ++i)
+    if (percent(10) ? percent(50) : i % 3 == server || (server == 0 && count < 3)) own.push_back(i);
+  if (own.empty()) own.push_back(static_cast<int32_t>(below(count)));
+  return own;
+}
+
 void print_state() {
   std::printf("\t%d", fleet.halted);
   for (const int64_t number : {fleet.term, fleet.newest, fleet.heard_term, fleet.began,
-                               fleet.lasting, fleet.lost_number, fleet.adopt_ms, fleet.ahead_ms})
+                               fleet.lasting, fleet.adopt_ms, fleet.newest_ms})
     std::printf(",%" PRId64, number);
   for (const LeasedRegion& r : regions)
-    std::printf(";%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d", r.floor_ms,
-                r.until_ms, r.incarnation, r.grant, r.nonce, r.server, r.given_back);
+    std::printf(";%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%s", r.floor_ms,
+                r.until_ms, r.incarnation, r.grant, r.nonce, r.server,
+                kStates[static_cast<int>(r.state)]);
   std::printf("\n");
 }
 
@@ -109,38 +118,33 @@ void step() {
   if (percent(3)) {
     const int64_t salt = 1 + below(1 << 20);
     const bool silent = percent(70);
-    recovered(fleet, regions, now, salt, silent);
-    std::printf("recovered\t%" PRId64 "\t%" PRId64 "\t%d", now, salt, silent);
+    confirm_data_loss(fleet, regions, now, salt, silent);
+    std::printf("data_loss\t%" PRId64 "\t%" PRId64 "\t%d", now, salt, silent);
     return print_state();
   }
   if (!fleet.halted && percent(2)) {
     const int64_t salt = 1 + below(1 << 20);
-    nothing_lost(fleet, now, salt);
-    std::printf("nothing_lost\t%" PRId64 "\t%" PRId64, now, salt);
-    return print_state();
-  }
-  if (percent(2)) {
-    const int64_t region = below(std::ssize(regions));
-    const int64_t ahead = percent(50) ? 0 : below(3'000);
-    end_dead(fleet, regions[static_cast<size_t>(region)], now, ahead);
-    std::printf("dead\t%" PRId64 "\t%" PRId64 "\t%" PRId64, region, now, ahead);
+    confirm_no_data_loss(fleet, now, salt);
+    std::printf("no_data_loss\t%" PRId64 "\t%" PRId64, now, salt);
     return print_state();
   }
   if (percent(3)) {
     const int64_t region = below(std::ssize(regions));
-    evict(regions[static_cast<size_t>(region)]);
-    std::printf("evict\t%" PRId64, region);
+    revoke(regions[static_cast<size_t>(region)]);
+    std::printf("revoke\t%" PRId64, region);
     return print_state();
   }
   const LeaseRequest q = random_request();
   if (asked.size() < 30) asked.push_back(q);
-  const LeaseAnswer a = decide(fleet, regions, q, now);
+  const std::vector<int32_t> own = configured(q.server);
+  const LeaseAnswer a = decide(fleet, regions, own, q, now);
   std::printf("ask\t%s", kCalls[static_cast<int>(q.call)]);
-  for (const int64_t number :
-       {int64_t{q.server}, q.incarnation, q.term, q.newest, int64_t{q.proven}, q.nonce, q.acked,
-        q.clock_ms, q.length_ms, q.age_ms, q.ahead_ms, int64_t{q.region}, q.floor_ms, q.until_ms,
-        int64_t{q.titled}, q.grant, q.highest_ms, now})
+  for (const int64_t number : {int64_t{q.server}, q.incarnation, q.term, q.newest, q.nonce, q.acked,
+                               q.clock_ms, q.length_ms, q.age_ms, int64_t{q.region}, q.floor_ms,
+                               q.until_ms, q.grant, q.highest_ms, now})
     std::printf("\t%" PRId64, number);
+  for (size_t i = 0; i < own.size(); ++i) std::printf("%s%d", i == 0 ? "\t{" : ",", own[i]);
+  std::printf("}");
   std::printf("\t%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
               kStatuses[static_cast<int>(a.status)], a.term, a.number, a.region, a.grant,
               a.floor_ms, a.until_ms, a.clock_ms);

@@ -51,8 +51,8 @@ SELECT c.oid::regclass AS written_by_public FROM pg_class c
    AND has_table_privilege('public', c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER');
 
 -- It goes as it came, and takes nothing of the leases with it: what a server was granted least of all
-SELECT snowflake_fleet.enroll('regress_routing_a');
-CREATE TEMPORARY TABLE privileges_enrolled AS SELECT * FROM privileges;
+SELECT snowflake_fleet.add_server('regress_routing_a') IS NOT NULL AS added;
+CREATE TEMPORARY TABLE privileges_added AS SELECT * FROM privileges;
 DROP EXTENSION snowflake_fleet;
 \echo SQLSTATE :SQLSTATE
 DROP EXTENSION snowflake_routing;
@@ -65,9 +65,9 @@ ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO generous_app WITH GRANT OPTIO
 ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO generous_app, pg_monitor;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON TYPES TO generous_app;
 CREATE EXTENSION snowflake_routing;
-(TABLE privileges EXCEPT TABLE privileges_enrolled) UNION ALL (TABLE privileges_enrolled EXCEPT TABLE privileges);
+(TABLE privileges EXCEPT TABLE privileges_added) UNION ALL (TABLE privileges_added EXCEPT TABLE privileges);
 DROP EXTENSION snowflake_routing;
-SELECT snowflake_fleet.retire('regress_routing_a');
+SELECT snowflake_fleet.remove_server('regress_routing_a') IS NOT NULL AS removed;
 DROP EXTENSION snowflake_fleet CASCADE;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO generous_app, pg_monitor, PUBLIC;
 CREATE EXTENSION snowflake_routing CASCADE;

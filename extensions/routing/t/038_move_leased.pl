@@ -27,13 +27,13 @@ my $fleet = bless {}, 'Leased';
 my $control = $fleet->{control} = Snowflake::Control->create('control');
 $control->start;
 $control->safe_psql('postgres', 'CREATE EXTENSION snowflake_routing CASCADE');
-$fleet->control("SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s'); SELECT snowflake_fleet.enroll('alpha'); SELECT snowflake_fleet.enroll('beta')");
+$fleet->control("SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s'); SELECT snowflake_fleet.add_server('alpha'); SELECT snowflake_fleet.add_server('beta')");
 foreach my $pair ([ 'a', 'alpha' ], [ 'b', 'beta' ])
 {
 	my ($name, $role) = @$pair;
 	my $conninfo = sprintf q{host=''%s'' port=%s dbname=postgres user=%s}, $control->host, $control->port, $role;
 	my $node = $fleet->{$name} = Snowflake::Node->create($name, allows_streaming => 'logical',
-		conf => "wal_retrieve_retry_interval = 100ms\nsnowflake.max_wait = 20s\nsnowflake.fleet = '$conninfo'\nsnowflake.region = -1\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\nsnowflake.max_lead = 0\n");
+		conf => "wal_retrieve_retry_interval = 100ms\nsnowflake.max_wait = 20s\nsnowflake.lease_conninfo = '$conninfo'\nsnowflake.leased_regions = '" . ($role eq 'alpha' ? '0-3' : '4-7') . "'\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\nsnowflake.max_lead = 0\n");
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
 	$fleet->control("SELECT snowflake_fleet.set_server('$name', " . q{'} . $fleet->conninfo($name) . q{')});

@@ -8,6 +8,7 @@
 #include "pg/checks/facts.hpp"
 #include "pg/checks/mark_check.hpp"
 #include "pg/checks/seal_check.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/checks/state_sequences.hpp"
@@ -115,6 +116,7 @@ Condition condition_of_database() {
   condition.lead_ms = facts.lead_ms;
   condition.mark_ms = facts.mark_ms;
   condition.sealed = facts.seals.local;
+  condition.conflict = reports_region() ? region_conflict() : nullptr;
   if (condition.minting() && state != nullptr) end_refusals(*state);
   return condition;
 }

@@ -19,7 +19,7 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   return true;
 }
 
-// Names hosts and roles of the control database, as the connection string does.
+// Names hosts and roles of the lease server, as the connection string does.
 const char* what_was_said() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
     return "what members of pg_monitor may read.";

@@ -7,7 +7,7 @@
 
 namespace snowflake::pg {
 
-void error_fleet_settings(const char* detail, const char* hint) {
+void error_lease_settings(const char* detail, const char* hint) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("settings of snowflake's leases contradict each other"),
                   errdetail("%s", detail), errhint("%s", hint)));
@@ -42,16 +42,17 @@ void error_beyond_lease(int64_t ms, const LeaseView& lease) {
 }
 
 void error_fleet_left(int64_t fleet) {
-  refuse(Obstacle::fleet_left, nullptr,
-         psprintf("Sequence snowflake.fleet says fleet %lld, and \"snowflake.fleet\" is not set. "
-                  "Another server may hold the leases.",
-                  static_cast<long long>(fleet)));
+  refuse(
+      Obstacle::fleet_left, nullptr,
+      psprintf("Sequence snowflake.fleet has fleet %lld, and \"snowflake.leased_regions\" is not "
+               "set. Another server may hold the leases.",
+               static_cast<long long>(fleet)));
 }
 
 void error_other_fleet(int64_t remembered, int64_t present) {
   refuse(Obstacle::other_fleet, nullptr,
-         psprintf("Sequence snowflake.fleet says fleet %lld, the control database that "
-                  "\"snowflake.fleet\" names is that of fleet %lld.",
+         psprintf("Sequence snowflake.fleet has fleet %lld, the lease server that "
+                  "\"snowflake.lease_conninfo\" names is that of fleet %lld.",
                   static_cast<long long>(remembered), static_cast<long long>(present)));
 }
 

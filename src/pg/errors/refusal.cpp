@@ -46,14 +46,14 @@ constexpr RefusalText kTable[kObstacles] = {
      "It starts when recovery has ended; else see in the server's log why it is gone."},
     {Obstacle::no_region, Cause::lease, kState, "this server has no region to mint in",
      "no region is leased",
-     "Check the control database that \"snowflake.fleet\" names; the view snowflake.lease has "
+     "Check the lease server that \"snowflake.lease_conninfo\" names; the view snowflake.lease has "
      "more."},
     {Obstacle::region_begins_later, Cause::lease, kState,
      "the ids of the leased region begin later", "the ids of the leased region begin later",
-     "Check the time synchronization; after a recovery of the control database, wait."},
+     "Check the time synchronization; after a recovery of the lease server, wait."},
     {Obstacle::lease_ended, Cause::lease, kState, "the lease of region %s has ended",
      "the lease has ended",
-     "Check the control database that \"snowflake.fleet\" names; the view snowflake.lease has "
+     "Check the lease server that \"snowflake.lease_conninfo\" names; the view snowflake.lease has "
      "more."},
     {Obstacle::not_installed, Cause::state_missing, kState,
      "extension \"snowflake\" is not installed in this database", "not installed",
@@ -90,10 +90,10 @@ constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::fleet_left, Cause::lease, kState,
      "the ids of this database were minted under leases, and this server leases nothing",
      "minted under leases, and nothing is leased",
-     "Set \"snowflake.fleet\" and restart the server; if the database has left the fleet for good, "
-     "set sequence snowflake.fleet to 0."},
+     "Set \"snowflake.leased_regions\" and restart the server; if the database has left the fleet "
+     "for good, set sequence snowflake.fleet to 0."},
     {Obstacle::other_fleet, Cause::lease, kState, "this database belongs to another fleet",
-     "of another fleet", "Correct \"snowflake.fleet\" and restart the server."},
+     "of another fleet", "Correct \"snowflake.lease_conninfo\" and restart the server."},
     {Obstacle::copied, Cause::copy, kState, "this database last minted elsewhere",
      "last minted elsewhere",
      "Stop the server that it comes from, or give one of the two another region or other shards; "

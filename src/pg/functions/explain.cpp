@@ -63,11 +63,9 @@ bool is_own(const Layout& ids, uint64_t id) {
 const char* server_of(const Layout& ids, uint64_t id, bool ours) {
   if (ours) return "this server";
   const uint32_t region = ids.region_of(id);
-  if (leased())
-    return psprintf(
-        "who had region %u leased then: snowflake_fleet.minted_by() of the control database "
-        "knows",
-        region);
+  if (leased() && leased_regions.contains(region))
+    return psprintf("this server or a copy of it, which leased region %u then", region);
+  if (leased()) return psprintf("another server, of region %u", region);
   if (region != static_cast<uint32_t>(own_region))
     return psprintf("another server, of region %u", region);
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
@@ -78,10 +76,12 @@ const char* judge_minted(const Condition& condition, const Layout& ids, uint64_t
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);
   const bool own = is_own(ids, id);
-  // Of leased regions this server may have had any.
   if (!own && !leased())
     all.add(psprintf("it is of region %u, this server mints in region %d", ids.region_of(id),
                      own_region));
+  if (leased() && !leased_regions.contains(ids.region_of(id)))
+    all.add(psprintf("it is of region %u, which is not in \"snowflake.leased_regions\"",
+                     ids.region_of(id)));
   if (!owned_shards.contains(shard))
     all.add(
         psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard, owned_shards_text));

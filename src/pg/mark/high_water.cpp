@@ -251,7 +251,7 @@ void attach(WaitBudget& budget, bool to_claim) {
   hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
   const MarkBinding binding = bind_mark(*state, hold.mark, shown_ms);
   if (!seal_known) note_all_checked(*state);
-  // After a recovery of the control database that may be long from now, and words raised that far
+  // After a recovery of the lease server that may be long from now, and words raised that far
   // would stay so.
   facts.region = binding.region.region;
   facts.region_begin_ms = binding.region.begin_ms;

@@ -1,6 +1,6 @@
 // The interface of the generator's library for the one that leases regions (extensions/lease), by a
 // rendezvous variable: the one needs nothing but libc, the other libpq, and is loaded only where
-// "snowflake.fleet" is set.
+// "snowflake.lease_conninfo" is set.
 //
 // Thread safety: for the one worker that leases. Each member takes shared_state->lock itself.
 #pragma once
@@ -15,9 +15,10 @@ inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 struct LeaseReport {
   int64_t renewed_ms;       // when a lease was last granted or renewed, 0: not yet
   int64_t missed;           // exchanges since then that brought none
-  int64_t contact_ms;       // when the control database last answered anything, 0: not yet
-  int64_t clocks_apart_ms;  // how far the server's clock was ahead of the control database's then
+  int64_t contact_ms;       // when the lease server last answered anything, 0: not yet
+  int64_t clocks_apart_ms;  // how far the server's clock was ahead of the lease server's then
   char message[1024];       // the last one, of either side
+  char conflict[320];       // another server that mints in the same region; empty: none is known
 };
 
 struct LeasePort {
@@ -25,6 +26,8 @@ struct LeasePort {
 
   // Settings, fixed at server start but for max_lead and reserve.
   const char* conninfo;
+  const char* regions;    // of this server, as an array of SQL
+  int32_t static_region;  // kNoRegion: it is leased
   int64_t seal;
   int64_t lease_ms;
   int64_t skew_ms;
@@ -32,7 +35,7 @@ struct LeasePort {
   const int* reserve_ms;
 
   LeaseView (*view)();
-  int64_t (*fleet)();   // as the control database has named itself, 0: not yet
+  int64_t (*fleet)();   // as the lease server has named itself, 0: not yet
   int64_t (*age_ms)();  // of the incarnation
 
   // As the members of LeaseMemory; `begin` and `forget` withdraw the limits of all databases

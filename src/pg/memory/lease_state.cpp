@@ -10,7 +10,11 @@
 namespace snowflake::pg {
 
 bool leased() {
-  return fleet_conninfo[0] != '\0';
+  return leased_regions.count != 0;
+}
+
+bool reports_region() {
+  return lease_conninfo[0] != '\0';
 }
 
 int64_t lease_age_ms() {
@@ -39,6 +43,11 @@ LeaseReport lease_report() {
   return last;
 }
 
+const char* region_conflict() {
+  const LeaseReport last = lease_report();
+  return last.conflict[0] == '\0' ? nullptr : pstrdup(last.conflict);
+}
+
 int64_t lease_fleet() {
   return postmaster_memory->lease_fleet.load(std::memory_order_relaxed);
 }
@@ -49,7 +58,7 @@ int64_t fleet_to_remember() {
 }
 
 int64_t lease_length_ms() {
-  return grant_length(lease_age_ms(), lease_ms + int64_t{max_lead_ms}, 0);
+  return grant_length(lease_age_ms(), lease_ms + int64_t{max_lead_ms});
 }
 
 int64_t lease_until_ms() {

@@ -12,8 +12,11 @@
 
 namespace snowflake::pg {
 
-// "snowflake.fleet" is set.
+// "snowflake.leased_regions" is set.
 bool leased();
+
+// "snowflake.lease_conninfo" is set: the region is leased, or static and reported.
+bool reports_region();
 
 // Whether there is a process that leases.
 bool lease_worker_runs();
@@ -27,6 +30,9 @@ int64_t lease_age_ms();
 
 LeaseView lease_view();
 LeaseReport lease_report();
+
+// Another server that mints in the same region, as the lease server shows it; null: none is known.
+const char* region_conflict();
 int64_t lease_fleet();
 
 // How long a grant is asked for now: as long as the incarnation is old, within bounds.
@@ -38,7 +44,7 @@ int64_t lease_until_ms();
 // Under shared_state->lock. The region that this server mints in, leased or its own.
 RegionHold region_under_lock();
 
-// The lease that bounds limits, for Limits::publish(). Null where nothing is leased.
+// The lease that bounds limits, for Limits::publish(). Null if nothing is leased.
 LeaseMemory* limiting_lease();
 
 // Asks the worker for a lease at once, for a call that waits.

@@ -21,7 +21,7 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// A grant says that this server's clock agreed with the control database's to within max_skew when
+// A grant says that this server's clock agreed with the lease server's to within max_skew when
 // it asked, so it confirms a jump that both had made, as accept_clock() does. A wrong clock gets no
 // grant; one that was stepped since has to ask again.
 void confirm_clock(int64_t asked_offset_us) {
@@ -90,18 +90,33 @@ bool is_urgent() {
 
 constinit LeasePort port{};
 
+// For as long as the server runs.
+const char* regions_text() {
+  char text[1024] = "{";
+  size_t length = 1;
+  for (size_t i = 0; i < leased_regions.count; ++i)
+    for (uint32_t region = leased_regions.ranges[i].first;
+         region <= leased_regions.ranges[i].last && length < sizeof(text) - 16; ++region)
+      length += static_cast<size_t>(
+          snprintf(text + length, sizeof(text) - length, "%s%u", length == 1 ? "" : ",", region));
+  strlcat(text, "}", sizeof(text));
+  return MemoryContextStrdup(TopMemoryContext, text);
+}
+
 }  // namespace
 
 void install_lease() {
-  if (!leased()) return;
+  if (!reports_region()) return;
   int64_t incarnation = 0;
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
-    error_fleet_settings("No random number could be drawn.", "Start the server again.");
+    error_lease_settings("No random number could be drawn.", "Start the server again.");
   // Before there is shared memory there are no limits.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,
-          fleet_conninfo,
+          lease_conninfo,
+          regions_text(),
+          leased() ? kNoRegion : own_region,
           seal_of(layout),
           lease_ms,
           max_skew_ms,

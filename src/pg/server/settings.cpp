@@ -6,7 +6,8 @@ namespace snowflake::pg {
 
 constinit Layout layout{};
 constinit int own_region = 0;
-constinit const char* fleet_conninfo = "";
+constinit const char* lease_conninfo = "";
+constinit ShardSet leased_regions{};
 constinit int lease_ms = 0;
 constinit int max_skew_ms = 10000;
 constinit ShardSet owned_shards{};

@@ -8,8 +8,9 @@ namespace snowflake::pg {
 
 // Fixed at server start; the postmaster's copy is inherited by every backend.
 extern Layout layout;
-extern int own_region;              // who mints here, or -1: it is leased
-extern const char* fleet_conninfo;  // "": nothing is leased
+extern int own_region;              // where this server mints, or -1: it is leased
+extern const char* lease_conninfo;  // of the lease server, "": none
+extern ShardSet leased_regions;     // those of this server, empty: its region is static
 extern int lease_ms;
 extern int max_skew_ms;
 extern ShardSet owned_shards;

@@ -161,7 +161,7 @@ sub start_postgres_exporter
 	return { target => $url, url => "http://$url", pid => $pid };
 }
 
-# The job for a control database, in its database postgres.
+# The job for a lease server, in its database postgres.
 sub start_control_sql_exporter
 {
 	my ($node) = @_;

@@ -1,4 +1,4 @@
-# A control database, and a server's side of its conversation, spoken by the test.
+# A lease server, and a server's side of its conversation, spoken by the test.
 
 package Snowflake::Control;
 
@@ -49,27 +49,29 @@ sub ask
 	return \%answer;
 }
 
-# The newest answer, as a server that has had it says it to ask(): known($answer).
+# The newest answer, as a server that has had it names it to ask(): known($answer).
 sub known
 {
 	my ($self, $answer) = @_;
-	return (newest => $answer->{number}, map { $_ => $answer->{$_} } qw(term proof region floor_ms until_ms title));
+	return (newest => $answer->{number}, map { $_ => $answer->{$_} } qw(term region floor_ms until_ms));
 }
+
+# The regions in the configuration of each server.
+our %regions = (alpha => '{0,1,2,3}', beta => '{4,5,6,7}', gamma => '{8,9}');
 
 sub question
 {
 	my ($self, %r) = @_;
-	$r{$_} //= 0 foreach qw(fleet term newest proof acked region grant highest ahead_ms floor_ms until_ms title);
+	$r{$_} //= 0 foreach qw(fleet term newest acked grant highest floor_ms until_ms);
+	$r{region} //= $r{call} eq 'acquire' ? -1 : 0;
+	$r{regions} //= $regions{ $r{server} // 'alpha' } // '{0}';
 	$r{age} //= 86_400_000;
 	$r{nonce} //= 1;
 	$r{length} //= 10_100;
 	$r{seal} //= $seal;
 	my $clock = sprintf 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + %d', $r{ahead} // 0;
-	my $common = "$r{fleet}, $r{incarnation}, $r{term}, $r{newest}, $r{proof}";
-	my $asked = "$common, $r{nonce}, $r{acked}, $clock, $r{length}, $r{age}, $r{ahead_ms}, $r{seal}";
-	return "snowflake_fleet.acquire($asked)" if $r{call} eq 'acquire';
-	return "snowflake_fleet.renew($asked, $r{region}, $r{floor_ms}, $r{until_ms}, $r{title})" if $r{call} eq 'renew';
-	return "snowflake_fleet.give_back($common, $r{seal}, $r{region}, $r{grant}, $r{highest})";
+	return "snowflake_fleet.ask('$r{call}', $r{fleet}, $r{incarnation}, $r{term}, $r{newest}, $r{nonce}, $r{acked}, $clock, "
+	  . "$r{length}, $r{age}, $r{seal}, '$r{regions}', $r{region}, $r{floor_ms}, $r{until_ms}, $r{grant}, $r{highest})";
 }
 
 1;
