@@ -1,14 +1,18 @@
 # make && sudo make install && make installcheck; PG_CONFIG=/path/to/pg_config chooses the server.
 srcdir ?= .
-EXTENSION = snowflake
+EXTENSION = snowflake extensions/shards/snowflake_shards extensions/migrate/snowflake_migrate
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
 # The SQL engine, for servers that cannot load the library: a script for each preset, and the same for pg_tle. See doc/managed.md.
 ENGINES = $(foreach layout, fleet wide instagram twitter js53, snowflake_engine_$(layout).sql snowflake_pgtle_$(layout).sql)
-DATA_built = snowflake--$(EXTVERSION).sql $(ENGINES)
-# The install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
-SQL_PARTS = $(addprefix $(srcdir)/src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
-	by_shard.sql routing.sql shard_template.sql create_shards.sql drop_guard.sql run_as.sql adopt.sql decoder_sql.sql observe_all.sql backfill.sql \
-	audit.sql partitions.sql alter_shards.sql settled.sql taken_over.sql privileges.sql)
+SCRIPTS_SQL = $(EXTENSION:%=%--$(EXTVERSION).sql)
+DATA_built = $(SCRIPTS_SQL) $(ENGINES)
+# An install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
+snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
+	by_shard.sql routing.sql drop_guard.sql run_as.sql decoder_sql.sql settled.sql taken_over.sql privileges.sql)
+snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql create_shards.sql partitions.sql alter_shards.sql \
+	privileges.sql)
+snowflake_migrate_parts = $(addprefix extensions/migrate/src/sql/, column_ids.sql adopt.sql observe_all.sql backfill.sql audit.sql \
+	privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \
@@ -130,10 +134,12 @@ override with_llvm = no
 include $(PGXS)
 
 # A line @@NAME@@ stands for a template of the SQL engine. Functions are replaced where take_over.sql made them members.
-snowflake--$(EXTVERSION).sql: $(SQL_PARTS) $(wildcard $(srcdir)/src/sql/engine/*.sql) $(srcdir)/Makefile $(srcdir)/snowflake.control
-	printf '%s\n' '/* $@ */' '' \
-	  '\echo Use "CREATE EXTENSION snowflake" to load this file. \quit' '' >$@
-	cat $(SQL_PARTS) | awk -v engine=$(srcdir)/src/sql/engine/ \
+.SECONDEXPANSION:
+$(SCRIPTS_SQL): %--$(EXTVERSION).sql: $$(addprefix $(srcdir)/,$$($$(notdir $$*)_parts)) $(wildcard $(srcdir)/src/sql/engine/*.sql) \
+		$(srcdir)/Makefile $(srcdir)/snowflake.control
+	printf '%s\n' '/* $(@F) */' '' \
+	  '\echo Use "CREATE EXTENSION $(*F)" to load this file. \quit' '' >$@
+	cat $(addprefix $(srcdir)/,$($(*F)_parts)) | awk -v engine=$(srcdir)/src/sql/engine/ \
 	  '/^@@.*@@$$/ { file = engine substr($$0, 3, length($$0) - 4); while ((getline line < file) > 0) print line; close(file); next } { sub(/^CREATE FUNCTION/, "CREATE OR REPLACE FUNCTION") } 1' >>$@
 
 $(ENGINES): $(wildcard $(srcdir)/src/sql/engine/*.sql) $(srcdir)/scripts/engine-sql
@@ -157,14 +163,14 @@ cxx20:
 .PHONY: cxx20
 
 # A build outside the source tree, as for Debian's packages, has no such directory yet.
-$(shell mkdir -p $(sort $(dir $(OBJS))))
+$(shell mkdir -p $(sort $(dir $(OBJS) $(EXTENSION))))
 
 # The archive of the current commit, for PGXN. TZ makes the bytes the same everywhere, because a zip has local times.
 dist_dir = dist
 dist:
 	mkdir -p $(dist_dir)
-	TZ=UTC git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION)/ \
-		-o $(abspath $(dist_dir))/$(EXTENSION)-$(EXTVERSION).zip HEAD
+	TZ=UTC git -C $(srcdir) archive --format=zip --prefix=snowflake-$(EXTVERSION)/ \
+		-o $(abspath $(dist_dir))/snowflake-$(EXTVERSION).zip HEAD
 .PHONY: dist
 
 # Installs the headers of the core for programs without PostgreSQL, with prefix and DESTDIR. See doc/core.md.

@@ -28,7 +28,7 @@ wal_level = logical
 max_wal_size = 4GB
 END
     unprivileged "$bin/pg_ctl" -s -D "$work/run/$server" -l "$work/run/$server.log" -w start
-    on "$server" -c 'CREATE EXTENSION snowflake' -c 'CREATE EXTENSION snowflake_routing CASCADE'
+    on "$server" -c 'CREATE EXTENSION snowflake_shards CASCADE' -c 'CREATE EXTENSION snowflake_routing CASCADE'
   done
   on control -o /dev/null -c "SELECT snowflake_fleet.set_server('a', '$(where a)'), snowflake_fleet.set_server('b', '$(where b)')"
 }

@@ -1,4 +1,5 @@
 -- audit(): what ids a column holds, and which of them this database cannot have minted.
+CREATE EXTENSION snowflake_migrate;
 CREATE SCHEMA audit;
 SET search_path = audit;
 SET timezone = 'UTC';
@@ -101,3 +102,4 @@ DROP OWNED BY regress_auditor;
 DROP ROLE regress_auditor;
 DELETE FROM snowflake.backfills WHERE relation = 'audit.old';
 DROP SCHEMA audit CASCADE;
+DROP EXTENSION snowflake_migrate;

@@ -1,4 +1,5 @@
 -- How often a statement calls next_id(), for each form of which doc/using.md says so: ids that differ, of how many rows; and calls.
+CREATE EXTENSION snowflake_migrate;
 CREATE TABLE src (n int);
 INSERT INTO src SELECT generate_series(1, 10);
 CREATE TABLE target (n int, id bigint DEFAULT snowflake.next_id(60));
@@ -94,3 +95,4 @@ SELECT relation FROM snowflake.minting_columns() WHERE relation IN ('with_defaul
 DROP SCHEMA with_default, without CASCADE;
 DROP EXTENSION postgres_fdw CASCADE;
 DROP DATABASE regress_far;
+DROP EXTENSION snowflake_migrate;

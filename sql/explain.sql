@@ -1,4 +1,5 @@
 -- explain_id(), of any number; health, whatever is wrong.
+CREATE EXTENSION snowflake_migrate;
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
@@ -109,3 +110,4 @@ SELECT snowflake.next_id(1) > 0 AS minted;
 -- ... each reason is one for which next_id() fails: see t/ for those of the clock
 \c :base
 DROP DATABASE regress_health;
+DROP EXTENSION snowflake_migrate;

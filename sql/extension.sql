@@ -1,13 +1,15 @@
 -- What CREATE EXTENSION makes, and how it comes and goes.
 SET client_min_messages = warning;
 
--- The members
-SELECT member
-  FROM pg_depend, pg_describe_object(classid, objid, 0) AS member
+-- The members, and those of the two extensions beside it
+CREATE EXTENSION snowflake_shards;
+CREATE EXTENSION snowflake_migrate;
+SELECT extname, member
+  FROM pg_extension, pg_depend, pg_describe_object(classid, objid, 0) AS member
  WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+   AND refobjid = pg_extension.oid AND extname IN ('snowflake', 'snowflake_shards', 'snowflake_migrate')
    AND classid <> 'pg_type'::regclass
- ORDER BY member COLLATE "C";
+ ORDER BY extname, member COLLATE "C";
 SELECT extversion, extrelocatable, extconfig::regclass[] AS dumped, nspname
   FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake';
 SELECT version, superuser, trusted, relocatable, schema, comment FROM pg_available_extension_versions
@@ -24,11 +26,13 @@ SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS 
 SELECT pg_describe_object(classid, objid, 0) AS uncommented
   FROM pg_depend
  WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname ~ '^snowflake')
    AND classid <> 'pg_type'::regclass
    AND coalesce(obj_description(objid, classid::regclass::name), '') = '';
 SELECT count(*) AS arguments_without_a_name FROM pg_proc
  WHERE pronamespace = 'snowflake'::regnamespace AND pronargs > 0 AND proargnames IS NULL;
+
+DROP EXTENSION snowflake_shards, snowflake_migrate;
 
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;

@@ -213,6 +213,7 @@ CREATE VIEW album AS SELECT id, note FROM photos;
 ALTER VIEW album ALTER id SET DEFAULT snowflake.next_id(104);
 INSERT INTO album (note) VALUES ('by the view''s default')
   RETURNING snowflake.shard_of(id) AS shard;
+DROP VIEW album;
 ALTER TABLE given ADD COLUMN photo bigint REFERENCES photos (id);
 WITH p AS (INSERT INTO photos (note) VALUES ('parent 1'), ('parent 2') RETURNING id)
 INSERT INTO given (photo) SELECT id FROM p;

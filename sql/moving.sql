@@ -1,4 +1,6 @@
 -- Calls for moving in: what they refuse, and that they do nothing then. What they do under writers is in t/060 and t/061.
+CREATE EXTENSION snowflake_migrate;
+CREATE EXTENSION snowflake_shards;
 SET timezone = 'UTC';
 \set SHOW_CONTEXT never
 \set VERBOSITY terse
@@ -479,3 +481,5 @@ DROP SCHEMA moving, moving_template, moving_0, moving_1, moving_2, moving_3 CASC
 DELETE FROM snowflake.backfills;
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM regress_moving;
 DROP ROLE regress_moving;
+DROP EXTENSION snowflake_migrate;
+DROP EXTENSION snowflake_shards;

@@ -1,4 +1,5 @@
 -- Where a row belongs, by its id: conditions that prune, the trigger that sets ids, schemas by shard.
+CREATE EXTENSION snowflake_migrate;
 SET timezone = 'UTC';
 CREATE SCHEMA routing;
 SET search_path = routing;
@@ -135,3 +136,4 @@ DROP DOMAIN key;
 SELECT snowflake.schema_of(:key), snowflake.schema_of(:key, 'photos_'), snowflake.schema_of(NULL) IS NULL AS null;
 SELECT snowflake.schema_of(id) AS schema, count(*) FROM routed GROUP BY 1 ORDER BY 1;
 DROP TABLE by_user, routed, carried, posts, users, comments;
+DROP EXTENSION snowflake_migrate;

@@ -1,5 +1,6 @@
 -- shard_for(): a shard for any key, by a hash that everybody can repeat. Rows are placed by it: what is
 -- expected here never changes.
+CREATE EXTENSION snowflake_migrate;
 CREATE SCHEMA by_hash;
 SET search_path = by_hash;
 SET timezone = 'UTC';
@@ -150,3 +151,4 @@ ROLLBACK;
 PREPARE of_shard AS SELECT snowflake.shard_of(snowflake.next_id($1));
 EXECUTE of_shard(5);
 SELECT parameter_types FROM pg_prepared_statements WHERE name = 'of_shard';
+DROP EXTENSION snowflake_migrate;

@@ -1,4 +1,5 @@
 -- A schema for each shard, made from a template.
+CREATE EXTENSION snowflake_shards;
 SET timezone = 'UTC';
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
@@ -266,3 +267,4 @@ DROP DOMAIN public.shards_minted_too, public.shards_minted, public.shards_zero;
 DROP FUNCTION public.shards_wrapped, public.shards_set_wrapped, public.shards_run;
 DROP TABLE public.countries;
 DROP ROLE regress_shards_app, regress_shards_owner;
+DROP EXTENSION snowflake_shards;

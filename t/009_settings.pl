@@ -138,6 +138,7 @@ $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s
 
 # Partitions by time from the day of the epoch on: the step that the epoch lies in begins with the first id, in every time zone.
 my $partitions = <<~'SQL';
+	CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 	CREATE TEMP TABLE cases AS
 	  SELECT row_number() OVER () AS n, step, zone, since
 	    FROM unnest('{1 year,6 months,1 month,7 days,1 day,6 hours,1 hour}'::text[]) AS step,
@@ -174,6 +175,7 @@ foreach my $age ('1 second', '40 days 5 hours')
 	my $epoch = $node->safe_psql('postgres', "SELECT to_char((clock_timestamp() - interval '$age') AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')");
 	says_on_create("snowflake.epoch = '$epoch'");
 	is($node->safe_psql('postgres', $partitions), '', "an epoch $age ago: rows of now have a partition, the first begins with id 0, and a second call adds none");
+	$node->safe_psql('postgres', 'DROP EXTENSION snowflake_shards');
 }
 
 # Right, but of little use today.

@@ -16,7 +16,7 @@ sub start_with
 {
 	my ($settings, $database) = @_;
 	$node->start_with("snowflake.max_lead = '60s'\n$settings", 'immediate');
-	$node->create_database($database)
+	$node->create_database($database), $node->add_tools($database)
 	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_database WHERE datname = '$database'") eq '0';
 	return;
 }

@@ -15,7 +15,7 @@ my $source = Snowflake::Node->create('source', allows_streaming => 'logical', co
 $source->start;
 $source->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app');
 $source->safe_psql('app', <<~'SQL');
-	CREATE EXTENSION snowflake;
+	CREATE EXTENSION snowflake_migrate CASCADE;
 	SET ROLE app;
 	CREATE SCHEMA app;
 	CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);
@@ -66,7 +66,7 @@ sub load
 	return;
 }
 
-my $extension = 'CREATE EXTENSION snowflake';
+my $extension = 'CREATE EXTENSION snowflake_migrate CASCADE';
 my $database = make($extension, 'CREATE SCHEMA app');
 load($database, dump_of('-t', 'app.photos'));
 observed($database, 'a table');

@@ -10,6 +10,7 @@ use Snowflake::Node;
 use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
+$node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA template;
 	CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text);

@@ -14,6 +14,7 @@ use Test::More;
 
 my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my $node = Snowflake::Node->create_running('main');
+$node->add_tools;
 my $session;
 
 sub say_all
@@ -43,6 +44,7 @@ foreach my $kind (sort keys %kinds)
 {
 	my ($key, $type) = @{ $kinds{$kind} };
 	$node->create_database($kind);
+	$node->add_tools($kind);
 	my $sql = sub { $node->safe_psql($kind, $_[0]) };
 	$sql->(<<~"SQL");
 		CREATE TABLE photos (id $key PRIMARY KEY, caption text UNIQUE, touched integer NOT NULL DEFAULT 0);
@@ -105,6 +107,7 @@ LIKE
 # A session locks the table. adopt() lets others write between its attempts, and names that session when it gives up. If
 # it is cancelled, it has changed nothing. Called again, it succeeds.
 $node->create_database('held');
+$node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
 my $holder = $node->session('held');
 my $holder_pid = $holder->query_safe('SELECT pg_backend_pid()');
@@ -139,6 +142,7 @@ $node->stop;
 
 # Instagram's: ids of its function, up to now, in the same shard.
 $node = Snowflake::Node->create_running('instagram', conf => "snowflake.layout = 'instagram'\nsnowflake.epoch = '1314220021721'\n");
+$node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SEQUENCE theirs;
 	CREATE FUNCTION their_id() RETURNS bigint LANGUAGE sql AS

@@ -100,6 +100,7 @@ sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
+	$node->add_tools;
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
 	# 'same' are photos of the time at which a like got the first id of its tick.
 	$sql->(<<~"SQL");
@@ -247,6 +248,7 @@ sub refers_to_itself
 {
 	my $name = 'itself';
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n");
+	$node->add_tools;
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
 	$sql->(<<~'SQL');
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(), updated_at timestamptz DEFAULT now(),

@@ -27,6 +27,7 @@ sub mints_later
 
 $node->start_with('snowflake.region = 3');
 $node->create_database('app');
+$node->add_tools('app');
 $node->clock->set(50);
 $node->safe_psql('app', $old);
 $node->safe_psql('app', $backfill);
@@ -54,7 +55,7 @@ $node->safe_psql('app', "CALL snowflake.backfill('another', 'id', 'made', shard 
 is($node->safe_psql('app', 'SELECT DISTINCT snowflake.region_of(id) FROM another WHERE id IS NOT NULL'), '30', 'another table gets another origin');
 
 # DROP EXTENSION removes the record of the origins, but the ids remain.
-$node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake; ALTER TABLE old ALTER id SET DEFAULT snowflake.next_id(5); ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5)');
+$node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake_migrate CASCADE; ALTER TABLE old ALTER id SET DEFAULT snowflake.next_id(5); ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5)');
 is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'an extension that is made anew sees which regions have ids');
 is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in two tables');
 
@@ -73,6 +74,7 @@ $node->refuses('SELECT snowflake.late_id(now(), 5)', { sqlstate => '55000', mess
 # A layout without regions uses shards. A shard whose old rows all have ids may be owned again.
 $node->start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
 $node->create_database('plain');
+$node->add_tools('plain');
 $node->safe_psql('plain', $old =~ s/next_id\(5\)/next_id(6)/r);
 $node->safe_psql('plain', $backfill);
 my $late = $node->safe_psql('plain', "SELECT snowflake.late_id('2026-01-01', 10)");

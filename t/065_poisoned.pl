@@ -10,6 +10,7 @@ use Snowflake::Node;
 use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
+$node->add_tools;
 my %seen;    # what has run, and as whom
 
 # Runs as the superuser; returns what psql wrote to stderr.
@@ -207,13 +208,13 @@ my %calls = (
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	ask_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
 # These meet no table: they work on numbers and texts, on catalogues alone, or are triggers of our own relations.
-my @none = qw(created_within has_id schema_of with_shard refuse_null refuse_snapshot decoder_sql owns_shard guard_tables check_origin keep_origin);
+my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot decoder_sql owns_shard guard_tables check_origin keep_origin);
 
 # In the order in which they make what others need.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
 	SELECT proname, prokind, proretset AND prorettype = 'record'::regtype AND proallargtypes IS NULL
 	  FROM pg_proc AS p JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'
-	 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+	 WHERE refobjid IN (SELECT oid FROM pg_extension WHERE extname ~ '^snowflake')
 	   AND (prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
 	        OR EXISTS (SELECT FROM unnest(proargtypes) AS a JOIN pg_type AS t ON t.oid = a
 	                    WHERE typtype = 'c' OR a = ANY ('{regclass,regnamespace,regrole,oid,name}'::regtype[])))

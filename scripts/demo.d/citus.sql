@@ -1,4 +1,5 @@
 -- For scripts/citus, on the coordinator: eight logical shards, as the template is.
+CREATE EXTENSION snowflake_shards;
 CREATE SCHEMA template;
 CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text NOT NULL);
 CREATE TABLE template.photos (

@@ -33,7 +33,7 @@ port = ${port[$server]}
 END
   unprivileged touch "$server.log"
   unprivileged "$bin/pg_ctl" start -s -w -D "$server" -l "$server.log"
-  on "$server" -c 'CREATE EXTENSION snowflake' -c 'CREATE EXTENSION snowflake_routing CASCADE'
+  on "$server" -c 'CREATE EXTENSION snowflake_shards CASCADE' -c 'CREATE EXTENSION snowflake_routing CASCADE'
 done
 
 step "16 shards: 0 to 5 on north, 6 to 10 on west, 11 to 15 on south; the map says so"

@@ -1,5 +1,6 @@
 -- A photo application over 16 logical shards: a schema each, as the template is, with defaults that
 -- mint for the shard.
+CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 CREATE SCHEMA template;
 CREATE TABLE template.users (
   id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),

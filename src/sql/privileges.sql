@@ -1,6 +1,8 @@
 -- Privileges, of relations and the schema all of them: here, at the end, after what ALTER DEFAULT
 -- PRIVILEGES gave is taken back. Of functions PUBLIC keeps what it was given above.
-DO $$
+CREATE FUNCTION snowflake.revoke_default_privileges(extension_name name) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
 DECLARE
   privilege record;
 BEGIN
@@ -20,7 +22,7 @@ BEGIN
         ON member.classid OPERATOR(pg_catalog.=) object.catalogue AND member.objid OPERATOR(pg_catalog.=) object.oid
      CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
      CROSS JOIN LATERAL pg_catalog.pg_identify_object(member.classid, member.objid, 0) AS identified
-     WHERE extension.extname OPERATOR(pg_catalog.=) 'snowflake'
+     WHERE extension.extname OPERATOR(pg_catalog.=) extension_name
        AND acl.grantee OPERATOR(pg_catalog.<>) object.owner
        AND (acl.grantee OPERATOR(pg_catalog.<>) 0 OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
   LOOP
@@ -28,6 +30,10 @@ BEGIN
   END LOOP;
 END
 $$;
+COMMENT ON FUNCTION snowflake.revoke_default_privileges(name) IS
+  'Internal: for install scripts: revokes what ALTER DEFAULT PRIVILEGES granted on the members of an extension';
+SELECT snowflake.revoke_default_privileges('snowflake');
+REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 
 -- A trigger runs whoever may call its function. Only set_id() is for the triggers of others.
 REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_tables() FROM PUBLIC;
@@ -41,9 +47,7 @@ GRANT SELECT ON snowflake.backfills, snowflake.late_ids TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 -- Who owns a database can restore it completely: the mark with it, which setval() can only raise.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
-GRANT EXECUTE ON FUNCTION snowflake.observe(bigint), snowflake.observe_all() TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
 -- An origin that is reserved is lost to others: who owns the database reserves, and restores what a dump brings.
 GRANT INSERT, UPDATE, DELETE ON snowflake.backfills TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;
-GRANT EXECUTE ON FUNCTION snowflake.late_id(timestamptz, integer, integer), snowflake.column_of_origin(integer, integer, bigint),
-  snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) TO pg_database_owner;

@@ -13,20 +13,19 @@ CREATE FUNCTION snowflake.ask_as(role oid, statement text, path text DEFAULT 'pg
 COMMENT ON FUNCTION snowflake.ask_as(oid, text, text) IS
   'Internal: for procedures: as run_as(), and returns the rows of the statement';
 
--- The planner of a query evaluates predicates and checks. These functions read the column without a query.
-CREATE FUNCTION snowflake.ends_of(relation regclass, id_column name, OUT lowest bigint, OUT highest bigint)
-  AS 'MODULE_PATHNAME', 'snowflake_ends_of'
-  LANGUAGE C STABLE STRICT PARALLEL UNSAFE SET row_security = off;
-COMMENT ON FUNCTION snowflake.ends_of(regclass, name) IS
-  'The least and the greatest integer in a column of a table and its child tables; null if there is none. Runs no code of the table''s owner. Reads a view or a foreign table as its owner, whose rights the caller must have';
-
-CREATE FUNCTION snowflake.audited(relation regclass, id_column name, sample double precision, early bigint, mark bigint,
-                                  OUT kind text, OUT region integer, OUT shard integer, OUT ids bigint, OUT lowest bigint, OUT highest bigint)
-  RETURNS SETOF record
-  AS 'MODULE_PATHNAME', 'snowflake_audited'
-  LANGUAGE C STABLE STRICT PARALLEL UNSAFE ROWS 100 SET row_security = off;
-COMMENT ON FUNCTION snowflake.audited(regclass, name, double precision, bigint, bigint) IS
-  'Internal: behind audit(): reads a column as ends_of() does, and counts its ids by kind, region and shard';
+CREATE FUNCTION snowflake.refuse_null(routine text, VARIADIC arguments text[]) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF array_position(arguments, NULL) IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+      MESSAGE = format('%s takes no null', routine),
+      DETAIL = format('Argument %s is null.', array_position(arguments, NULL)),
+      HINT = 'Leave out what has a default.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_null(text, text[]) IS 'Internal: for procedures: an error where an argument is null';
 
 -- The lock keeps the owner of the schema from putting another table in the place of this one, whose owner it would not be.
 CREATE FUNCTION snowflake.owner_of(relation regclass) RETURNS oid

@@ -92,7 +92,7 @@ SELECT pg_catalog.setval('snowflake.seal', s.seal),
 DROP FUNCTION snowflake.initial_state();
 DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 
--- What backfill() and late_id() remember: see backfill.sql.
+-- What backfill() and late_id() remember: see the extension snowflake_migrate.
 CREATE TABLE snowflake.backfills (
   region integer NOT NULL,
   shard integer NOT NULL,
@@ -143,3 +143,33 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
+
+-- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes back no origin of which ids were
+-- given, and no id: they would be given again. The owner of the tables may.
+CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
+  LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF TG_RELID = 'snowflake.backfills'::regclass THEN
+    IF TG_OP = 'UPDATE' THEN
+      IF (NEW.region, NEW.shard) = (OLD.region, OLD.shard) AND NEW.last_position >= OLD.last_position AND NEW.until >= OLD.until THEN
+        RETURN NEW;
+      END IF;
+    ELSIF OLD.last_position < 0 THEN
+      RETURN OLD;
+    END IF;
+  END IF;
+  IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+      MESSAGE = format('a row of snowflake.%I stays as it is', TG_TABLE_NAME),
+      DETAIL = format('Ids were given by the row %s, and would be given again.', OLD),
+      HINT = 'Leave the row as it is.';
+  END IF;
+  RETURN CASE TG_OP WHEN 'UPDATE' THEN NEW ELSE OLD END;
+END
+$$;
+COMMENT ON FUNCTION snowflake.keep_origin() IS 'Internal: behind the tables snowflake.backfills and snowflake.late_ids';
+CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
+ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER keep_origin;
+CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.late_ids FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
+ALTER TABLE snowflake.late_ids ENABLE ALWAYS TRIGGER keep_origin;

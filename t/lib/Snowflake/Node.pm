@@ -181,6 +181,14 @@ sub create_database
 	return;
 }
 
+# The extensions snowflake_shards and snowflake_migrate in a database that has snowflake.
+sub add_tools
+{
+	my ($self, $database) = @_;
+	$self->safe_psql($database // 'postgres', 'CREATE EXTENSION snowflake_shards; CREATE EXTENSION snowflake_migrate');
+	return;
+}
+
 # The ids that a query returns, in order. Dies if the query fails.
 sub ids
 {

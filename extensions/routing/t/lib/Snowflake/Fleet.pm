@@ -39,7 +39,7 @@ sub new
 			snowflake.region = ${\($region++)}
 			CONF
 		$node->start;
-		$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
+		$node->safe_psql('postgres', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 		$self->{node}{$name} = $node;
 	}
 	foreach my $name (@{ $self->{names} })

@@ -1,19 +1,5 @@
 -- Moving in: a column that has its numbers from elsewhere is given ids of this extension.
 
-CREATE FUNCTION snowflake.refuse_null(routine text, VARIADIC arguments text[]) RETURNS void
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF array_position(arguments, NULL) IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-      MESSAGE = format('%s takes no null', routine),
-      DETAIL = format('Argument %s is null.', array_position(arguments, NULL)),
-      HINT = 'Leave out what has a default.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake.refuse_null(text, text[]) IS 'Internal: for procedures: an error where an argument is null';
-
 CREATE FUNCTION snowflake.column_of(relation regclass, wanted name) RETURNS pg_attribute
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,0 +1,2 @@
+
+SELECT snowflake.revoke_default_privileges('snowflake_shards');
