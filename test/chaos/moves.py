@@ -40,7 +40,7 @@ class Server:
                        f"shared_preload_libraries = 'snowflake'\nsnowflake.region = {number}\nwal_level = logical\n"
                        "wal_retrieve_retry_interval = 200ms\nmax_prepared_transactions = 5\n")
         self.start()
-        self.run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE")
+        self.run("CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE")
 
     def start(self):
         subprocess.run(["pg_ctl", "-s", "-w", "-D", self.data, "-l", self.log, "start"], check=True)

@@ -123,7 +123,7 @@ BEGIN
     UNION
     SELECT oid FROM bigints JOIN pg_type ON typbasetype = type),
   found (relation, attribute) AS (
-    SELECT m.relation, m.attribute FROM snowflake.minting_columns() AS m
+    SELECT m.relation, m.attribute FROM snowflake.filled_columns() AS m WHERE m.holds_ids
     UNION
     SELECT attrelid, attname
       FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]

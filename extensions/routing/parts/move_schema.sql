@@ -66,6 +66,10 @@ BEGIN
     RETURN NEXT format('Schema %I does not exist, or has no tables.', schema);
     RETURN;
   END IF;
+  IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_shards') THEN
+    RETURN NEXT 'Extension snowflake_shards is not installed in this database: run CREATE EXTENSION snowflake_shards.';
+    RETURN;
+  END IF;
   IF (SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^snowflake_move_guard' AND evtenabled = 'A') <> 3 THEN
     RETURN NEXT 'An event trigger snowflake_move_guard, snowflake_move_guard_start or snowflake_move_guard_rewrite is missing, or not ENABLE ALWAYS: without it the schema could be altered.';
   END IF;

@@ -83,7 +83,7 @@ is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'without 
 
 # Bytes that are no characters are refused before anything is copied.
 $south->safe_psql('postgres', "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
-$south->safe_psql('bytes', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
+$south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
 	qr/The source's database has encoding UTF8, the target's SQL_ASCII/, 'refused: SQL_ASCII on one side only');
 

@@ -26,10 +26,10 @@ is($control->safe_psql('postgres', "SELECT to_regnamespace('shard_0') IS NULL"),
 
 # Two databases of one server: as source and target of one move, and as sources of the same shard number.
 $north->safe_psql('postgres', 'CREATE DATABASE second');
-$north->safe_psql('second', "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE; CREATE SCHEMA shard_1; CREATE TABLE shard_1.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(1), name text); INSERT INTO shard_1.users (name) SELECT 'second' FROM generate_series(1, 300)");
+$north->safe_psql('second', "CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE; CREATE SCHEMA shard_1; CREATE TABLE shard_1.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(1), name text); INSERT INTO shard_1.users (name) SELECT 'second' FROM generate_series(1, 300)");
 my $second = $fleet->conninfo('a') =~ s/dbname=postgres/dbname=second/r;
 $south->safe_psql('postgres', 'CREATE DATABASE second');
-$south->safe_psql('second', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
+$south->safe_psql('second', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 my $second_south = $fleet->conninfo('b') =~ s/dbname=postgres/dbname=second/r;
 is($mover->run('--shard' => 1, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'a shard of one database stands, copied');
 my $other = $mover->run_without_map('--shard' => 1, '--from' => $second, '--to' => $second_south);
@@ -41,7 +41,7 @@ is($mover->run_without_map('--shard' => 9, '--from' => $second_south, '--to' => 
 my $within = $mover->run_without_map('--shard' => 9, '--from' => $fleet->conninfo('c'), '--to' => $fleet->conninfo('c') =~ s/dbname=postgres/dbname=second/r);
 like($within->{output}, qr/database "second" does not exist/, 'a database that is not there is an error');
 $east->safe_psql('postgres', 'CREATE DATABASE second');
-$east->safe_psql('second', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
+$east->safe_psql('second', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 $within = $mover->run_without_map('--shard' => 9, '--from' => $fleet->conninfo('c'), '--to' => $fleet->conninfo('c') =~ s/dbname=postgres/dbname=second/r);
 like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'within one server, one region would mint the same ids: refused');
 

@@ -200,7 +200,7 @@ is($mover->leftovers, '', 'nothing is left over');
 # A target that was made again under the same name has no record of the move: taken back as if it were there.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
-$south->safe_psql('again', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
+$south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b') =~ s/dbname=postgres/dbname=again/r) . ')');
 like($mover->run('--shard' => 13, '--to' => 'b')->{output}, qr/Shard 13 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, 'a target that was made again');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the move is taken back');

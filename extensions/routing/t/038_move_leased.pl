@@ -35,7 +35,7 @@ foreach my $pair ([ 'a', 'alpha' ], [ 'b', 'beta' ])
 	my $node = $fleet->{$name} = Snowflake::Node->create($name, allows_streaming => 'logical',
 		conf => "wal_retrieve_retry_interval = 100ms\nsnowflake.max_wait = 20s\nsnowflake.lease_conninfo = '$conninfo'\nsnowflake.leased_regions = '" . ($role eq 'alpha' ? '0-3' : '4-7') . "'\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\nsnowflake.max_lead = 0\n");
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_routing CASCADE');
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 	$fleet->control("SELECT snowflake_fleet.set_server('$name', " . q{'} . $fleet->conninfo($name) . q{')});
 }
 my ($north, $south) = $fleet->nodes;
