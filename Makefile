@@ -60,6 +60,7 @@ OBJS = \
 	src/pg/functions/next_id_in.o \
 	src/pg/functions/run_as.o \
 	src/pg/functions/set_id.o \
+	src/pg/functions/set_id_guard.o \
 	src/pg/functions/settled_view.o \
 	src/pg/functions/shard_for.o \
 	src/pg/functions/shard_hash.o \

@@ -75,20 +75,46 @@ END $$;
 SELECT key, pg_temp.mints_by(key) FROM unnest(ARRAY['a', 'b', 'c', 'd', 'e', 'f']) AS key;
 -- ... not of others, and not where 'hash' may be two things
 CREATE TABLE refused (id bigint, hash bigint, price numeric, name text COLLATE any_case, customer text);
-CREATE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'hash');
-INSERT INTO refused (customer) VALUES ('ann');
-\echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hash');
 INSERT INTO refused (customer) VALUES ('ann') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
+CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'hash');
+\echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('price', 'id', 'hash');
-INSERT INTO refused (price) VALUES (1);
 \echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('name', 'id', 'hash');
-INSERT INTO refused (name) VALUES ('ann');
 \echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hsah');
-INSERT INTO refused (customer) VALUES ('ann');
 \echo SQLSTATE :SQLSTATE
+-- ... which leaves the trigger that was there
+INSERT INTO refused (customer) VALUES ('bob') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
+
+-- A number of shards, of a map that has fewer than the layout: every key has one of them
+SELECT count(*) FILTER (WHERE snowflake.shard_for(n, shards) <> snowflake.shard_for(n, 256)::bigint * shards / 256
+                          AND snowflake.shard_for(n, shards) <> (snowflake.shard_for(n, 256) + 1)::bigint * shards / 256) AS elsewhere,
+       min(snowflake.shard_for(n, shards)), max(snowflake.shard_for(n, shards)), count(DISTINCT snowflake.shard_for(n, shards))
+  FROM generate_series(1, 3000) AS n, (VALUES (1), (60), (200), (256)) AS s (shards) GROUP BY shards ORDER BY shards;
+SELECT snowflake.shard_for('ann@example.org', 200), snowflake.shard_for(5, 200) = snowflake.shard_for('5', 200) AS same, snowflake.shard_for('00000000-0000-0000-0000-000000000000'::uuid, 200),
+       snowflake.shard_for(5, NULL) IS NULL AND snowflake.shard_for(NULL::text, 5) IS NULL AS null;
+SELECT snowflake.shard_for(5, 0);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.shard_for('5', -1);
+SELECT snowflake.shard_for('00000000-0000-0000-0000-000000000000'::uuid, 257);
+CREATE TABLE mapped (id bigint, hash bigint, customer text);
+CREATE TRIGGER mapped_id BEFORE INSERT ON mapped FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'hash', '60');
+INSERT INTO mapped (customer) SELECT 'customer ' || n FROM generate_series(1, 1000) AS n;
+SELECT count(*) FILTER (WHERE snowflake.shard_of(id) <> snowflake.shard_for(customer, 60)) AS elsewhere, count(DISTINCT snowflake.shard_of(id)) AS shards, count(hash) FROM mapped;
+CREATE OR REPLACE TRIGGER mapped_id BEFORE INSERT ON mapped FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'hash', 'hash', '7');
+INSERT INTO mapped (id, customer) VALUES (1, 'ann') RETURNING snowflake.shard_of(hash) = snowflake.shard_for(customer, 7) AS same;
+CREATE FUNCTION pg_temp.refusal(VARIADIC arguments text[]) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE 'CREATE TRIGGER t BEFORE INSERT ON mapped FOR EACH ROW EXECUTE FUNCTION snowflake.set_id(' || (SELECT string_agg(quote_literal(a), ', ') FROM unnest(arguments) AS a) || ')';
+  RETURN 'made';
+EXCEPTION WHEN OTHERS THEN
+  RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+SELECT pg_temp.refusal('customer', 'hash', '0'), pg_temp.refusal('customer', 'hash', '257'), pg_temp.refusal('customer', 'hash', '+7'), pg_temp.refusal('customer', 'hash', '7 '),
+       pg_temp.refusal('customer', 'hash', ''), pg_temp.refusal('customer', 'hash', '99999999999999999999'), pg_temp.refusal('customer', 'id', 'hash', '-1'),
+       pg_temp.refusal('customer', 'id', '7'), pg_temp.refusal('customer', '7'), pg_temp.refusal('customer', 'id', 'hash', '7', '7') \gx
 
 CREATE TABLE anywhere (id bigint DEFAULT snowflake.next_id_in('[0,16)'));
 CREATE TRIGGER keyed_id BEFORE INSERT ON keyed FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('a', 'hash', 'hash');

@@ -56,6 +56,6 @@ $node->refuses("SELECT snowflake.shard_for('M\xfcller')", { sqlstate => '22021',
 # Functions that depend on the layout fail if the settings contradict it.
 $node->start_with("snowflake.layout = 'fleet'");
 $node->refuses($_, { sqlstate => '55000', message => 'the settings contradict the layout that this database is sealed with' }, $_, 'of_wide')
-  foreach "SELECT snowflake.shard_for('Ann')", 'SELECT snowflake.shard_for(5)', "SELECT snowflake.shard_for('00000000-0000-0000-0000-000000000000'::uuid)";
+  foreach "SELECT snowflake.shard_for('Ann')", 'SELECT snowflake.shard_for(5)', 'SELECT snowflake.shard_for(5, 200)', "SELECT snowflake.shard_for('00000000-0000-0000-0000-000000000000'::uuid)";
 
 done_testing();

@@ -16,6 +16,7 @@
 #include "pg/checks/seal_check.hpp"
 #include "pg/errors/refusal.hpp"
 #include "pg/server/session_events.hpp"
+#include "pg/functions/set_id_guard.hpp"
 #include "pg/server/whereabouts.hpp"
 #include "pg/shared_memory.hpp"
 #include "pg/memory/statistics.hpp"
@@ -58,6 +59,7 @@ void _PG_init(void) {
   snowflake::pg::install_lease();
   snowflake::pg::install_shared_state(snowflake::pg::start_clock_watch);
   snowflake::pg::register_all_session_events();
+  snowflake::pg::install_set_id_guard();
   snowflake::pg::install_refusal_counter(snowflake::pg::count_refusal);
   snowflake::pg::install_drop_hook();
   snowflake::pg::install_drop_guard();

@@ -23,7 +23,7 @@ CREATE FUNCTION snowflake.set_id() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_set_id'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_id() IS
-  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that the id in user_id has; set_id(''user_id'', ''hash'') one of shard_for(user_id); a second argument before that names the id''s column. set_id(), or set_id('''', ''photo_id''): what the column''s default gives, for clients that insert NULL';
+  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that the id in user_id has; set_id(''user_id'', ''hash'') one of shard_for(user_id); set_id(''user_id'', ''hash'', ''2000'') one of shard_for(user_id, 2000); an argument before ''hash'' names the id''s column. set_id(), or set_id('''', ''photo_id''): what the column''s default gives, for clients that insert NULL';
 
 CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

@@ -38,7 +38,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	  RETURN CASE kind
 	    WHEN 'id' THEN (SELECT concat_ws(' ', (extract(epoch FROM created_at) * 1000)::bigint, region, shard, sequence, snowflake.to_base62(given::bigint)) FROM snowflake.decode(given::bigint))
 	    WHEN 'text' THEN snowflake.from_base62(convert_from(decode(given, 'hex'), 'UTF8'))::text
-	    WHEN 'key' THEN snowflake.shard_for(convert_from(decode(given, 'hex'), 'UTF8'))::text END;
+	    WHEN 'key' THEN snowflake.shard_for(convert_from(decode(given, 'hex'), 'UTF8')) || ' ' || snowflake.shard_for(convert_from(decode(given, 'hex'), 'UTF8'), 200) END;
 	EXCEPTION WHEN invalid_text_representation OR numeric_value_out_of_range THEN
 	  RETURN 'refused';
 	END $$;
@@ -92,7 +92,7 @@ my %run = (
 			function answer(kind, given) {
 			  const text = Buffer.from(given, 'hex').toString();
 			  if (kind === 'text') return ids.fromBase62(text);
-			  if (kind === 'key') return ids.shardFor(text);
+			  if (kind === 'key') return ids.shardFor(text) + ' ' + ids.shardFor(text, 200);
 			  const id = BigInt(given);
 			  return [ids.timeOf(id).getTime(), ids.regionOf(id), ids.shardOf(id), ids.sequenceOf(id), ids.toBase62(id)].join(' ');
 			}
@@ -118,7 +118,7 @@ my %run = (
 			            print(ms, ids.region_of(n), ids.shard_of(n), ids.sequence_of(n), ids.to_base62(n))
 			        else:
 			            text = bytes.fromhex(given).decode()
-			            print(ids.from_base62(text) if kind == 'text' else ids.shard_for(text))
+			            print(ids.from_base62(text) if kind == 'text' else f'{ids.shard_for(text)} {ids.shard_for(text, 200)}')
 			    except ValueError:
 			        print('refused')
 			PYTHON
@@ -144,7 +144,7 @@ my %run = (
 			func answer(kind, given string) (string, error) {
 				text, _ := hex.DecodeString(given)
 				if kind == "key" {
-					return fmt.Sprint(ShardFor(string(text))), nil
+					return fmt.Sprint(ShardFor(string(text), Shards), ShardFor(string(text), 200)), nil
 				}
 				if kind == "text" {
 					id, err := FromBase62(string(text))
@@ -187,7 +187,7 @@ my %run = (
 			    byte[] bytes = new byte[given.length() / 2];
 			    for (int i = 0; i < bytes.length; i++) bytes[i] = (byte) Integer.parseInt(given.substring(2 * i, 2 * i + 2), 16);
 			    String text = new String(bytes, StandardCharsets.UTF_8);
-			    return "" + (kind.equals("text") ? Ids.fromBase62(text) : Ids.shardFor(text));
+			    return kind.equals("text") ? "" + Ids.fromBase62(text) : Ids.shardFor(text) + " " + Ids.shardFor(text, 200);
 			  }
 
 			  public static void main(String[] arguments) throws Exception {
@@ -223,7 +223,7 @@ my %run = (
 			        var bytes = new byte[given.Length / 2];
 			        for (int i = 0; i < bytes.Length; i++) bytes[i] = Convert.ToByte(given.Substring(2 * i, 2), 16);
 			        var text = Encoding.UTF8.GetString(bytes);
-			        return kind == "text" ? Ids.FromBase62(text).ToString() : Ids.ShardFor(text).ToString();
+			        return kind == "text" ? Ids.FromBase62(text).ToString() : Ids.ShardFor(text) + " " + Ids.ShardFor(text, 200);
 			    }
 
 			    static void Main()
@@ -270,7 +270,7 @@ my %run = (
 			    std::string text;
 			    for (size_t i = 0; i < given.size(); i += 2) text += static_cast<char>(std::stoi(given.substr(i, 2), nullptr, 16));
 			    if (kind == "key") {
-			      std::cout << ids::shard_for(text) << '\n';
+			      std::cout << ids::shard_for(text) << ' ' << ids::shard_for(text, 200) << '\n';
 			    } else if (const auto parsed = ids::from_base62(text); parsed.error != snowflake::NumeralError::none) {
 			      std::cout << "refused\n";
 			    } else {

@@ -38,20 +38,20 @@ void error_node_without_place() {
 
 void error_not_an_insert_trigger() {
   ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                  errmsg("set_id() was not called as a trigger before INSERT"),
+                  errmsg("set_id() must be a row trigger before INSERT"),
                   errdetail("It puts an id into a row that is about to be inserted."),
                   errhint("Use it in CREATE TRIGGER ... BEFORE INSERT ... FOR EACH ROW.")));
 }
 
 void error_set_id_arguments(int count) {
-  ereport(ERROR,
-          (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-           errmsg("set_id() takes at most two column names, and 'hash'"),
-           errdetail("%d arguments were given. The first is the column whose shard the row shares, "
-                     "the second the column of the id, \"id\" by default; 'hash', at the end, is "
-                     "for keys that are no ids.",
-                     count),
-           errhint("Name the column in CREATE TRIGGER, as in snowflake.set_id('user_id').")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("invalid arguments of set_id()"),
+       errdetail("%d arguments were given. The first is the column of the key. The second is "
+                 "the column of the id, by default \"id\". If the key is not an id, 'hash' "
+                 "follows, and after it a number of shards can follow.",
+                 count),
+       errhint("Name the column in CREATE TRIGGER, as in snowflake.set_id('user_id').")));
 }
 
 void error_no_default(const char* relation, const char* column) {
@@ -145,6 +145,17 @@ void error_shards_range(const char* shards) {
       (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("shards %s are out of range", shards),
        errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout), layout.shards() - 1),
        errhint("Pass a range of shards, such as '[0,16)'.")));
+}
+
+void error_shard_count(int64_t shards) {
+  error_shard_count(psprintf("%lld", static_cast<long long>(shards)));
+}
+
+void error_shard_count(const char* shards) {
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("invalid number of shards: \"%s\"", shards),
+                  errdetail("Layout %s has %u shards.", layout_bits_text(layout), layout.shards()),
+                  errhint("Pass 1 to %u.", layout.shards())));
 }
 
 // alter_shards()

@@ -29,6 +29,8 @@ namespace snowflake::pg {
 [[noreturn]] void error_collation_unknown();
 [[noreturn]] void error_collation_nondeterministic(unsigned collation);
 [[noreturn]] void error_shards_range(const char* shards);
+[[noreturn]] void error_shard_count(int64_t shards);
+[[noreturn]] void error_shard_count(const char* shards);
 
 // alter_shards()
 [[noreturn]] void error_statement_not_known(const char* command);

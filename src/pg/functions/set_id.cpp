@@ -1,6 +1,11 @@
 // snowflake.set_id('user_id'): a trigger for tables whose rows belong to the shard of another
-// column's id; with 'hash', to the shard for another column's value. A default cannot refer to a
-// column. And set_id(), for clients that insert NULL: the row gets what the column's default gives.
+// column's id; with 'hash', to the shard for another column's value, of all shards or of a number
+// of them. A default cannot refer to a column. And set_id(), for clients that insert NULL: the row
+// gets what the column's default gives.
+
+#include "pg/functions/set_id.hpp"
+
+#include <cstdlib>
 
 #include "pg/functions/shard_for.hpp"
 #include "pg/checks/seal_check.hpp"
@@ -41,27 +46,55 @@ int key_column(Relation relation, const char* name) {
   return column;
 }
 
-// The arguments of the trigger: the key, "" for none, the column of the id, and whether keys are
-// hashed.
+// The arguments of the trigger: the key, "" for none, the column of the id, and among how many
+// shards keys are hashed, 0 if they are not.
 struct Arguments {
   const char* key;
   const char* id;
-  bool hash;
+  uint32_t shards;
 };
 
-Arguments arguments_of(const Trigger& trigger, Relation relation) {
-  const int count = trigger.tgnargs;
-  char** const given = trigger.tgargs;
-  if (count > 3 || (count == 3 && strcmp(given[2], "hash") != 0)) error_set_id_arguments(count);
-  Arguments arguments{count == 0 ? "" : given[0], count < 2 ? "id" : given[1], count == 3};
-  if (count == 2 && strcmp(given[1], "hash") == 0) {
+bool is_hash(const char* argument) {
+  return strcmp(argument, "hash") == 0;
+}
+
+uint32_t number_of_shards(const char* argument) {
+  char* end = nullptr;
+  const unsigned long shards = std::strtoul(argument, &end, 10);
+  if (*argument < '0' || *argument > '9' || *end != '\0' || shards < 1 || shards > layout.shards())
+    error_shard_count(argument);
+  return static_cast<uint32_t>(shards);
+}
+
+// KEY, KEY ID, each also with 'hash' or 'hash', 'NUMBER OF SHARDS' at the end; "" ID; nothing.
+Arguments arguments_of(const char* const* given, int count, Relation relation) {
+  const bool counted = count >= 3 && is_hash(given[count - 2]) && !is_hash(given[count - 1]);
+  const int before_number = counted ? count - 1 : count;
+  const bool hashed = before_number >= 2 && is_hash(given[before_number - 1]);
+  const int columns = hashed ? before_number - 1 : before_number;
+  if (columns > 2) error_set_id_arguments(count);
+  const Arguments arguments{count == 0 ? "" : given[0], columns < 2 ? "id" : given[1],
+                            counted  ? number_of_shards(given[count - 1])
+                            : hashed ? layout.shards()
+                                     : 0};
+  if (hashed && *arguments.key == '\0') error_set_id_arguments(count);
+  if (hashed && count == 2) {
     const int column = SPI_fnumber(RelationGetDescr(relation), "hash");
     if (column > 0 && attribute_of(relation, column)->atttypid == INT8OID)
       error_hash_ambiguous(RelationGetRelationName(relation), given[0]);
-    arguments.id = "id";
-    arguments.hash = true;
   }
   return arguments;
+}
+
+struct Columns {
+  int key;
+  int id;
+};
+
+Columns columns_of(const Arguments& arguments, Relation relation) {
+  const int key = arguments.shards != 0 ? key_column(relation, arguments.key)
+                                        : id_column(relation, arguments.key);
+  return {key, id_column(relation, arguments.id)};
 }
 
 // A number that is no id says nothing of a shard: as one, those up to a few millions would all be
@@ -114,6 +147,17 @@ HeapTuple with_default(FmgrInfo* function, Relation relation, HeapTuple row, con
 
 }  // namespace
 
+void check_set_id(const char* const* arguments, int count, Relation relation) {
+  const Arguments read = arguments_of(arguments, count, relation);
+  if (*read.key == '\0') {
+    number_of(relation, read.id);
+  } else {
+    const auto [key, id] = columns_of(read, relation);
+    const Oid collation = attribute_of(relation, key)->attcollation;
+    if (read.shards != 0 && OidIsValid(collation)) require_deterministic(collation);
+  }
+}
+
 SF_SQL_FUNCTION(set_id) {
   if (!CALLED_AS_TRIGGER(fcinfo)) error_not_an_insert_trigger();
   const auto trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
@@ -122,14 +166,13 @@ SF_SQL_FUNCTION(set_id) {
     error_not_an_insert_trigger();
 
   Relation relation = trigger->tg_relation;
-  const Arguments arguments = arguments_of(*trigger->tg_trigger, relation);
+  const Arguments arguments =
+      arguments_of(trigger->tg_trigger->tgargs, trigger->tg_trigger->tgnargs, relation);
   const TupleDesc row_type = RelationGetDescr(relation);
   const HeapTuple row = trigger->tg_trigtuple;
   if (*arguments.key == '\0')
     return PointerGetDatum(with_default(fcinfo->flinfo, relation, row, arguments.id));
-  const int key =
-      arguments.hash ? key_column(relation, arguments.key) : id_column(relation, arguments.key);
-  const int id = id_column(relation, arguments.id);
+  const auto [key, id] = columns_of(arguments, relation);
 
   // A row that brings its id along keeps it, as with a default.
   bool null = false;
@@ -139,9 +182,10 @@ SF_SQL_FUNCTION(set_id) {
   if (null) error_key_null(RelationGetRelationName(relation), arguments.key);
 
   Datum minted;
-  if (arguments.hash) {
+  if (arguments.shards != 0) {
     const Form_pg_attribute column = attribute_of(relation, key);
-    const int32_t shard = shard_for_key(owner, column->atttypid, column->attcollation);
+    const int32_t shard =
+        shard_for_key(owner, column->atttypid, column->attcollation, arguments.shards);
     minted = DirectFunctionCall1(snowflake_next_id, Int32GetDatum(shard));
   } else {
     require_seal();

@@ -11,8 +11,10 @@ namespace snowflake::pg {
 // them.
 bool can_be_key(Oid type);
 
-// REQUIRES can_be_key(type). Raises where equal texts need not have equal bytes, under the
-// collation.
-int32_t shard_for_key(Datum key, Oid type, Oid collation);
+// Raises an error if texts of different bytes can be equal under the collation.
+void require_deterministic(Oid collation);
+
+// REQUIRES can_be_key(type) and 1 to layout.shards() shards. Raises errors for the collation.
+int32_t shard_for_key(Datum key, Oid type, Oid collation, uint32_t shards);
 
 }  // namespace snowflake::pg

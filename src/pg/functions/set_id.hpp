@@ -1,0 +1,11 @@
+// Checks the arguments of a trigger that calls set_id().
+#pragma once
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+// Raises the error that the first row would get for these arguments, in a table that is open.
+void check_set_id(const char* const* arguments, int count, Relation relation);
+
+}  // namespace snowflake::pg
