@@ -31,8 +31,8 @@ foreach my $layout (sort keys %layouts)
 	my ($status, undef, $err) = $plain->psql($layout, $script);
 	is($status, 0, "$layout: the script runs") or diag($err);
 
-	my ($bits, $last_id, $end, $tick, $epoch_ms) = split /\|/, $node->safe_psql($layout, <<~'SQL');
-		SELECT time_bits + region_bits + shard_bits + sequence_bits, snowflake.last_id_before('infinity'), ends_at, tick_ms, (extract(epoch FROM epoch) * 1000)::bigint
+	my ($bits, $last_id, $end, $tick, $epoch_ms, $shards) = split /\|/, $node->safe_psql($layout, <<~'SQL');
+		SELECT time_bits + region_bits + shard_bits + sequence_bits, snowflake.last_id_before('infinity'), ends_at, tick_ms, (extract(epoch FROM epoch) * 1000)::bigint, greatest(1, shards * 2 / 3)
 		  FROM snowflake.layout
 		SQL
 	my %ids = map { $_ => 1 } 0, 1, 2, $last_id, $last_id - 1, $node->ids("SELECT snowflake.next_id(0) FROM generate_series(1, 20)", $layout);
@@ -42,10 +42,32 @@ foreach my $layout (sort keys %layouts)
 	my $read = <<~"SQL";
 		SELECT id, snowflake.time_of(id), snowflake.region_of(id), snowflake.shard_of(id), snowflake.sequence_of(id),
 		       snowflake.to_base62(id), snowflake.from_base62(snowflake.to_base62(id)),
-		       snowflake.shard_for(id), snowflake.shard_for(id::text || 'ä'), snowflake.shard_for(md5(id::text)::uuid)
-		  FROM unnest('{$ids}'::bigint[]) AS id ORDER BY id
+		       snowflake.shard_for(id), snowflake.shard_for(id::text || 'ä'), snowflake.shard_for(md5(id::text)::uuid),
+		       snowflake.shard_for(id, shards), snowflake.shard_for(id::text, shards), snowflake.shard_for(md5(id::text)::uuid, shards)
+		  FROM unnest('{$ids}'::bigint[]) AS id, CAST($shards AS integer) AS shards ORDER BY id
 		SQL
+	my $got;
 	is($plain->safe_psql($layout, $read), $node->safe_psql($layout, $read), "$layout: " . keys(%ids) . ' ids read the same');
+
+	# The texts that the extension makes of these ids, also as people type them, and texts that are close to them.
+	my $texts = $node->safe_psql($layout, <<~"SQL");
+		SELECT string_agg(format('(%s, %L, %L, %L::uuid, %L)', id, snowflake.to_base32(id), snowflake.to_base32(id, true), snowflake.to_uuid(id), snowflake.to_ulid(id)), ', ')
+		  FROM unnest('{$ids}'::bigint[]) AS id WHERE snowflake.time_of(id) < '10889-08-02 00:00:00+00'
+		SQL
+	my $decode = <<~"SQL";
+		SELECT id, d.*, snowflake.from_base32(base32) = id, snowflake.from_base32(translate(lower(checked), '01', 'ol') || '--', true) = id, snowflake.from_uuid(uuid) = id, snowflake.from_ulid('-' || translate(lower(ulid), '01', 'oi')) = id
+		  FROM (VALUES $texts) AS v (id, base32, checked, uuid, ulid), snowflake.decode(id) AS d ORDER BY id
+		SQL
+	$got = $plain->safe_psql($layout, $decode);
+	is($got, $node->safe_psql($layout, $decode), "$layout: so do their texts");
+	is(scalar(grep { !/(\|t){4}$/ } split /\n/, $got), 0, "$layout: each of them");
+	is($plain->safe_psql($layout, <<~"SQL"), '0|0|0|0|0', "$layout: what is no text of an id is null");
+		SELECT count(snowflake.from_base32(overlay(checked placing substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ*~\$=U', n + 1, 1) FROM 14), true)) - count(DISTINCT id), count(snowflake.from_base32(checked)) + count(snowflake.from_base32(base32, true)),
+		       count(snowflake.from_base32(overlay(base32 placing substr('89AZU?', n % 6 + 1, 1) FROM 1))) + count(snowflake.from_base32(overlay(base32 placing substr('U?*\$=~', n % 6 + 1, 1) FROM 13))),
+		       count(snowflake.from_uuid(overlay(uuid::text placing translate(substr(uuid::text, place, 1), '0123456789abcdef', '123456789abcdef0') FROM place)::uuid)),
+		       count(snowflake.from_ulid(overlay(ulid placing '8' FROM 1))) + count(snowflake.from_ulid(left(ulid, 25)))
+		  FROM (SELECT * FROM (VALUES $texts) AS t (id, base32, checked, uuid, ulid) LIMIT 20) AS v, generate_series(0, 36) AS n, CAST((ARRAY[1,2,3,4,5,6,7,8,10,11,12,13,15,16,17,18,20,21,22,23,25,26,27,28,29,30,31,32,33,34,35,36])[n % 32 + 1] AS integer) AS place
+		SQL
 
 	# Times of these ids, on their ticks and as close to them as possible.
 	my $times = <<~"SQL";
@@ -54,7 +76,7 @@ foreach my $layout (sort keys %layouts)
 		 WHERE at >= to_timestamp($epoch_ms / 1000.0) AND at <= timestamptz '$end' - interval '$tick ms' ORDER BY id, i
 		SQL
 	my $calls = sprintf $times, join ', ', @time_calls;
-	my $got = $plain->safe_psql($layout, $calls);
+	$got = $plain->safe_psql($layout, $calls);
 	is($got, $node->safe_psql($layout, $calls), "$layout: bounds are the same");
 	cmp_ok(($got =~ tr/\n//), '>', 2500, "$layout: of thousands of times");
 	my $edges = <<~"SQL";
@@ -72,6 +94,7 @@ foreach my $layout (sort keys %layouts)
 }
 is($plain->safe_psql('fleet', "SELECT count(*) FROM unnest(ARRAY['', '0', '00000000000x', 'AzL8n0Y58m8', 'zzzzzzzzzzz', '0000000000-', '0000000000é', E'0000000000\\n', '00000000000 ']) AS t WHERE snowflake.from_base62(t) IS NOT NULL"),
 	'0', 'what is no base62 is null');
+is($plain->safe_psql('fleet', "SELECT num_nonnulls(snowflake.shard_for(1, 0), snowflake.shard_for(1, 257), snowflake.shard_for('1', -1))"), '0', 'nor are there so many shards');
 is($plain->safe_psql('fleet', "SELECT snowflake.from_base62('AzL8n0Y58m7')"), '9223372036854775807', 'the greatest is read');
 
 # Under any time zone and style of the printing session, and any search_path of the reading one.

@@ -5,6 +5,8 @@ CREATE FUNCTION snowflake.template_sql(part text) RETURNS text
 AS $template$
   SELECT CASE part WHEN 'readers' THEN $readers$
 @@readers.sql@@
+
+@@texts.sql@@
 $readers$ WHEN 'head' THEN $head$
 @@head.sql@@
 $head$ WHEN 'engine' THEN $engine$
@@ -81,7 +83,7 @@ $decoder$,
 END
 $$;
 COMMENT ON FUNCTION snowflake.decoder_sql(name) IS
-  'A script of plain SQL that makes a schema with readers of this database''s ids (time, region, shard, sequence, bounds of time, base62, shard_for), for servers of PostgreSQL 14 or later that do not have the extension';
+  'A script of plain SQL that makes a schema with readers of this database''s ids (decode, bounds of time, base62, base32, UUID, ULID, shard_for), for servers of PostgreSQL 14 or later that do not have the extension';
 
 CREATE FUNCTION snowflake.generator_sql(region integer, layout text DEFAULT NULL, tick text DEFAULT '0', epoch text DEFAULT '2025-01-01',
     max_lead interval DEFAULT '1 s', reserve interval DEFAULT '1 s', max_forward_jump interval DEFAULT '365 days', pg_tle boolean DEFAULT false)

@@ -32,6 +32,7 @@ BEGIN
   FOREACH function IN ARRAY ARRAY['next_id(integer)', 'next_id()', 'next_id(integer, bigint)', 'next_id_near(bigint)',
     'next_id_in(int4range)', 'next_ids(integer, integer)', 'next_ids(integer, integer, bigint)', 'decode(bigint)', 'time_of(bigint)',
     'region_of(bigint)', 'shard_of(bigint)', 'sequence_of(bigint)', 'shard_for(text)', 'shard_for(bigint)', 'shard_for(uuid)',
+    'shard_for(text, integer)', 'shard_for(bigint, integer)', 'shard_for(uuid, integer)',
     'min_id(timestamptz)', 'max_id(timestamptz)', 'id_range(tstzrange)', 'last_id_before(timestamptz)',
     'created_within(bigint, timestamptz, timestamptz)', 'make_id(timestamptz, integer, integer, integer)', 'to_base62(bigint)',
     'from_base62(text)', 'to_base32(bigint, boolean)', 'from_base32(text, boolean)', 'to_uuid(bigint)', 'from_uuid(uuid)', 'to_ulid(bigint)',

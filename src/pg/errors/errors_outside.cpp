@@ -56,7 +56,12 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
       ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg_plural("a %s cannot have %zu character",
                                     "a %s cannot have %zu characters", at, form.name, at),
-                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+                      errdetail("%s", form.written),
+                      at != 0 && at < static_cast<size_t>(form.padded_length)
+                          ? errhint("Pass what %s made. If another encoder made the text, pad it "
+                                    "with zeros: lpad(text, %d, '0').",
+                                    form.maker, form.padded_length)
+                          : errhint("Pass what %s made.", form.maker)));
     case NumeralError::overflow:
       ereport(ERROR,
               (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("%s is out of range", form.name),

@@ -11,6 +11,7 @@ struct TextForm {
   const char* name;     // "base62 id"
   const char* written;  // how it is written, a sentence for an error's detail
   const char* maker;    // the function that makes it
+  int padded_length;    // of a text that other encoders make shorter; 0: none do
 };
 
 [[noreturn]] void error_negative_id(int64_t id);

@@ -42,10 +42,17 @@ CREATE FUNCTION {{SCHEMA}}.from_base62(encoded text) RETURNS bigint LANGUAGE sql
                  strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz' COLLATE "C",
                         substr(encoded COLLATE "C", 12 - place::integer, 1)) AS at, CAST(at - 1 AS numeric) AS digit);
 
--- A shard for keys that are no ids.
+-- A shard for keys that are no ids: of the first shards, or of all.
+CREATE FUNCTION {{SCHEMA}}.shard_for(key text, shards integer) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN CASE WHEN shards BETWEEN 1 AND {{SHARDS}}
+              THEN (('x' || left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 8))::bit(32)::bigint * shards >> 32)::integer{{ELSE snowflake_sql.refuse_shards(shards)}} END;
+CREATE FUNCTION {{SCHEMA}}.shard_for(key bigint, shards integer) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN {{SCHEMA}}.shard_for(key::text, shards);
+CREATE FUNCTION {{SCHEMA}}.shard_for(key uuid, shards integer) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN {{SCHEMA}}.shard_for(key::text, shards);
 CREATE FUNCTION {{SCHEMA}}.shard_for(key text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN (('x' || left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 8))::bit(32)::bigint * {{SHARDS}} >> 32)::integer;
+  RETURN {{SCHEMA}}.shard_for(key, {{SHARDS}});
 CREATE FUNCTION {{SCHEMA}}.shard_for(key bigint) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN {{SCHEMA}}.shard_for(key::text);
+  RETURN {{SCHEMA}}.shard_for(key::text, {{SHARDS}});
 CREATE FUNCTION {{SCHEMA}}.shard_for(key uuid) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN {{SCHEMA}}.shard_for(key::text);
+  RETURN {{SCHEMA}}.shard_for(key::text, {{SHARDS}});

@@ -75,6 +75,15 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION snowflake_sql.refuse_shards(shards integer) RETURNS integer
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid number of shards: "%s"', shards),
+    DETAIL = 'Layout {{BITS}} has {{SHARDS}} shards.', HINT = 'Pass 1 to {{SHARDS}}.';
+END
+$$;
+
 -- Raises the error of a text form of an id. `symbols` are the characters that it may have.
 CREATE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text, written text, maker text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -90,7 +99,9 @@ BEGIN
   ELSIF characters <> length THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
       MESSAGE = format('a %s cannot have %s character%s', form, characters, CASE characters WHEN 1 THEN '' ELSE 's' END),
-      DETAIL = written, HINT = format('Pass what %s made.', maker);
+      DETAIL = written, HINT = format('Pass what %s made.', maker)
+        || CASE WHEN form IN ('base62 id', 'base32 id') AND characters BETWEEN 1 AND length
+                THEN format(' If another encoder made the text, pad it with zeros: lpad(text, %s, ''0'').', length) ELSE '' END;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range', form),
     DETAIL = written, HINT = format('Pass what %s made.', maker);
