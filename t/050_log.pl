@@ -109,6 +109,19 @@ says('snowflake mints again in database "postgres"; refusals have ended: the clo
 	'4 calls were refused, since [1-9]\d+\.\d s ago\.', undef, 'the end of refusals is told when none has come for ten seconds');
 is($node->safe_psql('postgres', "SELECT refusals, since FROM snowflake.refusals WHERE cause = 'clock_behind'"), '4|', 'and seen in the view');
 
+# A step back beyond 100 ms within max_lead: logged once a minute, and minting continues.
+begin('within', conf => "snowflake.clock_error = 5\nsnowflake.max_lead = 1s\n");
+$clock = $node->clock;
+mint(1);
+$clock->step(-0.5);
+mint(1);
+says('the clock was stepped back by (?:4\d\d|50\d) ms', 'That is within "snowflake.max_lead" \(1000 ms\): .* It was step back number 1 since the server started; the clock says \d.*\.',
+	'Let the time synchronization slew the clock instead of stepping it\.', 'a step back within max_lead is told');
+$clock->step(-0.2);
+mint(1);
+is(news(), '', 'another one within a minute is not');
+is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_status'), '2', 'both are counted');
+
 # A jump ahead beyond max_forward_jump: logged, errors, over; then an accepted one.
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
 $clock = $node->clock;

@@ -17,13 +17,21 @@ namespace {
 // Steps smaller than this are noise of reading two clocks.
 constexpr int64_t kNoiseUs = 1000;
 
+// The log shows larger steps back also if no shard waits for the clock.
+constexpr int64_t kLoggedUs = 100'000;
+
 constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 
 void note_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
   // If the step takes back a jump under which nothing was minted, nothing waits for it.
-  if (step_us <= int64_t{max_lead_ms} * 1000 || watch.ahead.ongoing()) return;
+  if (watch.ahead.ongoing()) return;
+  if (step_us <= int64_t{max_lead_ms} * 1000) {
+    if (step_us > kLoggedUs && watch.stepped_back.due())
+      log_stepped_back(step_us / 1000, before + 1);
+    return;
+  }
   raise_to(watch.behind_until_ms, wall_clock_ms() + step_us / 1000);
   if (watch.behind.begin()) log_stepped_back(step_us / 1000, before + 1);
 }

@@ -44,15 +44,22 @@ void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms) {
 }
 
 void log_stepped_back(int64_t step_ms, uint64_t steps) {
-  ereport(
-      LOG_SERVER_ONLY,
-      (errmsg("the clock was stepped back by %s", span_text(step_ms)),
-       errdetail("That is more than \"snowflake.max_lead\" (%d ms): shards that have minted "
-                 "wait, or are refused, until the clock has caught up. It was step back number "
-                 "%llu since the server started; the clock says %s.",
-                 max_lead_ms, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
-       errhint("Let the time synchronization slew the clock instead of stepping it."),
-       hide_caller()));
+  const char* const effect =
+      step_ms > max_lead_ms
+          ? psprintf(
+                "That is more than \"snowflake.max_lead\" (%d ms): shards that have minted "
+                "wait, or are refused, until the clock has caught up.",
+                max_lead_ms)
+          : psprintf(
+                "That is within \"snowflake.max_lead\" (%d ms): minting continues, and ids are "
+                "ahead of the clock for that time.",
+                max_lead_ms);
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock was stepped back by %s", span_text(step_ms)),
+           errdetail("%s It was step back number %llu since the server started; the clock says %s.",
+                     effect, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
+           errhint("Let the time synchronization slew the clock instead of stepping it."),
+           hide_caller()));
 }
 
 void log_stepped_ahead(int64_t step_ms, uint64_t steps) {

@@ -31,6 +31,7 @@ struct ClockWatch {
   int64_t counter_cost_ns;   // written at server start
   bool counter_is_constant;  // the same
   LogLimit stepped_ahead;
+  LogLimit stepped_back;  // within max_lead
 };
 
 // In shared memory, under the lock, but for the flag.
