@@ -89,8 +89,25 @@ $session->query_safe('COMMIT');
 # What else is in the schema is not taken over.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'a planted function', 'taken');
-$c->safe_psql('taken', 'DROP FUNCTION snowflake.next_id(smallint)');
+# Nor if another extension claims it, as an owner of one can have it do.
+$c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'a planted member of another extension', 'taken');
+$c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
+# Nor is one passed by that its owner has not committed yet.
+my $planter = $c->session('taken');
+$planter->query_safe("SET ROLE owner; BEGIN; CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'");
+$c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'an open transaction that plants', 'taken');
+$planter->query_safe('ROLLBACK');
+$planter->quit;
 insert($c, 'taken');
+
+# The planner evaluates index predicates and the expressions of statistics: the owner's code, as the owner.
+$c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
+	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
+	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
+	CREATE INDEX ON snowflake.dumped_seal (seal) WHERE public.spy() > 0;
+	CREATE STATISTICS snowflake.spied ON (seal + public.spy()), seal FROM snowflake.dumped_seal;
+	SQL
 $mark = $c->mark('taken');
 
 # A session that minted before goes on; its plans are those of the other engine.

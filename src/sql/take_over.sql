@@ -1,12 +1,14 @@
 -- A database that minted by the SQL engine (decoder_sql.sql) has schemas "snowflake" and "snowflake_sql" of its owner. Its functions
 -- become members of the extension and are replaced further down, in place: defaults, indexes and views that use them stay. Locks
 -- on the counters keep all sessions from minting until the end. taken_over.sql does the rest.
+--
+-- The functions move into a schema that the owner never had. What else the owner has made in the old one, or commits while this
+-- runs, would be found by calls in this extension, and run with the rights of the caller.
 DO $$
 DECLARE
   function text;
   relation regclass;
 BEGIN
-  -- A view, or a column of another type, would run code of the owner.
   IF to_regclass('snowflake_sql.published') IS NULL
      OR NOT EXISTS (SELECT FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
                      WHERE pg_class.oid = to_regclass('snowflake.dumped_seal') AND relkind = 'r' AND attname = 'seal' AND atttypid = 'bigint'::regtype)
@@ -18,17 +20,19 @@ BEGIN
   END IF;
   EXECUTE format('ALTER SCHEMA snowflake OWNER TO %I', current_user);
   EXECUTE format('ALTER SCHEMA snowflake_sql OWNER TO %I', current_user);
-  ALTER EXTENSION snowflake ADD SCHEMA snowflake;
+  ALTER SCHEMA snowflake RENAME TO snowflake_taken;
+  CREATE SCHEMA snowflake;
   FOR relation IN
-    SELECT oid FROM pg_class WHERE relkind = 'S' AND relnamespace IN ('snowflake'::regnamespace, 'snowflake_sql'::regnamespace) ORDER BY oid
+    SELECT oid FROM pg_class WHERE relkind = 'S' AND relnamespace IN ('snowflake_taken'::regnamespace, 'snowflake_sql'::regnamespace) ORDER BY oid
   LOOP
     EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', relation, current_user);
   END LOOP;
-  EXECUTE format('ALTER TABLE snowflake.dumped_seal OWNER TO %I', current_user);
-  ALTER SEQUENCE snowflake.high_water SET SCHEMA snowflake_sql;
-  ALTER TABLE snowflake.dumped_seal SET SCHEMA snowflake_sql;
-  DROP VIEW snowflake.health, snowflake.layout;
-  DROP FUNCTION snowflake.health(), snowflake.layout();
+  ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
+  ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
+  -- It stays the owner's, who reads it: its indexes and statistics are the owner's code.
+  EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s', (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
+  DROP VIEW snowflake_taken.health, snowflake_taken.layout;
+  DROP FUNCTION snowflake_taken.health(), snowflake_taken.layout();
   FOREACH function IN ARRAY ARRAY['next_id(integer)', 'next_id()', 'next_id(integer, bigint)', 'next_id_near(bigint)',
     'next_id_in(int4range)', 'next_ids(integer, integer)', 'next_ids(integer, integer, bigint)', 'decode(bigint)', 'time_of(bigint)',
     'region_of(bigint)', 'shard_of(bigint)', 'sequence_of(bigint)', 'shard_for(text)', 'shard_for(bigint)', 'shard_for(uuid)',
@@ -39,7 +43,8 @@ BEGIN
     'from_ulid(text)', 'has_id(bigint, bigint)', 'has_id(integer, bigint, bigint)', 'schema_of(bigint, text)', 'observe(bigint)',
     'set_mark(timestamptz)', 'accept_clock()']
   LOOP
-    EXECUTE format('ALTER FUNCTION snowflake.%s OWNER TO %I', function, current_user);
+    EXECUTE format('ALTER FUNCTION snowflake_taken.%s OWNER TO %I', function, current_user);
+    EXECUTE format('ALTER FUNCTION snowflake_taken.%s SET SCHEMA snowflake', function);
     EXECUTE format('ALTER EXTENSION snowflake ADD FUNCTION snowflake.%s', function);
   END LOOP;
 END
