@@ -254,15 +254,30 @@ ALTER TABLE shard_5.albums ADD CONSTRAINT run CHECK (public.shards_run(1));
 SET client_min_messages = warning;
 SELECT snowflake.create_shard('"Photo app"', 5);
 \set VERBOSITY default
+-- From PostgreSQL 18 on, NOT NULL has a name, and perhaps a comment
+CREATE SCHEMA named;
+CREATE TABLE named.t (id bigint CONSTRAINT known NOT NULL DEFAULT snowflake.next_id(0));
+DO $$
+BEGIN
+  IF current_setting('server_version_num')::integer >= 180000 THEN
+    COMMENT ON CONSTRAINT known ON named.t IS 'why';
+  END IF;
+END
+$$;
+CALL snowflake.create_shards('named', '[0,0]', 'named_');
+SELECT attnotnull, coalesce(conname, 'known') AS name, coalesce(said, CASE WHEN conname IS NULL THEN 'why' END) AS comment
+  FROM pg_attribute
+  LEFT JOIN (SELECT conrelid, conname, obj_description(oid, 'pg_constraint') AS said FROM pg_constraint WHERE contype = 'n') AS k ON conrelid = attrelid
+ WHERE attrelid = 'named_0.t'::regclass AND attname = 'id';
 -- A shard schema belongs to whoever may make it
 SET ROLE regress_shards_app;
 SELECT snowflake.create_shard('"Photo app"', 7);
 \echo SQLSTATE :SQLSTATE
 RESET ROLE;
 
-SELECT string_agg(quote_ident(nspname), ', ') AS schemas FROM pg_namespace WHERE nspname ~ '^(shard|more|other|c|forms|literal)_' \gset
+SELECT string_agg(quote_ident(nspname), ', ') AS schemas FROM pg_namespace WHERE nspname ~ '^(shard|more|other|c|forms|literal|named)_' \gset
 DROP VIEW shard_parts;
-DROP SCHEMA "Photo app", more, forms, literal, :schemas CASCADE;
+DROP SCHEMA "Photo app", more, forms, literal, named, :schemas CASCADE;
 DROP DOMAIN public.shards_minted_too, public.shards_minted, public.shards_zero;
 DROP FUNCTION public.shards_wrapped, public.shards_set_wrapped, public.shards_run;
 DROP TABLE public.countries;

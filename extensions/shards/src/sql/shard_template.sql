@@ -99,6 +99,9 @@ BEGIN
                               seqstart, seqincrement, seqmin, seqmax, seqcache,
                               CASE WHEN seqcycle THEN ' CYCLE' ELSE '' END)
              END,
+             -- From PostgreSQL 18 on, NOT NULL has a name. A comment may need it.
+             (SELECT format('CONSTRAINT %I', conname) FROM pg_constraint
+               WHERE conrelid = source AND contype = 'n' AND conkey[1] = attnum AND conname <> format('%s_%s_not_null', class.relname, attname)),
              CASE WHEN attnotnull THEN 'NOT NULL' END) AS definition
       FROM attribute LEFT JOIN pg_attrdef AS d ON adrelid = source AND adnum = attnum
       LEFT JOIN identity USING (attnum)
