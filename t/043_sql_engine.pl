@@ -77,7 +77,7 @@ foreach my $file (qw(burst decode observe plans text_forms uuid))
 	IPC::Run::run([ 'psql', '-Xaq', '-v', 'SHOW_CONTEXT=never', '-d', $plain->connstr($file) ],
 		'<', "$suite/sql/$file.sql", '>', \$out, '2>&1');
 	my $expected = slurp_file("$suite/expected/$file.out");
-	ok($out eq $expected, "sql/$file.sql passes as it is") or diag(join "\n", (grep { index($expected, $_) < 0 } split /\n/, $out)[ 0 .. 5 ]);
+	ok($out eq $expected, "sql/$file.sql passes as it is") or diag(join "\n", grep { index($expected, $_) < 0 } split /\n/, $out);
 }
 
 # The program that prints the script without a server; and the one for pg_tle, of which there is a stand-in here.

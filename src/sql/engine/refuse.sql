@@ -108,8 +108,9 @@ BEGIN
 END
 $$;
 
+-- VOLATILE: from PostgreSQL 18 on, the planner knows the arguments of from_base62(), and would call this beforehand.
 CREATE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+  LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM snowflake_sql.refuse_form(encoded COLLATE "C", '0-9A-Za-z', 11, 'base62 id',
