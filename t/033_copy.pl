@@ -68,6 +68,14 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: an id a row");
 }
 
+# An SQL function that uses its argument twice is not inlined: that would mint twice.
+$node->safe_psql('postgres', <<"SQL");
+CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
+CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
+COPY pairs (v) FROM '$short';
+SQL
+is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '100|100', 'a function uses one id twice');
+
 # The same COPY in cases in which PostgreSQL reaches rows in another way.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE parts (id bigint DEFAULT snowflake.next_id(5), v int) PARTITION BY HASH (v);
