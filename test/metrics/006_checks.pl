@@ -12,6 +12,7 @@ use Test::More;
 my $node = Snowflake::Node->create_running('main');
 # The programs pass over database "postgres".
 $node->create_database('app');
+$node->add_tools('app');
 # Something in every table.
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), made timestamptz);
