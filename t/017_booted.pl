@@ -64,6 +64,7 @@ sub crash_restart
 }
 
 in_time('before all: ids are of the right time');
+is(said('HINT:  If the database minted ids'), 0, 'a short time past the mark has no hint');
 in_time('also in the other database', 'idle');
 
 # An empty battery, and NTP a minute later.
@@ -114,7 +115,9 @@ in_time('at the mark it is believed');
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
-$node->safe_psql('idle', "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(1)");
+$node->safe_psql('idle', "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(1)") foreach 1, 2;
+my $first = qr/LOG:  snowflake begins to mint in database "idle": the clock is 7\d\d\d\.\d days past the high-water mark\n.*DETAIL:  The mark is 20.*; the clock shows 20.*\.\n.*HINT:  If the database minted ids more recently, correct the clock\./;
+is(said($first), 1, 'the log shows once how far the clock is past the mark');
 boot(0);
 in_time('beside a mark from the future the others mint');
 $node->refuses('SELECT snowflake.next_id(1)', $behind, 'the one with the mark does not', 'idle');

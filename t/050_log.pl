@@ -29,6 +29,7 @@ sub news
 	my $log = $node->log_content;
 	my $new = substr $log, $read;
 	$read = length $log;
+	$new =~ s/^.*LOG:  snowflake begins to mint .*\n(?:.*(?:DETAIL|HINT):  .*\n)*//mg;    # t/017 tests it
 	return join "\n", grep { /LOG:  (?:snowflake|the clock|a call waited|the ids of layout)|ERROR:|DETAIL:|HINT:|STATEMENT:|CONTEXT:/ }
 	  split /\n/, $new;
 }

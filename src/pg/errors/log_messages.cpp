@@ -179,6 +179,21 @@ void log_counter(const char* source, CounterUse use, int64_t cost_ns) {
            errdetail_internal("%s", reason), hide_caller()));
 }
 
+void log_first_mark(int64_t mark_ms, int64_t clock_ms) {
+  const int64_t past_ms = clock_ms - mark_ms;
+  if (past_ms < 0) return;
+  const char* mark = kept_time_text(mark_ms);
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("snowflake begins to mint in database \"%s\": the clock is %s past the "
+                  "high-water mark",
+                  database_name(), span_text(past_ms)),
+           errdetail("The mark is %s; the clock shows %s.", mark, time_text(clock_ms)),
+           past_ms > int64_t{max_forward_jump_s} * 1000
+               ? errhint("If the database minted ids more recently, correct the clock.")
+               : 0,
+           hide_caller()));
+}
+
 void log_slow_mark(int64_t took_ms) {
   ereport(
       LOG_SERVER_ONLY,

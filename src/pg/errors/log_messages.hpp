@@ -31,6 +31,9 @@ void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
 void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // The mark, the layout
+// Once for each database in a server run, if the clock is past the mark. A clock that is far ahead
+// at boot cannot be detected in another way.
+void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();
 

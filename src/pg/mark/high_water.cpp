@@ -5,6 +5,7 @@
 #include "pg/clock/synchronization.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_lease.hpp"
+#include "pg/errors/log_messages.hpp"
 #include "pg/checks/copy_check.hpp"
 #include "pg/checks/fleet_check.hpp"
 #include "pg/checks/facts.hpp"
@@ -244,6 +245,7 @@ void attach(WaitBudget& budget, bool to_claim) {
   page.close();
   see_mark(facts.mark_ms);
   if (is_in_the_way(facts, budget, mark)) return;
+  if (facts.highest_mark_ms == 0) log_first_mark(facts.mark_ms, facts.clock_ms);
   if (!seal_known) note_copy(*state, facts.moved);
 
   hold.state = state;
