@@ -1,4 +1,4 @@
-// The judgement: the first obstacle in one order, and none where nothing is wrong.
+// Tests the judgement: the first obstacle in one order, or none if minting is allowed.
 #include "core/obstacle.hpp"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ Facts healthy() {
   return facts;
 }
 
-// What is wrong, in the order of the judgement. Each is the first where all that follow are wrong
-// as well, and is named alone.
+// The obstacles, in the order of the judgement. Each is the first one if all later ones are present
+// too, and the only one if it is alone.
 struct Fault {
   Obstacle obstacle;
   void (*make)(Facts&);
@@ -76,7 +76,7 @@ TEST(Obstacle, EachIsNamed) {
   }
 }
 
-// Of every two the first in the list; the two of one fact cannot both be.
+// For each pair, the first in the list wins. Two obstacles of one fact cannot both be present.
 TEST(Obstacle, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {
@@ -115,7 +115,7 @@ TEST(Obstacle, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_obstacle(false, 0, 0), Obstacle::none);
 }
 
-// What this server has heard of covers a mark that was lowered, and one that it wrote ahead itself.
+// A mark that the server has received covers one that was lowered, and one that it wrote ahead itself.
 TEST(Obstacle, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;
@@ -128,7 +128,7 @@ TEST(Obstacle, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   EXPECT_EQ(obstacle(layout_from("fleet"), facts), Obstacle::none);
 }
 
-// A call asks before it knows all.
+// A call asks before it has all facts.
 TEST(Obstacle, WhatIsNotKnownYetIsNoObstacle) {
   Facts facts{};
   facts.clock_ms = kNow;
@@ -142,7 +142,7 @@ TEST(Obstacle, LeaseIsOverForTheIdThatItDoesNotCover) {
   EXPECT_EQ(obstacle(layout, facts), Obstacle::none);
   ++facts.position;
   EXPECT_EQ(obstacle(layout, facts), Obstacle::lease_ended);
-  // Who claims nothing needs no lease of that time: observe().
+  // A call that claims no id, such as observe(), needs no lease of that time.
   facts.position = 0;
   EXPECT_EQ(obstacle(layout, facts), Obstacle::none);
 }

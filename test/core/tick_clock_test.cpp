@@ -1,5 +1,5 @@
-// Each reading is one that the kernel's clock gave within 50 us, whatever happens to clock, counter
-// and process in between.
+// Tests that the kernel's clock gave each reading within the last 50 us, if clock, counter and process
+// misbehave in any way.
 #include "core/tick_clock.hpp"
 
 #include "core/counter.hpp"
@@ -14,7 +14,7 @@
 namespace snowflake {
 namespace {
 
-// A machine whose time is a number. Reading any of its clocks takes a while, and may take longer.
+// A machine whose time is a number. Reading one of its clocks takes time.
 struct Machine {
   static inline Random* random = nullptr;
   static inline int64_t true_ns = 0;      // since the machine was made
@@ -31,7 +31,7 @@ struct Machine {
   static inline bool instant = false;  // a reading takes no time that counts
   static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from when on, milliseconds
 
-  // What the wall clock shows, over as long as a reading may be remembered, and more.
+  // The times that the wall clock shows, over a little longer than a reading can be kept.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
@@ -49,7 +49,7 @@ struct Machine {
     true_ns += ns;
     counted += static_cast<double>(ns) * cycles_per_ns;
   }
-  // A process that is stopped may go on upon the other processor.
+  // A stopped process can continue on the other processor.
   static void interruption() {
     pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
@@ -144,7 +144,7 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
   }
 }
 
-// However the microseconds of the time since boot were cut off when the rate was measured.
+// The time since boot is cut off to microseconds when the rate is measured. Tests all remainders.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -183,7 +183,7 @@ TEST_F(TickClockTest, ReadsAnewOnceItIsAskedTo) {
   EXPECT_EQ(clock_.read_ms(true), Machine::wall_now() / 1'000'000);
 }
 
-// A counter that runs at no possible rate is not used.
+// A counter whose rate is impossible is not used.
 TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   Machine::cycles_per_ns = 0;
   for (int i = 0; i < 100'000; ++i) {
@@ -193,7 +193,7 @@ TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   }
 }
 
-// The greatest age of what is read, in ns, over some time; calls are some 200 ns apart.
+// The greatest age of a reading, in ns, over some time. Calls are about 200 ns apart.
 int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) {
   int64_t greatest = 0;
   int64_t old = 0;
@@ -262,7 +262,7 @@ TEST_F(TickClockTest, EndsReadingsEarlyWhenTheCounterBecomesFaster) {
   EXPECT_LE(greatest_age(clock_, 20'000'000), kLongestNs);
 }
 
-// Of ARM: some calls find the counter where it was.
+// On ARM, some calls find the counter unchanged.
 TEST_F(TickClockTest, UsesASlowCounter) {
   Machine::cycles_per_ns = 0.024;
   for (int i = 0; i < 100'000; ++i) clock_.read(true);
@@ -307,9 +307,9 @@ TEST(CounterTest, IsConstantByBothFlags) {
     EXPECT_FALSE(has_constant_counter(flags)) << flags;
 }
 
-// Steps both ways, slewing, processors whose counters differ by as much as the kernel lets pass,
-// processes that are stopped anywhere, machines that sleep with the counter running, standing, or
-// begun anew.
+// Faults: steps in both directions, slewing, processors whose counters differ by as much as the kernel
+// accepts, and processes that are stopped anywhere. The machine can also sleep while the counter runs,
+// stops, or restarts from zero.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
@@ -331,7 +331,7 @@ TEST_F(TickClockTest, WhateverHappens) {
         const double counted = Machine::counted;
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
-          // A counter that stood still cannot tell. The kernel does not keep such a one as its
+          // A counter that stopped cannot be detected here. The kernel does not use such a counter as its
           // clock.
           Machine::counted = counted;
           clock.read_ms(true);
@@ -347,7 +347,7 @@ TEST_F(TickClockTest, WhateverHappens) {
       const int64_t ms = clock.read(true);
       remembered += Machine::exact_readings == exact;
       Machine::watch();
-      // One microsecond for the processors that are apart, and a fiftieth for the rate.
+      // One microsecond for the difference between the processors, and a fiftieth for the rate.
       ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50 - 1000))
           << "schedule " << number << ", step " << i << ": " << ms;
     }
@@ -355,7 +355,7 @@ TEST_F(TickClockTest, WhateverHappens) {
   EXPECT_GT(remembered, 10'000u);
 }
 
-// On this machine, where it has the counter.
+// On this machine, if it has the counter.
 TEST(TickClockHere, IsTheWallClock) {
   TickClock clock;
   bool right = false;

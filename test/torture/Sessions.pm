@@ -44,8 +44,8 @@ sub background
 	  or POSIX::_exit(127);
 }
 
-# In one life of the server: the new mark has to begin above all that the old one covered. The tables
-# stay, their defaults go with the extension.
+# Within one life of the server, the new mark must begin above everything that the old one covered. The tables stay.
+# Their defaults are dropped with the extension.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
@@ -64,7 +64,7 @@ sub drop_create
 	my ($together, $step, $crash, $idle) =
 	  (pick(0, 1), Crashes::step($w, 0, -0.05, -0.5, -3, -30), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
-	# Where nobody mints before the crash, what CREATE EXTENSION wrote is all there is.
+	# If no session mints before the crash, the flushed records are those that CREATE EXTENSION wrote.
 	$w->stop_clients($group) if $idle;
 	my $sql = $drop_create . defaults($w);
 	$sql = "BEGIN;$sql COMMIT;" if $together;
@@ -103,7 +103,7 @@ sub drop_rollback
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Whether all is flushed that was written when this was asked: a page shows what a crash may yet lose.
+# Whether everything written before this call is flushed. A page shows what a crash can still lose.
 sub flushed
 {
 	my ($w) = @_;
@@ -116,8 +116,8 @@ sub flushed
 	return 0;
 }
 
-# Whoever lowers the mark is corrected when it is next extended, and that is flushed. A crash in
-# between is his own doing, so that much is waited for.
+# If a user lowers the mark, the next extension corrects it and flushes the correction. Before that, a crash can
+# repeat ids, so this waits for the flush.
 sub alter_mark
 {
 	my ($w) = @_;
@@ -145,8 +145,8 @@ sub alter_mark
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# A role that may write every table and sequence, and no more: what it does to the mark decides nothing,
-# though the server is killed before anybody has put it right.
+# A role that can write every table and sequence, and has no other right. Its changes of the mark do not affect
+# minting, even if the server is killed before the mark is corrected.
 sub write_all_data
 {
 	my ($w) = @_;
@@ -165,8 +165,8 @@ sub write_all_data
 	return "as a member of pg_write_all_data: $sql[$how], then SIGKILL of the server, clock $step s";
 }
 
-# What pg_restore --disable-triggers does with a dump of another layout, in a database that is there for
-# nothing else: it is stopped, and over a crash as well.
+# Restores a dump of another layout with --disable-triggers, in a database that has no other use. The database must
+# stop minting, also after a crash.
 sub disable_triggers
 {
 	my ($w) = @_;
@@ -194,16 +194,16 @@ sub disable_triggers
 	return 'a dump of another layout with triggers disabled' . ($crash ? ', then SIGKILL of the server' : '');
 }
 
-# An acknowledged CREATE EXTENSION is kept where commits are asynchronous: ids were returned under it.
+# Keeps an acknowledged CREATE EXTENSION although commits are asynchronous: ids were returned under it.
 sub async_create
 {
 	my ($w) = @_;
 	my $step = Crashes::step($w, -0.05, -0.5, -3);
 	my $group = first($w);
-	# Nobody's commit flushes the WAL for this one.
+	# No other commit flushes the WAL for this one.
 	$w->mint($w->main, $group->{name}, $group->{line});
 	$w->stop_clients($_) for $w->groups;
-	# All is flushed but the commit: a switch of the WAL file flushes.
+	# Everything is flushed except the commit. A switch of the WAL file flushes.
 	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; DROP EXTENSION snowflake CASCADE;"
 		  . 'BEGIN; CREATE EXTENSION snowflake; SELECT pg_switch_wal(); COMMIT');
 	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
@@ -215,7 +215,7 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Calls that are refused take no place from who mints.
+# Refused calls take no place from sessions that mint.
 sub refused_places
 {
 	my ($w) = @_;
@@ -237,8 +237,8 @@ sub refused_places
 	return 'calls refused in more databases than max_databases';
 }
 
-# Whoever raises the mark, as a restored dump does, is heard: it is never lowered again, and the ids
-# below it are not minted once the next extension has seen it.
+# If a user raises the mark, as a restored dump does, it is never lowered again. Once the next extension has read it,
+# no id below it is minted.
 sub raise_mark
 {
 	my ($w) = @_;
@@ -301,7 +301,7 @@ sub cancel
 	return "$function of all clients, $rounds times, clock $step s";
 }
 
-# As many connections as the server takes, held while the clients are thrown out and want back in.
+# Opens as many connections as the server accepts, and holds them while the clients are disconnected and reconnect.
 sub connections
 {
 	my ($w) = @_;
@@ -352,15 +352,15 @@ sub max_databases
 	return 'max_databases exceeded';
 }
 
-# A stranger's id, just within the lead, has to be passed by all later ones, even over a crash.
+# Observes a foreign id that is just within the lead. All later ids must be greater, also after a crash.
 sub observe
 {
 	my ($w) = @_;
 	my ($crash, $step) = (pick(0, 1, 1), Crashes::step($w, -0.5, -30, -30));
 	my $group = first($w);
-	# Nobody mints before the crash, or the mark would be extended past the id for other reasons.
+	# No session mints before the crash. Otherwise the mark would be extended past the id for other reasons.
 	$w->stop_clients($group) if $crash;
-	# A stranger's is none that was minted here; bursts may have driven the shard further ahead.
+	# The foreign id was not minted here. Bursts can have moved the shard further ahead.
 	my $next = 0;
 	for (1 .. 100)
 	{
@@ -374,7 +374,7 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# From now on as good as an answer. Where clients go on, one may have been given it before.
+	# From here on it counts as an answer. If clients continue, one of them can have received it before.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
@@ -384,8 +384,8 @@ sub observe
 	return 'observe()' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Another database under the identity of a dropped one: what the server remembers of the first, its
-# published limit above all, is not true of the second.
+# Creates another database with the OID of a dropped one. The server must not use its state of the first, above all
+# the published limit.
 sub oid_reuse
 {
 	my ($w) = @_;
@@ -394,7 +394,7 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# No id was minted there: its mark, the template of theirs, may as well be of the past.
+	# No id was minted there. So the mark of its template can lie in the past.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
@@ -411,9 +411,9 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# What may go wrong in a database, one thing after the other, in one that is there for nothing else: a
-# mark a day ahead, a plain user who asks for ids all the same, DROP EXTENSION taken back, the first
-# call in a copy, and all that the shards may run ahead of the clock.
+# Tests faults one after the other, in a database that has no other use. Its mark is a day ahead, a plain user requests
+# ids although that is refused, and DROP EXTENSION is rolled back. It is copied, and its shards are as far ahead of the
+# clock as they may be.
 sub next_door
 {
 	my ($w) = @_;
