@@ -173,6 +173,37 @@ SELECT snowflake.next_id_in(NULL);
 BEGIN READ ONLY;
 SELECT snowflake.next_id_in('[20,24)');
 ROLLBACK;
+
+-- next_ids_in(): equal parts of the shards of a range that this server owns, without a wait
+SET snowflake.max_wait = 0;
+CREATE TABLE batch AS SELECT id, n FROM unnest(snowflake.next_ids_in('[100,120)', 200000)) WITH ORDINALITY AS t (id, n);
+RESET snowflake.max_wait;
+SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT snowflake.shard_of(id)) AS shards, count(DISTINCT snowflake.region_of(id)) AS regions,
+       min(snowflake.shard_of(id)), max(snowflake.shard_of(id)), bool_or(id = snowflake.last_id()) AS last FROM batch;
+SELECT DISTINCT count(*) AS part, count(*) FILTER (WHERE next <= id) AS descending, count(*) FILTER (WHERE next_n <> n + 1) AS apart
+  FROM (SELECT id, n, lead(id) OVER of_shard AS next, lead(n) OVER of_shard AS next_n FROM batch
+        WINDOW of_shard AS (PARTITION BY snowflake.shard_of(id) ORDER BY n)) AS b GROUP BY snowflake.shard_of(id);
+SELECT snowflake.shard_of(id) AS shard, count(*) FROM unnest(snowflake.next_ids_in('[248,256)', 3000)) AS id GROUP BY 1 ORDER BY 1;
+SELECT array_agg(count ORDER BY count) AS parts FROM (SELECT count(*) FROM unnest(snowflake.next_ids_in('[20,24)', 10)) AS id GROUP BY snowflake.shard_of(id)) AS p;
+-- ... fewer ids than shards: each call begins with another shard
+SELECT count(DISTINCT snowflake.shard_of((snowflake.next_ids_in('[20,24)', 1))[1])) AS shards FROM generate_series(1, 4);
+SELECT snowflake.next_ids_in('[250,253]', 5);
+\echo SQLSTATE :SQLSTATE
+SELECT snowflake.next_ids_in('[250,257)', 5);
+SELECT snowflake.next_ids_in('[20,24)', 0);
+SELECT snowflake.next_ids_in('[20,24)', 1000001);
+SELECT snowflake.next_ids_in('[20,24)', NULL);
+SELECT snowflake.next_ids_in(NULL, 5);
+SET snowflake.max_wait = 0;
+\set VERBOSITY sqlstate
+SELECT snowflake.next_ids_in('[20,22)', 1000000);
+\set VERBOSITY default
+RESET snowflake.max_wait;
+BEGIN READ ONLY;
+SELECT snowflake.next_ids_in('[20,24)', 5);
+ROLLBACK;
+-- ... and the calls with literals mean a shard, as before
+SELECT cardinality(snowflake.next_ids('5', '3')) AS of_literals, cardinality(snowflake.next_ids('5', '3', '7')) AS after;
 -- next_id($1) means a shard, as ever: no other next_id() takes one argument
 PREPARE of_shard AS SELECT snowflake.shard_of(snowflake.next_id($1));
 EXECUTE of_shard(5);

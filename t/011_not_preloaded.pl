@@ -32,7 +32,7 @@ my %missing = (
 	detail => 'Its shards live in shared memory',
 	hint => 'Add snowflake to "shared_preload_libraries" and restart the server');
 my @calls = (
-	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', 'last_id()', "decode($id)", "time_of($id)",
+	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', "next_id_in('[0,3)')", "next_ids_in('[0,3)', 10)", 'last_id()', "decode($id)", "time_of($id)",
 	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
 	"id_range('[now,infinity)')", "created_within($id, now(), now())", 'make_id(now(), 5, 5)',
 	"observe($id)", 'observe(NULL)', 'accept_clock()', 'accept_copy()', 'layout()', 'shard_stats()', 'clock_status()',

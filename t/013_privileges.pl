@@ -282,7 +282,7 @@ is($node->safe_psql('c', "SELECT refusals FROM snowflake.refusals WHERE cause = 
 my ($revoke) = slurp_file("$FindBin::RealBin/../doc/questions.md") =~ /```sql\n(REVOKE EXECUTE.*?)```/s;
 $node->safe_psql('postgres', $revoke);
 foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'SELECT snowflake.next_id(1, 5)', 'SELECT snowflake.next_id_near(5)',
-	'SELECT snowflake.next_ids(1, 5)', 'SELECT snowflake.next_ids(1, 5, 5)',
+	'SELECT snowflake.next_ids(1, 5)', 'SELECT snowflake.next_ids(1, 5, 5)', 'SELECT snowflake.next_id_in($$[1,2]$$)', 'SELECT snowflake.next_ids_in($$[1,2]$$, 5)',
 	'CREATE TEMPORARY TABLE own (id bigint, near bigint); CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION snowflake.set_id($$near$$)')
 {
 	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => 'permission denied for function' }, "revoked: $sql");

@@ -74,6 +74,13 @@ CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) R
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
   'Mints 1 to 1,000,000 ids, ascending, all greater than another id, whoever minted that';
 
+-- Not another next_ids(): next_ids('5', 3) would be ambiguous.
+CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]
+  AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.next_ids_in(int4range, integer) IS
+  'Mints 1 to 1,000,000 ids in equal parts for the shards of a range that this server owns; the ids of each shard lie together and ascend';
+
 CREATE FUNCTION snowflake.last_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;

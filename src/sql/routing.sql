@@ -41,7 +41,7 @@ CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute na
 AS $$
   WITH RECURSIVE minting (function) AS (
     SELECT oid FROM pg_proc
-     WHERE pronamespace = to_regnamespace('snowflake') AND proname IN ('next_id', 'next_id_in', 'next_id_near', 'next_ids')
+     WHERE pronamespace = to_regnamespace('snowflake') AND proname IN ('next_id', 'next_id_in', 'next_id_near', 'next_ids', 'next_ids_in')
     UNION
     SELECT objid FROM minting JOIN pg_depend ON refclassid = 'pg_proc'::regclass AND refobjid = function
      WHERE classid = 'pg_proc'::regclass),

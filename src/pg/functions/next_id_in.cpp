@@ -1,6 +1,9 @@
 // next_id_in(): an id of any shard of a range. A session stays with a shard for as long as that is
 // not ahead of the clock, so its rows lie together; a burst goes over to the next one instead of
-// waiting.
+// waiting. next_ids_in(): a batch of equal parts from all shards of a range.
+
+#include <algorithm>
+#include <cstring>
 
 #include "core/clock.hpp"
 #include "pg/clock/wait.hpp"
@@ -12,6 +15,7 @@
 #include "pg/server/settings.hpp"
 
 extern "C" Datum snowflake_next_id(PG_FUNCTION_ARGS);
+extern "C" Datum snowflake_next_ids(PG_FUNCTION_ARGS);
 
 namespace snowflake::pg {
 
@@ -81,19 +85,67 @@ uint32_t choose(const Range& range) {
   return best == UINT32_MAX ? range.first : best;
 }
 
+Range checked_range(FunctionCallInfo fcinfo, const char* function) {
+  if (shared_state == nullptr) error_not_preloaded();
+  if (PG_ARGISNULL(0)) error_shard_null();
+  if (XactReadOnly) error_read_only(function);
+  if (IsInParallelMode()) error_parallel(function);
+  return range_of(fcinfo);
+}
+
+Datum batch_of(uint32_t shard, int count) {
+  return DirectFunctionCall2(snowflake_next_ids, Int32GetDatum(static_cast<int32>(shard)),
+                             Int32GetDatum(count));
+}
+
+uint32_t count_owned(const Range& range) {
+  uint32_t owned = 0;
+  for (uint32_t shard = range.first; shard < range.end; ++shard)
+    owned += owned_shards.contains(shard) ? 1 : 0;
+  return owned;
+}
+
+// Fills `out` with one part for each owned shard. Small batches begin with the shard after the last
+// one of the session, so that the first shards of the range do not get them all.
+void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) {
+  static_assert(sizeof(Datum) == sizeof(int64_t));
+  uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);
+  const uint32_t longer = count % owned;
+  for (uint32_t part = 0; part < std::min(owned, count); shard = range.next(shard)) {
+    if (!owned_shards.contains(shard)) continue;
+    const uint32_t size = count / owned + (part < longer ? 1 : 0);
+    ArrayType* const ids = DatumGetArrayTypeP(batch_of(shard, static_cast<int>(size)));
+    std::memcpy(out, ARR_DATA_PTR(ids), size * sizeof(Datum));
+    pfree(ids);
+    out += size;
+    last_used = shard;
+    ++part;
+  }
+}
+
 }  // namespace
 
 SF_SQL_FUNCTION(next_id_in) {
-  if (shared_state == nullptr) error_not_preloaded();
-  if (PG_ARGISNULL(0)) error_shard_null();
-  if (XactReadOnly) error_read_only("next_id_in()");
-  if (IsInParallelMode()) error_parallel("next_id_in()");
-  const Range range = range_of(fcinfo);
+  const Range range = checked_range(fcinfo, "next_id_in()");
   // The words are known then, and which shards are left out.
   WaitBudget budget;
   while (!hold.good()) attach(budget);
   last_used = choose(range);
   return DirectFunctionCall1(snowflake_next_id, Int32GetDatum(static_cast<int32>(last_used)));
+}
+
+SF_SQL_FUNCTION(next_ids_in) {
+  const Range range = checked_range(fcinfo, "next_ids_in()");
+  if (PG_ARGISNULL(1)) error_count_null();
+  const int count = PG_GETARG_INT32(1);
+  if (count < 1 || count > kMaxBatch) error_count(count);
+  const uint32_t owned = count_owned(range);
+  // None is owned: next_ids() refuses the first.
+  if (owned == 0) return batch_of(range.first, count);
+  const auto ids = static_cast<Datum*>(palloc(sizeof(Datum) * static_cast<Size>(count)));
+  fill_parts(range, owned, static_cast<uint32_t>(count), ids);
+  PG_RETURN_ARRAYTYPE_P(
+      construct_array(ids, count, INT8OID, sizeof(int64_t), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 }  // namespace snowflake::pg
