@@ -145,7 +145,7 @@ story "snowflake.lease_conninfo = 'host=$demo port=${port[control]} dbname=postg
 
 step $'\nWho holds what, in the lease server: a clone has another region of its server, a lost one is kept until its lease ends'
 on control -c "SELECT region, server, state, date_trunc('second', until) AS until, incarnation FROM snowflake_fleet.regions ORDER BY 1"
-step "What the promoted standby said"
+step "The log of the promoted standby"
 grep -h 'snowflake: ' standby.log | tail -3 | cut -c1-150
 [ "$again_before" = 0 ] || die "$again_before ids were minted twice under leases"
 

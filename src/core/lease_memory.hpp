@@ -39,15 +39,15 @@ struct RegionHold {
 
 // The meaning of an answer for the incarnation that it reaches.
 enum class LeaseEvent : uint8_t {
-  stale,        // of another incarnation, or not newer than what is known: ignored
-  taken,        // a region is granted: take()
-  extended,     // more time for the region that is held: extend()
-  given_back,   // the lease server has it back
-  lost,         // the incarnation has ended: forget the limits, begin() a new one
-  asked_again,  // note() it, and ask at once
-  full,         // ask again when a region gets free
-  refused,      // ask again later; an operator is needed
-  apart,        // the clocks are: nothing is taken from this answer
+  stale,       // of another incarnation, or not newer than what is known: ignored
+  taken,       // a region is granted: take()
+  extended,    // more time for the region that is held: extend()
+  given_back,  // the lease server has it back
+  lost,        // the incarnation has ended: forget the limits, begin() a new one
+  ask_again,   // record() it, and ask at once
+  full,        // ask again when a region gets free
+  refused,     // ask again later; an operator is needed
+  apart,       // the clocks are: nothing is taken from this answer
 };
 
 // `giving_back`: the worker has forgotten its region in order to give it back. REQUIRES: sent and
@@ -68,7 +68,7 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
-    return answer.term > mine.term ? LeaseEvent::asked_again : LeaseEvent::refused;
+    return answer.term > mine.term ? LeaseEvent::ask_again : LeaseEvent::refused;
   const int64_t apart = clocks_apart(sent_ms, answer.clock_ms, received_ms);
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
@@ -103,9 +103,9 @@ class BasicLeaseMemory {
   LeaseView view() const noexcept {
     // The region first: what it stands for was stored before.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
-    const Heard& heard = heard_[heard_now_.load(std::memory_order_acquire)];
-    return {read(incarnation_), read(heard.term), read(heard.number), region,
-            read(grant_),       read(floor_),     read(until_),       read(highest_)};
+    const NewestAnswer& newest = newest_[newest_now_.load(std::memory_order_acquire)];
+    return {read(incarnation_), read(newest.term), read(newest.number), region,
+            read(grant_),       read(floor_),      read(until_),        read(highest_)};
   }
 
   // A new incarnation, with nothing of an earlier one's; what it knows of the lease server is
@@ -121,12 +121,12 @@ class BasicLeaseMemory {
     store(floor_, 0);
     store(highest_, 0);
     store(grant_, 0);
-    note(newest);
+    record(newest);
   }
 
   // REQUIRES LeaseEvent::taken, and the lock.
   void take(const LeaseAnswer& answer) noexcept {
-    note(answer);
+    record(answer);
     store(grant_, answer.grant);
     store(floor_, answer.floor_ms);
     store(until_, answer.until_ms);
@@ -136,20 +136,20 @@ class BasicLeaseMemory {
 
   // REQUIRES LeaseEvent::extended.
   void extend(const LeaseAnswer& answer) noexcept {
-    note(answer);
+    record(answer);
     store(grant_, answer.grant);
     // What was granted stays so.
     if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 
   // An answer that changed nothing here, but is the newest.
-  void note(const LeaseAnswer& answer) noexcept {
+  void record(const LeaseAnswer& answer) noexcept {
     // A worker that is killed in between leaves the two of before.
-    const int64_t next = 1 - read(heard_now_);
-    Heard& heard = heard_[next];
-    store(heard.term, answer.term);
-    store(heard.number, answer.number);
-    heard_now_.store(next, std::memory_order_release);
+    const int64_t next = 1 - read(newest_now_);
+    NewestAnswer& newest = newest_[next];
+    store(newest.term, answer.term);
+    store(newest.number, answer.number);
+    newest_now_.store(next, std::memory_order_release);
   }
 
   // As begin(), but the incarnation goes on. Returns what is given back: nothing is published any
@@ -183,7 +183,7 @@ class BasicLeaseMemory {
 
  private:
   // Of the newest answer.
-  struct Heard {
+  struct NewestAnswer {
     Word<int64_t> term;
     Word<int64_t> number;
   };
@@ -196,8 +196,8 @@ class BasicLeaseMemory {
   }
 
   Word<int64_t> incarnation_;
-  Heard heard_[2];
-  Word<int64_t> heard_now_;     // which of the two
+  NewestAnswer newest_[2];
+  Word<int64_t> newest_now_;    // which of the two
   Word<int64_t> region_after_;  // the region and 1: fresh memory holds none
   Word<int64_t> grant_;
   Word<int64_t> floor_;

@@ -32,7 +32,7 @@ TEST_F(Answer, OfAnEarlierTermIsOld) {
   LeaseAnswer newer{};
   newer.term = granted.term + 1;
   newer.number = 1;
-  memory.note(newer);
+  memory.record(newer);
   EXPECT_EQ(read(granted), LeaseEvent::stale);
   granted.term += 2;
   EXPECT_EQ(read(granted), LeaseEvent::taken);
@@ -101,9 +101,9 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   newer.number = 80;
   for (int stores = 0; stores < 6; ++stores) {
     ModelMemory killed;
-    killed.note(older);
+    killed.record(older);
     Kill::stores_left = stores;
-    killed.note(newer);
+    killed.record(newer);
     Kill::stores_left = -1;
     const LeaseView view = killed.view();
     EXPECT_TRUE(view.term == 7 || view.term == 8);

@@ -41,16 +41,16 @@ struct LeasedRegion {
 };
 
 struct FleetState {
-  int64_t term;        // when the fleet was made, or an operator last confirmed: see term_at()
-  int64_t newest;      // number of the newest answer
-  int64_t newest_ms;   // the newest time on which both clocks of an exchange agreed
-  int64_t longest_ms;  // no grant is longer: the longest lease and lead
-  int64_t skew_ms;     // how far clocks may be apart
-  bool halted;         // found to be behind: nothing is decided until confirm_data_loss()
-  int64_t heard_term;  // the newest term that a server has named
-  int64_t began;       // `newest` when the term began
-  int64_t lasting;     // the oldest term whose leases continue
-  int64_t adopt_ms;    // holders of earlier leases continue that end later; 0: none does
+  int64_t term;           // when the fleet was made, or an operator last confirmed: see term_at()
+  int64_t newest;         // number of the newest answer
+  int64_t newest_ms;      // the newest time on which both clocks of an exchange agreed
+  int64_t longest_ms;     // no grant is longer: the longest lease and lead
+  int64_t skew_ms;        // how far clocks may be apart
+  bool halted;            // found to be behind: nothing is decided until confirm_data_loss()
+  int64_t reported_term;  // the newest term that a server has named
+  int64_t began;          // `newest` when the term began
+  int64_t lasting;        // the oldest term whose leases continue
+  int64_t adopt_ms;       // holders of earlier leases continue that end later; 0: none does
 };
 
 // Terms are in the order in which they begin. So what an earlier recovery granted, and the next one
@@ -245,11 +245,11 @@ constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
 
 // A server that has heard more than was ever said here shows that the lease server was put back to
 // an earlier state. It tells nobody anything then, also no server that is new.
-constexpr void notice(FleetState& fleet, const LeaseRequest& request) noexcept {
+constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
     return;
-  fleet.heard_term = std::max(fleet.heard_term, request.term);
+  fleet.reported_term = std::max(fleet.reported_term, request.term);
   fleet.halted = true;
 }
 
@@ -258,7 +258,7 @@ constexpr void notice(FleetState& fleet, const LeaseRequest& request) noexcept {
 constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
                              std::span<const int32_t> own, const LeaseRequest& request,
                              int64_t clock_ms) noexcept {
-  notice(fleet, request);
+  halt_if_behind(fleet, request);
   if (fleet.halted) return lease_detail::refusal(fleet, request, AnswerStatus::halted, clock_ms);
 
   const bool named = request.call != LeaseCall::acquire;
@@ -277,11 +277,12 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
     return lease_detail::give_back(fleet, regions[place], request, clock_ms);
   const std::span<const int32_t> asked =
       renews ? std::span<const int32_t>(&request.region, 1) : own;
-  if (!lease_detail::bind(regions, asked, request.server))
-    return lease_detail::refusal(fleet, request, AnswerStatus::taken, clock_ms);
+  // First, so that two servers can exchange regions.
   if (!renews)
     lease_detail::release(regions, own, request.server,
                           lease_detail::earlier_clock(request, clock_ms));
+  if (!lease_detail::bind(regions, asked, request.server))
+    return lease_detail::refusal(fleet, request, AnswerStatus::taken, clock_ms);
   fleet.newest_ms = std::max(fleet.newest_ms, lease_detail::earlier_clock(request, clock_ms));
   if (adoptable) return lease_detail::adopt(fleet, regions, request, clock_ms);
   if (renews) return lease_detail::renew(fleet, regions, request, clock_ms);
@@ -312,12 +313,13 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
 
 // A new term: answers of another copy of this database are old to every server that has heard it.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
-  fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.heard_term) + 1);
+  fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;
   fleet.halted = false;
 }
 
-// Everything that was decided is known: leases continue. REQUIRES !fleet.halted.
+// Everything that was decided is known: leases continue. REQUIRES !fleet.halted, or that the claim
+// which halted the fleet is false.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }

@@ -76,9 +76,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     memory.take(held);
     memory.forget([] {});
     EXPECT_EQ(read_answer(memory.view(), true, answer, kNow, kNow, 10'000), LeaseEvent::stale);
-    EXPECT_EQ(read_answer(memory.view(), false, answer, kNow, kNow, 10'000),
-              LeaseEvent::asked_again);
-    memory.note(answer);
+    EXPECT_EQ(read_answer(memory.view(), false, answer, kNow, kNow, 10'000), LeaseEvent::ask_again);
+    memory.record(answer);
     EXPECT_EQ(memory.view().region, kNoRegion);
     EXPECT_EQ(memory.view().term, fleet.term);
   }

@@ -327,16 +327,16 @@ void World::hear(const Told& told) {
       s.memory.extend(answer);
       happened("extended");
       break;
-    case LeaseEvent::asked_again:
-      s.memory.note(answer);
+    case LeaseEvent::ask_again:
+      s.memory.record(answer);
       happened("asked again");
       break;
     case LeaseEvent::full:
-      s.memory.note(answer);
+      s.memory.record(answer);
       happened("full");
       break;
     case LeaseEvent::given_back:
-      s.memory.note(answer);
+      s.memory.record(answer);
       s.worker.giving_back = false;
       happened("given back");
       break;
@@ -346,7 +346,7 @@ void World::hear(const Told& told) {
         s.memory.begin(draw(), answer, [&] { withdraw(s); });
       } else {
         s.memory.forget([&] { withdraw(s); });
-        s.memory.note(answer);
+        s.memory.record(answer);
       }
       happened("lost");
       break;

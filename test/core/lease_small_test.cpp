@@ -75,7 +75,7 @@ class Explorer {
       h = (h ^ (v + 0x9e3779b97f4a7c15u + (h << 6))) * 1099511628211u;
     };
     const auto fleet = [&](const FleetState& f, const std::array<LeasedRegion, kRegions>& regions) {
-      for (const int64_t v : {f.term, f.newest, f.newest_ms, int64_t{f.halted}, f.heard_term,
+      for (const int64_t v : {f.term, f.newest, f.newest_ms, int64_t{f.halted}, f.reported_term,
                               f.began, f.lasting, f.adopt_ms})
         add(static_cast<uint64_t>(v));
       for (const LeasedRegion& r : regions)
@@ -140,7 +140,7 @@ class Explorer {
 
   bool decide_one(Small& w, LeaseRequest q, LeaseAnswer& answer) const {
     if (w.moved && rules_.identity_checked) {
-      notice(w.fleet, q);
+      halt_if_behind(w.fleet, q);
       return false;
     }
     const int64_t clock = w.now + w.control_off;
@@ -181,7 +181,7 @@ class Explorer {
         forget();
         break;
       case LeaseEvent::full:
-      case LeaseEvent::asked_again:
+      case LeaseEvent::ask_again:
         know();
         break;
       default:

@@ -197,7 +197,7 @@ void World::decide_one(size_t index) {
   const bool at_old = old_ && (control_moved_ || random_.percent(50));
   Control& asked_one = at_old ? *old_ : control_;
   if (control_moved_ && rules_.identity_checked && !at_old) {
-    notice(control_.fleet, request);
+    halt_if_behind(control_.fleet, request);
     return;
   }
   Control next = asked_one;

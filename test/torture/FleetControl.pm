@@ -308,7 +308,7 @@ sub control_by_hand
 {
 	my ($w) = @_;
 	my $control = $w->control;
-	my $rows = $w->pick('fleet SET halted = false', 'region SET until_ms = floor_ms, incarnation = 0, state = $$given_back$$', 'server SET heard = now()');
+	my $rows = $w->pick('fleet SET halted = false', 'region SET until_ms = floor_ms, incarnation = 0, state = $$given_back$$', 'server SET last_request = now()');
 	$control->sql("UPDATE snowflake_fleet.$rows");
 	$w->churn(2);
 	sleep $w->pick(0, 1);

@@ -1,4 +1,4 @@
--- The fleet: one row, its lock, and the checks that this database is the one that granted last.
+-- The one row of the fleet, its lock, and the checks that this database is the one that granted last.
 
 CREATE SCHEMA snowflake_fleet;
 COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
@@ -7,25 +7,25 @@ COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mi
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),             -- drawn at random; servers and their databases remember it
-  term bigint NOT NULL,                          -- when an operator last confirmed something, times 2^20, and 20 random bits
+  term bigint NOT NULL,                          -- time of an operator's last confirmation, times 2^20, and 20 random bits
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  newest_ms bigint NOT NULL DEFAULT 0,           -- both clocks of an exchange had reached it: no operator's call goes before it
+  newest_ms bigint NOT NULL DEFAULT 0,           -- newest time that both clocks of an exchange had reached, see require_clock()
   longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- no grant is longer: the longest lease and lead
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far a server's clock may be ahead of this database's
-  halted boolean NOT NULL DEFAULT false,         -- a server knew of newer grants than this database:
-  halted_by text,                                -- that one
-  heard_term bigint NOT NULL DEFAULT 0,          -- the newest that a server has named
+  halted boolean NOT NULL DEFAULT false,         -- a server had a newer grant than this database
+  halted_by text,                                -- that server
+  reported_term bigint NOT NULL DEFAULT 0,          -- the newest that a server has reported
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- the oldest term whose leases continue
-  adopt_ms bigint NOT NULL DEFAULT 0,            -- after confirm_data_loss() holders continue whose lease ends later; 0: none does
+  adopt_ms bigint NOT NULL DEFAULT 0,            -- after confirm_data_loss(), holders whose lease ends later continue; 0: they do not
   fresh_ms bigint NOT NULL DEFAULT 0,            -- regions without a row begin here: above all that may have been granted before
-  seal bigint,                                   -- layout, tick and epoch, packed: that of the first server that asked, and then of all
+  seal bigint,                                   -- packed layout, tick and epoch of all servers; the first server that asks sets it
   system_identifier bigint NOT NULL DEFAULT 0,   -- with the next three: where answers were last given, see whereabouts()
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
   directory timestamptz,
   region_rows bigint NOT NULL DEFAULT 0,         -- how many rows the table `region` has
-  written xid NOT NULL DEFAULT '0'               -- by which transaction of a function; not xmin if something else wrote the row
+  signature bigint NOT NULL DEFAULT 0            -- by the function that wrote the row, see signature_of()
 );
 COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; only the functions may change it';
 
@@ -41,9 +41,8 @@ CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLA
   AS $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint OPERATOR(pg_catalog.+) 1 $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
--- The timeline comes from the WAL: after a promotion the control file has the old one for a while. The
--- time of the data directory shows a copy of its files; the snapshot of a disk keeps it. The owner's
--- rights make the result the same for every caller.
+-- The timeline comes from the WAL, because the control file has the old one for a while after a promotion.
+-- SECURITY DEFINER: the result must be the same for every caller.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
                                             OUT database oid, OUT directory timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -61,44 +60,50 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: what changes when this database is recovered, promoted or copied. `directory` is when its file PG_VERSION was last '
-  'changed in any way, as a copy is; null if the owner may not read it. The snapshot of a disk has all of it';
+  'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the change time of the '
+  'file PG_VERSION; null if the owner may not read it. The snapshot of a disk keeps all of them';
+
+-- The transaction that wrote a row is part of its signature, and COPY and replication write it in another.
+-- The contents are another part: a statement by hand may come after a function in one transaction.
+CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT pg_catalog.hashtextextended(writer::text OPERATOR(pg_catalog.||) (contents OPERATOR(pg_catalog.-) 'signature'::text)::text, 0) $$;
+COMMENT ON FUNCTION snowflake_fleet.signature_of(xid, jsonb) IS 'Internal: the signature of a row, from its xmin and its columns';
 
 CREATE FUNCTION snowflake_fleet.foreign_rows() RETURNS text
-  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 BEGIN
   RETURN CASE
-    WHEN EXISTS (SELECT FROM snowflake_fleet.fleet AS f WHERE f.written <> f.xmin) THEN 'fleet'
-    WHEN EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.written <> s.xmin) THEN 'server'
-    WHEN EXISTS (SELECT FROM snowflake_fleet.region AS r WHERE r.written <> r.xmin)
+    WHEN EXISTS (SELECT FROM snowflake_fleet.fleet AS f WHERE f.signature <> snowflake_fleet.signature_of(f.xmin, to_jsonb(f))) THEN 'fleet'
+    WHEN EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.signature <> snowflake_fleet.signature_of(s.xmin, to_jsonb(s))) THEN 'server'
+    WHEN EXISTS (SELECT FROM snowflake_fleet.region AS r WHERE r.signature <> snowflake_fleet.signature_of(r.xmin, to_jsonb(r)))
       OR (SELECT count(*) FROM snowflake_fleet.region) <> (SELECT f.region_rows FROM snowflake_fleet.fleet AS f) THEN 'region'
     END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS 'Internal: a table with rows that no function wrote, or without rows that one did; null: there is none';
+COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS 'Internal: a table with rows that no function wrote, or from which rows were deleted; null if all rows are signed';
 
 CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 DECLARE
   own xid;
 BEGIN
   -- In a subtransaction, xmin is its own number and not that of the transaction.
   UPDATE snowflake_fleet.fleet AS f SET region_rows = (SELECT count(*) FROM snowflake_fleet.region);
   own := (SELECT f.xmin FROM snowflake_fleet.fleet AS f);
-  UPDATE snowflake_fleet.fleet AS f SET written = own;
-  UPDATE snowflake_fleet.server AS s SET written = own WHERE s.xmin = own AND s.written <> own;
-  UPDATE snowflake_fleet.region AS r SET written = own WHERE r.xmin = own AND r.written <> own;
+  UPDATE snowflake_fleet.fleet AS f SET signature = snowflake_fleet.signature_of(own, to_jsonb(f));
+  UPDATE snowflake_fleet.server AS s SET signature = snowflake_fleet.signature_of(own, to_jsonb(s)) WHERE s.xmin = own;
+  UPDATE snowflake_fleet.region AS r SET signature = snowflake_fleet.signature_of(own, to_jsonb(r)) WHERE r.xmin = own;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.sign_rows() IS
-  'Internal: marks the rows that this transaction has written as written by a function. Every function that writes ends with it';
+  'Internal: signs the rows that this transaction has written. Every function that writes ends with it';
 
 CREATE FUNCTION snowflake_fleet.has_moved(OUT moved boolean, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   own snowflake_fleet.fleet;
   place record;
-  written CONSTANT text := snowflake_fleet.foreign_rows();
+  foreign_rows CONSTANT text := snowflake_fleet.foreign_rows();
 BEGIN
   SELECT f.* INTO STRICT own FROM snowflake_fleet.fleet AS f;
   SELECT w.* INTO STRICT place FROM snowflake_fleet.whereabouts() AS w;
@@ -106,8 +111,8 @@ BEGIN
     WHEN (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM (own.system_identifier, own.timeline, own.database)
       THEN format('It was restored, promoted or copied: timeline %s of system %s, database %s; it was timeline %s of system %s, database %s.',
                   place.timeline, place.system_identifier, place.database, own.timeline, own.system_identifier, own.database)
-    WHEN written IS NOT NULL
-      THEN format('Rows of table snowflake_fleet.%s were written by a restore, COPY, a statement by hand or replication, not by the functions.', written)
+    WHEN foreign_rows IS NOT NULL
+      THEN format('Rows of table snowflake_fleet.%s were written by a restore, COPY, a statement by hand or replication, not by the functions.', foreign_rows)
     WHEN place.directory IS DISTINCT FROM own.directory
       THEN format('The files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them: '
                   'PG_VERSION was changed at %s, and before at %s.', coalesce(place.directory::text, '?'), coalesce(own.directory::text, '?'))
@@ -115,25 +120,25 @@ BEGIN
   moved := detail IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.has_moved() IS 'Internal: whether this database may not be the one that granted last, and how that shows';
+COMMENT ON FUNCTION snowflake_fleet.has_moved() IS 'Internal: whether this database may lack the newest leases, and why';
 
-CREATE FUNCTION snowflake_fleet.require_settled() RETURNS void
+CREATE FUNCTION snowflake_fleet.require_settled(although_halted boolean DEFAULT false) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   place CONSTANT record := snowflake_fleet.has_moved();
   halted CONSTANT boolean := (SELECT f.halted FROM snowflake_fleet.fleet AS f);
 BEGIN
-  IF place.moved OR halted THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database may not know the newest leases',
-      DETAIL = coalesce(place.detail, 'A server knows of newer grants.'),
+  IF place.moved OR (halted AND NOT although_halted) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database may lack the newest leases',
+      DETAIL = coalesce(place.detail, 'A server has a newer grant.'),
       HINT = 'Read the view snowflake_fleet.health, and confirm what was lost first.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_settled() IS 'Internal: refuses to continue before an operator has confirmed what was lost';
+COMMENT ON FUNCTION snowflake_fleet.require_settled(boolean) IS 'Internal: an error (55000) until an operator has confirmed what was lost';
 
--- READ COMMITTED, because what was decided while this waits for the lock has to be seen. A lock on the
--- table shows who holds it.
+-- READ COMMITTED, because a caller that waits for the lock must see what was decided in the meantime. Views
+-- show the holder of a lock on a table.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -151,47 +156,45 @@ BEGIN
   LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;
   SELECT f.* INTO fleet FROM snowflake_fleet.fleet AS f;
   IF NOT FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'there is no fleet yet',
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the fleet does not exist yet',
       HINT = 'Run snowflake_fleet.add_server() for each server.';
   END IF;
   RETURN fleet;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Internal: takes the one lock on the fleet, with which every function that writes begins; returns its row';
+COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Internal: locks the fleet, and returns its row. Every function that writes begins with it';
 
--- A grant that a crash of this database forgets would be granted again.
+-- If a crash of this database loses a grant, the region would be granted again.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
   IF pg_catalog.current_setting('fsync') OPERATOR(pg_catalog.=) 'off' OR
      pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the lease server could forget what it grants',
-      DETAIL = pg_catalog.format('"fsync" is %s, "synchronous_commit" is %s.',
-                 pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit')),
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the lease server could lose what it grants',
+      DETAIL = pg_catalog.format('"fsync" is %s, "synchronous_commit" is %s.', pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit')),
       HINT = 'Turn both on in the lease server.';
   END IF;
-  -- Synchronous standbys get it as well. A SET clause of a function would end before the commit.
+  -- The commit waits for synchronous standbys. A SET clause of the function would end before the commit.
   IF pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) ANY (ARRAY['local', 'remote_write']) THEN
     PERFORM pg_catalog.set_config('synchronous_commit', 'on', true);
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_durability() IS 'Internal: refuses to continue if a commit may be lost; asks for synchronous replication';
+COMMENT ON FUNCTION snowflake_fleet.require_durability() IS 'Internal: an error (55000) if a commit may be lost; sets synchronous_commit to on';
 
--- The rule for an operator's clock: never before the newest time that is on record here.
 CREATE FUNCTION snowflake_fleet.require_clock(own snowflake_fleet.fleet, now_ms bigint) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF now_ms + own.skew_ms < own.newest_ms THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the lease server''s clock is behind what it has recorded',
-      DETAIL = format('The time given is %s, the last exchange with a server was at %s.',
+      DETAIL = format('The time of the call is %s, the last exchange with a server was at %s.',
                       snowflake_fleet.from_ms(now_ms), snowflake_fleet.from_ms(own.newest_ms)),
       HINT = 'Correct the clock of the lease server, and run the call again.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_clock(snowflake_fleet.fleet, bigint) IS
-  'Internal: refuses a time that is before the newest one on record, by more than clocks may be apart';
+  'Internal: an error (55000) if an operator''s call has an earlier time than the newest on record, by more than max_skew';
 
 CREATE FUNCTION snowflake_fleet.settle_here() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -199,12 +202,13 @@ BEGIN
   UPDATE snowflake_fleet.fleet AS f
      SET system_identifier = w.system_identifier, timeline = w.timeline, database = w.database, directory = w.directory
     FROM snowflake_fleet.whereabouts() AS w;
+  UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.cause = 'halted';
   UPDATE snowflake_fleet.region AS r SET until_ms = r.until_ms;
-  UPDATE snowflake_fleet.server AS s SET heard = s.heard;
+  UPDATE snowflake_fleet.server AS s SET last_request = s.last_request;
   PERFORM snowflake_fleet.sign_rows();
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.settle_here() IS 'Internal: from now on this database, as it is, is the one that grants';
+COMMENT ON FUNCTION snowflake_fleet.settle_here() IS 'Internal: records that this database, in its present place and with its present rows, is the one that grants';
 
 CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour', max_lead interval DEFAULT '1 minute',
                                              max_skew interval DEFAULT '10 seconds') RETURNS text
@@ -220,7 +224,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'lease, max_lead or max_skew is out of range',
       DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s (less than a third of the lease).',
                       coalesce(lease::text, 'null'), coalesce(max_lead::text, 'null'), coalesce(max_skew::text, 'null')),
-      HINT = 'Give the longest that any server of the fleet will use.';
+      HINT = 'Pass the longest values that any server of the fleet will use.';
   END IF;
   INSERT INTO snowflake_fleet.fleet (id, term, lasting, longest_ms, skew_ms)
   VALUES (snowflake_fleet.random_number(), began, began, lease_ms + lead_ms, new_skew_ms)
@@ -233,10 +237,13 @@ BEGIN
       RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases',
         DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease.',
                         used.region, snowflake_fleet.from_ms(used.until_ms)),
-        HINT = 'Set "snowflake.lease" of a server for a shorter lease.';
+        HINT = 'Set "snowflake.lease" of a server for a shorter lease. If no server has minted, wait until all leases have ended, then '
+               'run DROP EXTENSION snowflake_fleet and make the fleet again.';
     END IF;
     DELETE FROM snowflake_fleet.region;
-    UPDATE snowflake_fleet.fleet AS f SET longest_ms = lease_ms + lead_ms, skew_ms = new_skew_ms, seal = NULL;
+    -- Another id, because a dump of before may contain a shorter longest lease, and must not be used again.
+    UPDATE snowflake_fleet.fleet AS f
+       SET id = snowflake_fleet.random_number(), longest_ms = lease_ms + lead_ms, skew_ms = new_skew_ms, seal = NULL;
     PERFORM snowflake_fleet.sign_rows();
   ELSE
     PERFORM snowflake_fleet.settle_here();
@@ -245,5 +252,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
-  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use; add_server() does it with the '
-  'defaults. It can be repeated until the first id may have been minted, and then forgets the layout as well';
+  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use; add_server() makes it with the '
+  'defaults. You can repeat it until a server has a lease: each call makes another fleet, whose layout is not set yet';

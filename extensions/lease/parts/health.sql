@@ -1,17 +1,17 @@
--- What an operator sees: refusals in the log, the views, and whether this database grants. Health takes
--- no lock, and works on a standby.
+-- For the operator: refusals, in the log and on record, the views, and health. Health takes no lock and works
+-- on a standby.
 
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,
   cause text NOT NULL,
-  since timestamptz,            -- when the refusals that continue began; null: it was granted a region since
+  since timestamptz,            -- beginning of the refusals that continue; null: the server was granted a region since
   last timestamptz NOT NULL,
-  logged timestamptz,           -- when the log last had a line of it: one a minute at most
+  logged timestamptz,           -- the last line in the log, at most one a minute
   PRIMARY KEY (server, cause)
 );
-COMMENT ON TABLE snowflake_fleet.refusal IS 'Answers that granted nothing, by server and cause: full, halted, clock_ahead, taken, lost; and conflict, of a static region';
+COMMENT ON TABLE snowflake_fleet.refusal IS 'Refusals, by server and cause: full, halted, clock_ahead, taken, lost; and conflict, of a static region';
 
-CREATE FUNCTION snowflake_fleet.note_refusal(asks text, why text) RETURNS boolean
+CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   now CONSTANT timestamptz := clock_timestamp();
@@ -20,7 +20,7 @@ BEGIN
   INSERT INTO snowflake_fleet.refusal AS f (server, cause, since, last)
   VALUES (asks, why, now, now)
   ON CONFLICT (server, cause) DO UPDATE SET since = coalesce(f.since, now), last = now;
-  -- A clock that went back is no reason to be silent.
+  -- The clock may have been set back since the last line.
   UPDATE snowflake_fleet.refusal AS f SET logged = now
    WHERE f.server = asks AND f.cause = why
      AND (f.logged IS NULL OR f.logged NOT BETWEEN now - interval '1 minute' AND now)
@@ -28,9 +28,9 @@ BEGIN
   RETURN due IS TRUE;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.note_refusal(text, text) IS 'Internal: records an answer that granted nothing; returns whether the log is to have a line of it';
+COMMENT ON FUNCTION snowflake_fleet.record_refusal(text, text) IS 'Internal: records a refusal; returns true if a line in the log is due';
 
-CREATE FUNCTION snowflake_fleet.note_answer(request snowflake_fleet.request, answer snowflake_fleet.answer) RETURNS void
+CREATE FUNCTION snowflake_fleet.record_answer(request snowflake_fleet.request, answer snowflake_fleet.answer) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   log boolean := request.call <> 'renew' OR answer.grant_number = answer.number;   -- continues after a recovery
@@ -39,10 +39,10 @@ BEGIN
   IF answer.status = 'granted' THEN
     UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.server = request.server AND f.since IS NOT NULL;
     IF answer.detail IS NOT NULL THEN
-      log := snowflake_fleet.note_refusal(request.server, 'conflict');
+      log := snowflake_fleet.record_refusal(request.server, 'conflict');
     END IF;
   ELSIF answer.status NOT IN ('given_back', 'term_over') THEN
-    log := snowflake_fleet.note_refusal(request.server, answer.status);
+    log := snowflake_fleet.record_refusal(request.server, answer.status);
   END IF;
   IF log THEN
     RAISE LOG 'snowflake_fleet: % of server % (incarnation %, address %): %', request.call, quote_ident(request.server),
@@ -54,13 +54,13 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.note_answer(snowflake_fleet.request, snowflake_fleet.answer) IS
-  'Internal: logs what a server was told: grants of regions, and refusals, of these one a minute for each server and cause';
+COMMENT ON FUNCTION snowflake_fleet.record_answer(snowflake_fleet.request, snowflake_fleet.answer) IS
+  'Internal: logs an answer: each grant of a region, and one refusal a minute for each server and cause';
 
 CREATE VIEW snowflake_fleet.regions AS
   SELECT r.region, r.server, r.state,
          CASE WHEN r.until_ms OPERATOR(pg_catalog.>) 0 THEN snowflake_fleet.from_ms(r.until_ms) END AS until,
-         CASE WHEN r.state OPERATOR(pg_catalog.=) 'held' THEN r.since END AS since, r.heard,
+         CASE WHEN r.state OPERATOR(pg_catalog.=) 'held' THEN r.since END AS since, r.last_request,
          CASE WHEN r.state OPERATOR(pg_catalog.=) 'held'
               THEN pg_catalog.make_interval(secs =>
                      r.clock_offset_ms::double precision OPERATOR(pg_catalog./) 1000) END AS clock_offset,
@@ -70,15 +70,17 @@ CREATE VIEW snowflake_fleet.regions AS
          CASE WHEN r.state OPERATOR(pg_catalog.=) 'held' THEN r.client_addr END AS client_addr
     FROM snowflake_fleet.region AS r
   UNION ALL
-  SELECT s.region, s.server, 'static', NULL, s.since, s.heard, NULL, false, s.incarnation, s.client_addr
+  SELECT s.region, s.server, 'static', NULL, s.since, s.last_request, NULL, false, s.incarnation, s.client_addr
     FROM snowflake_fleet.static_region AS s
-   WHERE s.heard OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
-COMMENT ON VIEW snowflake_fleet.regions IS 'Regions that a server has asked for: whose each is, its state, until when it is leased and since when; when the holder asked '
-  'last and how far its clock was ahead then; whether its server may be granted it now; which run of the server holds it, as '
-  'snowflake.lease shows it there, and from which address. With state static: servers that report a region of their own';
+   WHERE s.last_request OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
+COMMENT ON VIEW snowflake_fleet.regions IS 'Regions that a server has asked for: its server and state, the end and beginning of the lease; the last request of the holder, and '
+  'how far its clock was ahead; whether it may be granted now; the incarnation of the holder, as in snowflake.lease of that server, and '
+  'its address. State static: a region that a server has reported within the last minute';
 
 CREATE VIEW snowflake_fleet.servers AS
-  SELECT s.name AS server, s.added, s.removed, s.heard,
+  SELECT s.name AS server, s.added, s.removed,
+         GREATEST(s.last_request, (SELECT pg_catalog.max(t.last_request) FROM snowflake_fleet.static_region AS t
+                             WHERE t.server OPERATOR(pg_catalog.=) s.name)) AS last_request,
          ARRAY(SELECT r.region FROM snowflake_fleet.region AS r
                 WHERE r.server OPERATOR(pg_catalog.=) s.name ORDER BY r.region) AS regions,
          ARRAY(SELECT r.region FROM snowflake_fleet.regions AS r
@@ -90,8 +92,8 @@ CREATE VIEW snowflake_fleet.servers AS
       SELECT x.cause AS refused, x.since AS refused_since FROM snowflake_fleet.refusal AS x
        WHERE x.server OPERATOR(pg_catalog.=) s.name AND x.since IS NOT NULL
        ORDER BY x.last DESC LIMIT 1) AS f ON true;
-COMMENT ON VIEW snowflake_fleet.servers IS 'Servers: when each was added, removed, and asked last; its regions, and those that it or a clone of it mints in; why it was '
-  'refused and since when, if it still is';
+COMMENT ON VIEW snowflake_fleet.servers IS 'Servers: when each was added and removed, and its last request; its regions, and those in which it or a clone mints; the cause and '
+  'beginning of a refusal that continues';
 
 CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -102,39 +104,40 @@ DECLARE
 BEGIN
   SELECT f.* INTO own FROM snowflake_fleet.fleet AS f;
   reason := CASE
-    WHEN own.id IS NULL THEN 'there is no fleet yet'
+    WHEN own.id IS NULL THEN 'the fleet does not exist yet'
     WHEN pg_is_in_recovery() THEN 'a standby'
-    WHEN current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off' THEN 'it could forget what it grants'
-    WHEN current_setting('default_transaction_read_only') = 'on' THEN 'it is read-only' END;
+    -- The settings of the caller's role do not hold for the servers' sessions.
+    WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
+                    AND g.source NOT IN ('user', 'database user', 'client', 'session')) THEN 'it could lose what it grants' END;
   advice := CASE reason
-    WHEN 'there is no fleet yet' THEN 'Run snowflake_fleet.add_server() for each server.'
+    WHEN 'the fleet does not exist yet' THEN 'Run snowflake_fleet.add_server() for each server.'
     WHEN 'a standby' THEN 'Connect to its primary server; if that is gone for good, promote this one.'
-    WHEN 'it could forget what it grants' THEN 'Turn "fsync" and "synchronous_commit" on.'
-    WHEN 'it is read-only' THEN 'Turn "default_transaction_read_only" off.' END;
+    WHEN 'it could lose what it grants' THEN 'Turn "fsync" and "synchronous_commit" on.' END;
   granting := false;
   IF reason IS NOT NULL THEN
     RETURN;
   END IF;
-  -- A promotion reports itself to nobody: it is known since the first server was refused for it.
+  -- The first refusal is the earliest sign of a promotion.
   SELECT min(f.since) INTO since FROM snowflake_fleet.refusal AS f WHERE f.cause = 'halted';
   SELECT * INTO place FROM snowflake_fleet.has_moved();
   IF own.halted THEN
-    reason := format('grants were lost: server %s knows of newer ones', quote_ident(own.halted_by));
-    advice := 'Make sure that every other copy of this database is stopped for good. Then run '
-              'snowflake_fleet.confirm_data_loss(''the time from a clock that you trust'', old_is_stopped => true).';
+    reason := format('grants were lost: server %s has a newer one', quote_ident(own.halted_by));
+    advice := format('Stop every other copy of this database for good. Then run '
+      'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). If the claim of that server is false, run '
+      'snowflake_fleet.remove_server(%L) and snowflake_fleet.confirm_no_data_loss(old_is_stopped => true).', own.halted_by);
     RETURN;
   ELSIF place.moved THEN
     reason := 'grants may have been lost. ' || place.detail;
-    advice := 'Make sure that the old lease server is stopped for good. After a switch-over, pg_upgrade, the promotion of a synchronous '
-      'standby, or if these are the same files: run snowflake_fleet.confirm_no_data_loss(old_is_stopped => true). '
-      'Otherwise, and in doubt: run snowflake_fleet.confirm_data_loss(''the time from a clock that you trust'', old_is_stopped => true). '
-      'Each takes dry_run => true and then returns what it would do.';
+    advice := 'Stop the old lease server for good. After a switch-over, pg_upgrade or the promotion of a synchronous standby, or if '
+      'these are the same files, run snowflake_fleet.confirm_no_data_loss(old_is_stopped => true). Otherwise, and in doubt, run '
+      'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). With dry_run => true, both return what '
+      'they would do.';
     RETURN;
   END IF;
   -- Servers wait: for the synchronous standby, or for a transaction that holds the lock on the fleet.
   SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'grants wait for the synchronous standby'
               ELSE format('grants wait for a transaction of role %s', coalesce(quote_ident(b.usename), '?')) END,
-         CASE WHEN a.wait_event = 'SyncRep' THEN 'Bring the standby back, or remove it from "synchronous_standby_names": then a failover to it may lose grants.'
+         CASE WHEN a.wait_event = 'SyncRep' THEN 'Start the standby, or remove it from "synchronous_standby_names": then a failover to it may lose grants.'
               ELSE format('Run pg_terminate_backend(%s).', coalesce(b.pid::text, 'pid')) END, a.query_start
     INTO reason, advice, since
     FROM pg_stat_activity AS a JOIN snowflake_fleet.server AS s ON s.name = a.usename
@@ -160,7 +163,7 @@ BEGIN
     reason := format(CASE refused.cause WHEN 'full' THEN 'no region of server %s is free'
                                         WHEN 'clock_ahead' THEN 'the clock of server %s is ahead'
                                         WHEN 'taken' THEN 'server %s asks for a region of another'
-                                        ELSE 'server %s mints in a region that another server mints in' END, quote_ident(refused.server));
+                                        ELSE 'server %s mints in the region of another server' END, quote_ident(refused.server));
     advice := CASE refused.cause
       WHEN 'full' THEN 'Read snowflake_fleet.regions: wait for the end of a lease, or run confirm_dead() for a machine that is gone.'
       WHEN 'clock_ahead' THEN 'Check the time synchronization of that server and of this one.'
@@ -172,5 +175,5 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.health() IS 'Behind the view snowflake_fleet.health';
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
-COMMENT ON VIEW snowflake_fleet.health IS 'Whether this database grants leases; if not, why, what to do, and since when that is known. With granting true, a reason '
-  'concerns one server: two mint in one region, no region of it is free, it asks for another''s, or its clock is ahead';
+COMMENT ON VIEW snowflake_fleet.health IS 'Whether this database grants leases; if not, the reason, the advice, and the time of the first sign. If granting is true, a reason '
+  'concerns one server: two servers mint in one region, no region of it is free, it asks for a region of another server, or its clock is ahead';

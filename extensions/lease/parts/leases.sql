@@ -1,49 +1,49 @@
--- Regions and their leases. test/core/lease_control.hpp is the reference model of decide(), with the
--- reasons; t/021 compares the two.
+-- Regions and their leases. test/core/lease_control.hpp is the reference model of decide(), and has the
+-- reasons. t/021 compares the two.
 
 CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
-  server text REFERENCES snowflake_fleet.server, -- whose it is: the first that asked for it; null: nobody's now
-  -- given_back: also before the first grant; lost: its holder may continue after confirm_data_loss()
+  server text REFERENCES snowflake_fleet.server, -- its server, the first that asked for it; null: free for any server
+  -- given_back is also the state before the first grant; lost: after confirm_data_loss(), its holder may continue
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
-  floor_ms bigint NOT NULL DEFAULT 0,            -- only rises, except if a holder continues after confirm_data_loss()
-  until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),  -- only rises, except if it is given back, or its holder is dead
-  incarnation bigint NOT NULL DEFAULT 0 CHECK ((incarnation <> 0) = (state = 'held')),  -- of the holder: one run of a server
+  floor_ms bigint NOT NULL DEFAULT 0,            -- only rises, except when a holder continues after confirm_data_loss()
+  until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),  -- only rises, except by give_back and confirm_dead()
+  incarnation bigint NOT NULL DEFAULT 0 CHECK ((incarnation <> 0) = (state = 'held')),  -- of the holder, the number of a server run
   grant_number bigint NOT NULL DEFAULT 0,
   nonce bigint NOT NULL DEFAULT 0,
   since timestamptz,
-  heard timestamptz,
-  clock_offset_ms bigint,                        -- clock of the server less that of this database, less what the exchange took
-  client_addr inet,                              -- where the holder asked from last; null: a Unix socket
-  written xid NOT NULL DEFAULT '0'               -- as in snowflake_fleet.fleet
+  last_request timestamptz,
+  clock_offset_ms bigint,                        -- the server's clock minus this database's, when the request arrived
+  client_addr inet,                              -- address of the holder's last request; null: a Unix socket
+  signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.region IS
-  'Who may mint ids of a region: none of a time before floor_ms, none of until_ms or later. A region has a row once a server has asked for it';
+  'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. A region has a row once a server has asked for it';
 
--- For people: not in a dump, and no grant relies on it.
+-- For people. It is not in a dump.
 CREATE TABLE snowflake_fleet.static_region (
   region integer NOT NULL,
   incarnation bigint NOT NULL,
   server text NOT NULL,
   client_addr inet,
-  since timestamptz NOT NULL,                    -- when this run of the server reported first
-  heard timestamptz NOT NULL,
+  since timestamptz NOT NULL,                    -- first report of this server run
+  last_request timestamptz NOT NULL,
   PRIMARY KEY (region, incarnation)
 );
 COMMENT ON TABLE snowflake_fleet.static_region IS
-  'Servers that set snowflake.region themselves, by region and run of the server: they report every 10 seconds and lease nothing';
+  'Servers with a static region (snowflake.region), by region and server run. They report every 10 seconds and hold no lease';
 
 -- struct LeaseRequest, struct LeaseAnswer
 CREATE TYPE snowflake_fleet.request AS (
   call text, server text, incarnation bigint, term bigint, newest bigint, nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
   age_ms bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint, grant_number bigint, highest_ms bigint);
-COMMENT ON TYPE snowflake_fleet.request IS 'The question of a server: acquire, renew or give_back; or its report';
+COMMENT ON TYPE snowflake_fleet.request IS 'The request of a server: acquire, renew, give_back or report';
 
 CREATE TYPE snowflake_fleet.answer AS (
   status text, fleet bigint, term bigint, number bigint, region integer, grant_number bigint, floor_ms bigint, until_ms bigint,
   clock_ms bigint, detail text);
-COMMENT ON TYPE snowflake_fleet.answer IS 'The answer to it: granted, given_back, lost, full, halted, clock_ahead, term_over, taken or registered';
+COMMENT ON TYPE snowflake_fleet.answer IS 'The answer to a request: granted, given_back, lost, full, halted, clock_ahead, term_over, taken or registered';
 
 CREATE FUNCTION snowflake_fleet.lease_text(held snowflake_fleet.region) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -65,9 +65,9 @@ CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigi
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT CASE r.state WHEN 'given_back' THEN r.until_ms OPERATOR(pg_catalog.-) 10000
                             ELSE r.until_ms END $$;
-COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS 'Internal: from when on (in ms since 1970) the region may be granted';
+COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS 'Internal: the time (in ms since 1970) from which the region may be granted';
 
-CREATE FUNCTION snowflake_fleet.notice(request snowflake_fleet.request) RETURNS void
+CREATE FUNCTION snowflake_fleet.halt_if_behind(request snowflake_fleet.request) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   fleet snowflake_fleet.fleet;
@@ -79,67 +79,65 @@ BEGIN
     RETURN;
   END IF;
   UPDATE snowflake_fleet.fleet AS f
-     SET heard_term = greatest(f.heard_term, request.term), halted = true, halted_by = coalesce(f.halted_by, request.server);
+     SET reported_term = greatest(f.reported_term, request.term), halted = true, halted_by = coalesce(f.halted_by, request.server);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.notice(snowflake_fleet.request) IS 'Internal: halts the fleet if a server knows of newer answers than this database';
+COMMENT ON FUNCTION snowflake_fleet.halt_if_behind(snowflake_fleet.request) IS 'Internal: halts the fleet if a server has a newer answer than this database';
 
--- The regions of a server that asks become its own. Those that it does not name any more are free for
--- others, once its leases have ended.
 CREATE FUNCTION snowflake_fleet.bind_regions(request snowflake_fleet.request, now_ms bigint) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
+  -- First, so that two servers can exchange regions.
+  IF request.call = 'acquire' THEN
+    UPDATE snowflake_fleet.region AS r SET server = NULL
+     WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
+       AND snowflake_fleet.free_from(r) <= least(request.clock_ms, now_ms);
+  END IF;
   SELECT r.region, r.server INTO other FROM snowflake_fleet.region AS r
    WHERE r.region = ANY (asked) AND r.server <> request.server ORDER BY r.region LIMIT 1;
   IF FOUND THEN
     RETURN format('Region %s is server %s''s.', other.region, quote_ident(other.server));
   END IF;
   SELECT s.region, s.server INTO other FROM snowflake_fleet.static_region AS s
-   WHERE s.region = ANY (asked) AND s.server <> request.server AND s.heard > clock_timestamp() - interval '1 minute'
+   WHERE s.region = ANY (asked) AND s.incarnation <> request.incarnation AND s.last_request > clock_timestamp() - interval '1 minute'
      AND request.call = 'acquire' ORDER BY s.region LIMIT 1;
   IF FOUND THEN
-    RETURN format('Region %s is the static region of server %s.', other.region, quote_ident(other.server));
+    RETURN format('Region %s was the static region of server %s less than a minute ago.', other.region, quote_ident(other.server));
   END IF;
   INSERT INTO snowflake_fleet.region AS r (region, server, state, until_ms)
   SELECT DISTINCT n, request.server, CASE f.fresh_ms WHEN 0 THEN 'given_back' ELSE 'lost' END, f.fresh_ms
     FROM unnest(asked) AS n, snowflake_fleet.fleet AS f
   ON CONFLICT (region) DO UPDATE SET server = request.server WHERE r.server IS NULL;
-  IF request.call = 'acquire' THEN
-    UPDATE snowflake_fleet.region AS r SET server = NULL
-     WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
-       AND snowflake_fleet.free_from(r) <= least(request.clock_ms, now_ms);
-  END IF;
   RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.bind_regions(snowflake_fleet.request, bigint) IS
-  'Internal: makes the regions that a server names its own; if one is another''s, it does nothing and returns whose';
+  'Internal: gives a server the regions that it names, and releases its other regions that are free. If a named region belongs to '
+  'another server, the function returns the reason and gives no region';
 
--- The caller holds the lock on the fleet and commits what this leaves.
 CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint) RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   fleet snowflake_fleet.fleet;
   held snowflake_fleet.region;
   answer snowflake_fleet.answer;
-  earlier CONSTANT bigint := least(request.clock_ms, now_ms);   -- whatever ends or frees something goes by it
-  anew boolean := false;
+  earlier CONSTANT bigint := least(request.clock_ms, now_ms);   -- a lease ends, and a region is free, by this one
   adoptable boolean := false;
 BEGIN
-  PERFORM snowflake_fleet.notice(request);
+  PERFORM snowflake_fleet.halt_if_behind(request);
   SELECT f.* INTO STRICT fleet FROM snowflake_fleet.fleet AS f;
   answer := ROW(NULL, fleet.id, fleet.term, 0, -1, 0, 0, 0, now_ms, NULL);
   IF fleet.halted THEN
     answer.status := 'halted';
-    answer.detail := format('Server %s knows of newer grants: the lease server was put back to an older state of itself.', quote_ident(fleet.halted_by));
+    answer.detail := format('Server %s has a newer grant: the lease server was put back to an older state.', quote_ident(fleet.halted_by));
     RETURN answer;
   END IF;
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = request.region;
-    -- A row that was lost is made as it would be below.
+    -- bind_regions() makes a lost row in the same way.
     IF NOT FOUND AND fleet.fresh_ms <> 0 THEN
       held.region := request.region;
       held.state := 'lost';
@@ -193,7 +191,6 @@ BEGIN
   END IF;
 
   IF adoptable THEN
-    anew := true;
     held.floor_ms := request.floor_ms;
     held.until_ms := greatest(held.until_ms, request.until_ms);
     held.since := snowflake_fleet.from_ms(now_ms);
@@ -201,30 +198,26 @@ BEGIN
     IF held.region IS NULL OR (request.acked <> 0 AND held.nonce <> request.acked AND held.nonce <> request.nonce) THEN
       RETURN answer;
     END IF;
-  ELSE
-    anew := true;
-    IF held.region IS NULL THEN
-      SELECT r.* INTO held FROM snowflake_fleet.region AS r
-       WHERE r.region = ANY (request.regions) AND snowflake_fleet.free_from(r) <= earlier
-       ORDER BY r.state = 'given_back' AND r.until_ms <= earlier DESC,
-                CASE WHEN r.state = 'given_back' AND r.until_ms <= earlier THEN -r.grant_number ELSE r.until_ms END, r.region LIMIT 1;
-      IF NOT FOUND THEN
-        SELECT min(snowflake_fleet.free_from(r)), string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.until_ms, r.region)
-          INTO answer.until_ms, answer.detail
-          FROM snowflake_fleet.region AS r WHERE r.region = ANY (request.regions);
-        answer.detail := format('Regions of the server: %s.', answer.detail);
-        answer.status := 'full';
-        RETURN answer;
-      END IF;
-      held.floor_ms := greatest(held.floor_ms, held.until_ms);
-      held.until_ms := held.floor_ms;
-      held.since := snowflake_fleet.from_ms(now_ms);
+  ELSIF held.region IS NULL THEN
+    SELECT r.* INTO held FROM snowflake_fleet.region AS r
+     WHERE r.region = ANY (request.regions) AND snowflake_fleet.free_from(r) <= earlier
+     ORDER BY r.state = 'given_back' AND r.until_ms <= earlier DESC,
+              CASE WHEN r.state = 'given_back' AND r.until_ms <= earlier THEN -r.grant_number ELSE r.until_ms END, r.region LIMIT 1;
+    IF NOT FOUND THEN
+      SELECT min(snowflake_fleet.free_from(r)),
+             format('Regions of the server: %s.', string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.until_ms, r.region))
+        INTO answer.until_ms, answer.detail FROM snowflake_fleet.region AS r WHERE r.region = ANY (request.regions);
+      answer.status := 'full';
+      RETURN answer;
     END IF;
+    held.floor_ms := greatest(held.floor_ms, held.until_ms);
+    held.until_ms := held.floor_ms;
+    held.since := snowflake_fleet.from_ms(now_ms);
   END IF;
 
-  -- As long as the incarnation is old, and a minute at first.
+  -- A grant lasts as long as the incarnation has run, at least a minute.
   answer.until_ms := greatest(held.floor_ms, earlier + least(greatest(request.age_ms, 60000), greatest(0, least(request.length_ms, fleet.longest_ms))));
-  IF anew THEN
+  IF adoptable OR request.call = 'acquire' THEN
     held.grant_number := answer.number;
   END IF;
   UPDATE snowflake_fleet.region AS r
@@ -239,34 +232,34 @@ BEGIN
   RETURN answer;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS 'Internal: answers a request as of a time in ms since 1970; ask() checks who asks';
+COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS 'Internal: answers a request as of a time in ms since 1970. REQUIRES the lock on the fleet';
 
--- Two runs of servers are in a region at once if each has reported since the other reported first.
+-- Two server runs are in a region at once if each has reported after the first report of the other.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked, coalesce(quote_ident(o.server), '?'),
                 o.incarnation, coalesce(host(o.client_addr), 'local'))
-    FROM (SELECT s.server, s.incarnation, s.client_addr, s.heard FROM snowflake_fleet.static_region AS s
-           WHERE s.region = asked AND s.heard > clock_timestamp() - interval '1 minute' AND s.heard > began
-          UNION ALL SELECT r.server, r.incarnation, r.client_addr, r.heard FROM snowflake_fleet.region AS r
+    FROM (SELECT s.server, s.incarnation, s.client_addr, s.last_request FROM snowflake_fleet.static_region AS s
+           WHERE s.region = asked AND s.last_request > clock_timestamp() - interval '1 minute' AND s.last_request > began
+          UNION ALL SELECT r.server, r.incarnation, r.client_addr, r.last_request FROM snowflake_fleet.region AS r
            WHERE r.region = asked AND r.incarnation <> 0 AND r.until_ms > snowflake_fleet.to_ms(clock_timestamp())) AS o
-   WHERE o.incarnation <> own ORDER BY o.heard DESC LIMIT 1
+   WHERE o.incarnation <> own ORDER BY o.last_request DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.conflict_of(integer, bigint, timestamptz) IS
-  'Internal: which other run of a server mints in the same region, for people; null: none that is known here';
+  'Internal: the other server run that mints in the same region, for people; null if there is none on record';
 
 CREATE FUNCTION snowflake_fleet.report_static(request snowflake_fleet.request) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   conflict text;
 BEGIN
-  DELETE FROM snowflake_fleet.static_region AS s WHERE s.heard < clock_timestamp() - interval '1 day' OR s.since > clock_timestamp();
-  INSERT INTO snowflake_fleet.static_region AS s (region, incarnation, server, client_addr, since, heard)
+  DELETE FROM snowflake_fleet.static_region AS s WHERE s.last_request NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp();
+  INSERT INTO snowflake_fleet.static_region AS s (region, incarnation, server, client_addr, since, last_request)
   VALUES (request.region, request.incarnation, request.server, inet_client_addr(), clock_timestamp(), clock_timestamp())
   ON CONFLICT (region, incarnation) DO UPDATE
-    SET server = request.server, client_addr = inet_client_addr(), heard = clock_timestamp()
+    SET server = request.server, client_addr = inet_client_addr(), last_request = clock_timestamp()
   RETURNING snowflake_fleet.conflict_of(s.region, s.incarnation, s.since) INTO conflict;
-  IF conflict IS NOT NULL AND snowflake_fleet.note_refusal(request.server, 'conflict') THEN
+  IF conflict IS NOT NULL AND snowflake_fleet.record_refusal(request.server, 'conflict') THEN
     RAISE LOG 'snowflake_fleet: server % (incarnation %, address %): %', quote_ident(request.server), request.incarnation,
       coalesce(host(inet_client_addr()), 'local'), conflict;
   ELSIF conflict IS NULL THEN
@@ -275,7 +268,7 @@ BEGIN
   RETURN conflict;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.report_static(snowflake_fleet.request) IS 'Internal: records that a server mints in a region of its own; returns who else does';
+COMMENT ON FUNCTION snowflake_fleet.report_static(snowflake_fleet.request) IS 'Internal: records the report of a server with a static region; returns the conflict with another server run, or null';
 
 CREATE FUNCTION snowflake_fleet.check_request(request snowflake_fleet.request, seal bigint) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -296,25 +289,24 @@ BEGIN
   IF (request.call = 'acquire' AND coalesce(cardinality(request.regions), 0) NOT BETWEEN 1 AND 64) OR
      (request.call <> 'acquire' AND request.region NOT BETWEEN 0 AND count - 1) OR
      EXISTS (SELECT FROM unnest(request.regions) AS n WHERE n IS NULL OR n NOT BETWEEN 0 AND count - 1) THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'there are no such regions',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a region does not exist in the layout',
       DETAIL = format('The layout has regions 0 to %s; the server names %s.', count - 1, coalesce(request.regions::text, request.region::text)),
-      HINT = 'Correct "snowflake.leased_regions" of the server: 1 to 64 regions.';
+      HINT = 'Set "snowflake.leased_regions" of the server to 1 to 64 regions of the layout.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_request(snowflake_fleet.request, bigint) IS 'Internal: refuses what no server asks';
+COMMENT ON FUNCTION snowflake_fleet.check_request(snowflake_fleet.request, bigint) IS 'Internal: an error (22023) if a request is out of range';
 
--- Layouts, as src/core/seal.hpp packs them.
 CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('%s/%s%s/%s of %s ms since %s', seal / 57500 % 35 + 19, CASE WHEN seal / 2300 % 25 <> 0 THEN format('%s+', seal / 2300 % 25) END,
                 seal / 92 % 25, seal / 4 % 23, (ARRAY[1, 10, 100, 1000])[seal % 4 + 1],
                 to_char(snowflake_fleet.from_ms(seal / 2012500) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'))
 $$;
-COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS 'Internal: a packed layout, for people';
+COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS 'Internal: a layout that src/core/seal.hpp has packed, for people';
 
--- SECURITY DEFINER, because nobody but these functions writes the tables. The lock comes first: what is
--- decided while this waits has to be seen.
+-- SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the rows are
+-- read: another request may change them while this one waits.
 CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint, nonce bigint,
                                     acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint, seal bigint,
                                     regions integer[], region integer, floor_ms bigint, until_ms bigint,
@@ -338,17 +330,22 @@ BEGIN
                  regions, region, floor_ms, until_ms, grant_number, highest_ms);
   PERFORM snowflake_fleet.check_request(request, seal), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
-  PERFORM snowflake_fleet.asking_server();   -- it may have been removed in the meantime
+  PERFORM snowflake_fleet.asking_server();   -- it may have been removed during the wait
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   IF fleet <> 0 AND fleet <> own.id THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this is the lease server of another fleet',
       DETAIL = format('The server belongs to fleet %s, this is %s.', fleet, own.id),
       HINT = 'Correct "snowflake.lease_conninfo" of the server.';
   END IF;
+  IF term > greatest(own.term, (now_ms + 86400000) << 20) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the term of a request lies in the future',
+      DETAIL = format('It is %s, that of the lease server %s.', term, own.term), HINT = 'Restart the server.';
+  END IF;
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
-  -- A dump of the first day has no layout, and its fleet has servers by now.
+  -- Not after a restore: the dump may be older than the first server's request.
   IF own.seal IS NULL AND request.call <> 'give_back' AND NOT place.moved THEN
     UPDATE snowflake_fleet.fleet AS f SET seal = ask.seal;
+    PERFORM snowflake_fleet.sign_rows();
     own.seal := seal;
   END IF;
   IF own.seal <> seal THEN
@@ -357,32 +354,30 @@ BEGIN
       HINT = 'Correct "snowflake.layout", "snowflake.tick" and "snowflake.epoch" of the server.';
   END IF;
 
-  IF place.moved THEN
-    -- What shows that something was lost is kept for confirm_no_data_loss(). No row is signed.
-    IF request.call <> 'report' THEN
-      PERFORM snowflake_fleet.notice(request);
-    END IF;
-    answer := ROW('halted', own.id, own.term, 0, -1, 0, 0, 0, now_ms, place.detail);
-    PERFORM snowflake_fleet.note_answer(request, answer);
-    RETURN answer;
-  END IF;
-  UPDATE snowflake_fleet.server AS s SET heard = clock_timestamp() WHERE s.name = request.server;
+  -- Reports are for people. They are accepted while the database is halted, and write no signed row.
   IF request.call = 'report' THEN
     answer := ROW('registered', own.id, own.term, 0, -1, 0, 0, 0, now_ms, snowflake_fleet.report_static(request));
-    PERFORM snowflake_fleet.sign_rows();
     RETURN answer;
   END IF;
+  IF place.moved THEN
+    -- The claim is recorded for confirm_no_data_loss(). No row is signed.
+    PERFORM snowflake_fleet.halt_if_behind(request);
+    answer := ROW('halted', own.id, own.term, 0, -1, 0, 0, 0, now_ms, place.detail);
+    PERFORM snowflake_fleet.record_answer(request, answer);
+    RETURN answer;
+  END IF;
+  UPDATE snowflake_fleet.server AS s SET last_request = clock_timestamp() WHERE s.name = request.server;
   answer := snowflake_fleet.decide(request, now_ms);
   IF answer.status = 'granted' THEN
     UPDATE snowflake_fleet.region AS r
-       SET heard = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived, client_addr = inet_client_addr()
+       SET last_request = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived, client_addr = inet_client_addr()
      WHERE r.region = answer.region;
     SELECT snowflake_fleet.conflict_of(r.region, r.incarnation, r.since) INTO answer.detail FROM snowflake_fleet.region AS r WHERE r.region = answer.region;
   END IF;
-  PERFORM snowflake_fleet.sign_rows(), snowflake_fleet.note_answer(request, answer);
+  PERFORM snowflake_fleet.sign_rows(), snowflake_fleet.record_answer(request, answer);
   RETURN answer;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'For a server''s worker. acquire: a free region of its own, or the one that the incarnation has; renew: more time for that one; '
-  'give_back: the server issues no id of it of highest_ms or later; report: it mints in a static region';
+  'For a server''s worker. acquire: takes a free region of the server, or the one that the incarnation has; renew: extends its lease; '
+  'give_back: ends it at highest_ms, the first time of which the server has issued no id; report: reports a static region';

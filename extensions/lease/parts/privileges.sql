@@ -1,5 +1,5 @@
--- Privileges of the schema and its relations: all of them here, after what ALTER DEFAULT PRIVILEGES gave is taken back. Whoever may
--- write a region can have it granted twice. Of functions PUBLIC keeps what the parts left.
+-- All privileges of the schema and its objects. First, privileges that ALTER DEFAULT PRIVILEGES gave are revoked: a role that can write
+-- the table region can have a region granted twice.
 
 DO $$
 DECLARE
@@ -31,7 +31,7 @@ GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_flee
 GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
   snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.health() TO pg_monitor;
 
--- A dump of the lease server carries the fleet. Restored, it waits for an operator.
+-- A dump contains the fleet. After a restore, the lease server waits for an operator.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN

@@ -1,16 +1,16 @@
--- The servers of the fleet: each has a login role, and asks for itself only.
+-- The servers of the fleet. Each has a login role, and asks for itself only.
 
 CREATE TABLE snowflake_fleet.server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
-  role oid NOT NULL,            -- when it was added: shows that it was renamed since
+  role oid NOT NULL,            -- its role when it was added, to detect that the role was renamed
   added timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   removed timestamptz,
-  heard timestamptz,            -- when it last asked for something
-  written xid NOT NULL DEFAULT '0'  -- as in snowflake_fleet.fleet
+  last_request timestamptz,            -- when it last asked for something
+  signature bigint NOT NULL DEFAULT 0  -- as in snowflake_fleet.fleet
 );
-COMMENT ON TABLE snowflake_fleet.server IS 'Servers by the name of their login role; only the functions may change it';
+COMMENT ON TABLE snowflake_fleet.server IS 'Servers, by the name of their login role; only the functions may change it';
 
--- `session_user` stays what it was at login, whatever SET ROLE and SECURITY DEFINER do.
+-- SET ROLE and SECURITY DEFINER do not change `session_user`.
 CREATE FUNCTION snowflake_fleet.asking_server() RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -32,7 +32,7 @@ BEGIN
                 ELSE format('Run snowflake_fleet.add_server(%L) in the lease server.', asks) END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.asking_server() IS 'Internal: name of the server that this session logged in as; an error (42501) if it is none';
+COMMENT ON FUNCTION snowflake_fleet.asking_server() IS 'Internal: the server whose role this session logged in as; an error (42501) if there is none';
 
 CREATE FUNCTION snowflake_fleet.check_server_name(server text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -43,7 +43,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS 'Internal: refuses what cannot name a role';
+COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS 'Internal: an error (22023) if the text cannot be the name of a role';
 
 CREATE FUNCTION snowflake_fleet.add_server(server text) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -83,7 +83,7 @@ BEGIN
                 CASE WHEN made THEN ', which was made without a password' ELSE '' END);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.add_server(text) IS 'Lets a server take part, again if it was removed. Makes its login role, without a password, if there is none';
+COMMENT ON FUNCTION snowflake_fleet.add_server(text) IS 'Adds a server, or adds it again after remove_server(). Makes its login role, without a password, if it does not exist';
 
 CREATE FUNCTION snowflake_fleet.remove_server(server text, dry_run boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -92,11 +92,11 @@ DECLARE
   leases text;
 BEGIN
   PERFORM snowflake_fleet.check_server_name(server);
-  PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
+  PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled(although_halted => true);
   SELECT s.* INTO own FROM snowflake_fleet.server AS s WHERE s.name = remove_server.server;
   IF NOT FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('there is no server %s in this fleet', quote_ident(server)),
-      HINT = 'The view snowflake_fleet.servers has them all.';
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('server %s does not exist in this fleet', quote_ident(server)),
+      HINT = 'Find its name in the view snowflake_fleet.servers.';
   END IF;
   leases := coalesce((SELECT 'Leases that end: ' || string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.region) || '.'
                         FROM snowflake_fleet.region AS r WHERE r.server = own.name AND r.incarnation <> 0),
@@ -114,5 +114,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.remove_server(text, boolean) IS
-  'Ends the leases of a server, all its clones included, and grants it no other. It may mint until its leases end. Another '
-  'server may have its regions then. The role stays, to be dropped by hand';
+  'Removes a server: ends its leases and those of its clones, and refuses new ones. It may mint until its leases end. Other '
+  'servers may then lease its regions. The role is not dropped';

@@ -54,9 +54,9 @@ SELECT ask('acquire', 21, regions => '{4}');
 RESET SESSION AUTHORIZATION;
 
 -- What an operator sees
-SELECT region, server, state, until > clock_timestamp() AS until, since < clock_timestamp() AS since, heard IS NOT NULL AS heard,
+SELECT region, server, state, until > clock_timestamp() AS until, since < clock_timestamp() AS since, last_request IS NOT NULL AS last_request,
        clock_offset BETWEEN '-1 min' AND '1 s' AS clock_offset, free FROM snowflake_fleet.regions ORDER BY region;
-SELECT server, heard IS NOT NULL AS heard, regions, in_use, refused FROM snowflake_fleet.servers ORDER BY server;
+SELECT server, last_request IS NOT NULL AS last_request, regions, in_use, refused FROM snowflake_fleet.servers ORDER BY server;
 SET ROLE pg_monitor;
 SELECT region, server FROM snowflake_fleet.regions ORDER BY region;
 RESET ROLE;
@@ -146,9 +146,22 @@ SELECT detail FROM snowflake_fleet.has_moved();
 INSERT INTO snowflake_fleet.region SELECT * FROM told WHERE region = 0;
 SELECT detail FROM snowflake_fleet.has_moved();
 SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
-UPDATE snowflake_fleet.server SET heard = heard WHERE name = 'regress_fleet_a';
+UPDATE snowflake_fleet.server SET last_request = last_request WHERE name = 'regress_fleet_a';
 SELECT detail FROM snowflake_fleet.has_moved();
 SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
+-- ... also by hand in the transaction of a function, after it and before it
+BEGIN;
+SELECT regexp_replace(snowflake_fleet.revoke_lease(2), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
+UPDATE snowflake_fleet.region SET until_ms = floor_ms WHERE region = 2;
+SELECT detail FROM snowflake_fleet.has_moved();
+SELECT snowflake_fleet.add_server('regress_fleet_a');
+ROLLBACK;
+BEGIN;
+UPDATE snowflake_fleet.region SET until_ms = floor_ms WHERE region = 2;
+SELECT snowflake_fleet.add_server('regress_fleet_a');
+ROLLBACK;
+-- Rows that functions wrote stay signed, whatever the time zone
+SET timezone = 'Asia/Kolkata';
 BEGIN;
 SAVEPOINT inside;
 SELECT snowflake_fleet.add_server('regress_fleet_a');
@@ -157,6 +170,7 @@ SELECT snowflake_fleet.add_server('regress_fleet_b');
 COMMIT;
 VACUUM FULL snowflake_fleet.region;
 VACUUM FREEZE snowflake_fleet.fleet, snowflake_fleet.server;
+RESET timezone;
 SELECT moved, detail FROM snowflake_fleet.has_moved();
 
 -- Put back: with the old one stopped, by a clock that nearly agrees, and if something shows it
@@ -189,17 +203,17 @@ RESET SESSION AUTHORIZATION;
 SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true) LIKE 'Servers keep leases that end after %' AS done;
 SELECT region, server, state, until - clock_timestamp() > '1 hour' AS until, free FROM snowflake_fleet.regions ORDER BY region;
 SET SESSION AUTHORIZATION regress_fleet_b;
-SELECT status, number AS heard, term AS new_term
+SELECT status, number AS last_request, term AS new_term
   FROM ask('renew', 21, regions => '{2,3}', region => 2, term => :term, newest => :number, nonce => 5, acked => 4, length => 600000, floor_ms => :floor_ms, until_ms => :until_ms) \gset
 \echo :status
 SELECT status, region, floor_ms = :floor_ms AS floor, until_ms >= :until_ms AS until
-  FROM ask('renew', 21, region => 2, term => :new_term, newest => :heard, nonce => 5, acked => 4, length => 600000, floor_ms => :floor_ms, until_ms => :until_ms);
+  FROM ask('renew', 21, region => 2, term => :new_term, newest => :last_request, nonce => 5, acked => 4, length => 600000, floor_ms => :floor_ms, until_ms => :until_ms);
 SELECT status FROM ask('acquire', 25, regions => '{2,3}');
 -- ... a region of which no row is left as well, and one that was revoked before not
-SELECT status FROM ask('renew', 26, region => 3, term => :new_term, newest => :heard, floor_ms => :floor_ms, until_ms => :until_ms);
+SELECT status FROM ask('renew', 26, region => 3, term => :new_term, newest => :last_request, floor_ms => :floor_ms, until_ms => :until_ms);
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_fleet_a;
-SELECT status FROM ask('renew', 14, region => 0, term => :new_term, newest => :heard, until_ms => :until_ms);
+SELECT status FROM ask('renew', 14, region => 0, term => :new_term, newest => :last_request, until_ms => :until_ms);
 RESET SESSION AUTHORIZATION;
 
 -- A server that knows more than this database: then nobody is told anything any more
@@ -213,7 +227,38 @@ SELECT snowflake_fleet.confirm_data_loss(clock_timestamp() - interval '5 min', o
 SELECT halted, halted_by FROM snowflake_fleet.fleet;
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status FROM ask('renew', 21, region => 2, term => :new_term, newest => 999, nonce => 5, acked => 5, until_ms => :until_ms);
+-- A term that no lease server can have begun is an error, and halts nothing
+\set VERBOSITY terse
+SELECT status FROM ask('renew', 21, region => 2, term => 9223372036854775807);
+\set VERBOSITY default
+\echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
+-- A claim that is false: the server is removed, and the leases of the others continue
+SELECT term FROM snowflake_fleet.fleet \gset
+SET SESSION AUTHORIZATION regress_fleet_b;
+SELECT status FROM ask('renew', 21, region => 2, term => :term, newest => 999);
+RESET SESSION AUTHORIZATION;
+SELECT snowflake_fleet.add_server('regress_fleet_c');
+\echo SQLSTATE :SQLSTATE
+SELECT regexp_replace(snowflake_fleet.remove_server('regress_fleet_b'), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
+SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true);
+SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true);
+SELECT halted FROM snowflake_fleet.fleet;
+SELECT snowflake_fleet.add_server('regress_fleet_b') IS NOT NULL AS added;
+-- Two servers exchange their regions
+SELECT snowflake_fleet.add_server('regress_fleet_c') IS NOT NULL AS added;
+UPDATE snowflake_fleet.region SET floor_ms = 0, until_ms = 0, incarnation = 0, state = 'given_back', server = CASE WHEN region < 2 THEN 'regress_fleet_b' ELSE 'regress_fleet_c' END;
+SELECT snowflake_fleet.settle_here();
+SET SESSION AUTHORIZATION regress_fleet_b;
+SELECT status, detail FROM ask('acquire', 71, regions => '{2,3}');
+RESET SESSION AUTHORIZATION;
+SET SESSION AUTHORIZATION regress_fleet_c;
+SELECT status, region FROM ask('acquire', 72, regions => '{0,1}');
+RESET SESSION AUTHORIZATION;
+SET SESSION AUTHORIZATION regress_fleet_b;
+SELECT status, region FROM ask('acquire', 71, regions => '{2,3}');
+RESET SESSION AUTHORIZATION;
+SELECT snowflake_fleet.remove_server('regress_fleet_c') IS NOT NULL AS removed;
 
 -- The clock is behind what was recorded
 \set VERBOSITY terse
@@ -238,15 +283,29 @@ SELECT status, detail FROM ask('report', 51, regions => '{}', region => 1);
 SELECT status, detail FROM ask('report', 52, regions => '{}', region => 1);
 RESET SESSION AUTHORIZATION;
 SELECT region, server, state, free, incarnation FROM snowflake_fleet.regions WHERE state = 'static' ORDER BY incarnation;
--- Nobody leases such a region
+-- Nobody leases such a region, neither another server nor a clone with another configuration
 SET SESSION AUTHORIZATION regress_fleet_b;
-SELECT status, detail FROM ask('acquire', 61, regions => '{1}');
+SELECT status, detail FROM ask('acquire', 61, regions => '{1,2}');
 RESET SESSION AUTHORIZATION;
+SET SESSION AUTHORIZATION regress_fleet_a;
+SELECT status, detail FROM ask('acquire', 62, regions => '{1}');
+RESET SESSION AUTHORIZATION;
+-- Reports need no settled database, and a clock that went back shows no conflict
+UPDATE snowflake_fleet.server SET last_request = last_request;
+SET SESSION AUTHORIZATION regress_fleet_a;
+SELECT status, detail ~ 'Region 1 is used by another server' AS conflict FROM ask('report', 52, regions => '{}', region => 1);
+RESET SESSION AUTHORIZATION;
+UPDATE snowflake_fleet.static_region SET last_request = last_request + interval '1 hour';
+SET SESSION AUTHORIZATION regress_fleet_a;
+SELECT status, detail FROM ask('report', 53, regions => '{}', region => 1);
+RESET SESSION AUTHORIZATION;
+SELECT moved FROM snowflake_fleet.has_moved();
+SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL AS settled;
 SELECT regexp_replace(snowflake_fleet.remove_server('regress_fleet_a', dry_run => true), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
 
 UPDATE snowflake_fleet.region SET floor_ms = 0, until_ms = 0;
 DROP EXTENSION snowflake_fleet CASCADE;
 DROP FUNCTION now_ms;
 DROP TABLE told;
-DROP OWNED BY regress_fleet_a, regress_fleet_b;
-DROP ROLE regress_fleet_a, regress_fleet_b;
+DROP OWNED BY regress_fleet_a, regress_fleet_b, regress_fleet_c;
+DROP ROLE regress_fleet_a, regress_fleet_b, regress_fleet_c;

@@ -22,7 +22,7 @@ SELECT snowflake_fleet.add_server('regress_fleet''; SELECT 1; --');
 SELECT snowflake_fleet.add_server('regress_fleet_%I %s $1 \');
 SELECT snowflake_fleet.add_server('regress_fleet_a');
 SELECT snowflake_fleet.add_server('regress_fleet_a');
-SELECT server, removed, heard, regions FROM snowflake_fleet.servers ORDER BY server COLLATE "C";
+SELECT server, removed, last_request, regions FROM snowflake_fleet.servers ORDER BY server COLLATE "C";
 SELECT rolname, rolcanlogin, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls AS more,
        rolpassword FROM pg_authid WHERE rolname LIKE 'regress\_fleet%' ORDER BY rolname COLLATE "C";
 

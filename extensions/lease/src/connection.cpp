@@ -18,6 +18,10 @@ constexpr char kSettings[] =
     "SET client_min_messages = warning;"
     "SET lock_timeout = 5000;"
     "SET statement_timeout = 0;"
+    // The other timeouts, as far as this version of the server has them.
+    "DO $$ BEGIN PERFORM pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings"
+    " WHERE name IN ('transaction_timeout', 'idle_session_timeout',"
+    " 'idle_in_transaction_session_timeout'); END $$;"
     "SET tcp_keepalives_idle = 10;"
     "SET tcp_keepalives_interval = 5;"
     "SET tcp_keepalives_count = 3;"
@@ -197,12 +201,12 @@ void start(const char* conninfo) {
   if (connection != nullptr) PQsetNoticeReceiver(connection, take_notice, nullptr);
 }
 
-void tell_remarks() {
+void log_remarks() {
   for (int i = 0; i < remark_count; ++i) {
     char text[320];
     make_ascii(remarks[i]);
     snprintf(text, sizeof(text), "the lease server adds to its answer: %s", remarks[i]);
-    remark(text);
+    log_remark(text);
   }
 }
 
@@ -240,7 +244,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   }
   exchange->answered = good;
   hang_up();
-  tell_remarks();
+  log_remarks();
 }
 
 void make_ascii(char* text) {

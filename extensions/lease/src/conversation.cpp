@@ -76,15 +76,15 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   ask(port.conninfo, kQuery, parameters.count, parameters.value, timeout_ms, may_stop, &exchange);
   reply->received_ms = wall_clock_ms();
   if (!exchange.answered) {
-    strlcpy(reply->said, exchange.failure, sizeof(reply->said));
-    make_ascii(reply->said);
+    strlcpy(reply->detail, exchange.failure, sizeof(reply->detail));
+    make_ascii(reply->detail);
     return;
   }
   LeaseAnswer& answer = reply->answer;
   if (!read_status(exchange.column[0], &answer.status)) {
-    snprintf(reply->said, sizeof(reply->said), "the lease server answered \"%.100s\"",
+    snprintf(reply->detail, sizeof(reply->detail), "the lease server answered \"%.100s\"",
              exchange.column[0]);
-    make_ascii(reply->said);
+    make_ascii(reply->detail);
     return;
   }
   answer.call = request.call;
@@ -97,8 +97,8 @@ void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeou
   answer.floor_ms = number(exchange, 6);
   answer.until_ms = number(exchange, 7);
   answer.clock_ms = number(exchange, 8);
-  strlcpy(reply->said, exchange.column[9], sizeof(reply->said));
-  make_ascii(reply->said);
+  strlcpy(reply->detail, exchange.column[9], sizeof(reply->detail));
+  make_ascii(reply->detail);
   reply->answered = true;
 }
 

@@ -87,8 +87,8 @@ void recover() {
   FlushErrorState();
   InterruptHoldoffCount = InterruptHoldoffCount - 1;
   schedule.asked_us = monotonic_us();
-  show("the lease worker met an error, see the server's log");
-  try_again_later();
+  set_message("the lease worker met an error, see the server's log");
+  retry_later();
 }
 
 // An operator ended the one before, and it is about to go. Two at once would both write the memory.

@@ -13,7 +13,7 @@ constexpr int64_t kSameKindApartUs = 60'000'000;
 
 // The latest messages in the log. Hosts that are wrong in different ways take turns, so there is
 // room for several.
-struct Told {
+struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];
   int64_t at_us[kKinds];  // 0: free
@@ -33,8 +33,8 @@ struct Told {
     return true;
   }
 };
-constinit Told complaints{};
-constinit Told asides{};
+constinit RecentMessages failures{};
+constinit RecentMessages recent_remarks{};
 constinit bool unwell = false;  // the last thing said was a complaint
 
 uint32_t kind_of(const char* text) {
@@ -53,27 +53,28 @@ const char* time_text(int64_t ms) {
   return text;
 }
 
-void show(const char* text) {
+void set_message(const char* text) {
   strlcpy(report.message, text, sizeof(report.message));
   port->report(report);
 }
 
-void say(int level, const char* text) {
-  show(text);
+void log_event(int level, const char* text) {
+  set_message(text);
   ereport(std::max(level, unwell ? LOG : level), (errmsg("snowflake: %s", text)));
-  if (unwell) complaints = Told{};
+  if (unwell) failures = RecentMessages{};
   unwell = false;
 }
 
-void complain(const char* text) {
-  show(text);
+void log_failure(const char* text) {
+  set_message(text);
   unwell = true;
-  if (complaints.is_news(kind_of(text), kSameKindApartUs))
+  if (failures.is_news(kind_of(text), kSameKindApartUs))
     ereport(WARNING, (errmsg("snowflake: %s", text)));
 }
 
-void remark(const char* text) {
-  if (asides.is_news(kind_of(text), INT64_MAX)) ereport(LOG, (errmsg("snowflake: %s", text)));
+void log_remark(const char* text) {
+  if (recent_remarks.is_news(kind_of(text), INT64_MAX))
+    ereport(LOG, (errmsg("snowflake: %s", text)));
 }
 
 }  // namespace snowflake::lease

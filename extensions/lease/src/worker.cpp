@@ -47,7 +47,7 @@ void due_in(int64_t ms) {
   schedule.due_us = schedule.asked_us + ms * 1000;
 }
 
-void wait_a_while() {
+void back_off() {
   ++report.missed;
   port->report(report);
   due_in(schedule.pause_ms);
@@ -99,28 +99,28 @@ void note_conflict(const char* text) {
                     errdetail("%s", text), errhint("Give each server a region of its own.")));
 }
 
-void hear_registration(const Reply& reply) {
+void receive_registration(const Reply& reply) {
   compare_clocks(reply);
   const bool registered = reply.answer.status == AnswerStatus::registered;
-  note_conflict(registered ? reply.said : "");
+  note_conflict(registered ? reply.detail : "");
   char text[640];
   if (registered) {
     snprintf(text, sizeof(text), "reported region %d to the lease server", port->static_region);
     renewed(reply.received_ms);
-    say(DEBUG1, text);
+    log_event(DEBUG1, text);
     stay();
     schedule.pause_ms = kShortestPauseMs;
     due_in(kReportMs);
     return;
   }
-  snprintf(text, sizeof(text), "the lease server does not register this server: %s", reply.said);
-  complain(text);
-  try_again_later();
+  snprintf(text, sizeof(text), "the lease server does not register this server: %s", reply.detail);
+  log_failure(text);
+  retry_later();
 }
 
-void hear(const Reply& reply) {
+void receive(const Reply& reply) {
   if (port->static_region != kNoRegion) {
-    hear_registration(reply);
+    receive_registration(reply);
     return;
   }
   const LeaseAnswer& answer = reply.answer;
@@ -136,31 +136,31 @@ void hear(const Reply& reply) {
                reply.fleet, answer.floor_ms == 0 ? "" : ", ids from ",
                answer.floor_ms == 0 ? "" : time_text(answer.floor_ms),
                answer.floor_ms == 0 ? "" : " on");
-      say(LOG, text);
+      log_event(LOG, text);
       break;
     case LeaseEvent::extended:
       port->extend(answer, state.asked_offset_us);
       renewed(reply.received_ms);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
       // Of interest where the log has told of trouble: that it is over.
-      say(DEBUG1, text);
+      log_event(DEBUG1, text);
       break;
     case LeaseEvent::lost:
       port->begin(draw(), answer);
-      snprintf(text, sizeof(text), "lost region %d: %s", mine.region, reply.said);
-      say(WARNING, text);
+      snprintf(text, sizeof(text), "lost region %d: %s", mine.region, reply.detail);
+      log_event(WARNING, text);
       due_in(0);
       return;
-    case LeaseEvent::asked_again:
-      port->note(answer);
+    case LeaseEvent::ask_again:
+      port->record(answer);
       due_in(0);
       return;
     case LeaseEvent::full:
-      port->note(answer);
+      port->record(answer);
       snprintf(text, sizeof(text), "no region of this server is free before %s. %s",
-               time_text(answer.until_ms), reply.said);
-      complain(text);
-      wait_a_while();
+               time_text(answer.until_ms), reply.detail);
+      log_failure(text);
+      back_off();
       return;
     case LeaseEvent::apart:
       snprintf(text, sizeof(text),
@@ -168,24 +168,24 @@ void hear(const Reply& reply) {
                " ms %s the lease server's, \"snowflake.max_skew\" is %" PRId64 " ms",
                std::abs(report.clocks_apart_ms), report.clocks_apart_ms > 0 ? "ahead of" : "behind",
                port->skew_ms);
-      complain(text);
-      try_again_later();
+      log_failure(text);
+      retry_later();
       return;
     case LeaseEvent::refused:
       if (answer.status == AnswerStatus::halted)
         snprintf(text, sizeof(text), "the lease server at %s waits for an operator: %s %s",
-                 asked_host(), reply.said, kWaysOut);
+                 asked_host(), reply.detail, kWaysOut);
       else
-        snprintf(text, sizeof(text), "the lease server refused to lease: %s", reply.said);
-      complain(text);
-      try_again_later();
+        snprintf(text, sizeof(text), "the lease server refused to lease: %s", reply.detail);
+      log_failure(text);
+      retry_later();
       return;
     default:
-      complain("an answer of the lease server was out of order");
-      try_again_later();
+      log_failure("an answer of the lease server was out of order");
+      retry_later();
       return;
   }
-  note_conflict(reply.said);
+  note_conflict(reply.detail);
   stay();
   schedule.pause_ms = kShortestPauseMs;
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
@@ -203,9 +203,9 @@ void begin_exchanges() {
   schedule.pause_ms = kShortestPauseMs;
 }
 
-void try_again_later() {
+void retry_later() {
   const bool others = leave();
-  wait_a_while();
+  back_off();
   if (others) due_in(0);
 }
 
@@ -214,12 +214,12 @@ void exchange() {
   schedule.asked_us = monotonic_us();
   converse(*port, next_request(), timeout_ms(), true, &reply);
   if (reply.answered) {
-    hear(reply);
+    receive(reply);
     return;
   }
   if (ShutdownRequestPending) return;
-  complain(reply.said);
-  try_again_later();
+  log_failure(reply.detail);
+  retry_later();
 }
 
 // The limits are withdrawn and the region is forgotten before anything is sent.
@@ -256,7 +256,7 @@ void give_back() {
     ereport(LOG, (errmsg("snowflake: gave region %d back", mine.region)));
   else
     ereport(LOG,
-            (errmsg("snowflake: could not give region %d back: %s", mine.region, reply.said),
+            (errmsg("snowflake: could not give region %d back: %s", mine.region, reply.detail),
              errdetail("It is free when its lease has ended, at %s.", time_text(mine.until_ms))));
 }
 

@@ -29,7 +29,7 @@ void begin_exchanges();
 void exchange();
 
 // Nothing has come of it: of the next host at once, and when all have been asked, after a pause.
-void try_again_later();
+void retry_later();
 
 // When the server stops. Bounded, for a fast stop waits for it.
 void give_back();

@@ -19,7 +19,19 @@ $control->start;
 $control->install;
 $control->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '12 s', max_lead => '1 s', max_skew => '3 s');
-	SELECT snowflake_fleet.add_server('alpha')});
+	SELECT snowflake_fleet.add_server('alpha');
+	-- A role whose settings end whatever takes long, and a lease server that is slow.
+	ALTER ROLE alpha SET statement_timeout = '100ms'; ALTER ROLE alpha SET lock_timeout = '1ms';
+	ALTER ROLE alpha SET idle_session_timeout = '5s'; ALTER ROLE alpha SET idle_in_transaction_session_timeout = '1s';
+	ALTER ROLE alpha SET default_transaction_read_only = on; ALTER ROLE alpha SET default_transaction_isolation = 'serializable';
+	CREATE TABLE seen (name text, setting text);
+	CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$
+	BEGIN
+	  PERFORM pg_sleep(0.2);
+	  INSERT INTO public.seen SELECT name, setting FROM pg_settings WHERE name ~ 'timeout$|^tcp_';
+	  RETURN NULL;
+	END $$;
+	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
 # It accepts connections, by the kernel, and says nothing.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $control->port, Proto => 'tcp')
@@ -60,6 +72,12 @@ $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 renewed_since('a list of hosts, the first one silent');
 like($server->log_content, qr/WARNING:  snowflake: the lease server did not answer in time: gave up on 127.0.0.2, port \d+/,
 	'the log names the host');
+is($control->safe_psql('postgres', q{SELECT DISTINCT name, setting FROM seen WHERE name ~ '^(statement|transaction|idle)' AND setting <> '0'}), '',
+	'no timeout of its role ends a slow renewal');
+is($control->safe_psql('postgres', q{SELECT DISTINCT ON (name) name, setting FROM seen WHERE name ~ '^tcp_' ORDER BY name}),
+	"tcp_keepalives_count|3\ntcp_keepalives_idle|10\ntcp_keepalives_interval|5\ntcp_user_timeout|20000",
+	'a connection that was cut frees its place within half a minute');
+$control->safe_psql('postgres', 'DROP TRIGGER look ON snowflake_fleet.region');
 connect_by('service=fleet');
 renewed_since('the same list in a service file');
 $resolver->set('fleet.example' => [ 0, '127.0.0.2', '127.0.0.1' ]);

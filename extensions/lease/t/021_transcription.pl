@@ -45,7 +45,7 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	    IF w[1] = 'reset' THEN
 	      DELETE FROM snowflake_fleet.region;
 	      UPDATE snowflake_fleet.fleet SET term = w[2]::bigint, lasting = w[2]::bigint, newest = w[3]::bigint,
-	             longest_ms = w[4]::bigint, skew_ms = w[5]::bigint, halted = false, heard_term = 0, began = 0,
+	             longest_ms = w[4]::bigint, skew_ms = w[5]::bigint, halted = false, reported_term = 0, began = 0,
 	             newest_ms = 0, fresh_ms = 0, adopt_ms = 0;
 	      INSERT INTO snowflake_fleet.region (region) SELECT generate_series(0, w[6]::int - 1);
 	      CONTINUE;
@@ -62,7 +62,7 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	      told := format('%s,%s,%s,%s,%s,%s,%s,%s', answer.status, answer.term, answer.number, answer.region,
 	        answer.grant_number, answer.floor_ms, answer.until_ms, answer.clock_ms);
 	    END IF;
-	    SELECT format('%s,%s,%s,%s,%s,%s,%s,%s', halted::int, term, newest, heard_term, began, lasting, adopt_ms,
+	    SELECT format('%s,%s,%s,%s,%s,%s,%s,%s', halted::int, term, newest, reported_term, began, lasting, adopt_ms,
 	           newest_ms) INTO remains FROM snowflake_fleet.fleet;
 	    SELECT remains || string_agg(format(';%s,%s,%s,%s,%s,%s,%s', r.floor_ms, r.until_ms, r.incarnation, r.grant_number,
 	             r.nonce, coalesce(r.server, '-1'), r.state), '' ORDER BY r.region)

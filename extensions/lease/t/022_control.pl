@@ -6,6 +6,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use List::Util qw(uniq);
 use PostgreSQL::Test::Utils;
 use Snowflake::Control;
 use Test::More;
@@ -24,9 +25,11 @@ sub health
 }
 sub lines_of { my ($pattern) = @_; return scalar(() = slurp_file($control->logfile) =~ /$pattern/g); }
 sql('CREATE ROLE watch LOGIN; GRANT pg_monitor TO watch');
-is(health('*'), 'f|there is no fleet yet|Run snowflake_fleet.add_server() for each server.|', 'no fleet');
+sql(q{ALTER ROLE watch SET default_transaction_read_only = on; ALTER ROLE watch SET synchronous_commit = off});
+is(health('*'), 'f|the fleet does not exist yet|Run snowflake_fleet.add_server() for each server.|', 'no fleet');
 sql("SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['alpha', 'beta']) AS s");
-is(health('*'), 't|||', 'a fleet that no server has asked yet');
+is(health('*'), 't|||', 'a fleet that no server has asked yet, whatever the settings of the role that looks');
+sql('ALTER ROLE watch RESET synchronous_commit');
 
 # psql -f makes what the extension makes, by a role that is no superuser; the owner is no server.
 sql('CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
@@ -53,7 +56,9 @@ my $wrong = $control->ask(call => 'acquire', server => 'alpha', incarnation => 1
 like($control->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server's layout is not the fleet's/, 'the first server settles the layout');
 like(($control->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases/, 'while it has a lease, that stays');
 $control->ask(call => 'give_back', server => 'alpha', incarnation => 1, $control->known($wrong), seal => $Snowflake::Control::seal + 4, grant => $wrong->{grant_number});
-sql(q{SELECT snowflake_fleet.create_fleet(lease => '2 hours'), snowflake_fleet.create_fleet()});
+# Each is another fleet: a dump of the first one, with its shorter lease, must not serve servers of the second.
+my @fleets = map { sql("SELECT snowflake_fleet.create_fleet(lease => '$_')"); sql('SELECT id, longest_ms FROM snowflake_fleet.fleet') } '2 hours', '1 hour';
+is(scalar(uniq(map { /^(\d+)/ } @fleets)), 2, 'each time another fleet');
 
 # Many at once: nobody gets what another has.
 my @clients = map {
@@ -96,8 +101,8 @@ foreach my $setting ('synchronous_commit', 'fsync')
 {
 	$control->reconfigure($setting => 'off');
 	like($control->ask(call => 'acquire', server => 'alpha', incarnation => 1000)->{error},
-		qr/ERROR:  55000: the lease server could forget what it grants\nDETAIL: .*"$setting" is off(?s:.*)HINT:/, "$setting = off is refused");
-	like(health('granting, reason'), qr/^f\|it could forget what it grants/, 'and health shows it');
+		qr/ERROR:  55000: the lease server could lose what it grants\nDETAIL: .*"$setting" is off(?s:.*)HINT:/, "$setting = off is refused");
+	like(health('granting, reason'), qr/^f\|it could lose what it grants/, 'and health shows it');
 	$control->reconfigure($setting => 'on');
 }
 
@@ -144,11 +149,11 @@ foreach my $database ('restored', 'copy')
 }
 command_ok([ 'psql', '-Xq', '-d', $control->connstr('postgres'), '-c', 'TRUNCATE snowflake_fleet.fleet, snowflake_fleet.server, snowflake_fleet.region' ], 'emptied');
 command_ok([ 'pg_restore', '--data-only', '--disable-triggers', '-d', $control->connstr('postgres'), $dump ], 'pg_restore --data-only');
-like(health('granting, reason, advice'), qr/^f\|grants may have been lost\. Rows of table snowflake_fleet\.\w+ were written by a restore.*confirm_no_data_loss\(old_is_stopped => true\).*confirm_data_loss\('the time from a clock that you trust', old_is_stopped => true\)/, 'its data only: health shows it before anybody asks');
+like(health('granting, reason, advice'), qr/^f\|grants may have been lost\. Rows of table snowflake_fleet\.\w+ were written by a restore.*confirm_no_data_loss\(old_is_stopped => true\).*confirm_data_loss\('the time by your watch', old_is_stopped => true\)/, 'its data only: health shows it before anybody asks');
 my %renewal = (call => 'renew', server => 'alpha', incarnation => 1000, $control->known($later), acked => 1, nonce => 2, length => 600_000);
 is($control->ask(call => 'acquire', server => 'beta', incarnation => 10)->{status}, 'halted', 'and nothing is granted');
 is($control->ask(%renewal)->{status}, 'halted', 'nor renewed');
-like(($control->psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)'))[2], qr/something was lost.*\n.*Server alpha has named a grant/, 'a server has named what is lost');
+like(($control->psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)'))[2], qr/something was lost.*\n.*Server alpha has a grant/, 'a server has named what is lost');
 like(sql('SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), dry_run => true)'), qr/^Servers keep leases that end after .*free at/, 'dry_run: what the call would do');
 sql('SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
 my $over = $control->ask(%renewal);

@@ -95,7 +95,7 @@ like($told->{detail}, qr/files of the data directory were copied, or chmod, chow
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a snapshot of older files: found out by a server that knows more');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'and then refused to everybody');
-like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), qr/^f\|grants were lost: server alpha knows of newer ones/, 'health names the server');
+like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), qr/^f\|grants were lost: server alpha has a newer one/, 'health names the server');
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'until confirm_data_loss()');
 

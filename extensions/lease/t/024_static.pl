@@ -41,7 +41,7 @@ foreach my $node ($first, $second)
 	like($node->log_content, qr/WARNING:  snowflake: another server mints in the same region\n.*DETAIL:  Region 3 is used/, "$name: the log has it");
 	is(scalar($node->ids('SELECT snowflake.next_id(1)')), 1, "$name: mints on");
 }
-is($control->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), 't|server alpha mints in a region that another server mints in', 'the lease server shows it');
+is($control->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), 't|server alpha mints in the region of another server', 'the lease server shows it');
 is($control->safe_psql('postgres', q{SELECT count(*) >= 2 FROM snowflake_fleet.regions WHERE region = 3 AND state = 'static'}), 't', 'and both of them');
 like($control->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 is used by another server as well/, 'and its log');
 
@@ -50,7 +50,7 @@ is($control->ask(call => 'acquire', server => 'beta', incarnation => 5, regions 
 
 # One that stops is no conflict any more; without the lease server it mints on.
 $second->stop;
-$control->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET heard = heard - interval '1 minute'});
+$control->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
 ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the second one has stopped');
 is(health($first), 't|', 'and health is well again');
 $control->stop;
@@ -61,10 +61,15 @@ is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server start
 $control->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
 $first->stop;
-$first->append_conf('postgresql.conf', "snowflake.region = 0\nsnowflake.leased_regions = '3,4'\nsnowflake.max_wait = 20s\n");
+$first->append_conf('postgresql.conf', "snowflake.region = 0\nsnowflake.leased_regions = '4,5'\nsnowflake.max_wait = 20s\n");
 $first->start;
 my ($after) = $first->ids('SELECT snowflake.next_id(1)');
-cmp_ok($after, '>', $before, 'changed over to leases, its old region among them');
-is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '3', 'which it leases');
+cmp_ok($after, '>', $before, 'changed over to leases of other regions');
+is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '4', 'of which it leases one');
+
+# Its clone, which still mints in the static region, is not joined there.
+$second->start;
+$second->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
+is($control->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'no lease of a region in which a clone of the same server mints');
 
 done_testing();

@@ -103,7 +103,7 @@ std::vector<int32_t> configured(int32_t server) {
 
 void print_state() {
   std::printf("\t%d", fleet.halted);
-  for (const int64_t number : {fleet.term, fleet.newest, fleet.heard_term, fleet.began,
+  for (const int64_t number : {fleet.term, fleet.newest, fleet.reported_term, fleet.began,
                                fleet.lasting, fleet.adopt_ms, fleet.newest_ms})
     std::printf(",%" PRId64, number);
   for (const LeasedRegion& r : regions)

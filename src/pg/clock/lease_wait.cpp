@@ -20,7 +20,7 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
 }
 
 // Names hosts and roles of the lease server, as the connection string does.
-const char* what_was_said() {
+const char* visible_message() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
     return "what members of pg_monitor may read.";
   const LeaseReport last = lease_report();
@@ -38,8 +38,8 @@ void wait_for_lease(Obstacle obstacle, const Facts& facts, WaitBudget& budget) {
     error_lease_ended(
         lease_view(),
         std::max(clock_ms, layout.ms_of_tick(layout.tick_of_position(facts.position))), clock_ms,
-        what_was_said());
-  error_no_region(obstacle, what_was_said());
+        visible_message());
+  error_no_region(obstacle, visible_message());
 }
 
 }  // namespace snowflake::pg

@@ -44,7 +44,7 @@ struct LeasePort {
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);
-  void (*note)(const LeaseAnswer& answer);
+  void (*record)(const LeaseAnswer& answer);
   LeaseView (*forget)();
 
   void (*report)(const LeaseReport& report);

@@ -52,8 +52,8 @@ void extend(const LeaseAnswer& answer, int64_t asked_offset_us) {
   confirm_clock(asked_offset_us);
 }
 
-void note(const LeaseAnswer& answer) {
-  postmaster_memory->lease.note(answer);
+void record(const LeaseAnswer& answer) {
+  postmaster_memory->lease.record(answer);
 }
 
 LeaseView forget() {
@@ -128,7 +128,7 @@ void install_lease() {
           begin,
           take,
           extend,
-          note,
+          record,
           forget,
           report,
           serve,
