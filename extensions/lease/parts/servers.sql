@@ -53,7 +53,8 @@ DECLARE
 BEGIN
   PERFORM snowflake_fleet.check_server_name(server);
   IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
-    PERFORM snowflake_fleet.create_fleet();
+    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be making it
+    PERFORM snowflake_fleet.create_fleet() WHERE NOT EXISTS (SELECT FROM snowflake_fleet.fleet);
   END IF;
   PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
   SELECT r.* INTO login FROM pg_catalog.pg_roles AS r WHERE r.rolname = server;

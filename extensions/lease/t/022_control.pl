@@ -27,7 +27,18 @@ sub lines_of { my ($pattern) = @_; return scalar(() = slurp_file($control->logfi
 sql('CREATE ROLE watch LOGIN; GRANT pg_monitor TO watch');
 sql(q{ALTER ROLE watch SET default_transaction_read_only = on; ALTER ROLE watch SET synchronous_commit = off});
 is(health('*'), 'f|the fleet does not exist yet|Run snowflake_fleet.add_server() for each server.|', 'no fleet');
-sql("SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['alpha', 'beta']) AS s");
+# While another session makes the fleet, add_server() waits, and makes no second one with the default lease.
+my $maker = $control->background_psql('postgres');
+$maker->query_safe(q{BEGIN; SELECT snowflake_fleet.create_fleet(lease => '30 min')});
+my $adder = IPC::Run::start([ 'psql', '-XAtq', '-d', $control->connstr('postgres'), '-c', q{SELECT snowflake_fleet.add_server('alpha')} ],
+	'<', \undef, '>', \my $added, '2>', \my $refused);
+$control->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'snowflake_fleet.fleet'::regclass}) or die 'it does not wait';
+$maker->query_safe('COMMIT');
+$maker->quit;
+$adder->finish;
+is("$added$refused" . sql(q{SELECT longest_ms FROM snowflake_fleet.fleet}), "Server alpha may log in as role alpha, which was made without a password.\n1860000", 'add_server() beside create_fleet()');
+sql('SELECT snowflake_fleet.create_fleet()');
+sql(q{SELECT snowflake_fleet.add_server('beta')});
 is(health('*'), 't|||', 'a fleet that no server has asked yet, whatever the settings of the role that looks');
 sql('ALTER ROLE watch RESET synchronous_commit');
 
