@@ -218,6 +218,41 @@ SELECT regexp_replace(r, 'events_\d+(_\d+)*|''\d+''|It is \S.* now', '...', 'g')
   LATERAL refusal('CALL snowflake.' || called) AS r;
 SELECT count(*) AS left_behind FROM pg_inherits WHERE inhparent = 'clash'::regclass;
 
+-- Old partitions are dropped if all of their ids are older; by default only the statements are shown
+CREATE TABLE windows (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE w_%s PARTITION OF windows FOR VALUES FROM (%L) TO (%L) %s', to_char(m, 'MM'), snowflake.min_id(m), snowflake.min_id(m + '1 month'), CASE to_char(m, 'MM') WHEN '05' THEN 'PARTITION BY HASH (id)' END)
+  FROM generate_series(timestamptz '2025-05-01', '2025-08-01', '1 month') AS m \gexec
+CREATE TABLE w_05_0 PARTITION OF w_05 FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE TABLE w_low PARTITION OF windows FOR VALUES FROM (MINVALUE) TO (5);
+CREATE TABLE w_rest PARTITION OF windows DEFAULT;
+INSERT INTO windows SELECT snowflake.make_id(m, 5, 0) FROM generate_series(timestamptz '2025-04-02', '2025-08-02', '1 month') AS m;
+INSERT INTO windows VALUES (1), (-7);
+CALL snowflake.drop_time_partitions('windows', '2025-07-31');
+SELECT count(*) AS partitions FROM pg_inherits WHERE inhparent = 'windows'::regclass;
+CREATE VIEW on_window AS SELECT id FROM w_06;
+SELECT refusal($$CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false)$$);
+DROP VIEW on_window;
+CREATE TABLE of_window (id bigint REFERENCES windows);
+SELECT refusal($$CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false)$$) ~ '^2BP01 .*depend' AS referenced;
+DROP TABLE of_window;
+BEGIN;
+SELECT count(*) FROM w_06;
+PREPARE TRANSACTION 'window';
+SET lock_timeout = '50ms';
+SELECT refusal($$CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false)$$);
+SHOW lock_timeout;
+ROLLBACK PREPARED 'window';
+RESET lock_timeout;
+CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false);
+SHOW lock_timeout;
+SELECT tableoid::regclass, count(*) FROM windows GROUP BY 1 ORDER BY 1;
+CALL snowflake.drop_time_partitions('windows', '2025-08-01', false);
+CALL snowflake.drop_time_partitions('windows', '1999-01-01', false);
+SELECT regexp_replace(r, 'It is [^|]* now,', 'It is ... now,') AS refused FROM (VALUES
+  ($$'windows', '2200-01-01'$$), ($$'windows', 'infinity'$$), ($$'windows', '-infinity'$$), ($$'windows', NULL$$), ($$'windows', '2025-07-31', NULL$$),
+  ($$'plain', '2025-07-31'$$), ($$'messages', '2025-07-31'$$), ($$'by_text', '2025-07-31'$$)) AS c (arguments),
+  LATERAL refusal(format('CALL snowflake.drop_time_partitions(%s)', arguments)) AS r;
+
 -- What a check or an index calls has to take bigint: said before anything is done, also of a column that refers
 CREATE FUNCTION small(integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 < 1000';
 CREATE TABLE checked (id integer PRIMARY KEY CHECK (id > 0), n integer, EXCLUDE (id WITH =));

@@ -144,6 +144,8 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhpare
 is($said[-1]{answer}, $node->safe_psql('postgres', q{SELECT min(inhrelid)::regclass FROM pg_inherits WHERE inhparent = 'events'::regclass}),
 	'using: a row goes into the first');
 @said = say_block('doc/using.md');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: none is a year old');
+@said = say_block('doc/using.md');
 is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'events_before_2026'}),
 	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
 	'using: the bound is a number');

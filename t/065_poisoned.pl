@@ -183,6 +183,9 @@ my %calls = (
 	lock_partitioning => [ map { "'joe.$_'" } qw(parted hashed keyed) ],
 	partition_name => ["'joe.parted', 'x'"],
 	add_partition => [ "'joe.parted', 'parted_low', 'FOR VALUES FROM (''0'') TO (''9'')'" ],
+	partitions_before => ["'joe.parted', 10"],
+	drop_partition => ["'joe.parted', 'joe.parted_low', 8"],
+	drop_time_partitions => [ "'joe.parted', '2026-01-01', dry_run => false", map { "'$_', '2026-01-01'" } qw(joe.keyed joe.by_compare super.parted) ],
 	create_time_partitions => [ map { "'$_', '1 month'" } qw(joe.parted joe.keyed joe.by_compare joe.photos super.parted) ],
 	create_partitions => [ map { "'joe.$_', 2" } qw(hashed by_hash photos) ],
 	definition_of => ["'pg_constraint', (SELECT min(oid) FROM pg_constraint WHERE conrelid = 'owned.t'::regclass), 'owned'"],
@@ -250,7 +253,7 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute JOIN pg_clas
 	12, 'alter_shards() has altered them');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM joe.old WHERE id IS NULL}), 0, 'backfill() has given ids');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid WHERE inhparent IN ('joe.parted'::regclass, 'joe.hashed'::regclass) AND relowner = 'joe'::regrole}),
-	7, 'partitions are made, and they are joe\'s');
+	6, 'partitions are made, one is dropped, and they are joe\'s');
 is($node->safe_psql('postgres', q{SELECT string_agg(format_type(atttypid, NULL), ' ') FROM pg_attribute WHERE attrelid IN ('joe.narrow'::regclass, 'joe.refers'::regclass, 'joe.serial'::regclass) AND attname = 'id'}),
 	'bigint bigint bigint', 'adopt() has written columns anew');
 is($node->safe_psql('postgres', q{SELECT lowest = (SELECT min(id) FROM joe.photos) AND highest = (SELECT max(id) FROM joe.photos) FROM snowflake.ends_of('joe.photos', 'id')}), 't', 'ends_of() reads by an index');

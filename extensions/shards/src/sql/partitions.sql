@@ -159,6 +159,92 @@ $$;
 COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, integer, timestamptz) IS
   'Makes partitions by time for a table that is partitioned by range of its id: from since (by default now) to as many steps ahead as asked for, in UTC, named by when they begin. Those that are there stay';
 
+-- Only plain tables with two numbers as bounds. A DEFAULT partition, and one from MINVALUE, may hold rows of any time.
+CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) RETURNS SETOF regclass
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT c.oid::regclass
+    FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid,
+         regexp_match(pg_get_expr(relpartbound, c.oid), '^FOR VALUES FROM \(''(\d+)''\) TO \(''(\d+)''\)$') AS bounds
+   WHERE inhparent = parent AND NOT inhdetachpending AND relkind = 'r' AND bounds[2]::bigint <= first_kept
+   ORDER BY bounds[1]::bigint
+$$;
+COMMENT ON FUNCTION snowflake.partitions_before(regclass, bigint) IS
+  'Internal: for drop_time_partitions(): the partitions whose ids are all below this one';
+
+CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  owner CONSTANT oid := relowner FROM pg_class WHERE oid = parent;
+  name CONSTANT text := partition::text;
+  dependent text;
+BEGIN
+  PERFORM snowflake.run_as(owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', name));
+  -- Before the lock, its owner may have renamed it, or attached it with other bounds.
+  IF to_regclass(name) IS DISTINCT FROM partition OR partition NOT IN (SELECT snowflake.partitions_before(parent, first_kept)) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+      MESSAGE = format('partition %s was changed by another session', name),
+      DETAIL = 'Nothing was dropped.', HINT = 'Call drop_time_partitions() again.';
+  END IF;
+  PERFORM snowflake.run_as(owner, format('DROP TABLE %s', name));
+EXCEPTION WHEN dependent_objects_still_exist THEN
+  GET STACKED DIAGNOSTICS dependent = PG_EXCEPTION_DETAIL;
+  RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
+    MESSAGE = format('other objects depend on partition %s', name),
+    DETAIL = concat_ws(' ', replace(dependent, E'\n', '; ') || '.', 'Nothing was dropped.'),
+    HINT = 'Drop these objects, or detach the partition, and call drop_time_partitions() again.';
+END
+$$;
+COMMENT ON FUNCTION snowflake.drop_partition(regclass, regclass, bigint) IS
+  'Internal: for drop_time_partitions(): drops one, and nothing that depends on it';
+
+-- DROP locks the parent, so everybody waits behind it: it gives up after 3 s, or lock_timeout.
+CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'int8_ops' AND opcnamespace = 'pg_catalog'::regnamespace
+                                                AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree');
+  patience CONSTANT text := current_setting('lock_timeout');
+  first_kept bigint;
+  partition regclass;
+  partitions integer := 0;
+BEGIN
+  PERFORM snowflake.refuse_null('drop_time_partitions()', parent::text, before::text, dry_run::text);
+  PERFORM snowflake.partition_key(parent, 'r', opclass);
+  IF NOT isfinite(before) OR before > clock_timestamp() THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('partitions before %s cannot be dropped', before),
+      DETAIL = format('It is %s now, and rows of later times can still come.', clock_timestamp()),
+      HINT = 'Pass a time in the past, such as now() - interval ''1 year''.';
+  END IF;
+  first_kept := snowflake.last_id_before(before) + 1;
+  IF NOT dry_run THEN
+    PERFORM set_config('lock_timeout', CASE patience WHEN '0' THEN '3s' ELSE patience END, true);
+    PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = parent), format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent));
+  END IF;
+  FOR partition IN SELECT snowflake.partitions_before(parent, first_kept) LOOP
+    RAISE INFO 'DROP TABLE %;', partition;
+    IF NOT dry_run THEN
+      PERFORM snowflake.drop_partition(parent, partition, first_kept);
+    END IF;
+    partitions := partitions + 1;
+  END LOOP;
+  PERFORM set_config('lock_timeout', patience, true);
+  IF dry_run AND partitions > 0 THEN
+    RAISE NOTICE USING MESSAGE = format('nothing was dropped; partitions to drop: %s', partitions), HINT = 'Pass dry_run => false to drop them.';
+  END IF;
+EXCEPTION WHEN lock_not_available THEN
+  RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+    MESSAGE = format('table %s or a partition is in use', parent),
+    DETAIL = format('No lock was available within %s. Nothing was dropped.', CASE patience WHEN '0' THEN '3s' ELSE patience END),
+    HINT = 'Call drop_time_partitions() again, or set "lock_timeout" to a longer time.';
+END
+$$;
+COMMENT ON PROCEDURE snowflake.drop_time_partitions(regclass, timestamptz, boolean) IS
+  'Drops the partitions by time whose ids are all older than this time, and nothing that depends on them. By default it only shows the statements: pass dry_run => false to run them';
+
 CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
