@@ -135,6 +135,11 @@ is(() = $batch->{answer} =~ /^\d+$/mg, 1000, 'using: a batch');
 is($said[-1]{answer}, '5', 'using: a row that is inserted with NULL');
 @said = say_block('doc/using.md');
 is($said[0]{answer}, "5 | 2\n7 | 1", 'using: rows by shard') or diag($said[0]{answer});
+my ($status, $out, $err) = $node->psql('postgres', next_block('doc/using.md', 'sql'));
+is($err, '', 'using: a trigger that logs ids');
+like($node->log_content, qr/LOG:  table=users id=(\d+) at=20\S+ \S+ region=0 shard=7 sequence=\d+\n/, 'using: the fields are in the log');
+@said = say_block('doc/using.md');
+is($said[-1]{answer}, 'member', 'using: the kind of an id');
 @said = say_block('doc/using.md');
 is(() = $said[0]{answer} =~ /^\d+ \|/mg, 3, 'using: the rows of a day');
 @said = say_block('doc/using.md');
@@ -151,7 +156,7 @@ is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_
 	'using: the bound is a number');
 
 # orders: each example is one session, under a clock that counts as synchronized.
-my ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
+($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
 is($out, "second\nfirst", 'orders: approximate') or diag($err);
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
 is($out, 't', 'orders: causal') or diag($err);
