@@ -8,11 +8,11 @@ SCRIPTS_SQL = $(EXTENSION:%=%--$(EXTVERSION).sql)
 DATA_built = $(SCRIPTS_SQL) $(ENGINES)
 # An install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
 snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
-	by_shard.sql routing.sql drop_guard.sql run_as.sql decoder_sql.sql settled.sql taken_over.sql privileges.sql)
+	by_shard.sql routing.sql adopted.sql drop_guard.sql run_as.sql decoder_sql.sql settled.sql taken_over.sql privileges.sql)
 snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql create_shards.sql partitions.sql alter_shards.sql \
 	privileges.sql)
-snowflake_migrate_parts = $(addprefix extensions/migrate/src/sql/, column_ids.sql adopt.sql observe_all.sql backfill.sql audit.sql \
-	privileges.sql)
+snowflake_migrate_parts = $(addprefix extensions/migrate/src/sql/, column_ids.sql keys.sql views.sql adopt_checks.sql adopt.sql \
+	remaining.sql adopt_schemas.sql observe_all.sql backfill.sql audit.sql privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \

@@ -131,7 +131,7 @@ insert($c, 'taken');
 # Back: the script first, then the dump without what belongs to the extension.
 as_owner($c, 'taken', 'pg_dump', '-Fc', '-f', "$dump.2");
 my $list = $c->basedir . '/list';
-append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
+append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids|adopted) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
 make_database($plain, 'back');
 as_owner($plain, 'back', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $script);
 $ledger->new_life;

@@ -115,7 +115,7 @@ $holder->query_safe('BEGIN; SELECT FROM photos');
 my $others = Snowflake::Writers->start($node, 'held', 'WITH p AS (INSERT INTO photos DEFAULT VALUES) INSERT INTO journal VALUES (1)');
 $others->write_until('SELECT count(*) > 10 FROM journal');
 $node->refuses(q{CALL snowflake.adopt('photos', 5, patience => '1 s')},
-	{ sqlstate => '55P03', message => 'no lock on public\.photos in \d+ attempts', detail => "Nothing has changed.* public\\.photos of process $holder_pid \\(client backend\\)",
+	{ sqlstate => '55P03', message => 'no lock on public\.photos in \d+ attempts', detail => "changed nothing.* public\\.photos of process $holder_pid \\(client backend\\)",
 		hint => 'long transactions' }, 'held: who holds it is named', 'held');
 $session = $node->session('held');
 my $caller = $session->query_safe('SELECT pg_backend_pid()');
@@ -137,6 +137,86 @@ unlike($session->{stderr}, qr/ERROR/, 'held: it goes through as soon as the tabl
 $others->write_until('SELECT count(*) > 10 FROM photos WHERE snowflake.shard_of(id) = 5');
 is($others->stop, '', 'held: no writer saw an error');
 is($node->safe_psql('held', 'SELECT count(*) - count(DISTINCT id), count(*) - (SELECT count(*) FROM journal) FROM photos'), '0|0', 'held: every row is there');
+$session->quit;
+# A whole application under writers: an interrupted call leaves it working, and a second one continues. Foreign keys, a
+# view over several tables, a materialized view, and columns that only their names show.
+my ($plan, $whole) = @{ $page{'A whole application'} };
+$node->create_database('application');
+$node->add_tools('application');
+my $of_application = sub { $node->safe_psql('application', $_[0]) };
+$of_application->(<<~'SQL');
+	CREATE TABLE photos (id serial PRIMARY KEY, caption text);
+	CREATE TABLE comments (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, photo_id integer NOT NULL REFERENCES photos, body text);
+	CREATE TABLE flags (id bigserial PRIMARY KEY, item_type text, item integer, photo_ids integer[]);
+	CREATE TABLE tags (id serial PRIMARY KEY, name text);
+	CREATE VIEW shown AS SELECT p.id, count(c.id) AS comments FROM photos AS p LEFT JOIN comments AS c ON c.photo_id = p.id GROUP BY p.id;
+	CREATE MATERIALIZED VIEW counted AS SELECT count(*) FROM shown;
+	CREATE TABLE journal (n integer);
+	INSERT INTO photos (caption) SELECT 'old' FROM generate_series(1, 2000);
+	SQL
+my $application = Snowflake::Writers->start($node, 'application', <<'POST', <<'FLAG', <<'READ');
+WITH p AS (INSERT INTO photos (caption) VALUES ('new') RETURNING id), c AS (INSERT INTO comments (photo_id, body) SELECT id, 'first' FROM p) INSERT INTO journal VALUES (1)
+POST
+INSERT INTO flags (item_type, item, photo_ids) SELECT 'photo', max(id), array_agg(id) FROM (SELECT id FROM photos ORDER BY id DESC LIMIT 3) AS p
+FLAG
+SELECT count(*) FROM shown WHERE id > 1990
+READ
+$application->write_until('SELECT count(*) > 20 FROM journal');
+$session = $node->session('application');
+say_all('application', $plan);
+is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
+# Somebody holds tags: the call has made columns wider by then, and is cancelled.
+$holder = $node->session('application');
+$holder->query_safe('BEGIN; SELECT FROM tags');
+my $calling = $session->query_safe('SELECT pg_backend_pid()');
+$session->query_until(qr/called/, "\\echo called\nCALL snowflake.adopt_schemas('{public}', 5, rewrite => true, patience => '1 h');\n");
+$node->poll_query_until('application', q{SELECT count(*) = 0 FROM pg_attribute WHERE attrelid IN ('photos'::regclass, 'comments'::regclass) AND attnum > 0 AND atttypid = 'integer'::regtype})
+  or die 'the first transaction did not commit';
+my $posted = $of_application->('SELECT count(*) FROM journal');
+$application->write_until("SELECT count(*) > $posted + 50 FROM journal");
+$node->safe_psql('application', "SELECT pg_cancel_backend($calling)");
+$session->query('SELECT 1');
+like($session->{stderr}, qr/canceling statement due to user request/, 'application: cancelled between two transactions');
+$session->{stderr} = '';
+$holder->query_safe('COMMIT');
+$holder->quit;
+say_all('application', $whole);
+$application->write_until(q{SELECT count(*) > 20 FROM photos WHERE snowflake.shard_of(id) = 5 AND id > snowflake.min_id(now() - interval '1 d')});
+is($application->stop, '', 'application: no writer and no reader saw an error');
+is($of_application->(<<~'SQL'), 't|t|t|t', 'application: every row is there once, and refers to what it referred to');
+	SELECT (SELECT count(*) - 2000 FROM photos) = (SELECT count(*) FROM journal), (SELECT count(*) FROM comments) = (SELECT count(*) FROM journal),
+	       (SELECT count(DISTINCT id) = count(*) FROM (SELECT id FROM photos UNION ALL SELECT id FROM comments WHERE id > snowflake.min_id(now() - interval '1 d')) AS s),
+	       (SELECT bool_and(item IN (SELECT id FROM photos)) FROM flags)
+	SQL
+is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY relation) FROM snowflake.adopted_columns()}),
+	'public.comments public.flags public.photos public.tags', 'application: all keys are remembered, and mint');
+
+# An upgrade puts a default back: the statement of the page shows it, also in a restored dump.
+my ($problems) = @{ $page{'What was adopted stays adopted'} };
+$of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
+like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint/, 'upgrade: the column is reported');
+my $dump = $node->basedir . '/application.sql';
+PostgreSQL::Test::Utils::run_log([ 'pg_dump', '-f', $dump, '-T', 'comments', '-T', 'counted', '-d', $node->connstr('application') ]);
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', $dump, '-d', $node->connstr('restored') ]);
+is($node->safe_psql('restored', q{SELECT string_agg(concat_ws(' ', relation, problem), ', ' ORDER BY relation) FROM snowflake.adopted_columns() WHERE problem IS NOT NULL}),
+	'public.comments the column does not exist, public.photos its default does not mint', 'upgrade: a restored dump reports it, and what it left out');
+$of_application->(q{CALL snowflake.adopt('photos', 5, drop_sequence => true)});
+is($node->error_of(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')}, 'application') =~ /does not exist/, 1,
+	'upgrade: without the sequence it fails');
+$session->quit;
+
+# A partition key that is integer.
+my ($recipe) = @{ $page{'A partition key that is integer'} };
+$of_application->(<<~'SQL');
+	CREATE TABLE events (id serial PRIMARY KEY, name text NOT NULL) PARTITION BY RANGE (id);
+	CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (1) TO (1000000);
+	INSERT INTO events (name) SELECT 'old' FROM generate_series(1, 100);
+	SQL
+$session = $node->session('application');
+say_all('partition key', $recipe);
+is($of_application->(q{INSERT INTO events (name) VALUES ('new') RETURNING snowflake.shard_of(id), tableoid::regclass::text ~ '_2', (SELECT count(*) FROM events_1)}),
+	'5|t|100', 'partition key: new ids go to partitions of their time, and old rows are there');
 $session->quit;
 $node->stop;
 

@@ -104,6 +104,9 @@ as_joe(
 	CREATE TABLE joe.by_compare (id bigint DEFAULT snowflake.next_id(5)) PARTITION BY RANGE (id joe.int8_ops);
 	CREATE TABLE joe.by_hash (id bigint DEFAULT snowflake.next_id(5)) PARTITION BY HASH ((id + joe.evil('partition key')) snowflake.by_shard);
 	CREATE VIEW joe.viewed AS SELECT id, joe.evil('view') AS e FROM joe.photos WHERE joe.evil('view') = 1;
+	CREATE VIEW joe.seen AS SELECT id, joe.evil('view') AS e FROM joe.narrow WHERE joe.evil('view') = 1;
+	CREATE MATERIALIZED VIEW joe.stored AS SELECT id, joe.evil('view') AS e FROM joe.seen;
+	CREATE INDEX ON joe.stored (id) WHERE joe.evil('index predicate') = 1;
 	CREATE MATERIALIZED VIEW joe.kept AS SELECT id FROM joe.photos;
 	CREATE INDEX ON joe.kept (id) WHERE joe.evil('index predicate') = 1;
 	CREATE TABLE joe.heir () INHERITS (joe.bare);
@@ -150,9 +153,12 @@ is(is_superuser(), 't', '... who makes joe one');
 
 # What a routine is called with. Each is called by a new session, or plans would be there already.
 my $photos = q{'joe.photos'};
+my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
+my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
 my @roots = ("'owned'", "'shared'");
 my %calls = (
 	observe_all => [''],
+	adopted_columns => [''],
 	minting_columns => [''],
 	filled_columns => [''],
 	ends_of => [ map { "'joe.$_', 'id'" } qw(photos serial narrow old bare parted hashed keyed by_compare viewed kept remote heir) ],
@@ -162,11 +168,34 @@ my %calls = (
 	audit => [ (map { "'joe.$_', 'id'" } qw(photos bare parted keyed viewed kept remote)), "$photos, sample => 50", "'super.viewed', 'id'" ],
 	column_of => ["$photos, 'id'"],
 	refuse_inheritance => ["$photos, 'a', 'b'"],
-	referring_columns => ["'joe.narrow', 1::smallint"],
-	hindrances => ["'joe.narrow', 1::smallint"],
-	try_bigint => [ "'joe.narrow', 1::smallint", "'joe.refers', 1::smallint" ],
+	(map { $_ => [ $narrow, $refers ] } qw(referring_columns narrow_columns named_columns views_over hindrances try_wide changes_of
+		foreign_keys_of size_of widen_steps changed_together can_be_wide refuse_foreign_owners refuse_published)),
+	(map { $_ => [ "'joe.seen'", "'joe.kept'" ] } qw(view_statements parts_of_view comments_on_view grants_on_view)),
+	view_hindrances => ["'{joe.seen,joe.kept,joe.viewed}'"],
+	(map { $_ => [$photos] } qw(root_of with_partitions)),
+	(map { $_ => ["('joe.narrow', 'id')"] } qw(attribute_of sequences_of)),
+	(map { $_ => ["$narrow, true, false"] } qw(refuse_wide together_steps)),
+	refuse_key => ["$photos, snowflake.column_of($photos, 'id')"],
+	refuse_rights => ["'{joe.photos}'"],
+	lock_steps => ["('joe.narrow', 'id'), $narrow"],
+	mint_steps => ["('joe.narrow', 'id'), 5, false"],
+	take_locks => [$step],
+	refuse_locked => ["$step, 1"],
+	refuse_other_views => [$step],
+	carry_out => [ q{$$SELECT array_agg(s) FROM snowflake.together_steps('{"(joe.narrow,id)"}', true, false) AS s$$, '1 min'} ],
+	narrow_routines => ["'{joe.photos}'"],
+	(map { $_ => ["$narrow, '{}', false"] } qw(remaining remaining_text)),
+	tell_plan => ["$step, $narrow"],
+	(map { $_ => ["'{joe}', '{}'"] } qw(keys_of_schemas)),
+	filled_keys => ["'{joe}', '{}', '{sequence}'"],
+	columns_of_schemas => ["'{joe}', '{joe.refers_too}', true"],
+	schema_plan => ["$narrow, $narrow, 5, true, false, false"],
+	tell_transaction => ["$narrow, NULL, 5, false"],
+	remaining_in_schemas => ["'{joe}', '{}', $narrow, 5, false"],
+	adopt_schemas => [ "'{joe}', 5, leave_out => '{joe.refers_too}', rewrite => true, dry_run => true",
+		"'{joe}', 5, leave_out => '{joe.refers_too,joe.photos,joe.bare,joe.heir}', rewrite => true" ],
 	refuse_future_ids => ["'joe.serial', 'id', true"],
-	adopt_steps => [ "'joe.narrow', 5, 'id', true, true", "'super.narrow', 5, 'id', true, true" ],
+	adopt_steps => [ "'joe.narrow', 5, 'id', true, true, false", "'super.narrow', 5, 'id', true, true, false" ],
 	adopt_statements => [ "'joe.narrow', 5, rewrite => true", "'joe.serial', 5" ],
 	tell_triggers => ["$photos, 'id'"],
 	refuse_shared_function => ["$photos, 1::smallint"],
@@ -211,7 +240,7 @@ my %calls = (
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	ask_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
 # These meet no table: they work on numbers and texts, on catalogues alone, or are triggers of our own relations.
-my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot decoder_sql template_sql fill_template generator_sql owns_shard guard_tables check_origin keep_origin);
+my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot base_type wide_type is_of_application names_id grantee_name refuse_view tell_remaining schemas_named decoder_sql template_sql fill_template generator_sql owns_shard guard_tables check_origin keep_origin);
 
 # In the order in which they make what others need.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
@@ -221,7 +250,7 @@ my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'
 	   AND (prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c')
 	        OR EXISTS (SELECT FROM unnest(proargtypes) AS a JOIN pg_type AS t ON t.oid = a
 	                    WHERE typtype = 'c' OR a = ANY ('{regclass,regnamespace,regrole,oid,name}'::regtype[])))
-	 ORDER BY proname IN ('alter_shards', 'adopt', 'backfill'), proname ~ '^tell|_batch$', proname IN ('unlike', 'alter_shard', 'schemas_of_shards'), p.oid
+	 ORDER BY proname IN ('alter_shards', 'adopt', 'adopt_schemas', 'carry_out', 'backfill'), proname ~ '^tell|_batch$', proname IN ('unlike', 'alter_shard', 'schemas_of_shards'), p.oid
 	SQL
 my %names = map { $_->[0] => 1 } @found;
 is(join(' ', grep { !$calls{$_} } sort keys %names), join(' ', sort @none), 'every routine that can meet a table is called here');

@@ -43,11 +43,11 @@ GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
 GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.databases,
   snowflake.refusals, snowflake.clock_status, snowflake.health, snowflake.settled TO PUBLIC, pg_monitor;
 GRANT SELECT ON snowflake.lease TO pg_monitor;
-GRANT SELECT ON snowflake.backfills, snowflake.late_ids TO PUBLIC;
+GRANT SELECT ON snowflake.backfills, snowflake.late_ids, snowflake.adopted TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 -- Who owns a database can restore it completely: the mark with it, which setval() can only raise.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
 -- An origin that is reserved is lost to others: who owns the database reserves, and restores what a dump brings.
-GRANT INSERT, UPDATE, DELETE ON snowflake.backfills TO pg_database_owner;
+GRANT INSERT, UPDATE, DELETE ON snowflake.backfills, snowflake.adopted TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;

@@ -24,6 +24,11 @@ $node->error_of('SET snowflake.max_wait = 0; SELECT snowflake.next_id(1)') forea
 $node->clock->step(+41);
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
 
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(1));
+	INSERT INTO snowflake.adopted VALUES ('public.photos', 'id'), ('public.absent', 'id');
+	SQL
+
 my $postgres_exporter = start_postgres_exporter($node);
 my $sql_exporter = start_sql_exporter($node);
 
@@ -86,6 +91,7 @@ foreach my $name (sort keys %exporter)
 	cmp_ok(abs($scraped->{snowflake_clock_drift_seconds}{$database} - 1), '<', 0.1, "$name: drift of a second");
 	cmp_ok(abs($scraped->{snowflake_clock_largest_backward_step_seconds}{$database} - 40), '<', 0.5, "$name: a step back by 40 seconds");
 	cmp_ok($scraped->{snowflake_clock_maximum_error_seconds}{$database}, '==', 0.002, "$name: error of the clock in seconds");
+	is_deeply([ values %{ $scraped->{snowflake_adopted_problems} } ], [1], "$name: one of two adopted columns does not mint");
 	my $ends = $node->safe_psql('postgres', 'SELECT extract(epoch FROM ends_at - clock_timestamp()) FROM snowflake.layout');
 	cmp_ok(abs($scraped->{snowflake_layout_remaining_seconds}{$database} - $ends), '<', 60, "$name: end of the layout");
 }

@@ -142,6 +142,14 @@ $node->safe_psql('postgres', q{SELECT setval('snowflake.fingerprint', last_value
 fires('SnowflakeCopied', 'a database on a copy of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_copy()');
 
+# An application puts its own default back.
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE photos (id bigserial PRIMARY KEY);
+	INSERT INTO snowflake.adopted VALUES ('public.photos', 'id');
+	SQL
+fires('SnowflakeAdoptedChanged', 'an adopted column with another default', severity => qr/critical/);
+$node->safe_psql('postgres', 'ALTER TABLE photos ALTER COLUMN id SET DEFAULT snowflake.next_id(1)');
+
 # The clock steps ten minutes ahead, within max_forward_jump, and back. The minted ids are then ahead of it.
 $node->clock->step(+600);
 fires($_, 'a clock ten minutes ahead') foreach qw(SnowflakeClockDrift SnowflakeClockOffset);

@@ -1,0 +1,131 @@
+-- What adopt() cannot change and the application has to, each with the statement that helps.
+
+CREATE FUNCTION snowflake.narrow_routines(relations regclass[]) RETURNS SETOF regprocedure
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT p.oid::regprocedure
+    FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
+   WHERE lanname NOT IN ('c', 'internal') AND prokind IN ('f', 'p')
+     AND (prosrc ~* '\m(integer|int|int4|smallint|int2)\M'
+          OR EXISTS (SELECT FROM unnest(coalesce(proallargtypes, proargtypes) || prorettype) AS t
+            WHERE snowflake.wide_type(t) IS NOT NULL))
+     AND (EXISTS (SELECT FROM pg_trigger WHERE tgfoid = p.oid AND tgrelid = ANY (relations))
+          OR EXISTS (SELECT FROM unnest(proargnames) AS n WHERE snowflake.names_id(n))
+          OR EXISTS (SELECT FROM pg_class AS c
+                      WHERE c.oid = ANY (relations) AND prosrc ~* ('\m' || regexp_replace(relname, '\W', '.',
+                        'g') || '\M')))
+     AND snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
+   ORDER BY p.oid::regprocedure::text
+$$;
+COMMENT ON FUNCTION snowflake.narrow_routines(regclass[]) IS
+  'Internal: for adopt(): functions that declare integers, and are triggers of these relations, or name them or ids';
+
+CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean,
+                                    OUT what text, OUT statement text)
+  RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH relations (relation) AS (
+    SELECT DISTINCT snowflake.with_partitions(k.relation) FROM unnest(ARRAY(SELECT r
+      FROM snowflake.referring_columns(keys) AS r) || changed) AS k)
+  SELECT format('%s.%I %s may hold ids', n.relation, n.attribute, atttypid::regtype),
+         format('ALTER TABLE %s ALTER COLUMN %I TYPE %s', n.relation, n.attribute,
+           snowflake.wide_type(snowflake.base_type(atttypid)))
+    FROM snowflake.named_columns(keys) AS n JOIN pg_attribute ON attrelid = n.relation AND attname = n.attribute
+   WHERE (n.relation, n.attribute)::snowflake.key_column <> ALL (changed)
+  UNION ALL
+  SELECT format('function %s declares integers', r), format('SELECT pg_get_functiondef(%L::regprocedure)', r::text)
+    FROM snowflake.narrow_routines(ARRAY(SELECT relation FROM relations)) AS r
+  UNION ALL
+  SELECT format('view %s casts to integer', v.view), format('SELECT pg_get_viewdef(%L::regclass)', v.view::text)
+    FROM snowflake.views_over(ARRAY(SELECT r
+      FROM snowflake.referring_columns(keys) AS r)) AS v WHERE pg_get_viewdef(v.view) ~ '::(integer|smallint)'
+  UNION ALL
+  SELECT format('view %s calls %s, and needs it for bigint', v.view, p.oid::regprocedure),
+         format('SELECT pg_get_functiondef(%L::regprocedure)', p.oid::regprocedure)
+    FROM snowflake.views_over(ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r)) AS v
+    JOIN pg_rewrite AS r ON ev_class = v.view
+      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+    JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+   WHERE snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
+     AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
+  UNION ALL
+  SELECT format('sequence %s is kept, and an old default could use it again', s.sequence), format('DROP SEQUENCE %s',
+    s.sequence)
+    FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence)
+   WHERE NOT drop_sequence AND (snowflake.attribute_of(k)).attidentity = ''
+$$;
+COMMENT ON FUNCTION snowflake.remaining(snowflake.key_column[], snowflake.key_column[], boolean) IS
+  'Internal: for adopt(): what the application has to change: columns that may hold ids by their names, functions '
+  'that declare integers, views that cast to integer, sequences';
+
+CREATE FUNCTION snowflake.remaining_text(keys snowflake.key_column[], changed snowflake.key_column[],
+  drop_sequence boolean) RETURNS text
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT string_agg(format('%s: %s;', r.what, r.statement), E'\n')
+    FROM snowflake.remaining(keys, changed, drop_sequence) AS r
+$$;
+COMMENT ON FUNCTION snowflake.remaining_text(snowflake.key_column[], snowflake.key_column[], boolean) IS
+  'Internal: for adopt(): remaining() as the lines of a message';
+
+CREATE FUNCTION snowflake.tell_remaining(lines text) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF lines IS NOT NULL THEN
+    RAISE NOTICE USING MESSAGE = 'the application has to change what adopt() cannot change',
+      DETAIL = lines, HINT = 'Check each of these, and the models of the application, before the first new id.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.tell_remaining(text) IS
+  'Internal: for adopt(): a notice of what remains for the application';
+
+CREATE FUNCTION snowflake.tell_plan(steps snowflake.step[], columns snowflake.key_column[]) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  bytes CONSTANT numeric := snowflake.size_of(columns);
+  views CONSTANT regclass[] := ARRAY(SELECT v.view FROM snowflake.views_over(columns) AS v);
+  line text;
+BEGIN
+  RAISE INFO '-- A transaction that locks % for %:',
+    (SELECT string_agg(s.locks::text, ', ') FROM unnest(steps) AS s WHERE s.locks <> ALL (views)),
+    CASE WHEN bytes IS NULL THEN 'milliseconds'
+         ELSE format('about %s seconds, at 20 MB a second', round(bytes / 2e7, 1)) END;
+  FOR line IN SELECT s.statement FROM unnest(steps) AS s
+               WHERE s.locks IS NULL AND s.statement ~ '^(ALTER TABLE|ALTER SEQUENCE|DROP SEQUENCE|SELECT '
+                 'snowflake.observe) ' LOOP
+    RAISE INFO '%;', line;
+  END LOOP;
+  IF views <> '{}' THEN
+    RAISE INFO '-- drops, and creates again with all that belongs to them, the views %', array_to_string(views, ', ');
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.tell_plan(snowflake.step[], snowflake.key_column[]) IS
+  'Internal: for adopt(): shows what a transaction locks and for how long, and what it changes';
+
+-- They run after the default, and what they do with the column cannot be seen.
+CREATE FUNCTION snowflake.tell_triggers(relation regclass, attribute name) RETURNS void
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  before_insert text;
+BEGIN
+  SELECT string_agg(quote_ident(tgname), ', ' ORDER BY tgname) INTO before_insert
+    FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+   WHERE tgrelid = relation AND NOT tgisinternal AND tgenabled <> 'D'
+     AND tgtype & 7 = 7   -- for each row, before, INSERT
+     AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace);
+  IF before_insert IS NOT NULL THEN
+    RAISE NOTICE USING MESSAGE = format('triggers of %s run after the default of %I, and may put another number there',
+      relation, attribute),
+      DETAIL = format('They are %s.', before_insert),
+      HINT = 'Drop the one that has filled the column so far, if one has, in the same transaction.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.tell_triggers(regclass, name) IS
+  'Internal: for adopt(): a notice of triggers before INSERT';

@@ -1,0 +1,167 @@
+-- Views that show a column hinder a change of its type. adopt() drops them, and creates them again as they were.
+
+-- Readers lock a view before its tables, and so does adopt(): the views on top come last here.
+CREATE FUNCTION snowflake.views_over(columns snowflake.key_column[], OUT view regclass, OUT level integer)
+  RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE shown (view, relation, attnum) AS (
+    SELECT ev_class, d.refobjid, d.refobjsubid
+      FROM pg_rewrite AS r JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+      JOIN pg_class AS c ON c.oid = ev_class
+     WHERE rulename = '_RETURN' AND relkind IN ('v', 'm') AND d.refclassid = 'pg_class'::regclass
+       AND d.refobjid <> ev_class),
+  over (view, level) AS (
+    SELECT s.view, 1
+      FROM unnest(columns) AS k CROSS JOIN snowflake.with_partitions(k.relation) AS t (relation)
+      JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute
+      JOIN shown AS s ON s.relation = t.relation AND s.attnum = a.attnum
+    UNION
+    SELECT s.view, o.level + 1 FROM over AS o JOIN shown AS s ON s.relation = o.view)
+  SELECT o.view::regclass, max(o.level) FROM over AS o GROUP BY 1 ORDER BY 2, 1
+$$;
+COMMENT ON FUNCTION snowflake.views_over(snowflake.key_column[]) IS
+  'Internal: for adopt(): the views that show columns, directly or through other views; a view comes after those '
+  'that it reads';
+
+-- In order: the view, what it consists of, comments, privileges.
+CREATE FUNCTION snowflake.view_statements(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT c.relowner, format('CREATE %sVIEW %s%s%s AS %s%s', CASE relkind WHEN 'm' THEN 'MATERIALIZED ' END,
+    c.oid::regclass,
+                            ' WITH (' || array_to_string(reloptions, ', ') || ')',
+                              ' TABLESPACE ' || quote_ident(spcname),
+                            rtrim(pg_get_viewdef(c.oid), ';'), CASE WHEN NOT relispopulated THEN ' WITH NO DATA' END)
+    FROM pg_class AS c LEFT JOIN pg_tablespace AS t ON t.oid = reltablespace WHERE c.oid = view
+  UNION ALL
+  (SELECT o.role, o.statement FROM snowflake.parts_of_view(view) AS o)
+  UNION ALL
+  (SELECT c.relowner, o.statement
+    FROM pg_class AS c, snowflake.comments_on_view(view) AS o (statement) WHERE c.oid = view)
+  UNION ALL
+  (SELECT g.role, g.statement FROM snowflake.grants_on_view(view) AS g)
+$$;
+COMMENT ON FUNCTION snowflake.view_statements(regclass) IS
+  'Internal: for adopt(): the statements that create a view with all that belongs to it, and as whom each runs';
+
+CREATE FUNCTION snowflake.parts_of_view(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT c.relowner, p.statement
+    FROM pg_class AS c CROSS JOIN LATERAL (
+      SELECT 1, attnum::text, format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT %s', view, attname, pg_get_expr(adbin,
+        adrelid))
+        FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = view
+      UNION ALL
+      SELECT 1, attnum::text, format('ALTER MATERIALIZED VIEW %s ALTER COLUMN %I SET STATISTICS %s', view, attname,
+        attstattarget)
+        FROM pg_attribute WHERE attrelid = view AND c.relkind = 'm' AND attnum > 0 AND attstattarget > -1
+      UNION ALL
+      SELECT 2, indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = view
+      UNION ALL
+      SELECT 3, i.indexrelid::regclass::text, format('ALTER MATERIALIZED VIEW %s CLUSTER ON %I', view, x.relname)
+        FROM pg_index AS i JOIN pg_class AS x ON x.oid = indexrelid WHERE indrelid = view AND indisclustered
+      UNION ALL
+      SELECT 3, stxname, pg_get_statisticsobjdef(oid) FROM pg_statistic_ext WHERE stxrelid = view
+      UNION ALL
+      SELECT 4, rulename, rtrim(pg_get_ruledef(oid), ';')
+        FROM pg_rewrite WHERE ev_class = view AND rulename <> '_RETURN'
+      UNION ALL
+      SELECT 5, tgname, pg_get_triggerdef(oid)
+        FROM pg_trigger WHERE tgrelid = view AND NOT tgisinternal) AS p (kind, name, statement)
+   WHERE c.oid = view ORDER BY p.kind, p.name
+$$;
+COMMENT ON FUNCTION snowflake.parts_of_view(regclass) IS
+  'Internal: for adopt(): the defaults, indexes, statistics, rules and triggers of a view';
+
+CREATE FUNCTION snowflake.comments_on_view(view regclass) RETURNS SETOF text
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH objects (class, object) AS (
+    SELECT 'pg_class'::regclass, view::oid
+    UNION ALL SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = view
+    UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite WHERE ev_class = view
+    UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = view
+    UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid = view)
+  SELECT format('COMMENT ON %s %s IS %L',
+                CASE i.type WHEN 'view column' THEN 'COLUMN' WHEN 'materialized view column' THEN 'COLUMN'
+                            WHEN 'statistics object' THEN 'STATISTICS' ELSE upper(i.type) END,
+                CASE WHEN class IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass)
+                     THEN replace(i.identity, ' on ', ' ON ') ELSE i.identity END, description)
+    FROM objects JOIN pg_description ON classoid = class AND objoid = object,
+         pg_identify_object(class, object, objsubid) AS i
+   ORDER BY class, i.identity
+$$;
+COMMENT ON FUNCTION snowflake.comments_on_view(regclass) IS
+  'Internal: for adopt(): the comments on a view, its columns and its parts';
+
+CREATE FUNCTION snowflake.grantee_name(grantee oid) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
+$$;
+COMMENT ON FUNCTION snowflake.grantee_name(oid) IS 'Internal: for adopt(): a role, as GRANT takes it';
+
+-- A new view has the privileges of ALTER DEFAULT PRIVILEGES: they are revoked first.
+CREATE FUNCTION snowflake.grants_on_view(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH class AS (SELECT c.* FROM pg_class AS c WHERE oid = view),
+  preset (grantee) AS (
+    SELECT DISTINCT (aclexplode(defaclacl)).grantee FROM pg_default_acl, class
+     WHERE defaclrole = relowner AND defaclobjtype = 'r' AND defaclnamespace IN (0, relnamespace)),
+  given (acl, columns) AS (
+    SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM class WHERE relacl IS NOT NULL OR EXISTS (SELECT
+      FROM preset)
+    UNION ALL
+    SELECT attacl, format(' (%I)', attname)
+      FROM pg_attribute WHERE attrelid = view AND attacl IS NOT NULL AND NOT attisdropped)
+  SELECT relowner, format('REVOKE ALL ON %s FROM %s', view, string_agg(snowflake.grantee_name(r.grantee), ', '
+    ORDER BY r.grantee))
+    FROM class, (SELECT grantee FROM preset UNION SELECT relowner FROM class) AS r WHERE EXISTS (SELECT
+      FROM given) GROUP BY 1
+  UNION ALL
+  (SELECT a.grantor, format('GRANT %s ON %s TO %s%s', string_agg(a.privilege_type || coalesce(columns, ''), ', '
+    ORDER BY a.privilege_type, columns),
+                            view, snowflake.grantee_name(a.grantee),
+                              CASE WHEN g.grantable THEN ' WITH GRANT OPTION' END)
+     FROM class, given, aclexplode(acl) AS a, LATERAL (SELECT a.is_grantable AND a.grantee <> relowner) AS g (grantable)
+    GROUP BY relowner, a.grantor, a.grantee, g.grantable
+      ORDER BY a.grantor <> relowner, a.grantor, a.grantee, g.grantable)
+$$;
+COMMENT ON FUNCTION snowflake.grants_on_view(regclass) IS
+  'Internal: for adopt(): the privileges on a view and its columns, and as whom each is granted';
+
+-- What belongs to the view is created with it. Everything else that needs it is named.
+CREATE FUNCTION snowflake.view_hindrances(views regclass[]) RETURNS SETOF text
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('%s, which needs view %s', pg_describe_object(d.classid, d.objid, d.objsubid), c.oid::regclass)
+    FROM pg_class AS c JOIN pg_type AS t ON t.oid = reltype
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.deptype <> 'i'
+                        OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray) AND d.deptype <> 'i'
+    LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+   WHERE c.oid = ANY (views)
+     AND NOT (d.classid = 'pg_rewrite'::regclass AND (ev_class = c.oid OR rulename = '_RETURN'
+       AND ev_class = ANY (views))
+              OR d.classid = 'pg_class'::regclass AND (SELECT relkind = 'i' FROM pg_class WHERE oid = d.objid)
+              OR d.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT
+                FROM pg_attrdef WHERE oid = d.objid AND adrelid = c.oid)
+              OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT
+                FROM pg_trigger WHERE oid = d.objid AND tgrelid = c.oid)
+              OR d.classid = 'pg_statistic_ext'::regclass)
+  UNION ALL
+  SELECT 'view ' || c.oid::regclass || ', ' || CASE
+           WHEN NOT snowflake.is_of_application('pg_class'::regclass, c.oid,
+             relnamespace) THEN 'which an extension owns'
+           WHEN NOT has_schema_privilege(relowner, relnamespace, 'CREATE')
+           THEN format('whose owner %s may not create it in schema %s', relowner::regrole, relnamespace::regnamespace)
+           WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = c.oid)
+           THEN 'which has a security label'
+           WHEN relam <> 0 AND (SELECT amname <> 'heap' FROM pg_am WHERE oid = relam) THEN 'which is not a heap'
+         END
+    FROM pg_class AS c WHERE c.oid = ANY (views)
+$$;
+COMMENT ON FUNCTION snowflake.view_hindrances(regclass[]) IS
+  'Internal: for adopt(): what keeps views from being dropped and created again as they were; null for a view without';

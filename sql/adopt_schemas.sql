@@ -1,0 +1,220 @@
+-- adopt_schemas() with the shapes of schemas that others have published, made small: pagila (a partitioned table, functions of
+-- integer), danbooru (polymorphic references, arrays), AdventureWorks (several schemas, nested and materialized views).
+CREATE EXTENSION snowflake_migrate;
+\set SHOW_CONTEXT never
+SET client_min_messages = warning;
+CREATE ROLE regress_app;
+CREATE ROLE regress_report;
+CREATE SCHEMA person;
+CREATE SCHEMA "Sales" AUTHORIZATION regress_app;
+ALTER DEFAULT PRIVILEGES FOR ROLE regress_app IN SCHEMA "Sales" GRANT SELECT ON TABLES TO regress_report;
+GRANT USAGE, CREATE ON SCHEMA person TO regress_app;
+SET search_path = person;
+
+-- Ten tables. payment is partitioned by another column, and only its partitions have foreign keys.
+CREATE TABLE customer (customer_id serial PRIMARY KEY, store_id smallint NOT NULL DEFAULT 1, name text, active integer DEFAULT 1);
+CREATE TABLE film (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, title text, language_id integer, tag_ids integer[] DEFAULT '{}');
+CREATE TABLE actor (actor_id bigserial PRIMARY KEY, name text);
+CREATE TABLE film_actor (actor_id integer REFERENCES actor, film_id integer REFERENCES film, PRIMARY KEY (actor_id, film_id));
+CREATE TABLE inventory (inventory_id serial PRIMARY KEY, film_id integer NOT NULL REFERENCES film);
+CREATE TABLE rental (rental_id serial PRIMARY KEY, inventory_id integer NOT NULL REFERENCES inventory,
+                     customer_id integer NOT NULL REFERENCES customer);
+CREATE TABLE payment (payment_id serial, customer_id integer NOT NULL, rental_id integer, amount numeric, paid date NOT NULL,
+                      PRIMARY KEY (paid, payment_id)) PARTITION BY RANGE (paid);
+CREATE TABLE payment_1 PARTITION OF payment (FOREIGN KEY (customer_id) REFERENCES customer, FOREIGN KEY (rental_id) REFERENCES rental)
+  FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+CREATE TABLE payment_2 PARTITION OF payment (FOREIGN KEY (customer_id) REFERENCES customer)
+  FOR VALUES FROM ('2026-02-01') TO ('2026-03-01');
+CREATE TABLE versions (id serial PRIMARY KEY, item_type text, item integer, author_id integer, film_ids integer[]);
+CREATE TABLE country (id integer PRIMARY KEY, name text);
+CREATE TABLE "Sales"."Order" ("OrderID" serial PRIMARY KEY, "customerId" integer REFERENCES customer, shipped boolean);
+GRANT SELECT ON "Sales"."Order" TO regress_app;
+CREATE INDEX ON versions USING gin (film_ids);
+INSERT INTO customer (name) SELECT 'c' || n FROM generate_series(1, 50) AS n;
+INSERT INTO film (title) SELECT 'f' || n FROM generate_series(1, 50) AS n;
+INSERT INTO actor (name) SELECT 'a' || n FROM generate_series(1, 50) AS n;
+INSERT INTO film_actor SELECT n, n FROM generate_series(1, 50) AS n;
+INSERT INTO inventory (film_id) SELECT n FROM generate_series(1, 50) AS n;
+INSERT INTO rental (inventory_id, customer_id) SELECT n, n FROM generate_series(1, 50) AS n;
+INSERT INTO payment (customer_id, rental_id, amount, paid) SELECT n, n, 1, '2026-01-05'::date + n FROM generate_series(1, 50) AS n;
+INSERT INTO versions (item_type, item, author_id, film_ids) SELECT 'film', n, n, ARRAY[n] FROM generate_series(1, 50) AS n;
+INSERT INTO "Sales"."Order" ("customerId") SELECT n FROM generate_series(1, 50) AS n;
+
+-- Twenty views: nested, materialized, of several owners, with all that can belong to a view.
+CREATE VIEW film_list AS SELECT f.id AS film, title, string_agg(a.name, ', ' ORDER BY a.actor_id) AS actors
+  FROM film AS f JOIN film_actor ON film_id = f.id JOIN actor AS a USING (actor_id) GROUP BY f.id;
+CREATE VIEW nicer_film_list AS SELECT * FROM film_list WHERE film > 3;
+CREATE VIEW film_count AS SELECT count(*) FROM nicer_film_list;
+CREATE VIEW customer_list WITH (security_barrier) AS SELECT customer_id AS id, name, store_id::integer AS sid FROM customer;
+CREATE VIEW active_customer AS SELECT * FROM customer WHERE active = 1 WITH LOCAL CHECK OPTION;
+CREATE VIEW rental_list AS SELECT r.*, c.name, f.title
+  FROM rental AS r JOIN customer_list AS c ON c.id = r.customer_id JOIN inventory USING (inventory_id) JOIN film AS f ON f.id = film_id;
+CREATE VIEW payment_list AS SELECT p.*, r.inventory_id FROM payment AS p LEFT JOIN rental AS r USING (rental_id);
+CREATE VIEW one_month AS SELECT payment_id, customer_id FROM payment_1;
+CREATE VIEW all_ids AS SELECT id FROM film UNION SELECT actor_id FROM actor UNION ALL SELECT id FROM versions;
+CREATE RECURSIVE VIEW numbers (n) AS SELECT min(id) FROM film UNION ALL SELECT n + 1 FROM numbers WHERE n < 5;
+CREATE VIEW author_list AS SELECT author_id, count(*) FROM versions GROUP BY author_id;
+CREATE VIEW no_ids AS SELECT title FROM film;
+CREATE MATERIALIZED VIEW sales_by_film WITH (fillfactor = 80) AS
+  SELECT f.id, f.title, sum(amount) AS total FROM payment_list JOIN inventory USING (inventory_id) JOIN film AS f ON f.id = film_id GROUP BY f.id;
+CREATE UNIQUE INDEX sales_by_film_id ON sales_by_film (id);
+CREATE INDEX ON sales_by_film (lower(title)) WHERE total > 0;
+CREATE STATISTICS sales_statistics ON title, total FROM sales_by_film;
+ALTER MATERIALIZED VIEW sales_by_film CLUSTER ON sales_by_film_id;
+ALTER MATERIALIZED VIEW sales_by_film ALTER COLUMN title SET STATISTICS 200;
+CREATE VIEW best_film AS SELECT * FROM sales_by_film ORDER BY total DESC LIMIT 10;
+CREATE MATERIALIZED VIEW not_yet AS SELECT id FROM film WITH NO DATA;
+CREATE VIEW by_cast AS SELECT rental_id::integer AS short FROM rental;
+CREATE VIEW of_whole AS SELECT c.customer_id, (SELECT count(*) FROM rental AS r WHERE r.customer_id = c.customer_id) AS rentals FROM customer AS c;
+CREATE VIEW over_all AS SELECT * FROM of_whole JOIN rental_list USING (customer_id) JOIN best_film USING (title);
+SET ROLE regress_app;
+CREATE VIEW "Sales"."Open orders" AS SELECT "OrderID", "customerId" AS "Customer" FROM "Sales"."Order" WHERE shipped IS NOT TRUE;
+CREATE VIEW "Sales".totals AS SELECT "Customer", count(*) FROM "Sales"."Open orders" GROUP BY 1;
+RESET ROLE;
+CREATE FUNCTION insert_customer() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO person.customer (name) VALUES (NEW.name); RETURN NEW; END';
+CREATE TRIGGER put INSTEAD OF INSERT ON customer_list FOR EACH ROW EXECUTE FUNCTION insert_customer();
+CREATE RULE no_delete AS ON DELETE TO customer_list DO INSTEAD NOTHING;
+ALTER VIEW customer_list ALTER COLUMN name SET DEFAULT 'nobody';
+COMMENT ON VIEW customer_list IS 'it''s a list';
+COMMENT ON COLUMN customer_list.id IS 'the key';
+COMMENT ON TRIGGER put ON customer_list IS 'writes';
+COMMENT ON RULE no_delete ON customer_list IS 'keeps';
+COMMENT ON INDEX sales_by_film_id IS 'for CONCURRENTLY';
+COMMENT ON MATERIALIZED VIEW sales_by_film IS 'every night';
+GRANT SELECT ON rental_list TO PUBLIC;
+GRANT SELECT, UPDATE (name) ON customer_list TO regress_report WITH GRANT OPTION;
+GRANT SELECT ON sales_by_film TO regress_report;
+GRANT USAGE ON SCHEMA person, "Sales" TO regress_report;
+REVOKE SELECT ON "Sales".totals FROM regress_report;
+SET ROLE regress_report;
+GRANT SELECT ON customer_list TO regress_app;
+RESET ROLE;
+
+-- What an application has besides: functions that declare integers
+CREATE FUNCTION film_in_stock(p_film_id integer) RETURNS SETOF integer LANGUAGE sql AS 'SELECT inventory_id FROM person.inventory WHERE film_id = $1';
+CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS 'DECLARE n int; BEGIN n := NEW.rental_id; RETURN NULL; END';
+CREATE TRIGGER audit AFTER INSERT ON rental FOR EACH ROW EXECUTE FUNCTION audit();
+CREATE FUNCTION unrelated(n integer) RETURNS integer LANGUAGE sql AS 'SELECT n';
+
+CREATE VIEW pg_temp.described AS
+  SELECT c.oid::regclass::text AS view, relowner::regrole AS owner, relkind, reloptions, relispopulated,
+         (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) AS a) AS acl,
+         (SELECT array_agg(concat(attname, attacl, attstattarget) ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0) AS columns,
+         (SELECT array_agg(pg_get_indexdef(indexrelid) || indisclustered ORDER BY indexrelid::regclass::text) FROM pg_index WHERE indrelid = c.oid) AS indexes,
+         (SELECT array_agg(pg_get_ruledef(oid) ORDER BY rulename) FROM pg_rewrite WHERE ev_class = c.oid AND rulename <> '_RETURN') AS rules,
+         (SELECT array_agg(pg_get_triggerdef(oid) ORDER BY tgname) FROM pg_trigger WHERE tgrelid = c.oid) AS triggers,
+         (SELECT array_agg(pg_get_statisticsobjdef(oid)) FROM pg_statistic_ext WHERE stxrelid = c.oid) AS statistics,
+         (SELECT array_agg(pg_get_expr(adbin, adrelid)) FROM pg_attrdef WHERE adrelid = c.oid) AS defaults,
+         (SELECT array_agg(description ORDER BY description) FROM pg_description AS d
+           WHERE d.objoid = c.oid OR d.objoid IN (SELECT indexrelid FROM pg_index WHERE indrelid = c.oid)
+              OR d.objoid IN (SELECT oid FROM pg_trigger WHERE tgrelid = c.oid) OR d.objoid IN (SELECT oid FROM pg_rewrite WHERE ev_class = c.oid)) AS comments
+    FROM pg_class AS c WHERE relkind IN ('v', 'm') AND relnamespace IN ('person'::regnamespace, '"Sales"'::regnamespace);
+CREATE TEMPORARY TABLE before AS TABLE pg_temp.described;
+CREATE TEMPORARY TABLE films AS TABLE sales_by_film;
+SELECT count(*) AS views, sum(cardinality(comments)) AS comments FROM before;
+
+-- The plan
+SET client_min_messages = notice;
+\set VERBOSITY terse
+CALL snowflake.adopt_schemas('{person,Sales}', 5);
+\set VERBOSITY default
+CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true, dry_run => true);
+SELECT count(*) AS nothing_changed FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
+CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true);
+-- Nothing of the views is lost, and every column that holds ids is bigint
+SELECT * FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
+SELECT count(*) AS views FROM pg_temp.described;
+SELECT relation::text, attribute FROM snowflake.narrow_columns(snowflake.filled_keys('{person,"\"Sales\""}', '{}', '{snowflake}'));
+SELECT attrelid::regclass, attname, format_type(atttypid, NULL) FROM pg_attribute
+ WHERE attrelid IN ('versions'::regclass, 'film'::regclass, 'payment_1'::regclass, 'customer'::regclass) AND attnum > 0 ORDER BY 1, attnum;
+SELECT relation, attribute, problem FROM snowflake.adopted_columns() ORDER BY 1;
+SELECT count(*) AS as_before FROM (SELECT id, title, total FROM films INTERSECT SELECT id, title, total FROM sales_by_film) AS s;
+
+-- It works: new ids go everywhere, also through views
+INSERT INTO film (title) VALUES ('new') RETURNING snowflake.shard_of(id) AS shard \gset
+INSERT INTO inventory (film_id) SELECT max(id) FROM film;
+INSERT INTO active_customer (name) VALUES ('new');
+INSERT INTO payment (customer_id, paid) SELECT max(customer_id), '2026-02-03' FROM customer;
+INSERT INTO versions (item_type, item, author_id, film_ids) SELECT 'film', max(id), max(id), array_agg(id) FROM film;
+INSERT INTO customer_list (id) VALUES (1);
+DELETE FROM customer_list;
+REFRESH MATERIALIZED VIEW CONCURRENTLY sales_by_film;
+SELECT (SELECT count(*) FROM payment WHERE snowflake.shard_of(payment_id) = 5) AS payments, (SELECT count(*) FROM one_month) AS one_month,
+       (SELECT count(*) FROM active_customer) AS customers, (SELECT count(*) FROM versions WHERE film_ids @> ARRAY[(SELECT max(id) FROM film)]) AS versions;
+SET ROLE regress_report;
+SELECT count(*) FROM customer_list;
+SELECT count(*) FROM "Sales".totals;
+RESET ROLE;
+
+-- Again, it has nothing to do
+CALL snowflake.adopt_schemas('{person,Sales}', 5);
+-- What an upgrade of the application changes is detected, and adopted by another call
+SET client_min_messages = warning;
+ALTER TABLE rental ALTER COLUMN rental_id SET DEFAULT nextval('rental_rental_id_seq');
+ALTER TABLE actor RENAME TO player;
+CREATE TABLE review (id bigserial PRIMARY KEY, film_id integer REFERENCES film);
+SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE problem IS NOT NULL ORDER BY 1;
+CALL snowflake.adopt_schemas('{person}', 5, rewrite => true, drop_sequence => true);
+SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE problem IS NOT NULL ORDER BY 1;
+SELECT count(*) AS sequences FROM pg_class WHERE relname IN ('rental_rental_id_seq', 'review_id_seq');
+DELETE FROM snowflake.adopted WHERE relation = 'person.actor';
+
+-- What is not certain is refused by one sentence, and nothing has changed then
+CREATE FUNCTION refusal(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  detail text; hint text;
+BEGIN
+  EXECUTE statement;
+  RETURN 'not refused';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+  RETURN concat_ws(' | ', SQLERRM, detail, hint);
+END
+$$;
+CREATE SCHEMA odd;
+SET search_path = odd, person;
+CREATE FUNCTION of_integer(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT $1';
+CREATE FUNCTION refused(definition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  result text;
+BEGIN
+  CREATE TABLE one (id serial PRIMARY KEY, n integer);
+  CREATE VIEW shows AS SELECT id FROM one;
+  EXECUTE definition;
+  result := refusal($c$CALL snowflake.adopt('one', 5, rewrite => true)$c$);
+  RAISE SQLSTATE 'BACK0';
+EXCEPTION WHEN SQLSTATE 'BACK0' THEN
+  RETURN result;
+END
+$$;
+SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (id > 5)', 'CREATE TRIGGER t AFTER UPDATE OF id ON one FOR EACH ROW EXECUTE FUNCTION person.audit()',
+  'ALTER TABLE one ADD COLUMN twice integer GENERATED ALWAYS AS (2 * id) STORED', 'CREATE RULE r AS ON UPDATE TO film WHERE EXISTS (SELECT FROM shows) DO NOTHING',
+  'CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC; SELECT max(id) FROM shows; END', 'CREATE FUNCTION f(shows) RETURNS integer LANGUAGE sql AS ''SELECT 1''',
+  'CREATE TABLE of_rows (r shows)', 'CREATE TABLE child () INHERITS (one)', 'CREATE DOMAIN narrow AS integer; CREATE TABLE two (r narrow REFERENCES one)',
+  'CREATE INDEX ON one (of_integer(id))', 'CREATE VIEW calls AS SELECT of_integer(id) FROM shows', 'CREATE PUBLICATION regress_p FOR TABLE one',
+  'ALTER VIEW shows OWNER TO regress_report',
+  'CREATE VIEW other AS SELECT n FROM one; CREATE FUNCTION g() RETURNS integer LANGUAGE sql BEGIN ATOMIC; SELECT n FROM other; END']) AS d;
+CREATE TABLE by_id (id serial PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE by_id_1 PARTITION OF by_id DEFAULT;
+SELECT refusal(format('CALL snowflake.adopt(%L, 5, rewrite => true)', t)) FROM unnest(ARRAY['by_id', 'by_id_1']) AS t;
+SELECT refusal($$CALL snowflake.adopt_schemas('{absent}', 5)$$) UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{}', 5)$$)
+ UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', NULL)$$);
+CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);
+
+-- What is published is adopted when the subscribers can take it; polymorphic columns of other tables are listed
+SET client_min_messages = error;
+CREATE TABLE notes (id serial PRIMARY KEY);
+CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id integer, note_ids smallint[], "userId" integer, paid integer);
+CREATE PUBLICATION regress_p FOR TABLE notes;
+SET client_min_messages = notice;
+CALL snowflake.adopt('notes', 5, rewrite => true, published => true, drop_sequence => true);
+CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true, leave_out => '{by_id}');
+SELECT attname, format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'issues'::regclass AND attnum > 0;
+
+SET client_min_messages = warning;
+DROP PUBLICATION regress_p;
+DELETE FROM snowflake.adopted;
+DROP SCHEMA odd, person, "Sales" CASCADE;
+DROP OWNED BY regress_app, regress_report;
+DROP ROLE regress_app, regress_report;
+DROP EXTENSION snowflake_migrate;
