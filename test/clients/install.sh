@@ -5,7 +5,7 @@
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
 # Run only by name. If one is not available, that is reported and counts nothing.
-clients_by_name=(sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
+clients_by_name=(django-width sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
 
 # install_client CLIENT TREE: installs Debian's packages, or those of the npm registry into the tree of the tests.
 install_client() {
@@ -16,6 +16,7 @@ install_client() {
     asyncpg) install_missing python3-asyncpg ;;
     sqlalchemy) install_missing python3-sqlalchemy python3-psycopg2 ;;
     django) install_missing python3-django python3-psycopg2 ;;
+    django-width) unpack_unstable "$tree/python/django5" python3-{django,psycopg,asgiref,sqlparse,typing-extensions} ;;
     pandas) install_missing python3-pandas python3-psycopg2 ;;
     node-postgres | postgres-js | knex | objection | kysely) npm_install "$tree/javascript" ci ;;
     sequelize | typeorm | drizzle | prisma) npm_install "$tree/orms" install --no-package-lock ;;
@@ -47,6 +48,24 @@ install_client() {
 install_java() {
   install_missing "$@"
   command -v javac >/dev/null || install_missing default-jdk-headless
+}
+
+# unpack_unstable DIRECTORY PACKAGE...: Debian unstable's packages, from the mirror of this machine; it installs nothing.
+unpack_unstable() {
+  local directory=$1 mirror options package
+  shift
+  install_missing libpq5 debian-archive-keyring
+  # shellcheck disable=SC2016    # apt's own variable
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -1)
+  [ -n "$mirror" ] || return 1
+  mkdir -p "$directory/lists/partial" "$directory/cache/archives/partial"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$directory/sources.list"
+  options=(-o Dir::Etc::sourcelist="$directory/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o Dir::State::lists="$directory/lists" -o Dir::Cache="$directory/cache"
+    -o Acquire::Check-Valid-Until=false -o Acquire::Languages=none)
+  apt-get "${options[@]}" update
+  for package in "$@"; do (cd "$directory" && apt-get "${options[@]}" download "$package/sid"); done
+  for package in "$directory"/*.deb; do dpkg-deb -x "$package" "$directory"; done
 }
 
 # npm_install DIRECTORY SUBCOMMAND...: installs what its package.json names, once a run. No script of a package is run.
