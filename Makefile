@@ -72,6 +72,7 @@ OBJS = \
 	src/pg/functions/views.o \
 	src/pg/guards/drop_guard.o \
 	src/pg/guards/lock_guard.o \
+	src/pg/mark/attach.o \
 	src/pg/mark/high_water.o \
 	src/pg/mark/lost_marks.o \
 	src/pg/memory/database_counters.o \
@@ -87,7 +88,6 @@ OBJS = \
 	src/pg/server/row.o \
 	src/pg/server/sequence_page.o \
 	src/pg/server/session_events.o \
-	src/pg/server/settings.o \
 	src/pg/server/text.o \
 	src/pg/server/wait_budget.o \
 	src/pg/server/whereabouts.o \

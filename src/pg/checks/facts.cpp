@@ -34,7 +34,7 @@ void look_at_lease(Facts& facts) {
 
 Facts facts_of_server() {
   Facts facts{};
-  facts.node_without_place = owns_everything() && citus_is_preloaded();
+  facts.node_without_place = owns_everything() && citus_preloaded;
   facts.clock_ms = wall_clock_ms();
   facts.max_lead_ms = max_lead_ms;
   facts.clock_jumped = clock_jumped_ahead();

@@ -34,7 +34,7 @@ bool has_subscription() {
 
 // A sign that this server is one of several that hold the same tables, or null.
 const char* sign_of_others() {
-  if (citus_is_preloaded()) return "Citus is preloaded";
+  if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "there is a subscription";
   if (wal_level >= WAL_LEVEL_LOGICAL) return "\"wal_level\" is \"logical\"";
   return nullptr;

@@ -9,6 +9,7 @@
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/clock_source.hpp"
 #include "pg/errors/errors.hpp"
+#include "pg/mark/attach.hpp"
 #include "pg/mark/high_water.hpp"
 #include "pg/cursor/open_mints.hpp"
 #include "pg/memory/pending_counters.hpp"

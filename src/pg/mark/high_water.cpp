@@ -9,6 +9,8 @@
 #include "pg/checks/copy_check.hpp"
 #include "pg/checks/fleet_check.hpp"
 #include "pg/checks/facts.hpp"
+#include "pg/mark/attach.hpp"
+#include "pg/mark/held_mark.hpp"
 #include "pg/mark/lost_marks.hpp"
 #include "pg/checks/mark_check.hpp"
 #include "pg/checks/seal_check.hpp"
@@ -29,87 +31,6 @@ int64_t reserve_ms() {
 // The first position that a mark does not cover.
 uint64_t limit_of(int64_t mark_ms) {
   return position_below(layout, mark_ms);
-}
-
-// Called with the page's content lock, so that nobody sees highest_ms() cover a mark before the
-// words are raised to it.
-void adopt_stored_mark(DatabaseState& state, int64_t stored_ms) {
-  state.limits.adopt(layout, stored_ms, [&](uint64_t floor) { raise_floor(state, floor); });
-}
-
-Relation open_mark(Oid oid) {
-  LockRelationOid(oid, RowExclusiveLock);
-  Relation mark = try_relation_open(oid, NoLock);
-  if (mark == nullptr) {
-    // Dropped under us: look the sequences up again.
-    UnlockRelationOid(oid, RowExclusiveLock);
-    forget_state_sequences();
-    forget_hold();
-  }
-  return mark;
-}
-
-// The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
-// seal is most of what a session's first call costs; where somebody did both within a second, only
-// the mark itself is looked at, and with all that attach() asks of it. That it still belongs to the
-// extension is checked before it is written.
-Relation open_known_mark() {
-  watch_session_events();
-  DatabaseState* const state = find_database_state();
-  if (state == nullptr || !all_checked_lately(*state)) return nullptr;
-  const MarkIdentity known = mark_of(*state);
-  if (!OidIsValid(known.relation)) return nullptr;
-  Relation mark = open_mark(known.relation);
-  if (mark == nullptr ||
-      (mark->rd_rel->relkind == RELKIND_SEQUENCE && mark->rd_rel->relfilenode == known.storage))
-    return mark;
-  relation_close(mark, RowExclusiveLock);
-  return nullptr;
-}
-
-// The mark, after all that is asked before it is opened. Null where that was in the way.
-Relation open_checked_mark(Facts& facts, WaitBudget& budget) {
-  // One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
-  for (;;) {
-    const StateSequences sequences = current_state_sequences();
-    facts.seal = look_at_seal(sequences, &facts.seals);
-    if (facts.seal == Obstacle::seal_gone) continue;
-    if (is_in_the_way(facts, budget)) return nullptr;
-    if (!remember_fleet(sequences, &facts.fleet_remembered)) continue;
-    if (is_in_the_way(facts, budget)) return nullptr;
-    if (!remember_place(sequences, &facts.moved)) continue;
-    if (is_in_the_way(facts, budget)) return nullptr;
-    if (Relation mark = open_mark(sequences.high_water)) return mark;
-  }
-}
-
-// A clock that seems to have jumped, and that nothing vouches for: the mark may say that it was
-// wrong at start.
-void ask_mark_about_clock() {
-  const StateSequences sequences = present_state_sequences();
-  Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
-  if (mark == nullptr) return;
-  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_SHARE);
-  const int64_t stored_ms = page.mark();
-  page.close();
-  relation_close(mark, RowExclusiveLock);
-  see_mark(stored_ms);
-}
-
-// Half of the reserve in positions: the share that is written ahead.
-uint64_t half_reserve() {
-  return layout.first_position(reserve_ticks / 2);
-}
-
-void take_limit(bool more_is_written) {
-  const std::optional<uint64_t> taken = hold.state->limits.take(hold.generation);
-  if (!hold.attached || !taken) {
-    forget_hold();
-    return;
-  }
-  const uint64_t limit = *taken;
-  hold.limit = limit;
-  hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
 }
 
 // The mark before a write, and after it.
@@ -205,7 +126,39 @@ void give_up_mark() {
   forget_hold();
 }
 
+// Half of the reserve in positions: the share that is written ahead.
+uint64_t half_reserve() {
+  return layout.first_position(reserve_ticks / 2);
+}
+
 }  // namespace
+
+void adopt_stored_mark(DatabaseState& state, int64_t stored_ms) {
+  state.limits.adopt(layout, stored_ms, [&](uint64_t floor) { raise_floor(state, floor); });
+}
+
+Relation open_mark(Oid oid) {
+  LockRelationOid(oid, RowExclusiveLock);
+  Relation mark = try_relation_open(oid, NoLock);
+  if (mark == nullptr) {
+    // Dropped under us: look the sequences up again.
+    UnlockRelationOid(oid, RowExclusiveLock);
+    forget_state_sequences();
+    forget_hold();
+  }
+  return mark;
+}
+
+void take_limit(bool more_is_written) {
+  const std::optional<uint64_t> taken = hold.state->limits.take(hold.generation);
+  if (!hold.attached || !taken) {
+    forget_hold();
+    return;
+  }
+  const uint64_t limit = *taken;
+  hold.limit = limit;
+  hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
+}
 
 void doubt_relations(Oid relation) {
   const StateSequences known = remembered_state_sequences();
@@ -215,56 +168,6 @@ void doubt_relations(Oid relation) {
   forget_hold();
   forget_seal();
   forget_state_sequences();
-}
-
-void attach(WaitBudget& budget, bool to_claim) {
-  CHECK_FOR_INTERRUPTS();
-  if (shared_state == nullptr) error_not_preloaded();
-  look_at_clock();
-  if (clock_jumped_ahead() && !clock_is_vouched_for()) ask_mark_about_clock();
-  Facts facts = facts_of_server();
-  if (to_claim) facts.position = position_below(layout, facts.clock_ms);
-  if (is_in_the_way(facts, budget)) return;
-
-  Relation mark = open_known_mark();
-  const bool seal_known = mark != nullptr;
-  if (mark == nullptr) mark = open_checked_mark(facts, budget);
-  if (mark == nullptr) return;
-  facts.mark = obstacle_here(mark);
-  if (is_in_the_way(facts, budget, mark)) return;
-
-  DatabaseState* const state = find_or_take_database_state();
-  facts.no_place = state == nullptr;
-  facts.clock_ms = wall_clock_ms();  // what came before may have waited for locks
-  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  const int64_t shown_ms = page.value();
-  facts.mark_known = true;
-  facts.mark_ms = page.mark();
-  facts.highest_mark_ms = state == nullptr ? 0 : state->limits.highest_ms();
-  if (obstacle(layout, facts) == Obstacle::none) adopt_stored_mark(*state, facts.mark_ms);
-  page.close();
-  see_mark(facts.mark_ms);
-  if (is_in_the_way(facts, budget, mark)) return;
-  if (facts.highest_mark_ms == 0) log_first_mark(facts.mark_ms, facts.clock_ms);
-  if (!seal_known) note_copy(*state, facts.moved);
-
-  hold.state = state;
-  hold.words = words_of(*state);
-  hold.mark = {RelationGetRelid(mark), mark->rd_rel->relfilenode};
-  const MarkBinding binding = bind_mark(*state, hold.mark, shown_ms);
-  if (!seal_known) note_all_checked(*state);
-  // After a recovery of the lease server that may be long from now, and words raised that far
-  // would stay so.
-  facts.region = binding.region.region;
-  facts.region_begin_ms = binding.region.begin_ms;
-  if (is_in_the_way(facts, budget, mark)) return;
-  hold.generation = binding.generation;
-  hold.region = static_cast<uint32_t>(binding.region.region);
-  Limits::reopen(layout, binding, [&](uint64_t floor) { raise_floor(*state, floor); });
-  hold.attached = true;
-  take_limit(false);
-  watch_for_claim();
-  relation_close(mark, RowExclusiveLock);
 }
 
 void extend_limit(uint64_t position, WaitBudget& budget) {

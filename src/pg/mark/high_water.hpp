@@ -25,12 +25,6 @@
 
 namespace snowflake::pg {
 
-// Takes hold of the database's mark: finds it and checks the seal, unless another session did both
-// within a second, reads it, and adopts it if it is new to this server. The mark is not written.
-// The hold may not be good afterwards: call again. `to_claim`: without a lease that covers the
-// present, waits or refuses; who only raises the mark needs none.
-void attach(WaitBudget& budget, bool to_claim = true);
-
 // Makes `position` mintable: publishes a limit above it, writing and flushing the mark if need be.
 // The caller claims again afterwards; the hold may have been lost.
 void extend_limit(uint64_t position, WaitBudget& budget);

@@ -1,5 +1,7 @@
-// Configuration: what postgresql.conf says, checked, and in the units of the core.
+// The settings, checked, and in the units of the core. Only define_settings.cpp writes them.
 #pragma once
+
+#include <cstring>
 
 #include "core/layout.hpp"
 #include "core/shard_set.hpp"
@@ -31,13 +33,17 @@ extern bool use_tsc;
 
 // Whether a database that last minted elsewhere may mint before that is accepted.
 enum class OnCopy : int { warn, refuse };
-bool refuse_copies();
 extern int on_copy;
+inline bool refuse_copies() {
+  return static_cast<OnCopy>(on_copy) == OnCopy::refuse;
+}
 
 // Whether ids are minted under a clock that the kernel does not have as synchronized.
 enum class Unsynchronized : int { mint, wait_at_start, refuse };
-Unsynchronized when_unsynchronized();
 extern int on_unsynchronized;
+inline Unsynchronized when_unsynchronized() {
+  return static_cast<Unsynchronized>(on_unsynchronized);
+}
 
 // Changed by a session; no value of them can cause a duplicate.
 extern int default_shard;
@@ -49,10 +55,11 @@ extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
 
 // Neither region nor shards say that there may be other servers.
-bool owns_everything();
+inline bool owns_everything() {
+  return own_region == 0 && strcmp(owned_shards_text, "all") == 0;
+}
 
 // Citus evaluates defaults on whichever node its plan runs, so every node mints.
-bool citus_is_preloaded();
 extern bool citus_preloaded;
 
 }  // namespace snowflake::pg

@@ -1,0 +1,168 @@
+#include "pg/mark/attach.hpp"
+
+#include "core/clock.hpp"
+#include "pg/checks/copy_check.hpp"
+#include "pg/checks/facts.hpp"
+#include "pg/checks/fleet_check.hpp"
+#include "pg/checks/mark_check.hpp"
+#include "pg/checks/seal_check.hpp"
+#include "pg/checks/state_sequences.hpp"
+#include "pg/clock/clock_watch.hpp"
+#include "pg/errors/errors.hpp"
+#include "pg/errors/log_messages.hpp"
+#include "pg/mark/held_mark.hpp"
+#include "pg/server/sequence_page.hpp"
+#include "pg/server/session_events.hpp"
+#include "pg/server/settings.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
+// seal is most of what a session's first call costs; where somebody did both within a second, only
+// the mark itself is looked at, and with all that attach() asks of it. That it still belongs to the
+// extension is checked before it is written.
+Relation open_known_mark() {
+  watch_session_events();
+  DatabaseState* const state = find_database_state();
+  if (state == nullptr || !all_checked_lately(*state)) return nullptr;
+  const MarkIdentity known = mark_of(*state);
+  if (!OidIsValid(known.relation)) return nullptr;
+  Relation mark = open_mark(known.relation);
+  if (mark == nullptr ||
+      (mark->rd_rel->relkind == RELKIND_SEQUENCE && mark->rd_rel->relfilenode == known.storage))
+    return mark;
+  relation_close(mark, RowExclusiveLock);
+  return nullptr;
+}
+
+// A clock that seems to have jumped, and that nothing vouches for: the mark may say that it was
+// wrong at start.
+void ask_mark_about_clock() {
+  const StateSequences sequences = present_state_sequences();
+  Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
+  if (mark == nullptr) return;
+  SequencePage page = SequencePage::open(mark, BUFFER_LOCK_SHARE);
+  const int64_t stored_ms = page.mark();
+  page.close();
+  relation_close(mark, RowExclusiveLock);
+  see_mark(stored_ms);
+}
+
+// What attach() has found out so far.
+struct Attachment {
+  bool to_claim;
+  bool all_checked;  // seal, fleet and place, by another session within a second
+  Facts facts;
+  StateSequences sequences;
+  Relation mark;  // open and locked, or null
+  DatabaseState* state;
+  int64_t shown_ms;  // the value of the mark's sequence
+  MarkBinding binding;
+};
+
+// What follows a step: nothing is minted if an obstacle is in the facts by now. A sequence that was
+// dropped meanwhile is looked up again from the start.
+enum class Next { go_on, judge, begin_again };
+
+Next check_server(Attachment& a) {
+  look_at_clock();
+  if (clock_jumped_ahead() && !clock_is_vouched_for()) ask_mark_about_clock();
+  a.facts = facts_of_server();
+  if (a.to_claim) a.facts.position = position_below(layout, a.facts.clock_ms);
+  return Next::judge;
+}
+
+// One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
+Next find_sequences(Attachment& a) {
+  a.mark = open_known_mark();
+  a.all_checked = a.mark != nullptr;
+  if (!a.all_checked) a.sequences = current_state_sequences();
+  return Next::go_on;
+}
+
+Next check_seal(Attachment& a) {
+  if (a.all_checked) return Next::go_on;
+  a.facts.seal = look_at_seal(a.sequences, &a.facts.seals);
+  return a.facts.seal == Obstacle::seal_gone ? Next::begin_again : Next::judge;
+}
+
+Next check_fleet(Attachment& a) {
+  if (a.all_checked) return Next::go_on;
+  return remember_fleet(a.sequences, &a.facts.fleet_remembered) ? Next::judge : Next::begin_again;
+}
+
+Next check_place(Attachment& a) {
+  if (a.all_checked) return Next::go_on;
+  return remember_place(a.sequences, &a.facts.moved) ? Next::judge : Next::begin_again;
+}
+
+Next check_relation(Attachment& a) {
+  if (!a.all_checked) a.mark = open_mark(a.sequences.high_water);
+  if (a.mark == nullptr) return Next::begin_again;
+  a.facts.mark = obstacle_here(a.mark);
+  return Next::judge;
+}
+
+Next adopt_mark(Attachment& a) {
+  a.state = find_or_take_database_state();
+  a.facts.no_place = a.state == nullptr;
+  a.facts.clock_ms = wall_clock_ms();  // what came before may have waited for locks
+  SequencePage page = SequencePage::open(a.mark, BUFFER_LOCK_EXCLUSIVE);
+  a.shown_ms = page.value();
+  a.facts.mark_known = true;
+  a.facts.mark_ms = page.mark();
+  a.facts.highest_mark_ms = a.state == nullptr ? 0 : a.state->limits.highest_ms();
+  if (obstacle(layout, a.facts) == Obstacle::none) adopt_stored_mark(*a.state, a.facts.mark_ms);
+  page.close();
+  see_mark(a.facts.mark_ms);
+  return Next::judge;
+}
+
+// After a recovery of the lease server a region may begin long from now, and words raised that far
+// would stay so: it is judged before they are raised.
+Next bind_to_mark(Attachment& a) {
+  if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
+  if (!a.all_checked) note_copy(*a.state, a.facts.moved);
+  hold.state = a.state;
+  hold.words = words_of(*a.state);
+  hold.mark = {RelationGetRelid(a.mark), a.mark->rd_rel->relfilenode};
+  a.binding = bind_mark(*a.state, hold.mark, a.shown_ms);
+  if (!a.all_checked) note_all_checked(*a.state);
+  a.facts.region = a.binding.region.region;
+  a.facts.region_begin_ms = a.binding.region.begin_ms;
+  return Next::judge;
+}
+
+Next take_hold(Attachment& a) {
+  hold.generation = a.binding.generation;
+  hold.region = static_cast<uint32_t>(a.binding.region.region);
+  Limits::reopen(layout, a.binding, [&](uint64_t floor) { raise_floor(*a.state, floor); });
+  hold.attached = true;
+  take_limit(false);
+  watch_for_claim();
+  return Next::go_on;
+}
+
+// In the order in which blockers are named (core/obstacle.hpp).
+using Step = Next (*)(Attachment&);
+constexpr Step kSteps[] = {check_server,   find_sequences, check_seal,   check_fleet, check_place,
+                           check_relation, adopt_mark,     bind_to_mark, take_hold};
+
+}  // namespace
+
+void attach(WaitBudget& budget, bool to_claim) {
+  CHECK_FOR_INTERRUPTS();
+  if (shared_state == nullptr) error_not_preloaded();
+  Attachment attachment{};
+  attachment.to_claim = to_claim;
+  for (const Step step : kSteps) {
+    const Next next = step(attachment);
+    if (next == Next::begin_again) return;
+    if (next == Next::judge && is_in_the_way(attachment.facts, budget, attachment.mark)) return;
+  }
+  relation_close(attachment.mark, RowExclusiveLock);
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,21 @@
+// What attaching to the mark and extending it have in common.
+#pragma once
+
+#include "pg/memory/mark_hold.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+// Called with the page's content lock, so that nobody sees highest_ms() cover a mark before the
+// words are raised to it.
+void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
+
+// Locked as whoever writes the mark locks it. Null if it was dropped meanwhile: then the session
+// looks everything up again.
+Relation open_mark(Oid oid);
+
+// Takes the published limit into the session's hold, or gives the hold up if it is over.
+// `more_is_written`: a later mark is on its way to the disk.
+void take_limit(bool more_is_written);
+
+}  // namespace snowflake::pg
