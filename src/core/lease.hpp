@@ -3,8 +3,9 @@
 // Each server has regions of its own, which its configuration names. A lease fences the runs of
 // that server against each other: its restarts, clones, standbys and restored copies. The holder
 // issues no id of the region of a time before `floor`, nor of `until` or later, and the next holder
-// begins at `until`. So the ids of two holders are disjoint, whatever their clocks show and whoever
-// still runs. Clocks only decide how long a server waits. Times are milliseconds since 1970.
+// begins at `until`. So the ids of two holders are disjoint, at any clock and with any
+// holder that still runs. Clocks only decide how long a server waits. Times are milliseconds since
+// 1970.
 //
 // lease_memory.hpp decides what a server does with an answer. The extension snowflake_fleet decides
 // the answers; test/core/lease_control.hpp is the reference model of that.
@@ -32,7 +33,7 @@ enum class LeaseCall : uint8_t {
   acquire,
   renew,
   give_back,
-  report,  // of a server whose region is static: it is registered, and leases nothing
+  report,  // from a server with a static region: it takes no lease
 };
 
 struct LeaseRequest {
@@ -41,7 +42,7 @@ struct LeaseRequest {
   int64_t incarnation;  // of a postmaster, drawn at random at its start; never 0
   int64_t term;         // of the newest answer that the server has, 0: it has none
   int64_t newest;       // that answer's number
-  int64_t nonce;        // drawn anew after each grant, and sent until a grant answers it
+  int64_t nonce;        // a new one after each grant, sent until a grant answers it
   int64_t acked;        // the nonce that was answered last, 0: this worker has had no grant yet
   int64_t clock_ms;     // the server's clock when it sends this
   int64_t length_ms;    // the longest grant that is asked for: lease and lead
@@ -61,7 +62,7 @@ enum class AnswerStatus : uint8_t {
   halted,       // the lease server may have lost grants, and waits for an operator
   clock_ahead,  // the server's clock, by more than max_skew
   term_over,    // a renewal of a term that is over: send it again, in the term of this answer
-  taken,        // a region that the server asks for is another server's
+  taken,        // a requested region belongs to another server
   registered,   // the answer to a report
 };
 
@@ -70,7 +71,7 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // of the answer: rises within a term; 0 where nothing was decided
+  int64_t number;  // of the answer: rises within a term; 0 for a refusal
   int32_t region;
   int64_t grant;  // number of the answer that granted the region
   int64_t floor_ms;
@@ -89,8 +90,8 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// How far the server's clock is ahead of the lease server's (behind it where negative), as far
-// as that is certain: the answer's time lies between sending and receiving, however long it took.
+// Returns how far the server's clock is certainly ahead of the lease server's, or behind it if
+// negative. The answer's time lies between sending and receiving.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t control_ms, int64_t received_ms) noexcept {
   if (control_ms < sent_ms) return sent_ms - control_ms;
   if (control_ms > received_ms) return received_ms - control_ms;
@@ -108,8 +109,8 @@ constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
   return ms <= until_ms;
 }
 
-// The first position that a limit in time does not allow, and the first that a floor allows: where
-// a time lies within a tick, neither side has that tick.
+// The first position at or above a limit in time, and the first that a floor allows. If a time lies
+// within a tick, neither side may use that tick.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));
@@ -119,9 +120,9 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// The time that a mark is raised to so that `position` is covered: a reserve beyond it, but never
-// above the lease, so that a wrong clock does not poison the mark. 0 where the lease does not cover
-// the position: then nothing is written, the lease is waited for.
+// Returns the time to which the mark must be raised to cover `position`: a reserve beyond it, but
+// not above the lease, so that a wrong clock does not spoil the mark. Returns 0 if the lease does
+// not cover the position. The caller then waits for the lease, and does not write the mark.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

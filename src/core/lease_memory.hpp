@@ -30,8 +30,8 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// A region that is held, or kNoRegion, and from where the ids of a database go on that has none of
-// it yet.
+// A region that is held, or kNoRegion, and the time from which a database that is new in the region
+// mints.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
@@ -47,7 +47,7 @@ enum class LeaseEvent : uint8_t {
   ask_again,   // record() it, and ask at once
   full,        // ask again when a region gets free
   refused,     // ask again later; an operator is needed
-  apart,       // the clocks are: nothing is taken from this answer
+  apart,       // the clocks are too far apart: the answer is discarded
 };
 
 // `giving_back`: the worker has forgotten its region in order to give it back. REQUIRES: sent and
@@ -73,8 +73,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // Another region, or the same with another floor, was granted to a request of long ago: the
-    // region was lost in between, and somebody else may have had it.
+    // The answer belongs to an old request if its region or floor differs. The region was lost in
+    // between, and another holder may have had it.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -82,13 +82,14 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
-// Numbers in a worker's requests by which a copy of its memory is found out.
+// Numbers in a worker's requests that show a copy of its memory.
 struct LeaseNonce {
   int64_t next;   // sent until a grant answers it
   int64_t acked;  // the last one that a grant has answered, 0: none yet
 
-  // REQUIRES: an answer to a request that carried `next`. Only a grant is recorded by the control
-  // database: a refused nonce is sent again, or the next request would be taken for a copy's.
+  // REQUIRES: an answer to a request that carried `next`. The lease server records
+  // the nonce of a grant only. A refused nonce is sent again. Otherwise the next request would look
+  // like one of a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -108,9 +109,9 @@ class BasicLeaseMemory {
             read(grant_),       read(floor_),      read(until_),        read(highest_)};
   }
 
-  // A new incarnation, with nothing of an earlier one's; what it knows of the lease server is
-  // `newest`, an answer that ended the last one. `end_limits` ends the region for the limits of all
-  // databases. REQUIRES the lock.
+  // Begins a new incarnation, without any state of the earlier one. `newest` is the answer that
+  // ended the earlier one. `end_limits` ends the region for the limits of all databases. REQUIRES
+  // the lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
@@ -138,11 +139,11 @@ class BasicLeaseMemory {
   void extend(const LeaseAnswer& answer) noexcept {
     record(answer);
     store(grant_, answer.grant);
-    // What was granted stays so.
+    // A grant is never shortened.
     if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 
-  // An answer that changed nothing here, but is the newest.
+  // Records an answer as the newest one, without another change.
   void record(const LeaseAnswer& answer) noexcept {
     // A worker that is killed in between leaves the two of before.
     const int64_t next = 1 - read(newest_now_);
@@ -152,8 +153,8 @@ class BasicLeaseMemory {
     newest_now_.store(next, std::memory_order_release);
   }
 
-  // As begin(), but the incarnation goes on. Returns what is given back: nothing is published any
-  // more that is above `highest` of it. REQUIRES the lock.
+  // As begin(), but the incarnation continues. Returns the region that is given back. No limit
+  // above its `highest` will be published. REQUIRES the lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();
@@ -162,8 +163,8 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // The time up to which a mark, of whatever database, may be published; it is remembered first.
-  // REQUIRES the lock.
+  // Returns the time up to which a mark of any database may be published, after recording it in
+  // `highest`. REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);

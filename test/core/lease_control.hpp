@@ -1,17 +1,17 @@
 // The reference model of the lease server: what it has to answer.
 //
-// What ships is decide() in extensions/lease/parts/leases.sql. The random schedules of
-// lease_model_test.cpp are shown for this text, and extensions/lease/t/021_transcription.pl
-// compares the two request by request.
+// decide() in extensions/lease/parts/leases.sql is the shipped text. The random schedules of
+// lease_model_test.cpp run this model, and extensions/lease/t/021_transcription.pl compares the two
+// request by request.
 //
-// Every function takes the rows under the lease server's one lock and its clock, and leaves the
-// rows as they are to be committed. An answer may be sent once the commit is durable.
+// Each function takes the rows and the clock, under the lease server's one lock, and changes the
+// rows that the caller then commits. An answer may be sent once the commit is durable.
 //
 // Invariants, per region:
-//  1. A region is granted to its own server only, whatever was forgotten.
+//  1. A region is granted only to its own server.
 //  2. floor and until only rise, and floor <= until. Exceptions: a region that is given back ends
-//     at its holder's highest limit; a dead holder's, where its clock and reserve end; one whose
-//     holder continues after a recovery has that holder's floor again.
+//     at its holder's highest limit. The region of a dead holder ends after its clock and reserve.
+//     A region whose holder continues after a recovery gets that holder's floor again.
 //  3. A new holder's floor is at least every earlier holder's until or highest limit.
 //  4. until is at least what any holder was granted, also if the grant is lost: see
 //     confirm_data_loss(). No holder is told more than the longest grant.
@@ -61,7 +61,7 @@ constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
 
 namespace lease_detail {
 
-// Decides nothing, and has no number.
+// An answer without a decision. It has no number.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -81,7 +81,7 @@ constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, Ans
   return result;
 }
 
-// The rule for clocks: whatever ends or frees something takes the earlier of both.
+// The rule for clocks: a lease ends, and a region is free, by the earlier of both.
 constexpr int64_t earlier_clock(const LeaseRequest& request, int64_t clock_ms) noexcept {
   return std::min(request.clock_ms, clock_ms);
 }
@@ -103,16 +103,17 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// From when on the region may be granted. One that was given back may be ahead of the clock by its
-// holder's reserve; if it is by more, its holder's clock was wrong, and it is left alone.
+// From when on the region may be granted. The end of a region that was given back may be ahead of
+// the clock by its holder's reserve. If it is further ahead, its holder's clock was wrong, and the
+// region is not granted yet.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
                                                  : region.until_ms;
 }
 
-// The free region of a server: the one that it gave back last, if its ids continue at once; else
-// the one that has been unused for longest.
+// Returns the free region of a server: the one that it gave back last, if its ids can continue at
+// once; otherwise the one that is unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -165,11 +166,11 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// After a recovery: may the holder of before continue? A lease that ends so late was the last one
-// of its region, whatever was lost: the next holder would have been given the region at or after
-// its end, and no two clocks have shown that yet. Who holds it still, says so in a term that began
-// with the recovery: a renewal of an earlier one may have been on its way for long, and its region
-// given back and granted since. Not if an operator has revoked it.
+// Returns true if the holder of before a recovery may continue. A lease that ends so late was the
+// last one of its region, because the next holder would begin at its end, and two clocks have not
+// reached that yet. The holder must renew in the term that began with the recovery. A renewal of an
+// earlier term may have been on its way for long, and its region may have been given back and
+// granted since. A lease that an operator has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -190,8 +191,9 @@ constexpr LeaseAnswer adopt(FleetState& fleet, std::span<LeasedRegion> regions,
 constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
                             const LeaseRequest& request, int64_t clock_ms) noexcept {
   const LeasedRegion& region = regions[static_cast<size_t>(request.region)];
-  // A nonce that is neither the last one answered nor the one now sent is another's: a copy of this
-  // very incarnation, out of a memory snapshot of its machine, has renewed in between.
+  // If the nonce on record is neither the acknowledged one nor the one of this request, a copy of
+  // the incarnation has renewed in between. Such a copy comes from a memory snapshot of the
+  // machine.
   const bool copied =
       request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;
   if (!holds(region, request) || copied)
@@ -199,8 +201,9 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// Numbers begin again after a recovery that lost some: a grant that is newer than all that its
-// holder had heard in this term was lost, and may share its number with one that is on its way.
+// After a recovery that lost some, numbers are given again. A grant that is newer than the newest
+// answer of its holder in this term was lost. A request that is still on its way may have the same
+// number.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -236,15 +239,15 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// The newest number that was given in a term, as far as it is remembered. What was lost with a term
-// that is over does not matter any more.
+// The newest number that was given in a term, as far as it is remembered. Losses of an earlier
+// term are harmless.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// A server that has heard more than was ever said here shows that the lease server was put back to
-// an earlier state. It tells nobody anything then, also no server that is new.
+// Halts the fleet if a server has a newer answer than this database. The lease server was then put
+// back to an earlier state, and it grants to no server, also not to a new one.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -270,7 +273,7 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // That it is behind can only be told when the answer arrives: the request may have taken long.
+  // A clock that is behind shows only when the answer arrives: the request may have taken long.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
@@ -294,16 +297,15 @@ constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
 
-// Ends the holder's lease. Nobody else gets the region before `until`: the holder may not know.
+// Ends the holder's lease. The region is free at `until`, because the holder may still mint.
 constexpr void revoke(LeasedRegion& region) noexcept {
   region.incarnation = 0;
   region.state = RegionState::revoked;
 }
 
-// Ends the lease of a region whose holders are known to have stopped, none of them with a clock
-// that was ahead by more than clocks may be: what they have issued was never further ahead of it
-// than lead and reserve, `ahead_ms` together. REQUIRES !clock_is_behind(), and that the holders
-// stopped before `now_ms`.
+// Ends the lease of a region whose holders have stopped. Their ids were ahead of their clocks by at
+// most lead and reserve, `ahead_ms` together. REQUIRES !clock_is_behind(), that the holders stopped
+// before `now_ms`, and that their clocks were not ahead by more than clocks may be.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -311,7 +313,7 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// A new term: answers of another copy of this database are old to every server that has heard it.
+// Begins a term. A server that has an answer of it ignores the other copies of this database.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;
@@ -325,7 +327,7 @@ constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t s
 }
 
 // Decisions made after the moment to which the lease server was put back are lost: regions begin
-// above all that may have been granted. `silent`: this copy has granted nothing since. REQUIRES
+// above all that may have been granted. `silent`: this copy has not granted since. REQUIRES
 // that `now_ms` is not before any of those grants by more than the clocks may be apart.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {

@@ -9,9 +9,8 @@ namespace snowflake::lease {
 
 namespace {
 
-// How the session has to be, whatever the settings of the role or the database are. A backend whose
-// client has gone does not wait for the fleet's lock, and gives up its place among the connections:
-// otherwise a cut network would use up a CONNECTION LIMIT for two hours.
+// Overrides settings of the role and the database. The TCP settings end a backend whose client is
+// gone within half a minute. Otherwise it would use up a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
@@ -26,23 +25,24 @@ constexpr char kSettings[] =
     "SET tcp_keepalives_interval = 5;"
     "SET tcp_keepalives_count = 3;"
     "SET tcp_user_timeout = 20000;"
-    // Who it is, beside.
+    // Identifies the server, see own_server.
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
 
-// A name server that is silent is left after this, whatever the lease.
+// The limit for the look-up of a name, also if the lease is longer.
 constexpr int64_t kLookUpMs = 10'000;
 
 // One exchange at a time.
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // with which the answer counts for nothing
+constinit char warning[256]{};  // if it is set, the answer is discarded
 constexpr int kMostRemarks = 8;
-constinit char remarks[kMostRemarks][256]{};  // what else was said beside it
+constinit char remarks[kMostRemarks][256]{};  // the other messages that came with the answer
 constinit int remark_count = 0;
 
-// A cancelled wait for the synchronous standby says so from this function, in whatever language.
+// A cancelled wait for the synchronous standby is a warning of SyncRepWaitForLSN(). Its text
+// depends on the language.
 void take_notice(void*, const PGresult* result) {
   const char* text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const char* function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
@@ -61,7 +61,7 @@ void fail(Exchange* exchange, const char* what, const char* why) {
     if (*c == '\n') *c = c[1] == '\0' ? '\0' : ' ';
 }
 
-// False where there is no more time.
+// Returns false if the time is over.
 bool wait_to_go_on(int events, const Deadline& deadline, Exchange* exchange) {
   if (wait_for(PQsocket(connection), events, deadline) == nullptr) return true;
   char where[480];
@@ -94,7 +94,7 @@ bool connect(const Deadline& deadline, Exchange* exchange) {
   return false;
 }
 
-// Until everything that was asked has been sent.
+// Waits until the whole query is sent.
 bool send(const Deadline& deadline, Exchange* exchange) {
   for (;;) {
     const int left = PQflush(connection);
@@ -149,7 +149,7 @@ bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
   return true;
 }
 
-// Reads results until there are no more, a row among them: that is after the commit.
+// Reads all results, of which one must be a row. The last one comes after the commit.
 bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   bool good = true;
   bool found = false;
@@ -176,7 +176,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
     fail(exchange, "the lease server answered with something else", "is it another version?");
     good = false;
   }
-  // Broken after the answer, the commit may not have been.
+  // If the connection broke after the answer, the commit may have failed.
   if (good && PQstatus(connection) != CONNECTION_OK) {
     fail(exchange, "lost the connection to the lease server", PQerrorMessage(connection));
     good = false;
@@ -190,9 +190,9 @@ bool finish_question(int sent, Expected expected, const Deadline& deadline, Exch
   return false;
 }
 
-// To the target, and no other.
+// Connects to the target and to no other host.
 void start(const char* conninfo) {
-  // What is empty is as if it were not there; what comes later counts.
+  // libpq ignores empty values. The last value of a keyword counts.
   const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",
                                   nullptr};
   const char* const values[] = {conninfo,    target.host,       target.hostaddr,
@@ -217,7 +217,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   *exchange = Exchange{};
   warning[0] = '\0';
   remark_count = 0;
-  // Where nothing ends it early, the time given is for all.
+  // If the worker must not stop early, timeout_ms is the limit for the whole exchange.
   Deadline deadline = in_ms(timeout_ms, may_stop);
   const auto at_most = [&](int64_t ms) {
     return may_stop ? in_ms(ms, true) : earlier(in_ms(ms, false), deadline);

@@ -1,12 +1,11 @@
 // One exchange with a host of the lease server: connect, ask, read to the end, close.
 //
-// Nonblocking libpq, with the server's latch. A connection of its own for each exchange: an answer
-// that comes late is never read, and what a firewall does to idle connections does not matter.
+// It uses nonblocking libpq and the server's latch. Each exchange has a connection of its own. So a
+// late answer is never read, and firewalls that drop idle connections do no harm.
 //
-// An answer counts when everything was read. Rows come before the COMMIT, which may fail; and the
-// wait of the COMMIT for a synchronous standby may be cancelled, after which it is reported as
-// done, with a warning: that is no answer. Other warnings are for the log. Nothing is ever
-// cancelled from here.
+// An answer counts when all of it was read, because rows come before the COMMIT, which may fail. If
+// the wait of the COMMIT for a synchronous standby is cancelled, a warning comes with the answer,
+// and the answer is discarded. Other warnings go to the log. The worker never cancels a query.
 #pragma once
 
 #include "hosts.hpp"
@@ -15,7 +14,7 @@ namespace snowflake::lease {
 
 inline constexpr int kColumns = 10;
 
-// Texts are cut to fit; there is nothing to free.
+// Texts are cut to fit.
 struct Exchange {
   bool answered;
   char column[kColumns][400];
@@ -23,22 +22,22 @@ struct Exchange {
   char failure[512];  // why it was not answered
 };
 
-// Asks `query` with `count` parameters, of the host whose turn it is. Gives up after `timeout_ms`,
-// beside what a connect_timeout and the look-up of a name may take, or, if `may_stop`, when the
-// worker is to end. If not, `timeout_ms` is for all.
+// Sends `query` with `count` parameters to the host whose turn it is. If `may_stop`, it gives up
+// when the worker is to end, or after `timeout_ms` without the time for the look-up of a name and
+// for the connection. Otherwise `timeout_ms` is the limit for all.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 
 // The lease server's encoding need not be that of the databases here, and texts were cut.
 void make_ascii(char* text);
 
-// After an error that cut ask() short.
+// Closes the connection after an error inside ask().
 void hang_up();
 
 // For people: the host that was asked last.
 const char* asked_host();
 
-// Whether the host that last let us in is this very server.
+// Returns true if the last host that accepted the connection is this server.
 bool is_own_server();
 
 }  // namespace snowflake::lease

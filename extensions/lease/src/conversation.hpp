@@ -1,4 +1,4 @@
-// The three questions of a server to its lease server, as SQL, and their answers.
+// The requests of a server to its lease server, as SQL, and the answers.
 #pragma once
 
 #include "connection.hpp"

@@ -1,16 +1,15 @@
 // Which host of the connection string is asked next, and at which of its addresses.
 //
-// libpq goes to the next host only where it cannot connect to one, and asks for names by itself,
-// which blocks. So the list is read here, wherever it stands (the string, the service file, the
-// environment), and libpq is given one address. The worker stays with a host that answers, and
-// leaves one whose answer is none.
+// libpq tries the next host only if it cannot connect, and it blocks while it looks up names. So
+// this reads the list of hosts from the connection string, the service file and the environment,
+// and gives libpq one address. The worker stays with a host that answers, and leaves the others.
 #pragma once
 
 #include "resolver.hpp"
 
 namespace snowflake::lease {
 
-// Empty where libpq's own default holds.
+// A field is empty if libpq's default holds.
 struct Target {
   char host[256];
   char hostaddr[64];
@@ -20,14 +19,15 @@ struct Target {
   char name[400];          // for people
 };
 
-// The one whose turn it is. False where its name has no address; `why` says so, for people.
+// Returns the host whose turn it is. False if its name has no address; `why` is the reason, for
+// people.
 bool find_target(const char* conninfo, const Deadline& deadline, Target* target, char* why,
                  size_t why_size);
 
-// It has answered: what follows is a new round.
+// The host has answered: a new round begins.
 void stay();
 
-// Its answer was none: the next one's turn. False where all have had theirs.
+// Goes to the next host. Returns false if all hosts of this round have been tried.
 bool leave();
 
 }  // namespace snowflake::lease

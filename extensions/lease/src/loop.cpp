@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
 
-// Whether the whole server stops: the postmaster writes so before it ends anybody.
+// Returns true if the whole server stops. The postmaster writes its state before it ends a process.
 bool server_stops() {
   FILE* const file = fopen("postmaster.pid", "r");
   if (file == nullptr) return true;
@@ -25,21 +25,21 @@ bool server_stops() {
          strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
 }
 
-// Ended by an operator, who means this process and not the region: another goes on with it. It is
-// registered here, for what exits with an error is started again when the wall clock says so, and
-// that may have been set back. False where there is no room for two.
+// An operator has ended this process, and a successor continues with the region. The successor is
+// registered here. The postmaster would restart a process by the wall clock, which may have been
+// set back. Returns false if there is no free slot for another process.
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
-    ereport(LOG, (errmsg("snowflake: the lease worker was asked to end, another goes on")));
+    ereport(LOG, (errmsg("snowflake: the lease worker was asked to end, and another continues")));
     return true;
   }
-  ereport(LOG, (errmsg("snowflake: the lease worker was asked to end, and goes on"),
+  ereport(LOG, (errmsg("snowflake: the lease worker was asked to end, and continues"),
                 errdetail("There is no room for another in \"max_worker_processes\".")));
   return false;
 }
 
-// Whether the worker is to end.
+// Returns true if the worker must end.
 bool ends() {
   if (server_stops()) {
     give_back();
@@ -55,7 +55,7 @@ void wait_until_due(int64_t now_us) {
   ResetLatch(MyLatch);
 }
 
-// True where the worker is to end.
+// Returns true if the worker must end.
 bool one_turn() {
   CHECK_FOR_INTERRUPTS();
   if (ShutdownRequestPending) return ends();
@@ -64,7 +64,7 @@ bool one_turn() {
     ProcessConfigFile(PGC_SIGHUP);
   }
   const int64_t now_us = monotonic_us();
-  // Sessions that wait for time ask for it now, but not in a hurry that would harm.
+  // Sessions wait for a lease: the next exchange is earlier, but not at once.
   if (port->is_urgent())
     schedule.due_us = std::min(
         schedule.due_us, schedule.asked_us + std::min(schedule.pause_ms, kUrgentPauseMs) * 1000);
@@ -75,7 +75,7 @@ bool one_turn() {
   return false;
 }
 
-// An error, or a cancel, ends what was being done and not the worker.
+// After an error or a cancel, the worker continues.
 void recover() {
   // The macros count a volatile up and down, which C++20 deprecates.
   InterruptHoldoffCount = InterruptHoldoffCount + 1;
@@ -91,7 +91,7 @@ void recover() {
   retry_later();
 }
 
-// An operator ended the one before, and it is about to go. Two at once would both write the memory.
+// Waits for the end of the predecessor. Two workers at once would both write the memory.
 void take_over() {
   while (!port->serve()) {
     CHECK_FOR_INTERRUPTS();
@@ -134,12 +134,13 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
-  // To no database: so that pg_stat_activity shows it and an operator can end it. Of no state
-  // there: idle sessions are ended by many a nightly job.
+  // Without a database. pg_stat_activity shows the worker, and an operator can end it. It has no
+  // state there, because scripts often end idle sessions.
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();
-  // 0: the postmaster starts none. Either it stops, or the successor is registered.
+  // With 0, the postmaster does not restart it: either the server stops, or a successor is
+  // registered.
   proc_exit(0);
 }
 

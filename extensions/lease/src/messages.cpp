@@ -11,8 +11,7 @@ namespace {
 
 constexpr int64_t kSameKindApartUs = 60'000'000;
 
-// The latest messages in the log. Hosts that are wrong in different ways take turns, so there is
-// room for several.
+// The latest kinds of messages in the log. Several hosts may fail in different ways in turn.
 struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];
@@ -35,7 +34,7 @@ struct RecentMessages {
 };
 constinit RecentMessages failures{};
 constinit RecentMessages recent_remarks{};
-constinit bool unwell = false;  // the last thing said was a complaint
+constinit bool unwell = false;  // the last message was a failure
 
 uint32_t kind_of(const char* text) {
   uint32_t hash = 2166136261;  // FNV-1a

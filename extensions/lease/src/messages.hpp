@@ -1,5 +1,4 @@
-// Messages of the worker: to the view snowflake.lease, and to the server's log where it is news
-// there.
+// Messages of the worker, for the view snowflake.lease and for the server's log.
 #pragma once
 
 #include "server.hpp"
@@ -9,25 +8,24 @@ namespace snowflake::lease {
 // The generator's library, as it offers itself; null before start.
 extern const pg::LeasePort* port;
 
-// The view's row, but for what the generator's library knows itself. set_message() and what follows
-// it publish it.
+// The worker's part of the view's row. The functions below publish it.
 extern pg::LeaseReport report;
 
-// In UTC, whatever the log's time zone: two servers' logs are compared. Good until the next call.
+// A time in UTC, to compare the logs of two servers. The text is valid until the next call.
 const char* time_text(int64_t ms);
 
-// For the view alone.
+// Sets the message of the view, without a line in the log.
 void set_message(const char* text);
 
-// What was wrong is over: into the log at `level`, as LOG at least where it has told of trouble.
+// Sets the message and logs it at `level`. After a failure the level is at least LOG, so that the
+// log shows that the failure is over.
 void log_event(int level, const char* text);
 
-// Something is wrong, and is tried again: into the log at once where it is of another kind than
-// what is there, else once a minute. The kind is the text without its numbers.
+// Sets the message, and logs a failure: a new kind at once, the same kind once a minute. The kind
+// is the text without its numbers.
 void log_failure(const char* text);
 
-// The lease server has said something beside an answer that counts: into the log, each kind
-// once.
+// Logs a message of the lease server that came with a valid answer, each kind once.
 void log_remark(const char* text);
 
 }  // namespace snowflake::lease

@@ -1,10 +1,10 @@
 // The addresses of a host, without standing still.
 //
-// getaddrinfo() waits for a silent name server for 20 s and more, and nothing ends it. A thread is
-// no way out in a process of PostgreSQL's: its signal handlers and its longjmp() are for one. So a
-// child process asks, and is killed where the answer is not wanted any more. It has detached from
-// shared memory and from the log's pipe, so it keeps no server from stopping or starting, and it
-// runs none of PostgreSQL's code. A background worker would not do: the server's stop waits for it.
+// getaddrinfo() waits for a silent name server for 20 s and more, and cannot be interrupted.
+// PostgreSQL's signal handlers and longjmp() do not allow threads. So a child process looks the
+// name up, and is killed if the answer is not needed any more. The child detaches from shared
+// memory and from the log's pipe, so that the server can stop and start, and runs no code of
+// PostgreSQL. A background worker would delay the stop of the server.
 #pragma once
 
 #include "waiting.hpp"

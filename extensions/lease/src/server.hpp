@@ -1,5 +1,4 @@
-// The server's headers, after the core's: PostgreSQL's macros break those. libpq's has none of
-// them.
+// Includes the core's headers first, because PostgreSQL's macros break them.
 #pragma once
 
 #include "core/clock.hpp"

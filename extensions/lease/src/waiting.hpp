@@ -13,7 +13,7 @@ struct Deadline {
 Deadline in_ms(int64_t ms, bool may_stop);
 Deadline earlier(const Deadline& one, const Deadline& other);
 
-// Null where something may have happened, else why nobody waits any more. Interruptible.
+// Waits for an event. Returns null, or the reason to stop waiting. It can be interrupted.
 const char* wait_for(pgsocket socket, int events, const Deadline& deadline);
 
 }  // namespace snowflake::lease

@@ -1,5 +1,5 @@
-// The questions of the worker, and what follows from the answers. Everything that it decides is
-// core/lease_memory.hpp's.
+// The requests of the worker, and its reactions to the answers. core/lease_memory.hpp decides the
+// reactions.
 
 #include "worker.hpp"
 
@@ -88,8 +88,7 @@ void compare_clocks(const Reply& reply) {
   state.wide_apart = wide;
 }
 
-// Another server mints in this one's region: the lease server knows, and so does the log. Nobody is
-// stopped for it.
+// Records another server in this one's region, or that there is none any more. Minting continues.
 void note_conflict(const char* text) {
   const bool news = text[0] != '\0' && report.conflict[0] == '\0';
   strlcpy(report.conflict, text, sizeof(report.conflict));
@@ -142,7 +141,6 @@ void receive(const Reply& reply) {
       port->extend(answer, state.asked_offset_us);
       renewed(reply.received_ms);
       snprintf(text, sizeof(text), "renewed the lease of region %d", answer.region);
-      // Of interest where the log has told of trouble: that it is over.
       log_event(DEBUG1, text);
       break;
     case LeaseEvent::lost:
@@ -191,7 +189,7 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// Short leases leave less time to find out which host is no good.
+// With a short lease there is less time to try several hosts.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }
@@ -222,12 +220,12 @@ void exchange() {
   retry_later();
 }
 
-// The limits are withdrawn and the region is forgotten before anything is sent.
+// The limits are withdrawn, and the region is dropped from memory, before the request is sent.
 void give_back() {
   static Reply reply;
   if (port->view().region == kNoRegion) return;
   if (is_own_server()) {
-    // It lets nobody in any more.
+    // While it stops, it accepts no connection.
     const LeaseView mine = port->view();
     ereport(LOG,
             (errmsg("snowflake: region %d is not given back: its lease server is this "

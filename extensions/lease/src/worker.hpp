@@ -1,5 +1,5 @@
-// The worker that leases: acquires a region when the server starts, renews it at a third of its
-// time, gives it back when the server stops.
+// The worker acquires a region when the server starts, renews its lease after a third, and gives
+// the region back when the server stops.
 #pragma once
 
 #include "server.hpp"
@@ -25,13 +25,14 @@ extern Schedule schedule;
 
 void begin_exchanges();
 
-// Asks for a region, or for more time, and does what the answer says.
+// Sends one request, and acts on the answer.
 void exchange();
 
-// Nothing has come of it: of the next host at once, and when all have been asked, after a pause.
+// Tries the next host at once. If all hosts have failed, tries again after a pause.
 void retry_later();
 
-// When the server stops. Bounded, for a fast stop waits for it.
+// Gives the region back when the server stops. Its time is limited, because a fast stop waits for
+// it.
 void give_back();
 
 }  // namespace snowflake::lease

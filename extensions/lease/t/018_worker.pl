@@ -114,7 +114,7 @@ mint();
 my $only = worker();
 my $since = -s $server->logfile;
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($only)");
-$server->wait_for_log(qr/LOG:  snowflake: the lease worker was asked to end, and goes on/, $since);
+$server->wait_for_log(qr/LOG:  snowflake: the lease worker was asked to end, and continues/, $since);
 renewed('without a slot for a successor, it goes on itself');
 is(worker(), $only, 'as the same process');
 
