@@ -1,4 +1,4 @@
-# What happens to the lease server of a fleet. Meanwhile servers restart and ask for regions.
+# Faults of the lease server, while servers restart and ask for regions.
 package FleetControl;
 
 use strict;
@@ -43,7 +43,7 @@ sub control_down
 	return sprintf 'lease server%s away (%s) for %.1f s', $both ? ' and its standby' : '', $how, $hold;
 }
 
-# Synchronous: whatever was granted, the standby has.
+# A failover to a synchronous standby, which has all grants.
 sub control_failover
 {
 	my ($w) = @_;
@@ -53,14 +53,14 @@ sub control_failover
 	$control->end($control->primary, $how);
 	$control->standby->promote;
 	$control->swap;
-	# Nothing is granted before an operator has spoken.
+	# It refuses to grant until an operator confirms.
 	$w->churn(1) if $wait;
 	sleep $wait;
 	resume($w, $first);
 	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
-# What was a standby is alone now; commits wait until there is another, or until they need not.
+# The promoted standby is alone. Its commits wait until it has a standby, or needs none.
 sub resume
 {
 	my ($w, $first) = @_;
@@ -73,7 +73,7 @@ sub resume
 	return;
 }
 
-# Both halves of a partition: the old one's commits wait for a standby that it has no more.
+# Both halves of a partition. The commits of the old primary wait for the standby that it has lost.
 sub control_split
 {
 	my ($w) = @_;
@@ -91,8 +91,8 @@ sub control_split
 	return "the lease server's standby promoted, the old one running on for $hold s";
 }
 
-# A standby that lacks something is promoted, and the old one runs on and grants, until an operator has
-# stopped it: before that the new one grants nothing, whatever is said to it.
+# A standby that lacks commits is promoted, while the old lease server still grants. The new one refuses to
+# grant until an operator has stopped the old one.
 sub control_split_async
 {
 	my ($w) = @_;
@@ -121,7 +121,7 @@ sub control_split_async
 	return "an asynchronous standby of the lease server promoted, the old one granting for $hold s more";
 }
 
-# Dumped, and restored in place from a dump that lacks the last grants.
+# A restore in place, from a dump that lacks the last grants.
 sub control_moved
 {
 	my ($w) = @_;
@@ -151,7 +151,7 @@ sub control_moved
 	return sprintf 'the lease server restored in place%s from a dump of %d lives ago, confirm_data_loss() after %s s', $data_only ? ', its data only,' : '', $lives, $wait;
 }
 
-# A base backup that is simply started: refused, so the servers may be given its address as well.
+# A base backup that is started. It refuses, so the servers can have its address as well.
 sub control_copied
 {
 	my ($w) = @_;
@@ -172,7 +172,7 @@ sub control_copied
 	$control->synchronous('');
 	$w->churn(2);
 	sleep $hold;
-	# Alone, it grants nothing either.
+	# It also refuses if it is alone.
 	$control->end($primary, 'kill');
 	$w->churn(1);
 	sleep 1;
@@ -207,7 +207,7 @@ sub control_readonly
 	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the lease server' : 'lease server read-only', $hold;
 }
 
-# Requests wait in its sockets, are given up by who asked, and are answered when it goes on.
+# A frozen lease server. Requests wait in its sockets, the servers give up, and it answers when it continues.
 sub control_frozen
 {
 	my ($w) = @_;
@@ -227,15 +227,15 @@ sub control_alone
 	$control->end($control->standby, 'kill');
 	$w->churn(1);
 	sleep $hold;
-	# Who cancels such a wait believes that all is well.
+	# An operator cancels such a wait.
 	$control->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) if $cancel;
 	sleep 0.5;
 	$control->standby->start;
 	return sprintf 'lease server without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
 }
 
-# What its standby never received was granted to nobody: not while a commit waits for the standby, and
-# not when somebody cancels the wait.
+# A grant that did not reach the standby does not count, neither while its commit waits nor after the wait
+# is cancelled.
 sub control_unheard
 {
 	my ($w) = @_;
@@ -243,7 +243,7 @@ sub control_unheard
 	my ($control, @others) = ($w->control, $w->members);
 	my $receiver = $control->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver);
-	# What asks now is told nothing, or is told it by a cancelled commit.
+	# A request now gets no answer, or one of a cancelled commit.
 	$w->relive($_, 'kill') for @others;
 	my $cancelled = 0;
 	for (1 .. 100)
@@ -266,7 +266,7 @@ sub control_unheard
 	return "lease server fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
-# The rows of a grant come before its commit, which fails: the region goes to whoever asks next.
+# The commit of a grant fails after its rows were sent. The next request gets the region.
 sub control_uncommitted
 {
 	my ($w) = @_;
@@ -290,7 +290,7 @@ sub control_clock
 	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
 	my $control = $w->control;
 	$w->set_clock($_, $step) for $control->primary, $control->standby;
-	# A copy that asks under such a clock takes no lease away.
+	# A copy that asks under such a clock must not take a lease away.
 	my $rival = $w->rival($w->some_member);
 	$rival->{node}->start;
 	$w->mint_now($rival, 1500);
@@ -303,7 +303,7 @@ sub control_clock
 	return sprintf "the lease server's clock %s s for %.1f s", $step, $hold;
 }
 
-# A row that is changed by hand halts it.
+# A row that is changed by hand halts the lease server.
 sub control_by_hand
 {
 	my ($w) = @_;
@@ -318,7 +318,7 @@ sub control_by_hand
 	return "UPDATE $rows, by hand";
 }
 
-# Its files as they were, on the same timeline: until confirm_data_loss() nobody may ask it.
+# The files of the lease server are put back, on the same timeline. No server may ask it until confirm_data_loss().
 sub control_restored
 {
 	my ($w) = @_;
@@ -344,7 +344,7 @@ sub control_restored
 	return "the lease server's files put back as they were $lives lives ago";
 }
 
-# A new timeline: it says so itself, whoever asks first.
+# A point-in-time recovery, which has a new timeline. The lease server detects it before any request.
 sub control_pitr
 {
 	my ($w) = @_;
@@ -380,7 +380,7 @@ sub control_pitr
 	return "point-in-time recovery of the lease server to $lives lives ago, confirm_data_loss() after $wait s";
 }
 
-# Its WAL on a file system that fills up.
+# The file system of the lease server's WAL fills up.
 sub control_full
 {
 	my ($w) = @_;

@@ -1,5 +1,5 @@
-# The worker as a process: cancelled, ended, in error, beside a clock that went back, beside nobody, without a
-# slot; and a lease server on the server itself.
+# The process of the worker: it is canceled, ended and in error, after a clock that went back, and without a free slot. And a
+# lease server on the server itself.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# The lease server alone: made with and without the extension, asked by many at once, waiting for a lock; dumped,
-# restored in every way, copied, promoted, put back; and what its operator sees of all that.
+# The lease server alone. It is made with and without the extension. Many servers ask at once, and wait for a lock. It is
+# dumped, restored in several ways and copied. And the views of its operator.
 
 use strict;
 use warnings FATAL => 'all';
@@ -71,7 +71,7 @@ $control->ask(call => 'give_back', server => 'alpha', incarnation => 1, $control
 my @fleets = map { sql("SELECT snowflake_fleet.create_fleet(lease => '$_')"); sql('SELECT id, longest_ms FROM snowflake_fleet.fleet') } '2 hours', '1 hour';
 is(scalar(uniq(map { /^(\d+)/ } @fleets)), 2, 'each time another fleet');
 
-# Many at once: nobody gets what another has.
+# Many requests at once get different regions.
 my @clients = map {
 	my $server = $_ % 2 ? 'alpha' : 'beta';
 	my $sql = join '', map { 'SELECT status, region FROM ' . $control->question(call => 'acquire', server => $server, incarnation => $_) . ";\n" } 100 + 3 * $_ .. 102 + 3 * $_;

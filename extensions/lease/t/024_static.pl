@@ -1,5 +1,5 @@
-# Servers with a static region report it: two installations with one configuration are shown on both, in health, the log and
-# the view, and by the lease server; a restart is no second server; and nothing of it stops a server.
+# Servers with a static region report it. Two installations with one configuration are shown on both servers, in health, the
+# log and the view, and by the lease server. A restart does not look like a second server. All servers continue to mint.
 
 use strict;
 use warnings FATAL => 'all';
