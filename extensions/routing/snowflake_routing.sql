@@ -11,8 +11,8 @@ BEGIN;
 \ir parts/plproxy.sql
 \ir parts/postgres_fdw.sql
 \ir parts/move.sql
-\ir parts/move_guard.sql
-\ir parts/move_fence.sql
 \ir parts/move_schema.sql
+\ir parts/move_fence.sql
+\ir parts/move_guard.sql
 \ir parts/privileges.sql
 COMMIT;

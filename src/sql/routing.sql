@@ -70,4 +70,4 @@ AS $$
    WHERE relkind IN ('r', 'p', 'f', 'v') AND NOT pg_is_other_temp_schema(relnamespace)
 $$;
 COMMENT ON FUNCTION snowflake.filled_columns() IS
-  'Internal: for minting_columns() and snowflake_fleet.id_columns(): the columns whose default mints, of whatever type and of views, and whether it is of a table and bigint or a domain over it';
+  'Internal: for minting_columns(): the columns whose default mints, of whatever type and of views, and whether it is of a table and bigint or a domain over it';

@@ -1,12 +1,11 @@
 """What stands against a move: found before anything is done, each a sentence."""
 import hashlib
 from shlex import quote
-from typing import NamedTuple
 
 import psycopg
 from psycopg import sql
 
-from .errors import Refused, in_bytes, printable, say
+from .errors import Refused, printable
 from .session import LOCK_MS
 
 OTHER_WAYS = "  Other ways to move it are Citus, pgcopydb, and replication of your own with fence_shard() and take_over(): see doc/routing.md."
@@ -23,17 +22,6 @@ WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers'
   coalesce(pg_catalog.current_setting('max_active_replication_origins', true), pg_catalog.current_setting('max_replication_slots'))::int
     - (SELECT count(*) FROM pg_catalog.pg_replication_origin), pg_catalog.current_setting('max_sync_workers_per_subscription')::int"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
-GREATEST_IDS = "SELECT col, id FROM snowflake_fleet.greatest_ids(%s::pg_catalog.regclass[], %s::pg_catalog.name[])"
-LOCKED = """SELECT NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(%s) AS t WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_locks
-  WHERE pid = pg_catalog.pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted AND mode = 'ShareUpdateExclusiveLock'))"""
-DISK = "CREATE TEMPORARY TABLE pg_temp.disk (line text) ON COMMIT DROP"
-
-
-class Column(NamedTuple):
-    relation: str
-    attribute: str
-    name: str
-    is_indexed: bool
 
 
 def refusals(move, session):
@@ -94,16 +82,7 @@ def of_servers(move):
     if layouts[0] != layouts[1]:
         yield f"The layouts differ: the source has {layouts[0]}, the target {layouts[1]}."
         return
-    regions = []
-    for session in (source, target):
-        try:
-            regions.append(session.value("SELECT snowflake.region_of(snowflake.next_id(%s))", (move.shard,)))
-        except psycopg.Error as error:
-            if session is target:
-                yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
-            regions.append(None)
-    if regions[0] is not None and regions[0] == regions[1]:
-        yield f"Both servers mint ids of shard {move.shard} in region {regions[0]}: the same ids."
+    yield from of_ids(move)
 
 
 def of_rows(move):
@@ -113,98 +92,31 @@ def of_rows(move):
         yield f"Shard {move.shard} is on its way to another server, {here.other}: end that move first, take it back with --abort, or with --forget source if that server is gone for good."
     if there is not None and there.other_database != move.source_database:
         yield f"The target waits for shard {move.shard} from another server, {there.other}: end that move first, or run --forget target if that server is gone for good."
-    if there is None and move.has_subscription():
-        yield f"The target has a subscription {move.name}, of no move: drop it."
-    if (there is None or there.state == "reserved") and move.has_schema(move.target):
-        yield f"The target has a schema {move.schema}: drop it there, or rename it."
 
 
 def of_ids(move):
-    """What the target would not observe: ids of a clock that is ahead, keys that are no ids, what cannot be looked up at once.
-    Under locks: whoever owns a table could give it an index of functions of his own, which the plan of a superuser's query calls."""
-    source = move.source
-    with source.transaction():
-        source.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE UPDATE EXCLUSIVE MODE").format(sql.SQL(", ONLY ").join(move.tables(source))))
-        # Sessions that held a lock have altered by now what they were about to; a schema of this name may be another one.
-        if not source.value(LOCKED, (move.schema,)):
-            raise Refused(f"schema {move.schema} was altered during the check\n  Run this again.")
-        return refusals(move, source) or list(of_greatest_ids(move))
-
-
-def of_greatest_ids(move):
-    columns = [Column(*row) for row in move.source.rows("SELECT relation::text, attribute::text, col, is_indexed FROM snowflake_fleet.id_columns(%s)", (move.schema,))]
-    for named in sorted(set(move.options.not_ids) - {column.name for column in columns}):
-        yield f"--not-ids {quote(named)} names no column of schema {move.schema} that mints or that a bigint key begins with: write TABLE.COLUMN, as SQL would quote them."
-    observed = [column for column in columns if column.name not in move.options.not_ids]
-    for column in observed:
-        if not column.is_indexed:
-            yield (f"Column {column.name} mints, and no B-tree index begins with it, so its greatest id cannot be found while writers wait: "
-                   f"make one, or if the target need not mint above its ids, pass --not-ids {quote(column.name)}.")
-    indexed = [column for column in observed if column.is_indexed]
-    for name, number in move.source.rows(GREATEST_IDS, ([column.relation for column in indexed], [column.attribute for column in indexed])):
-        # By the clock as it is afterwards: ids are minted while the greatest are looked for.
-        try:
-            is_past = move.target.value("SELECT snowflake.time_of(%s) <= pg_catalog.clock_timestamp() + pg_catalog.current_setting('snowflake.max_lead')::interval", (number,))
-        except psycopg.DataError:
-            is_past = False
-        if not is_past:
-            yield (f"The greatest value of {name}, {number}, would be an id of the future, and the target would mint below the ids that move there: "
-                   f"wait until it is past; or if the column has no ids, pass --not-ids {quote(name)}.")
-
-
-def connects(move):
-    """The target's server has to reach the source's: tried with a subscription that is rolled back."""
-    target = move.target
-    target.begin()
+    """The target mints, in another region than the source, and above what the source has minted. The source may have ceased to own the shard."""
+    region = None
     try:
-        target.execute(sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (enabled = false, create_slot = false, slot_name = NONE)").format(
-            sql.Identifier(f"{move.name}_check"), sql.Literal(move.source_for_target), sql.Identifier(move.name)))
+        region, last = move.source.row("SELECT snowflake.region_of(snowflake.next_id(%s)), snowflake_fleet.last_id(%s)", (move.shard, move.shard))
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        last = move.source.value("SELECT snowflake_fleet.last_id(%s)", (move.shard,))
+    try:
+        if move.target.value("SELECT snowflake.region_of(snowflake.next_id(%s))", (move.shard,)) == region:
+            yield f"Both servers mint ids of shard {move.shard} in region {region}: the same ids."
     except psycopg.Error as error:
-        if error.diag.message_primary is None:
-            raise
-        yield f"The target's server cannot connect to the source: {error.diag.message_primary.strip()}: see --source-for-target."
-    finally:
-        target.rollback()
+        yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
+    # By the clock as it is afterwards: the source minted a moment ago.
+    ahead = move.target.value("SELECT snowflake.time_of(%s) - pg_catalog.clock_timestamp() - pg_catalog.current_setting('snowflake.max_lead')::interval", (last,))
+    if ahead.total_seconds() > 0:
+        yield (f"The source has minted ids of shard {move.shard} that are of the future by the target's clock, and the target would mint below them: "
+               f"wait for {ahead.total_seconds():.1f} s, and set the clocks.")
 
 
-def made(move):
-    """The schema can be made on the target: tried, and rolled back."""
-    target = move.target
-    target.begin()
-    try:
-        target.execute("CREATE ROLE snowflake_move_check")
-        yield from make_schema(move, "snowflake_move_check")
-    finally:
-        target.rollback()
-
-
-def make_schema(move, role):
-    """Within the caller's transaction on the target. What its statements name there must not be what an ordinary role has put in its place."""
-    statements = [statement for step, statement in move.source.rows("SELECT step, statement FROM snowflake_fleet.statements_of(%s, %s)", (move.schema, move.shard)) if step < 10]
-    try:
-        move.target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),))
-        move.target.execute("SELECT snowflake_fleet.make_schema(%s, %s, %s)", (move.schema, role, statements), seconds=600)
-    except psycopg.Error as error:
-        if error.diag.message_primary is None:
-            raise
-        return [f"The schema cannot be made on the target: {error.diag.message_primary}."]
-    return [f"On the target: {sentence}" for sentence in refusals(move, move.target)]
-
-
-def disk(move):
-    """Free disk where the target's data are, if its server can say; and what there is to copy."""
-    size = move.source.value("SELECT sum(pg_catalog.pg_total_relation_size(t)) FROM snowflake_fleet.tables_of(%s) AS t", (move.schema,)) or 0
-    free = None
-    move.target.begin()
-    try:
-        move.target.execute(DISK)
-        move.target.execute("COPY pg_temp.disk FROM PROGRAM 'df -Pk . | tail -n 1'")
-        free = int(move.target.value("SELECT line FROM pg_temp.disk").split()[3]) * 1024
-    except (psycopg.DatabaseError, IndexError, ValueError, AttributeError):
-        pass
-    finally:
-        move.target.rollback()
-    return int(size), free
+def of_schema(move):
+    """What may move, and is the same on both servers. Under locks, so that it stays so until the caller's transaction on the source ends."""
+    move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
+    return refusals(move, move.source) or list(of_shared(move))
 
 
 def check(move):
@@ -213,33 +125,14 @@ def check(move):
     if before is not None:
         raise Refused(f"the move of shard {move.shard} from {before} to {move.from_name} has not ended\n"
                       f"  Run that one again, with --to {quote(move.from_name)}; or with --forget target, if {before} is gone for good.")
-    source = move.source
-    source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, false)", (str(LOCK_MS),))
     try:
-        look(move)
+        kinds = refusals(move, move.source)
+        sentences = kinds + list(of_rows(move)) + list(of_servers(move))
+        if not kinds:
+            with move.source.transaction():
+                sentences += of_schema(move)
     except psycopg.errors.LockNotAvailable:
         raise Refused(f"a table of schema {move.schema} is locked, or vacuumed: the lock was not granted within {LOCK_MS} ms\n  Locks are held by "
-                      + ("; ".join(source.holders([move.schema])) or "a session that has gone since")) from None
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-        raise Refused(f"schema {move.schema} was altered during the check\n  Run this again.") from None
-    finally:
-        if not source.connection.broken:
-            source.rollback()
-            source.execute("SELECT pg_catalog.set_config('lock_timeout', '0', false)")
-
-
-def look(move):
-    first = move.source_row() is None and move.target_row() is None
-    kinds = refusals(move, move.source)
-    sentences = kinds + list(of_rows(move)) + list(of_servers(move))
-    if not kinds:
-        sentences += list(of_shared(move)) + list(of_ids(move))
-    if not sentences and first:
-        sentences += list(connects(move)) + list(made(move))
-        size, free = disk(move)
-        if free is not None and free < size:
-            sentences.append(f"The target has {in_bytes(free)} of disk left, and there are {in_bytes(size)} to copy.")
-        if not sentences and move.options.check:
-            say(f"{in_bytes(size)} to copy" + ("" if free is None else f", {in_bytes(free)} of disk left on the target"))
+                      + ("; ".join(move.source.holders([move.schema])) or "a session that has gone since")) from None
     if sentences:
         raise Refused(f"shard {move.shard} cannot be moved\n" + "\n".join(f"  {sentence}" for sentence in sorted(set(sentences))) + ("\n" + OTHER_WAYS if kinds else ""))

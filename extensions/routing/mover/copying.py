@@ -4,15 +4,13 @@ import time
 import psycopg
 from psycopg import sql
 
-from .check import make_schema
+from .check import refusals
 from .errors import Refused, Stale, in_bytes, say
 from .session import LOCK_MS, WHO
 
 SUBSCRIPTION = "s.subname = %s AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
 PROGRESS = f"""
 SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's')), count(*),
-       (SELECT coalesce(sum(bytes_processed), 0)::bigint FROM pg_catalog.pg_stat_progress_copy AS p
-         WHERE datname = pg_catalog.current_database() AND p.relid IN (SELECT srrelid FROM pg_catalog.pg_subscription_rel WHERE srsubid = s.oid)),
        (SELECT coalesce(sum(pg_catalog.pg_relation_size(srrelid)), 0)::bigint FROM pg_catalog.pg_subscription_rel WHERE srsubid = s.oid),
        (SELECT coalesce(sum(apply_error_count + sync_error_count), 0) FROM pg_catalog.pg_stat_subscription_stats WHERE subid = s.oid),
        coalesce(bool_and(srsubstate = 'r'), false),
@@ -42,16 +40,19 @@ STALLED = 10          # seconds without progress after which it is reported what
 
 
 def believe(move):
-    """Raises Stale if a server is another one than when the copy began, or was restarted since: it may have been put back."""
+    """Raises Stale if the copy that is there cannot be relied on: a server may have been put back if it was restarted since."""
     here, there = move.source_row(), move.target_row()
+    if here is None and there is None or (here or there).other_database != (move.target_database if here else move.source_database):
+        return    # no move, or one that check() refuses
+    if here is None and move.target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
+        raise Refused("the target has rows of a move that the source has no record of, and may be the only ones\n  Run with --abort to throw them away, then again.")
     if here is None or there is None:
-        return
+        raise Stale("a move has not begun on both servers")
     if here.other_identity != move.target_identity or there.other_identity != move.source_identity:
         raise Stale(f"the {'source' if there.other_identity != move.source_identity else 'target'} was restarted, promoted or restored since the copy began")
-    if here.state == "copying" and there.state == "level":
+    if there.state == "level":
         raise Stale("the target has prepared to take over, and the source is not fenced")
-    if there.state == "arriving":
-        require_slot(move)
+    require_slot(move)
 
 
 def require_slot(move):
@@ -60,63 +61,91 @@ def require_slot(move):
 
 
 def begin(move):
-    """From here on DDL on the schema is refused. The row of the target takes a place among its subscriptions."""
-    there = move.target_row()
-    if there is None:
-        reserve(move)
-    elif move.source_row() is None and there.state != "reserved":
-        raise Refused("the target has rows of a move that the source has no record of, and may lack changes\n  Run with --abort, then again.")
-    if move.source_row() is not None:
-        return
+    """The move is recorded on both sides, each with the other's identity. From here on DDL on the schema is refused."""
+    fingerprint = move.source.value("SELECT snowflake_fleet.fingerprint(%s)", (move.schema,))
+    while not try_to_reserve(move):
+        time.sleep(0.5)
+    say(f"schema {move.schema}: made on the target")
     subscription = move.target.value(f"SELECT oid FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,))
     slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{move.target_database.split('/')[0]})$"
 
     def insert():
-        # The lock waits for DDL on these tables that has not been committed yet.
-        move.source.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE UPDATE EXCLUSIVE MODE").format(sql.SQL(", ONLY ").join(move.tables(move.source))))
+        # The locks wait for DDL on these tables that has not been committed yet.
+        move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
         move.source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, other_identity, slots, fingerprint) "
-                            "VALUES (%s, %s, 'source', 'copying', %s, %s, %s, %s, snowflake_fleet.fingerprint(%s))",
-                            (move.shard, move.schema, move.to_name, move.target_database, move.target_identity, slots, move.schema))
+                            "VALUES (%s, %s, 'source', 'copying', %s, %s, %s, %s, %s)",
+                            (move.shard, move.schema, move.to_name, move.target_database, move.target_identity, slots, fingerprint))
     move.source.patiently("recording the move", LOCK_MS, insert)
+    make_slot(move)
+    if move.is_altered():
+        raise Stale("the schema was altered while it was made on the target")
+
+
+def try_to_reserve(move):
+    """reserve(), if the target has a worker left: one subscription less than there are workers, for the last worker copies for each in its turn."""
+    target = move.target
+    with target.transaction():
+        # The catalogue is the server's, so this is one at a time over all its databases.
+        target.execute("LOCK TABLE pg_catalog.pg_subscription IN SHARE ROW EXCLUSIVE MODE")
+        workers, used, who = target.row("SELECT pg_catalog.current_setting('max_logical_replication_workers')::int, count(*), string_agg(subname, ', ') "
+                                        "FROM pg_catalog.pg_subscription WHERE subenabled OR subname ~ '^snowflake_move_[0-9]+$'")
+        if used + 2 <= workers:
+            reserve(move)
+            return True
+    if not move.waits:
+        move.waits = True
+        say(f"the target has {workers} workers for subscriptions, and {used} are taken ({who}): waiting until one ends")
+    return False
 
 
 def reserve(move):
-    """One subscription less than there are workers: the last worker copies, for each of them in its turn. The role of the move owns
-    what arrives, and no superuser applies it. Only version 15 wants a superuser for the owner of a subscription, until the commit."""
-    target, said = move.target, False
-    role = f"snowflake_move_{move.target_database.split('/')[1]}_{move.shard}"
+    """In the caller's transaction, the target's part: a subscription that rests, and the schema. The role of the move owns both until the
+    target takes over, so no superuser applies rows. Only version 15 wants a superuser for the owner of a subscription, until the commit."""
+    target, role = move.target, f"snowflake_move_{move.target_database.split('/')[1]}_{move.shard}"
+    statements = move.source.rows("SELECT step, statement FROM snowflake_fleet.statements_of(%s, %s)", (move.schema, move.shard))
+    needs = [need for need, in move.source.rows("SELECT * FROM snowflake_fleet.needs_of(%s)", (move.schema,))]
     parts = {"subscription": sql.Identifier(move.name), "role": sql.Identifier(role), "conninfo": sql.Literal(move.source_for_target), "slot": sql.Literal(move.slot),
              "database": sql.Identifier(target.connection.info.dbname), "more": sql.SQL(", password_required = false" if target.version >= 160000 else "")}
-    while True:
-        with target.transaction():
-            # The catalogue is the server's, so this is one at a time over all its databases.
-            target.execute("LOCK TABLE pg_catalog.pg_subscription IN SHARE ROW EXCLUSIVE MODE")
-            workers, used, who = target.row(
-                "SELECT pg_catalog.current_setting('max_logical_replication_workers')::int, count(*), string_agg(subname, ', ') FROM pg_catalog.pg_subscription "
-                "WHERE subenabled OR subname ~ '^snowflake_move_[0-9]+$'")
-            if used + 2 <= workers:
-                for statement in ("CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription} WITH (connect = false, slot_name = {slot}, "
-                                  "synchronous_commit = 'off', streaming = off{more})",
-                                  # Clients cannot connect as this role: the limit does not count background workers.
-                                  "CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL SUPERUSER", "ALTER SUBSCRIPTION {subscription} OWNER TO {role}", "ALTER ROLE {role} NOSUPERUSER"):
-                    target.execute(sql.SQL(statement).format(**parts))
-                for name, value in dict(APPLY, client_encoding=target.value("SHOW server_encoding"), **({"transaction_timeout": "0"} if target.version >= 170000 else {})).items():
-                    target.execute(sql.SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}").format(name=sql.Identifier(name), value=sql.Literal(value), **parts))
-                target.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, other_identity, role) VALUES (%s, %s, 'target', 'reserved', %s, %s, %s, %s)",
-                               (move.shard, move.schema, move.from_name, move.source_database, move.source_identity, role))
-                return
-        if not said:
-            say(f"the target has {workers} workers for subscriptions, and {used} are taken ({who}): waiting until one ends")
-            said = True
-        time.sleep(0.5)
+    try:
+        # It connects, and warns that there is no such publication yet. Clients cannot connect as the role: the limit does not count background workers.
+        target.execute(sql.SQL("CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription} WITH (enabled = false, create_slot = false, "
+                               "slot_name = {slot}, synchronous_commit = 'off', streaming = off{more})").format(**parts))
+        target.execute(sql.SQL("CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL").format(**parts))
+        target.execute("SELECT snowflake_fleet.make_schema(%s, %s, %s::text[], %s)", (move.schema, role, needs, [statement for step, statement in statements if step < 6]), seconds=600)
+        target.execute(sql.SQL("ALTER ROLE {role} SUPERUSER; ALTER SUBSCRIPTION {subscription} OWNER TO {role}; ALTER ROLE {role} NOSUPERUSER").format(**parts))
+        for name, value in dict(APPLY, client_encoding=target.value("SHOW server_encoding"), **({"transaction_timeout": "0"} if target.version >= 170000 else {})).items():
+            target.execute(sql.SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}").format(name=sql.Identifier(name), value=sql.Literal(value), **parts))
+        target.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, other_identity, role, statements) VALUES (%s, %s, 'target', 'arriving', %s, %s, %s, %s, %s)",
+                       (move.shard, move.schema, move.from_name, move.source_database, move.source_identity, role, [statement for step, statement in statements if step >= 6]))
+    except psycopg.Error as error:
+        if error.diag.message_primary is None:
+            raise
+        raise Refused(f"the target cannot be prepared, and nothing is begun: {error.diag.message_primary.strip()}\n"
+                      "  If it cannot connect to the source, see --source-for-target.") from None
+    # What the statements named there must not be what an ordinary role has put in its place.
+    found = refusals(move, target)
+    if found:
+        raise Refused("the target cannot be prepared, and nothing is begun\n" + "\n".join(f"  On the target: {sentence}" for sentence in found))
+
+
+def try_out(move):
+    """For --check: all that the target has to do before rows arrive, taken back."""
+    move.target.begin()
+    try:
+        reserve(move)
+    finally:
+        move.target.rollback()
 
 
 def make_slot(move):
-    """A slot waits for all transactions that have begun to write."""
+    """What the slot decodes is published by the catalogues of that time, so the publication comes first. A slot waits for all transactions that have begun to write."""
     source, probe = move.source, move.probe
+    with source.transaction():
+        source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
+        source.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(move.name), sql.SQL(", ").join(move.tables(source))))
     probe.execute("SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active", (move.slot,))
     say("the source makes a slot")
-    source.send(f"SELECT pg_catalog.pg_create_logical_replication_slot('{move.slot}', 'pgoutput')", seconds=7 * 86400)
+    source.send(f"SELECT pg_catalog.set_config('lock_timeout', '0', false), pg_catalog.pg_create_logical_replication_slot('{move.slot}', 'pgoutput')", seconds=7 * 86400)
     mine = [source.connection.info.backend_pid, probe.connection.info.backend_pid]
     began = said = time.monotonic()
     while source.answer() is None:
@@ -126,26 +155,7 @@ def make_slot(move):
             writers = [who for who, in probe.rows(WRITERS, (mine,))]
             say(f"waiting for transactions that have written, {now - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))
         time.sleep(0.01 if now - began < 1 else 0.1)
-
-
-def prepare(move):
-    """Publication, slot and schema. What the slot decodes is published by the catalogues of that time, so the publication comes first."""
-    source, target = move.source, move.target
-    with source.transaction():
-        source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
-        source.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(move.name), sql.SQL(", ").join(move.tables(source))))
-    make_slot(move)
-    say(f"schema {move.schema}: made on the target")
-    # In one transaction with the note that it was made: a program that is killed leaves both or neither.
-    with target.transaction():
-        found = make_schema(move, move.target_row().role)
-        if found:
-            raise Refused("the schema could not be made on the target, nothing is changed there\n" + "\n".join(f"  {line}" for line in found) + "\n  Run with --abort, and again when that is mended.")
-        settle = [statement for _, statement in source.rows("SELECT step, statement FROM snowflake_fleet.statements_of(%s, %s) WHERE step >= 10", (move.schema, move.shard))]
-        target.execute("UPDATE snowflake_fleet.moving SET state = 'arriving', statements = %s, changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = 'target' AND state = 'reserved'",
-                       (settle, move.shard))
-    if move.is_altered():
-        raise Stale("the schema was altered while it was made on the target")
+    source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, false)", (str(LOCK_MS),))
 
 
 def subscribe(move):
@@ -155,17 +165,13 @@ def subscribe(move):
     if not target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
         say("the target subscribes")
         target.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
-    # Not within a transaction, so the limit for locks is the session's. Other moves to this target wait behind an attempt.
+    # Other moves to this target wait behind an attempt.
     while True:
         attempt += 1
-        target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, false)", (str(LOCK_MS),))
         try:
             return target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
         except psycopg.errors.LockNotAvailable:
             say(f"tables of the target are locked, attempt {attempt}: waiting for " + ("; ".join(target.holders([move.schema])) or "a session that has gone since"))
-        finally:
-            if not target.connection.broken:
-                target.execute("SELECT pg_catalog.set_config('lock_timeout', '0', false)")
         time.sleep(1)
 
 
@@ -187,43 +193,21 @@ def progress(move):
     return row
 
 
-def ails(move, errors, workers, stalled):
-    """What keeps the subscription from its work, as an ending of a sentence."""
-    text = f"; {errors} errors, which the logs of both servers explain" if errors else ""
+def standing(move, stalled):
+    """How far the copy is, and what keeps the subscription from its work."""
+    ready, tables, size, errors, is_copied, workers, _ = progress(move)
+    behind = move.source.value("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn)::bigint FROM pg_catalog.pg_replication_slots WHERE slot_name = %s", (move.slot,))
+    text = f"catching up: {in_bytes(behind or 0)} behind" if is_copied else f"copying: {ready} of {tables} tables, {in_bytes(size)}"
+    if errors:
+        text += f"; {errors} errors, which the logs of both servers explain"
     if workers == 0:
         text += "; no worker runs for it: the subscription is disabled, or the target's workers are used up, or the source does not answer it"
     who = [holder for holder, in move.target.rows(BLOCKERS, (move.name,))]
     if who:
         text += f"; waiting for {'; '.join(who)}"
-    if stalled:
+    if stalled > STALLED:
         text += f"; no progress for {stalled:.0f} s" + "".join(f"; {what}" for what, in move.target.rows(UNREADY, (move.name,)))
     return text
-
-
-def wait_for_copy(move):
-    total = int(move.source.value("SELECT sum(pg_catalog.pg_relation_size(t) + pg_catalog.pg_relation_size(nullif(reltoastrelid, 0))) "
-                                  "FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t", (move.schema,)) or 0)
-    began = moved = time.monotonic()
-    said_at, said, before, first = 0, "", None, None
-    while True:
-        require_slot(move)
-        ready, tables, copied, size, errors, done, workers, _ = progress(move)
-        now = time.monotonic()
-        if before != (ready, copied, size):
-            before, moved = (ready, copied, size), now
-        first = first or (now, size)
-        if done or now - said_at >= (1 if now - began < 10 else 10):
-            text = f"copying: {ready} of {tables} tables, {in_bytes(size)} of about {in_bytes(max(total, size))}"
-            if now - first[0] > 2 and size > first[1]:
-                rate = (size - first[1]) / (now - first[0])
-                text += f", {in_bytes(rate)}/s, {max(0, (total - size)) / rate:.0f} s to go"
-            text += ails(move, errors, workers, now - moved if now - moved > STALLED and not done else 0)
-            if text != said:
-                say(text)
-            said, said_at = text, now
-        if done:
-            return
-        time.sleep(0.05 if now - began < 3 else 0.5)
 
 
 def is_level(move, seconds):
@@ -238,44 +222,41 @@ def is_level(move, seconds):
     return True
 
 
-def catch_up(move):
-    """Until the target is level soon after it was asked to be."""
+def follow(move):
+    """Until the target has all tables, and is level soon after it was asked to be."""
     level = move.options.level_timeout / 1000
-    said, behind, moved, position = time.monotonic(), None, time.monotonic(), None
+    began = moved = time.monotonic()
+    said_at, said, before = 0, "", None
     while True:
         require_slot(move)
-        began = time.monotonic()
-        if is_level(move, 0.5 * level) and time.monotonic() - began < 0.1 + 0.1 * level:
+        row, asked = progress(move), time.monotonic()
+        if row[4] and is_level(move, 0.5 * level) and time.monotonic() - asked < 0.1 + 0.1 * level:
             return
-        row, now = progress(move), time.monotonic()
-        if position != row[7]:
-            position, moved = row[7], now
-        if now - said > 5 or behind is None:
-            now_behind = float(move.source.value("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn) "
-                                                 "FROM pg_catalog.pg_replication_slots WHERE slot_name = %s", (move.slot,)) or 0)
-            say(f"catching up: {in_bytes(now_behind)} behind" + (f", {in_bytes((behind - now_behind) / max(1, now - said))}/s less" if behind is not None and behind > now_behind else "")
-                + ails(move, row[4], row[6], now - moved if now - moved > STALLED else 0))
-            said, behind = now, now_behind
-        time.sleep(0.2)
+        now = time.monotonic()
+        if row != before:
+            before, moved = row, now
+        if now - said_at >= (1 if now - began < 10 else 10):
+            text = standing(move, now - moved)
+            if text != said:
+                say(text)
+            said_at, said = now, text
+        time.sleep(0.05 if now - began < 3 else 0.5)
 
 
 def analyze(move):
     """Plans on the target are not guesses from the first query on."""
     for table in move.tables(move.target):
         try:
-            with move.target.transaction():
-                move.target.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(LOCK_MS),), seconds=3600)
-                move.target.execute(sql.SQL("ANALYZE {}").format(table))
+            move.target.execute(sql.SQL("ANALYZE {}").format(table), seconds=3600)
         except psycopg.errors.LockNotAvailable:
             say(f"table {table.as_string(move.target.connection)} of the target is not analyzed, for it is locked: run ANALYZE when the move has ended")
 
 
 def copy(move):
     believe(move)
-    begin(move)
-    if move.target_row().state == "reserved":
-        prepare(move)
+    if move.source_row() is None:
+        begin(move)
     subscribe(move)
-    wait_for_copy(move)
+    follow(move)
     analyze(move)
-    catch_up(move)
+    follow(move)

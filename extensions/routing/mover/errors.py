@@ -11,10 +11,6 @@ class Stale(Exception):
     """What was copied cannot be relied on: the copy starts over."""
 
 
-class Misused(Exception):
-    """The program was not called as it wants to be. Exit status 2."""
-
-
 def printable(text, kept=""):
     """Without control characters, which names of other people's may have."""
     return "".join(c if c in kept or c.isprintable() else f"\\x{ord(c):02x}" for c in text.replace("\t", "  "))

@@ -10,20 +10,15 @@ from secrets import token_hex
 import psycopg
 from psycopg import sql
 
-from .check import content, lookups, of_shared
-from .copying import catch_up, is_level, require_slot
+from .check import lookups, of_schema
+from .copying import follow, is_level, require_slot
 from .errors import Refused, complain, in_millis, say, words
 from .session import Session, lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
 MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
-FENCE = "SELECT snowflake_fleet.fence_shard(%s, %s, %s, %s)"
+FENCE = "SELECT snowflake_fleet.fence_shard(%s, %s, %s)"
 TAKE_OVER = "SELECT snowflake_fleet.take_over(%s::jsonb, %s)"
-# A table that somebody has taken out of the publication stands still on the target.
-PUBLISHED = """
-SELECT count(*) FROM snowflake_fleet.tables_of(%s) AS t
- WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_publication AS p JOIN pg_catalog.pg_publication_rel AS r ON r.prpubid = p.oid
-                    WHERE pubname = %s AND pubinsert AND pubupdate AND pubdelete AND pubtruncate AND NOT pubviaroot AND prrelid = t AND prqual IS NULL AND prattrs IS NULL)"""
 REHEARSAL_MS = 30_000     # no writer waits for it, and a busy server takes its time to compile what it runs for the first time
 VERIFY_SECONDS = 300      # that writers may wait for --verify
 BEFORE_THE_FENCE = "The source takes writes as before: run this again to continue, or with --abort to take the move back."
@@ -41,39 +36,38 @@ def stands(move):
 def rehearse(move):
     """What is done while writers wait is done here before, and taken back: functions are compiled, statements are planned,
     catalogues are read, and what would fail fails. The fence is rehearsed on a schema that no other session sees."""
-    source, target, name = move.source, move.target, f"{move.name}_rehearsal_{token_hex(4)}"
+    source, name = move.source, f"{move.name}_rehearsal_{token_hex(4)}"
     source.begin()
     try:
         source.execute(sql.SQL("CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s").format(sql.Identifier(name)))
-        source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, fingerprint, changed) VALUES (%s, %s, 'source', 'copying', '', "
-                       "snowflake_fleet.fingerprint(%s), '-infinity')", (-1 - move.shard, name, name))
+        source.execute("UPDATE snowflake_fleet.moving SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity' "
+                       "WHERE shard = %s AND side = 'source' AND state = 'copying'", (name, name, move.shard))
         for _ in range(2):
             source.execute("SAVEPOINT once")
-            source.value(FENCE, (-1 - move.shard, name, REHEARSAL_MS, []))
+            source.value(FENCE, (move.shard, None, REHEARSAL_MS))
             source.execute("ROLLBACK TO once")
     finally:
         source.rollback()
     for _ in range(2):
         if not is_level(move, 5):
             raise TimeoutError
-        target.begin()
-        try:
-            # The locks are waited for longer than behind the fence: an autovacuum gives way after a second.
-            target.execute("SELECT pg_catalog.set_config('lock_timeout', '5000', true)")
-            target.execute(TAKE_OVER, (json.dumps({"id": "", "shard": move.shard, "schema": move.schema, "lsn": "0/0", "tables": [], "sequences": []}), move.name))
-        except psycopg.errors.LockNotAvailable:
-            raise Busy from None
-        finally:
-            target.rollback()
+        rehearse_change(move)
+
+
+def rehearse_change(move):
+    move.target.begin()
+    try:
+        move.target.execute(TAKE_OVER, (json.dumps({"id": "", "shard": move.shard, "schema": move.schema, "lsn": "0/0", "tables": [], "sequences": []}), move.name))
+        begin_control(move)
         if move.control is not None:
-            begin_control(move)
-            try:
-                ask_control(move)
-                move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
-            except psycopg.errors.LockNotAvailable:
-                raise Busy from None
-            finally:
-                move.control.rollback()
+            ask_control(move)
+            move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
+    except psycopg.errors.LockNotAvailable:
+        raise Busy from None
+    finally:
+        move.target.rollback()
+        if move.control is not None:
+            move.control.rollback()
 
 
 def begin_control(move):
@@ -92,17 +86,19 @@ def ask_control(move):
 
 
 def begin_both(move):
-    """Transactions that the servers end by themselves if this program falls silent. The shared tables stand still in them, and are the same."""
+    """Transactions that the servers end by themselves if this program falls silent. The shared tables stand still in them, and what is shared is the same."""
     limit = str(move.options.level_timeout + 5000)
     tables = lookups(move)
-    for session in (move.target, move.source):
-        session.begin(seconds=30)
+    move.source.begin(seconds=30)
+    move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
+    move.target.begin(seconds=30)
+    for session in (move.source, move.target):
         session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true), pg_catalog.set_config('lock_timeout', %s, true)", (limit, str(move.options.lock_timeout)))
         if tables:
             session.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE MODE").format(sql.SQL(", ONLY ").join(sql.SQL(table) for table in tables)))
-    for table in tables:
-        if content(move.source, table) != content(move.target, table):
-            raise Refused(f"the table {table}, to which a foreign key refers, has other rows on the target\n  Make them the same, and run this again.")
+    found = of_schema(move)
+    if found:
+        raise Refused("the schema cannot be moved as it is now\n" + "\n".join(f"  {sentence}" for sentence in found) + "\n  Mend that and run this again, or run with --abort.")
 
 
 def fence(move):
@@ -113,7 +109,7 @@ def fence(move):
         begin_control(move)
         try:
             begin_both(move)
-            document = move.source.value(FENCE, (move.shard, move.schema, options.lock_timeout, options.not_ids))
+            document = move.source.value(FENCE, (move.shard, None, options.lock_timeout))
             return document, time.monotonic() - float(document["ms"]) / 1000
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             back(move)
@@ -135,45 +131,35 @@ def back(move):
 
 def verify(move):
     """Counts and hashes of every table on both sides, while no session writes. format() calls no cast, which may be somebody's."""
-    until = time.monotonic() + VERIFY_SECONDS
-    for (name,) in move.source.rows("SELECT relname FROM pg_catalog.pg_class AS c JOIN snowflake_fleet.tables_of(%s) AS t ON c.oid = t", (move.schema,)):
-        query = sql.SQL("SELECT count(*), coalesce(sum(pg_catalog.hashtextextended(pg_catalog.format('%s', snowflake_row.*), 0)), 0)::text FROM ONLY {} AS snowflake_row").format(
-            sql.Identifier(move.schema, name))
-        answers = [None, None]
+    until, answers, readers = time.monotonic() + VERIFY_SECONDS, [None, None], (move.probe, move.counting)
+    one = "SELECT {0} AS name, count(*) AS rows, sum(pg_catalog.hashtextextended(pg_catalog.format('%s', t.*), 0)) AS hash FROM ONLY {1}.{2} AS t"
+    query = sql.SQL("SELECT pg_catalog.json_object_agg(name, pg_catalog.format('%s rows with hash %s', rows, hash)) FROM ({}) AS every").format(
+        sql.SQL(" UNION ALL ").join(sql.SQL(one).format(sql.Literal(name), sql.Identifier(move.schema), sql.Identifier(name)) for name in move.names(move.source)))
+    for session in readers:
+        session.send(query, seconds=VERIFY_SECONDS)
+    while None in answers:
+        answers = [answer or session.answer() for answer, session in zip(answers, readers)]
+        if time.monotonic() > until:
+            raise Refused(f"--verify has not ended within {VERIFY_SECONDS} s, and writers wait: run this without it")
+        # Sessions that are idle for long would be ended, as those of a program which has fallen silent.
         for session in (move.source, move.target):
-            session.send(query, seconds=VERIFY_SECONDS)
-        asked = time.monotonic()
-        while None in answers:
-            answers = [answer or session.answer() for answer, session in zip(answers, (move.source, move.target))]
-            if time.monotonic() > until:
-                raise Refused(f"--verify has not ended within {VERIFY_SECONDS} s, and writers wait: run this without it")
-            # A session that is idle for long would be ended, as that of a program which has fallen silent.
-            for answer, session in zip(answers, (move.source, move.target)):
-                if answer is not None and time.monotonic() - asked > 1:
-                    session.execute("SELECT 1")
-            asked = asked if time.monotonic() - asked <= 1 else time.monotonic()
-            time.sleep(0.001)
-        if answers[0] != answers[1]:
-            raise Refused(f"table {name} differs: {answers[0][0]} rows with hash {answers[0][1]} on the source, {answers[1][0]} with {answers[1][1]} on the target\n"
-                          "  The target does not take over. Run with --abort, then again.")
+            session.execute("SELECT 1")
+        time.sleep(0.01)
+    here, there = (json.loads(answer[0]) for answer in answers)
+    wrong = [f"  Table {name} has {here[name]} on the source, {there[name]} on the target" for name in here if here[name] != there[name]]
+    if wrong:
+        raise Refused("\n".join(["the target does not take over, for it has other rows", *wrong]) + "\n  Run with --abort, then again.")
     begin_control(move)
     say("verified: the same rows on both sides")
 
 
 def take_over(move):
     while True:
-        if move.is_altered():
-            raise Refused(f"schema {move.schema} of the source was altered since the move began\n  Run with --abort, then again.")
-        if move.source.value(PUBLISHED, (move.schema, move.name)) > 0:
-            raise Refused(f"publication {move.name} was altered since the move began\n  Run with --abort, then again.")
-        found = list(of_shared(move))
-        if found:
-            raise Refused("what the schema uses is not the same on both servers\n" + "\n".join(f"  {sentence}" for sentence in found))
         try:
             rehearse(move)
             if move.counting is None:
                 move.counting = Session("target", move.target.conninfo)
-                move.counting.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', false)", seconds=3600)
+                move.counting.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', false), pg_catalog.set_config('lock_timeout', '0', false)", seconds=3600)
             document, began = fence(move)
             try:
                 behind_the_fence(move, document)
@@ -192,7 +178,7 @@ def take_over(move):
         except TimeoutError:
             say(f"the target was not level within {move.options.level_timeout} ms: the writers continue, later again")
             require_slot(move)
-            catch_up(move)
+            follow(move)
             continue
         refused = time.monotonic()
         flip(move)
@@ -244,33 +230,25 @@ def flip(move):
     if move.control is None:
         move.target.execute("UPDATE snowflake_fleet.moving SET state = 'here', changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = 'target' AND state = 'level'", (move.shard,))
         return
-    for attempt in (1, 2):
-        sent = False
-        try:
-            move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
-            sent = True
-            move.control.commit()
+    sent = False
+    try:
+        move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
+        sent = True
+        return move.control.commit()
+    except psycopg.Error as error:
+        if not lost(error):
+            move.control.rollback()
+            lift(move)
+            raise Refused(f"the map could not be changed, and the fence is lifted: {words(error)}") from None
+        complain(f"the control database is lost: {words(error)}")
+    if reconnected(move):
+        # The session from before is gone: the map is what was committed.
+        if move.map_says() == move.to_name:
             return
-        except psycopg.Error as error:
-            if not lost(error):
-                move.control.rollback()
-                lift(move)
-                raise Refused(f"the map could not be changed, and the fence is lifted: {words(error)}") from None
-            complain(f"the control database is lost: {words(error)}")
-        if reconnected(move):
-            # The session from before is gone: the map is what was committed.
-            if move.map_says() == move.to_name:
-                return
-            if attempt == 1:
-                begin_control(move)
-                ask_control(move)
-                continue
-            lift(move)
-            raise Refused("the map could not be changed, and the fence is lifted: run this again")
-        if not sent:
-            lift(move)
-            raise Refused("the control database does not answer, and the fence is lifted: run this again when it does")
+    elif sent:
         raise Refused("the control database does not answer, and whether it has changed the map is not known")
+    lift(move)
+    raise Refused("the control database did not change the map, and the fence is lifted: run this again")
 
 
 def reconnected(move):

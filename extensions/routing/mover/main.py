@@ -7,12 +7,11 @@ import psycopg
 
 from . import VERSION
 from .check import check
-from .copying import believe, clear, copy
-from .errors import Misused, Refused, Stale, complain, in_bytes, printable, say, words
+from .copying import clear, copy, try_out
+from .errors import Refused, Stale, complain, say, words
 from .fence import BEFORE_THE_FENCE, resume, take_over
 from .finish import abort, drop_source, finish, forget_side
-from .places import Move, require_trusted
-from .session import Session
+from .places import Move
 
 ABOUT = """Moves schema shard_N from one server to another by logical replication, with a pause for its writers of some
 milliseconds. TARGET and SOURCE are connection strings ('host=db2 dbname=app'), or, with --control, names of the map in the
@@ -25,16 +24,6 @@ good, --forget cleans the other one.
 AFTER = """Connects as superuser, with PGHOST and its like as defaults; passwords belong into a passfile or a service, and are
 refused in connection strings. Needs extensions snowflake and snowflake_routing in both databases.
 Exit status: 0 done, 1 failed, 2 not as called."""
-
-
-LIST = """
-SELECT shard, schema, side, state, other, began::timestamptz(0)::text, changed::timestamptz(0)::text, pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), s.restart_lsn), s.wal_status,
-       EXISTS (SELECT FROM holder AS h WHERE h.shard = m.shard AND h.role = m.side),
-       (SELECT count(*) FROM holder AS h WHERE h.role = 'target' AND NOT EXISTS (SELECT FROM snowflake_fleet.moving AS o WHERE o.shard = h.shard AND o.side = 'target' AND o.state <> 'here'))
-  FROM snowflake_fleet.moving AS m LEFT JOIN pg_catalog.pg_replication_slots AS s
-    ON side = 'source' AND database = pg_catalog.current_database() AND slot_name ~ ('^snowflake_move_[0-9]+_' || shard || '$')
- WHERE state <> 'here' ORDER BY shard, side, began"""
-LIST = """WITH holder AS (SELECT h.shard, h.role FROM snowflake_fleet.move_holder AS h JOIN pg_catalog.pg_stat_activity AS a ON a.pid = h.pid AND a.backend_start = h.began)""" + LIST
 
 
 def whole(low):
@@ -62,10 +51,8 @@ def arguments():
     what.add_argument("--forget", choices=["source", "target"], help="ends a move on this side only, if the other server is gone for good")
     what.add_argument("--until", choices=["copied"], help="stops when the target is level, before the pause; run again to continue")
     what.add_argument("--drop-source", action="store_true", help="drops what --from kept of this shard, if nothing else hangs on it and the target has taken over")
-    what.add_argument("--list", action="store_true", help="moves that are open, and what is kept, on all servers that are named")
     add("--force", action="store_true", help="with --drop-source: although the server that took over cannot be asked, or has no record of that")
     add("--verify", action="store_true", help="counts and hashes both sides while the writers wait, for 300 s at most")
-    add("--not-ids", action="append", default=[], metavar="TABLE.COLUMN", help="a bigint key that has no ids (as often as there are some)")
     add("--schema", metavar="NAME", help="the schema, if it is not called shard_N")
     add("--source-for-target", metavar="CONNINFO", help="how the target's server connects to the source, if not as this program does")
     add("--lock-timeout", type=whole(1), default=300, metavar="MS", help="how long one attempt to stop the writers may hold them up, all in all (300)")
@@ -73,10 +60,7 @@ def arguments():
     add("--wait", type=whole(0), default=30, metavar="SECONDS", help="how long to wait for what a program that was killed has left running, "
         "and for a control database that went away (30)")
     options = parser.parse_args()
-    if options.list:
-        if not (options.control or options.source or options.target):
-            parser.error("--list takes --control, --from or --to")
-    elif options.shard is None or not (options.source or options.control or options.forget == "target"):
+    if options.shard is None or not (options.source or options.control or options.forget == "target"):
         parser.error("--shard, and --from or --control are needed")
     elif options.target is None and not options.drop_source and options.forget != "source":
         parser.error("--to is needed")
@@ -85,37 +69,6 @@ def arguments():
     elif options.force and not options.drop_source:
         parser.error("--force goes with --drop-source")
     return options
-
-
-def list_moves(options):
-    places = [(given, given) for given in (options.source, options.target) if given]
-    if options.control:
-        control = Session("control database", options.control)
-        require_trusted(control)
-        servers = control.rows("SELECT name, conninfo FROM snowflake_fleet.map_server ORDER BY name")
-        places = [place for place in servers if not (options.source or options.target) or place[0] in (options.source, options.target)]
-    status = found = 0
-    for name, conninfo in places:
-        try:
-            session = Session(f"server {name}", conninfo)
-            require_trusted(session)
-            rows = session.rows(LIST)
-            session.close()
-        except (psycopg.Error, Refused) as error:
-            complain(f"server {name}: {str(error).strip().splitlines()[0]}")
-            status = 1
-            continue
-        found += len(rows)
-        for shard, schema, side, state, other, began, changed, wal, slot, runs, waiting in rows:
-            held = f", its slot holds {in_bytes(float(wal))} of WAL" if wal is not None else ", its slot is lost: the copy starts over" if slot == "lost" else ""
-            if waiting and state in ("reserved", "arriving"):
-                held += f", and {waiting} other moves wait for its place among the target's subscriptions"
-            way = "from here to" if side == "source" else "here from"
-            print(printable(f"server {name}: shard {shard}, schema {schema}, {way} {other}: {state} since {changed}, began {began}{held}, "
-                            + ("a program runs" if runs else "no program runs")))
-    if not found and not status:
-        print("no move is open, and nothing is kept, on " + ", ".join(name for name, _ in places))
-    return status
 
 
 def proceed(move):
@@ -136,31 +89,15 @@ def proceed(move):
 
 def run(move):
     options = move.options
-    move.open_control()
+    if options.control is not None:
+        move.open_control()
     if options.drop_source or options.forget:
-        if options.target and options.forget == "target":
-            move.open_target()
-            move.hold_one(move.target, "target", options.wait)
-        else:
-            move.open_source()
-            move.hold_one(move.source, "source", options.wait)
+        session, side = (move.open_target(), "target") if options.forget == "target" else (move.open_source(), "source")
+        move.hold_one(session, side, options.wait)
         return forget_side(move) if options.forget else drop_source(move)
     move.open_target()
-    if move.control is not None:
-        where = move.map_says()
-        if move.from_name is None:
-            move.from_name = where
-        if where == move.to_name and options.source is None:
-            # The map has it here already: the record of an interrupted move has where it came from.
-            row = move.target_row()
-            if row is None and options.abort:
-                raise Refused(f"shard {move.shard} is on the target already, and nothing of a move is left\n  Move it back.")
-            if row is None and not move.has_schema(move.target):
-                raise Refused(f"the map has shard {move.shard} on {move.to_name}, which has no schema {move.schema}\n"
-                              "  Correct the map, or name the server that has it with --from.")
-            if row is None:
-                return say(f"shard {move.shard} is on the target")
-            move.from_name = row.other
+    if move.control is not None and not has_source(move):
+        return say(f"shard {move.shard} is on the target")
     move.open_source()
     if not options.check:
         move.hold()
@@ -175,14 +112,31 @@ def run(move):
             raise Refused(f"shard {move.shard} is fenced on its way to another server, {row.other}\n  Run with --to of that server; or if it is gone for good, with --forget source.")
         resume(move)
         return finish(move)
-    if not options.check:
-        try:
-            believe(move)
-        except Stale as error:
-            say(f"{error}: the copy starts over")
-            clear(move)
     check(move)
-    return say(f"shard {move.shard} can be moved") if options.check else proceed(move)
+    if not options.check:
+        return proceed(move)
+    if row is None and move.target_row() is None:
+        try_out(move)
+    return say(f"shard {move.shard} can be moved")
+
+
+def has_source(move):
+    """Finds the source by the map. If the map has the shard on the target, the record of an interrupted move has where it came from; false if there is none."""
+    where = move.map_says()
+    if move.from_name is None:
+        move.from_name = where
+    if where != move.to_name or move.options.source is not None:
+        return True
+    row = move.target_row()
+    if row is not None:
+        move.from_name = row.other
+        return True
+    if move.options.abort:
+        raise Refused(f"shard {move.shard} is on the target already, and nothing of a move is left\n  Move it back.")
+    if not move.has_schema(move.target):
+        raise Refused(f"the map has shard {move.shard} on {move.to_name}, which has no schema {move.schema}\n"
+                      "  Correct the map, or name the server that has it with --from.")
+    return False
 
 
 def interrupted(_signal, _frame):
@@ -192,26 +146,13 @@ def interrupted(_signal, _frame):
 def main():
     options = arguments()
     signal.signal(signal.SIGTERM, interrupted)
-    try:
-        if options.list:
-            return list_moves(options)
-    except (Refused, psycopg.Error) as error:
-        complain(str(error).strip())
-        return 1
-    except KeyboardInterrupt:
-        complain("interrupted")
-        return 1
     move = Move(options)
     try:
         run(move)
-        move.release()
         return 0
-    except Misused as error:
-        complain(str(error))
-        return 2
     except Refused as error:
         complain(str(error))
-    except psycopg.errors.QueryCanceled as error:
+    except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
         complain(f"{words(error)}\n  It may have waited for somebody's lock, a migration's perhaps: see pg_locks, and run this again.")
     except psycopg.Error as error:
         gone = [session.label for session in (move.control, move.source, move.target) if session is not None and session.connection.broken]

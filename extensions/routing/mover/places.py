@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from .errors import Misused, Refused
+from .errors import Refused
 from .session import KEEPALIVE, Session, parse
 
 DATABASE = """SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()) || '/' ||
@@ -63,6 +63,7 @@ class Move:
         self.name = f"snowflake_move_{options.shard}"          # of publication and subscription, which are a database's
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # what the user has to know if the program ends now
+        self.waits = False    # for a worker, which has been said
         self.from_name, self.to_name = options.source, options.target
 
     # Connections
@@ -71,7 +72,7 @@ class Move:
         """Name and connection string of a server, which with a map may be given by its name there."""
         if self.control is None:
             if not is_string(server):
-                raise Misused("without --control, servers are given by connection strings")
+                raise Refused("without --control, servers are given by connection strings")
             parse(server, "the connection string")
             return server, server
         column = "conninfo" if is_string(server) else "name"
@@ -83,10 +84,6 @@ class Move:
         return row
 
     def open_control(self):
-        if self.options.control is not None:
-            self.connect_control()
-
-    def connect_control(self):
         """A copy of the map, or a map of before a restore, may say that the source has what the target has taken over."""
         self.control = Session("control database", self.options.control)
         require_trusted(self.control)
@@ -99,6 +96,7 @@ class Move:
         self.target = Session("target", conninfo)
         self.require(self.target)
         self.target_database, self.target_identity = self.target.value(DATABASE), self.target.value(IDENTITY)
+        return self.target
 
     def open_source(self):
         found, conninfo = self.locate(self.from_name)
@@ -107,24 +105,20 @@ class Move:
         self.require(self.source)
         self.probe = Session("source", conninfo)
         # A server of the map may be known by a service or a default of this machine: the target's server knows neither.
-        used = self.source.connection.info.get_parameters()
-        given = parse(conninfo, "the connection string of the source")
-        own = {**KEEPALIVE, "connect_timeout": "20", "application_name": self.name}
-        own.update({key: value for key, value in given.items() if key not in ("service", "password", "sslpassword")})
         info = self.source.connection.info
-        own.update({key: used[key] for key in CONNECTION if used.get(key)})
-        own.update({"host": info.host or own.get("host", ""), "port": str(info.port), "dbname": info.dbname, "user": info.user})
-        self.source_for_target = make_conninfo(**{k: v for k, v in own.items() if v != ""})
+        own = {key: value for key, value in parse(conninfo, "the connection string of the source").items() if key != "service"}
+        own.update({key: value for key, value in info.get_parameters().items() if key in CONNECTION}, port=str(info.port), dbname=info.dbname, user=info.user)
+        if info.host:
+            own["host"] = info.host
         if self.options.source_for_target:
-            given = parse(self.options.source_for_target, "--source-for-target")
-            self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", "application_name": self.name, **given})
+            own = parse(self.options.source_for_target, "--source-for-target")
+        self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", **own, "application_name": self.name})
         self.source_database, self.source_identity = self.source.value(DATABASE), self.source.value(IDENTITY)
         # Slots are the server's, not the database's.
         self.slot = f"snowflake_move_{self.source_database.split('/')[1]}_{self.shard}"
-        if self.target is None:
-            return
-        if self.source_identity == self.target_identity:
+        if self.target is not None and self.source_identity == self.target_identity:
             raise Refused("source and target are one database")
+        return self.source
 
     def require(self, session):
         installed = session.value("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname IN ('snowflake', 'snowflake_routing')")
@@ -150,18 +144,9 @@ class Move:
                 raise Refused(f"shard {self.shard} is being moved by another snowflake-move-shard\n  Its session in the {session.label} is process {pid}.")
             time.sleep(0.1)
 
-    def release(self):
-        """So that nobody waits for the server to notice that this program has gone."""
-        for session in (self.control, self.source, self.target):
-            if session is not None:
-                try:
-                    session.execute("DELETE FROM snowflake_fleet.move_holder WHERE shard = %s AND pid = pg_catalog.pg_backend_pid()", (self.shard,), seconds=5)
-                except (psycopg.Error, ValueError):
-                    pass
-
     def reconnect_control(self):
         self.control.close()
-        self.connect_control()
+        self.open_control()
         self.hold_one(self.control, "control", self.options.wait)
 
     # How far it is
@@ -202,10 +187,12 @@ class Move:
         return self.source.value("SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND database = pg_catalog.current_database() "
                                  "AND wal_status <> 'lost'", (self.slot,)) == 1
 
-    def tables(self, session, schema=None):
-        """Names of the schema's tables, as identifiers to be put into statements."""
-        return [sql.Identifier(schema or self.schema, name) for name, in session.rows(
-            "SELECT relname FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY relname", (schema or self.schema,))]
+    def names(self, session):
+        return [name for name, in session.rows("SELECT relname::text FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t ORDER BY 1", (self.schema,))]
+
+    def tables(self, session):
+        """The schema's tables, as identifiers to be put into statements."""
+        return [sql.Identifier(self.schema, name) for name in self.names(session)]
 
     def is_altered(self, schema=None):
         return self.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (schema or self.schema,))

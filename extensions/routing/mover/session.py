@@ -23,7 +23,7 @@ SETTINGS = {
     # The server ends a session whose program or network has fallen silent, and with it the locks.
     "idle_in_transaction_session_timeout": "60s", "client_connection_check_interval": "1s", "tcp_user_timeout": "20s",
     "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
-    "lock_timeout": "0", "row_security": "off", "jit": "off",
+    "lock_timeout": str(LOCK_MS), "row_security": "off", "jit": "off",
     "standard_conforming_strings": "on", "quote_all_identifiers": "off", "array_nulls": "on", "xmloption": "content",
     # What is rehearsed before the fence is not planned again behind it.
     "plan_cache_mode": "force_generic_plan",
@@ -153,10 +153,7 @@ class Session:
                 if time.monotonic() > until:
                     raise Refused(f"{self.label}: {what}: others have held locks for {seconds} s") from None
             if attempt % 20 == 1:
-                holders = self.value("SELECT string_agg(DISTINCT pid::text, ', ') FROM pg_catalog.pg_locks WHERE relation IS NOT NULL AND granted "
-                                      "AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) "
-                                      "AND pid <> pg_catalog.pg_backend_pid()")
-                say(f"{self.label}: {what}: others are in the way, attempt {attempt}; processes with locks: {holders}")
+                say(f"{self.label}: {what}: others are in the way, attempt {attempt}")
             time.sleep(0.5)
 
     def holders(self, schemas):

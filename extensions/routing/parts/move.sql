@@ -19,30 +19,14 @@ CREATE TABLE snowflake_fleet.moving (
   began timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   changed timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   CHECK (side OPERATOR(pg_catalog.=) 'source' AND state OPERATOR(pg_catalog.~) '^(copying|fenced|kept)$'
-      OR side OPERATOR(pg_catalog.=) 'target' AND state OPERATOR(pg_catalog.~) '^(reserved|arriving|level|here)$')
+      OR side OPERATOR(pg_catalog.=) 'target' AND state OPERATOR(pg_catalog.~) '^(arriving|level|here)$')
 );
 -- A shard moves once at a time.
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
-  'Moves of shards from and to this database, and how far they are';
-COMMENT ON COLUMN snowflake_fleet.moving.schema IS 'Name of the schema here; a source''s is renamed at the end';
-COMMENT ON COLUMN snowflake_fleet.moving.side IS 'Whether this database is the source or the target';
-COMMENT ON COLUMN snowflake_fleet.moving.state IS
-  'Of a source: copying (DDL is refused), fenced (writes are refused), kept (renamed, until --drop-source). Of a target: '
-  'reserved (a place among the subscriptions), arriving, level (it has taken over, if the map says so), here (the end)';
-COMMENT ON COLUMN snowflake_fleet.moving.other IS 'The other side: its name in the map, or how to connect to it';
-COMMENT ON COLUMN snowflake_fleet.moving.other_database IS
-  'The other side: system identifier and OID of its database, with a slash between them';
-COMMENT ON COLUMN snowflake_fleet.moving.other_identity IS
-  'identity() of the other side when the copy began: with another one the copy is not believed';
-COMMENT ON COLUMN snowflake_fleet.moving.fingerprint IS 'Of a source: fingerprint() of the schema: DDL that would change it is refused';
-COMMENT ON COLUMN snowflake_fleet.moving.slots IS 'Of a source: the replication slots of the move, as a regular expression';
-COMMENT ON COLUMN snowflake_fleet.moving.role IS 'Of a target: the role of the move, which owns the schema until the target takes over';
-COMMENT ON COLUMN snowflake_fleet.moving.statements IS 'Of a target: what gives the schema its owners and privileges when it takes over';
-COMMENT ON COLUMN snowflake_fleet.moving.fence IS
-  'What fence_shard() returned. A target that has it has all rows from before that fence';
-COMMENT ON COLUMN snowflake_fleet.moving.changed IS 'When the state was last changed';
+  'Moves of shards from and to this database, and how far they are: see the table in extensions/routing/README.md. `schema` is its name here; `other`, '
+  '`other_database` and `other_identity` are the other side, which is not believed with another identity; `fence` is what fence_shard() returned';
 
 -- The session that moves a shard, as long as it lives. Only a superuser can pretend to be one, unlike with advisory locks;
 -- and a row lock would hold up the slots of other moves.
@@ -55,8 +39,6 @@ CREATE TABLE snowflake_fleet.move_holder (
 );
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The session of snowflake-move-shard that moves a shard: a row counts while its backend lives';
-COMMENT ON COLUMN snowflake_fleet.move_holder.role IS 'What this database is to the move: control, source or target';
-COMMENT ON COLUMN snowflake_fleet.move_holder.began IS 'When the backend began, for process ids are used again';
 
 -- Changes when the server is promoted, restored or copied, and when it is restarted: a disk that was put back needs a restart.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
@@ -110,63 +92,6 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Behind snowflake-move-shard: the tables of a schema';
 
--- Before anybody waits: the schema stands still from then on. Not in SQL: a control database need not have the generator.
-CREATE FUNCTION snowflake_fleet.id_columns(schema name) RETURNS TABLE (relation regclass, attribute name, col text, is_indexed boolean)
-  LANGUAGE plpgsql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-BEGIN
-  RETURN QUERY
-  WITH RECURSIVE bigints (type) AS (
-    SELECT 'bigint'::regtype::oid
-    UNION
-    SELECT oid FROM bigints JOIN pg_type ON typbasetype = type),
-  found (relation, attribute) AS (
-    SELECT m.relation, m.attribute FROM snowflake.filled_columns() AS m WHERE m.holds_ids
-    UNION
-    SELECT attrelid, attname
-      FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-     WHERE indisprimary AND atttypid IN (SELECT type FROM bigints))
-  SELECT f.relation, f.attribute, format('%I.%I', relname, f.attribute),
-         EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = c.relam
-                  WHERE indrelid = attrelid AND indkey[0] = attnum AND indpred IS NULL AND indisvalid AND amname = 'btree')
-    FROM found AS f JOIN snowflake_fleet.tables_of(schema) AS t ON t = f.relation
-    JOIN pg_class AS r ON r.oid = f.relation JOIN pg_attribute ON attrelid = f.relation AND attname = f.attribute
-   ORDER BY 3;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.id_columns(name) IS
-  'Behind snowflake-move-shard: the bigint columns of a schema that mint or with which a primary key begins, and whether a B-tree '
-  'index begins with them';
-
--- By their indexes, at once.
-CREATE FUNCTION snowflake_fleet.greatest_ids(relations regclass[], attributes name[]) RETURNS TABLE (col text, id bigint)
-  LANGUAGE plpgsql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-  this record;
-  last_one CONSTANT bigint := CASE WHEN time_bits + region_bits + shard_bits + sequence_bits = 64 THEN 9223372036854775807
-                              ELSE (1::bigint << (time_bits + region_bits + shard_bits + sequence_bits)) - 1 END
-                              FROM snowflake.layout;
-BEGIN
-  FOR this IN
-    SELECT relation, attribute, format('%I.%I', relname, attribute) AS col
-      FROM unnest(relations, attributes) AS c (relation, attribute) JOIN pg_class ON oid = relation
-  LOOP
-    col := this.col;
-    EXECUTE format('SELECT max(%I)::bigint FROM ONLY %s WHERE %1$I BETWEEN 0 AND %3$s', this.attribute, this.relation, last_one) INTO id;
-    IF id IS NOT NULL THEN
-      RETURN NEXT;
-    END IF;
-  END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.greatest_ids(regclass[], name[]) IS
-  'Behind snowflake-move-shard: the greatest id of each of these columns; the target is to observe them';
-
 -- The apply worker reports a position to its source after it has applied everything before that.
 CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETURNS boolean
   LANGUAGE sql VOLATILE STRICT
@@ -181,6 +106,17 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.has_applied(name, pg_lsn) IS
   'Whether a subscription has copied its tables and applied what its source committed before a position in the WAL';
 
+CREATE VIEW snowflake_fleet.moves AS
+  SELECT shard, schema, side, state, other, began, changed,
+         EXISTS (SELECT FROM snowflake_fleet.move_holder AS h JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) h.pid
+                  WHERE h.shard OPERATOR(pg_catalog.=) m.shard AND a.backend_start OPERATOR(pg_catalog.=) h.began) AS is_running,
+         wal_status, safe_wal_size, pg_catalog.pg_wal_lsn_diff(CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_wal_lsn() END, restart_lsn) AS wal_held
+    FROM snowflake_fleet.moving AS m LEFT JOIN pg_catalog.pg_replication_slots AS s
+      ON database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND slot_name OPERATOR(pg_catalog.~) slots
+   WHERE state OPERATOR(pg_catalog.<>) 'here';
+COMMENT ON VIEW snowflake_fleet.moves IS
+  'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the bytes of WAL that it holds';
+
 -- The program runs as a superuser what these tables say. Members of pg_write_all_data may read them only; the owner and
 -- superusers pass.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
@@ -189,5 +125,4 @@ ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.move_holder FOR SELECT USING (true);
 
 REVOKE ALL ON FUNCTION snowflake_fleet.identity(), snowflake_fleet.has_applied(name, pg_lsn), snowflake_fleet.hold_move(integer, text),
-  snowflake_fleet.holds_move(), snowflake_fleet.tables_of(name), snowflake_fleet.id_columns(name),
-  snowflake_fleet.greatest_ids(regclass[], name[]) FROM PUBLIC;
+  snowflake_fleet.holds_move(), snowflake_fleet.tables_of(name) FROM PUBLIC;

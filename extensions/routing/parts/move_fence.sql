@@ -16,67 +16,143 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS
   'Internal: the fence: a trigger on the tables of a shard that moves away';
 
-CREATE FUNCTION snowflake_fleet.sequences_of(schema name) RETURNS jsonb
+-- `bound` is where a sequence ends that does not cycle.
+CREATE FUNCTION snowflake_fleet.sequences_of(schema name)
+  RETURNS TABLE (name name, of text[], bound bigint, cache bigint, cycle boolean, last bigint, called boolean)
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  this record;
-  one record;
-  every jsonb := '[]';
+#variable_conflict use_column
 BEGIN
-  FOR this IN
-    SELECT c.oid::regclass AS sequence, relname, s.*,
-           (SELECT ARRAY[t.relname, attname] FROM pg_depend AS i JOIN pg_class AS t ON t.oid = i.refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = i.refobjsubid
-             WHERE i.classid = 'pg_class'::regclass AND i.objid = c.oid AND i.refclassid = 'pg_class'::regclass AND i.deptype = 'i') AS of
-      FROM pg_depend JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
-      JOIN pg_class AS c ON c.oid = seqrelid
+  FOR name, of, bound, cache, cycle IN
+    SELECT relname, (SELECT ARRAY[t.relname, attname] FROM pg_depend AS i JOIN pg_class AS t ON t.oid = i.refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = i.refobjsubid
+                      WHERE i.classid = 'pg_class'::regclass AND i.objid = c.oid AND i.refclassid = 'pg_class'::regclass AND i.deptype = 'i'),
+           CASE WHEN seqincrement > 0 THEN seqmax ELSE seqmin END, seqcache, seqcycle
+      FROM pg_depend JOIN pg_sequence ON classid = 'pg_class'::regclass AND seqrelid = objid JOIN pg_class AS c ON c.oid = seqrelid
      WHERE refclassid = 'pg_namespace'::regclass AND refobjid = (SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema)
   LOOP
-    EXECUTE format('SELECT last_value, is_called FROM %s', this.sequence) INTO one;
-    every := every || jsonb_build_object('name', this.relname, 'of', this.of, 'start', this.seqstart, 'increment', this.seqincrement,
-      'min', this.seqmin, 'max', this.seqmax, 'cache', this.seqcache, 'cycle', this.seqcycle,
-      'last', one.last_value, 'called', one.is_called);
+    EXECUTE format('SELECT last_value, is_called FROM %I.%I', schema, name) INTO last, called;
+    RETURN NEXT;
   END LOOP;
-  RETURN every;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS
-  'Internal: how the sequences of a schema are made, and where they are';
+  'Internal: the sequences of a schema, and where they are';
 
 CREATE FUNCTION snowflake_fleet.limit_wait(until timestamptz) RETURNS void
+  LANGUAGE sql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text, true)
+$$;
+COMMENT ON FUNCTION snowflake_fleet.limit_wait(timestamptz) IS 'Internal: no lock is waited for after that moment';
+
+CREATE FUNCTION snowflake_fleet.lock_tables(schema name, mode text DEFAULT 'SHARE UPDATE EXCLUSIVE',
+                                            until timestamptz DEFAULT pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '5 s'::interval) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  remaining CONSTANT integer := extract(epoch FROM until - clock_timestamp()) * 1000;
+  name regclass;
 BEGIN
-  IF remaining < 1 THEN
-    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'the time for locks is over';
+  FOR name IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
+    PERFORM snowflake_fleet.limit_wait(until);
+    EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', name, mode);
+  END LOOP;
+  -- Locks are taken by name, and another table may have the name by now.
+  IF EXISTS (SELECT FROM snowflake_fleet.tables_of(schema) AS t WHERE NOT EXISTS (
+               SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted AND pg_locks.mode = replace(initcap(lock_tables.mode), ' ', '') || 'Lock')) THEN
+    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('schema %I was altered while it was locked', schema);
   END IF;
-  PERFORM set_config('lock_timeout', remaining::text, true);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.limit_wait(timestamptz) IS
-  'Internal: no lock is waited for after that moment, an error (55P03) if it is over';
+COMMENT ON FUNCTION snowflake_fleet.lock_tables(name, text, timestamptz) IS
+  'Internal: locks all tables of a schema, and no others';
+
+CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  this record;
+BEGIN
+  -- The snapshot of such a transaction may be older than the row that refuses DDL.
+  SELECT pid INTO this FROM pg_stat_activity
+   WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed AND pid <> pg_backend_pid() LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('process %s has a transaction from before the move', this.pid);
+  END IF;
+  -- Workers of subscriptions fire no triggers of statements.
+  SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
+   WHERE srrelid IN (SELECT t FROM snowflake_fleet.tables_of(moving.schema) AS t);
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('schema %I is filled by subscription %I', moving.schema, this.subname),
+      DETAIL = 'A fence does not stop what a subscription writes.', HINT = 'Drop the subscription first.';
+  END IF;
+  IF snowflake_fleet.is_altered(moving) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('schema %I was altered since the move began', moving.schema),
+      HINT = 'Run snowflake-move-shard --abort, then move it again.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.require_unaltered(snowflake_fleet.moving) IS
+  'Internal: an error if a schema that moves is not any more what it was when the move began';
+
+CREATE FUNCTION snowflake_fleet.fence_sequences(schema name, until timestamptz) RETURNS jsonb
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  this record;
+  every jsonb;
+BEGIN
+  -- First a change of no consequence, which waits for transactions that have taken numbers, then where they are.
+  FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
+    PERFORM snowflake_fleet.limit_wait(until);
+    EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.name, this.cache);
+  END LOOP;
+  every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
+  -- At its end. It has a new file, so that a rollback restores it, and numbers that sessions had cached are void.
+  FOR this IN SELECT * FROM jsonb_to_recordset(every) AS s (name name, bound bigint) LOOP
+    EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s NO CYCLE', schema, this.name, this.bound);
+    PERFORM setval(format('%I.%I', schema, this.name), this.bound, true);
+  END LOOP;
+  RETURN every;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
+  'Internal: the sequences of a schema give no more numbers; returns where they were';
+
+-- Not in SQL: a control database need not have the generator.
+CREATE FUNCTION snowflake_fleet.last_id(shard integer) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  RETURN snowflake.max_id(snowflake.time_of(snowflake.next_id(shard)));
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  -- A server that does not own the shard any more, for instance.
+  RETURN snowflake.max_id(clock_timestamp());
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.last_id(integer) IS
+  'Internal: no id of a shard that this database has minted or observed is greater';
 
 -- Locks and fences in the caller's transaction. EXCLUSIVE waits for transactions that have begun to write, prepared ones
 -- among them; when it is granted, they have ended. Readers continue. Vacuum holds the lock that is taken first, and blocks
 -- no writer.
-CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300,
-                                            not_ids text[] DEFAULT '{}') RETURNS jsonb
+CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE
   SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
   moving snowflake_fleet.moving;
-  relations regclass[];
-  attributes name[];
-  column_without_index text;
   began timestamptz;
   until timestamptz;
-  this record;
+  name regclass;
 BEGIN
   SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = fence_shard.shard AND m.side = 'source' AND m.state <> 'kept' FOR UPDATE;
   schema := coalesce(moving.schema, schema, 'shard_' || shard);
@@ -86,80 +162,31 @@ BEGIN
       HINT = CASE moving.state WHEN 'fenced' THEN format('Use the fence of snowflake_fleet.moving, or call release_shard(%s).', shard)
                                ELSE 'Pass the name of the schema.' END;
   END IF;
+  PERFORM snowflake_fleet.lock_tables(schema);
   IF moving.id IS NULL THEN
-    -- Without its fingerprint, by which the guard would refuse what follows.
-    INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other)
-    VALUES (shard, schema, 'source', 'copying', 'replication of your own') RETURNING * INTO moving;
-    moving.fingerprint := snowflake_fleet.fingerprint(schema);
+    INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, fingerprint)
+    VALUES (shard, schema, 'source', 'copying', 'replication of your own', snowflake_fleet.fingerprint(schema)) RETURNING * INTO moving;
   END IF;
-  SELECT array_agg(relation) FILTER (WHERE is_indexed), array_agg(attribute) FILTER (WHERE is_indexed), min(col) FILTER (WHERE NOT is_indexed)
-    INTO relations, attributes, column_without_index
-    FROM snowflake_fleet.id_columns(schema) WHERE col <> ALL (not_ids);
-  IF column_without_index IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('column %s mints, and no B-tree index begins with it', column_without_index),
-      DETAIL = 'Its greatest id cannot be found while writers wait.',
-      HINT = format('Make such an index, or pass not_ids => ARRAY[%L].', column_without_index);
-  END IF;
-
-  PERFORM set_config('lock_timeout', '5000', true);
-  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', this.name);
-  END LOOP;
+  PERFORM snowflake_fleet.require_unaltered(moving);
   began := clock_timestamp();
   until := began + lock_ms * interval '1 ms';
-  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
-    EXECUTE format('LOCK TABLE ONLY %s IN EXCLUSIVE MODE', this.name);
-  END LOOP;
-  -- The snapshot of such a transaction may be older than the row that refuses DDL.
-  SELECT pid INTO this FROM pg_stat_activity
-   WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed AND pid <> pg_backend_pid() LIMIT 1;
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('process %s has a transaction from before the move', this.pid);
-  END IF;
-  IF snowflake_fleet.is_altered(moving) THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('schema %I was altered since the move began', schema),
-      HINT = 'Run snowflake-move-shard --abort, then move it again.';
-  END IF;
-  -- Workers of subscriptions fire no triggers of statements.
-  SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
-   WHERE srrelid IN (SELECT t FROM snowflake_fleet.tables_of(schema) AS t);
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('schema %I is filled by subscription %I', schema, this.subname),
-      DETAIL = 'A fence does not stop what a subscription writes.', HINT = 'Drop the subscription first.';
-  END IF;
-  FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(schema) AS t LOOP
+  PERFORM snowflake_fleet.lock_tables(schema, 'EXCLUSIVE', until);
+  FOR name IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
     PERFORM snowflake_fleet.limit_wait(until);
     EXECUTE format('CREATE OR REPLACE TRIGGER snowflake_move BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
-                   'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', this.name, shard);
-    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', this.name);
-  END LOOP;
-  -- First a change of no consequence, which waits for transactions that have taken numbers, then where they are.
-  FOR this IN SELECT s FROM jsonb_array_elements(snowflake_fleet.sequences_of(schema)) AS s LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
-    EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.s ->> 'name', this.s ->> 'cache');
+                   'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', name, shard);
+    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', name);
   END LOOP;
   moving.fence := jsonb_build_object('id', gen_random_uuid(), 'shard', shard, 'schema', schema,
     'tables', (SELECT jsonb_agg(relname) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t),
-    'sequences', snowflake_fleet.sequences_of(schema), 'greatest', (SELECT max(id) FROM snowflake_fleet.greatest_ids(relations, attributes)),
-    'lsn', pg_current_wal_insert_lsn());
-  -- A sequence of one and two that has come to two. It has a new file, so that a rollback restores it, and numbers that
-  -- sessions had cached are void.
-  FOR this IN SELECT s FROM jsonb_array_elements(moving.fence -> 'sequences') AS s LOOP
-    EXECUTE format('ALTER SEQUENCE %I.%I INCREMENT 1 MINVALUE 1 MAXVALUE 2 START 2 RESTART 2 CACHE 1 NO CYCLE', schema, this.s ->> 'name');
-    PERFORM setval(format('%I.%I', schema, this.s ->> 'name'), 2, true);
-  END LOOP;
+    'sequences', snowflake_fleet.fence_sequences(schema, until), 'greatest', snowflake_fleet.last_id(shard), 'lsn', pg_current_wal_insert_lsn());
   moving.fence := moving.fence || jsonb_build_object('ms', round(extract(epoch FROM clock_timestamp() - began) * 1000, 1));
-  UPDATE snowflake_fleet.moving AS m SET state = 'fenced', fence = moving.fence, fingerprint = moving.fingerprint, changed = clock_timestamp()
-   WHERE m.id = moving.id;
+  UPDATE snowflake_fleet.moving AS m SET state = 'fenced', fence = moving.fence, changed = clock_timestamp() WHERE m.id = moving.id;
   PERFORM set_config('lock_timeout', '0', true);
   RETURN moving.fence;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer, text[]) IS
+COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer) IS
   'On the source: waits up to lock_ms for the writers of a shard, and refuses all others from the commit on; returns what take_over() needs';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
@@ -171,6 +198,33 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fenced(name) IS 'Internal: whether all tables of a schema are fenced';
 
+CREATE FUNCTION snowflake_fleet.require_applied(fence jsonb, subscription name) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  this record;
+BEGIN
+  SELECT format('%I.%I', fence ->> 'schema', name) AS name INTO this FROM jsonb_array_elements_text(fence -> 'tables') AS name
+   WHERE NOT EXISTS (SELECT FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
+                      WHERE subname = subscription AND srrelid = to_regclass(format('%I.%I', fence ->> 'schema', name)));
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('table %s is not filled by subscription %I', this.name, subscription),
+      DETAIL = 'It would lack rows of the source.', HINT = 'Have the subscription copy all tables of the shard.';
+  END IF;
+  IF snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) IS NOT TRUE THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('subscription %I has not applied all that the source committed before the fence', subscription),
+      DETAIL = format('The fence is at %s, the subscription at %s.', fence ->> 'lsn', coalesce((SELECT max(latest_end_lsn)::text
+        FROM pg_stat_subscription WHERE subname = subscription AND relid IS NULL), 'no position')),
+      HINT = 'Wait, and call take_over() again.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.require_applied(jsonb, name) IS
+  'Internal: an error while a subscription lacks rows from before a fence';
+
 CREATE FUNCTION snowflake_fleet.take_over(fence jsonb, subscription name) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -181,7 +235,6 @@ DECLARE
   schema CONSTANT name := fence ->> 'schema';
   moving snowflake_fleet.moving;
   stated text;
-  this record;
 BEGIN
   SELECT m.* INTO moving FROM snowflake_fleet.moving AS m
    WHERE m.shard = shard AND m.side = 'target' AND (m.state <> 'here' OR m.fence ->> 'id' = take_over.fence ->> 'id') FOR UPDATE;
@@ -189,21 +242,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('shard %s has been taken over already', shard), HINT = 'Call move() and release_shard().';
   END IF;
-  SELECT name INTO this FROM jsonb_array_elements_text(fence -> 'tables') AS name
-   WHERE NOT EXISTS (SELECT FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
-                      WHERE subname = subscription AND srrelid = to_regclass(format('%I.%I', schema, name)));
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %I.%I is not filled by subscription %I', schema, this.name, subscription),
-      DETAIL = 'It would lack rows of the source.', HINT = 'Have the subscription copy all tables of the shard.';
-  END IF;
-  IF NOT snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('subscription %I has not applied all that the source committed before the fence', subscription),
-      DETAIL = format('The fence is at %s, the subscription at %s.', fence ->> 'lsn', coalesce((SELECT max(latest_end_lsn)::text
-        FROM pg_stat_subscription WHERE subname = subscription AND relid IS NULL), 'no position')),
-      HINT = 'Wait, and call take_over() again.';
-  END IF;
+  PERFORM snowflake_fleet.require_applied(fence, subscription);
   -- The owners and privileges that the schema had on the source.
   PERFORM set_config('search_path', quote_ident(schema) || ', pg_temp', true);
   FOREACH stated IN ARRAY coalesce(moving.statements, '{}') LOOP
@@ -213,9 +252,7 @@ BEGIN
   -- The target may have given the sequence of an identity column another name.
   PERFORM setval(CASE WHEN of IS NULL THEN format('%I.%I', schema, name) ELSE pg_get_serial_sequence(format('%I.%I', schema, of[1]), of[2]) END, last, called)
      FROM jsonb_to_recordset(fence -> 'sequences') AS s (name text, of text[], last bigint, called boolean);
-  IF fence ->> 'greatest' IS NOT NULL THEN
-    PERFORM snowflake.observe((fence ->> 'greatest')::bigint);
-  END IF;
+  PERFORM snowflake.observe((fence ->> 'greatest')::bigint);
   IF moving.id IS NULL THEN
     INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, fence)
     VALUES (shard, schema, 'target', 'here', 'replication of your own', fence);
@@ -229,6 +266,25 @@ COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
   'On the target: sets sequences, and mints above the ids of a shard that was fenced; refuses while a subscription lacks rows from before the '
   'fence; returns the receipt for release_shard()';
 
+CREATE FUNCTION snowflake_fleet.keep_schema(moving snowflake_fleet.moving) RETURNS name
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  free name;
+BEGIN
+  SELECT name INTO free
+    FROM generate_series(1, 1000) AS n, concat(left(moving.schema, CASE WHEN octet_length(moving.schema) <= 50 THEN 50 ELSE 12 END), '_moved', '_' || nullif(n, 1)) AS name
+   WHERE to_regnamespace(quote_ident(name)) IS NULL ORDER BY n LIMIT 1;
+  UPDATE snowflake_fleet.moving AS m SET state = 'kept', schema = free, fingerprint = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
+  EXECUTE format('ALTER SCHEMA %I RENAME TO %I', moving.schema, free);
+  UPDATE snowflake_fleet.moving AS m SET fingerprint = snowflake_fleet.fingerprint(free) WHERE m.id = moving.id;
+  RETURN free;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.keep_schema(snowflake_fleet.moving) IS
+  'Internal: renames a schema that was taken over, so that a session that follows an old map finds nothing';
+
 CREATE FUNCTION snowflake_fleet.release_shard(shard integer, receipt jsonb DEFAULT NULL) RETURNS name
   LANGUAGE plpgsql VOLATILE
   SET search_path = pg_catalog, pg_temp
@@ -237,11 +293,10 @@ AS $$
 DECLARE
   moving snowflake_fleet.moving;
   server CONSTANT text := (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = release_shard.shard);
-  free name;
   this record;
 BEGIN
   SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = release_shard.shard AND m.side = 'source' AND m.state = 'fenced' FOR UPDATE;
-  IF moving.id IS NULL OR moving.fence ->> 'id' <> receipt ->> 'id' OR receipt IS NULL AND server = moving.other THEN
+  IF moving.id IS NULL OR receipt IS NULL AND server = moving.other OR receipt IS NOT NULL AND moving.fence ->> 'id' IS DISTINCT FROM receipt ->> 'id' THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = CASE WHEN moving.id IS NULL THEN format('shard %s is not fenced', shard)
                      WHEN receipt IS NULL THEN format('shard %s is on server %s by the map', shard, server)
@@ -250,27 +305,18 @@ BEGIN
                   ELSE 'Pass the receipt for the fence of snowflake_fleet.moving.' END;
   END IF;
   IF receipt IS NOT NULL THEN
-    -- A session that follows an old map finds nothing.
-    SELECT name INTO free
-      FROM generate_series(1, 1000) AS n, concat(left(moving.schema, CASE WHEN octet_length(moving.schema) <= 50 THEN 50 ELSE 12 END), '_moved', '_' || nullif(n, 1)) AS name
-     WHERE to_regnamespace(quote_ident(name)) IS NULL ORDER BY n LIMIT 1;
-    UPDATE snowflake_fleet.moving AS m SET state = 'kept', schema = free, fingerprint = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
-    EXECUTE format('ALTER SCHEMA %I RENAME TO %I', moving.schema, free);
-    UPDATE snowflake_fleet.moving AS m SET fingerprint = snowflake_fleet.fingerprint(free) WHERE m.id = moving.id;
-    RETURN free;
+    RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- In this order the guard refuses none of it.
-  FOR this IN SELECT s.* FROM jsonb_to_recordset(moving.fence -> 'sequences') AS s (name name, increment bigint, min bigint, max bigint,
-                                                  start bigint, last bigint, cache bigint, cycle boolean, called boolean) LOOP
-    EXECUTE format('ALTER SEQUENCE %I.%I INCREMENT %s MINVALUE %s MAXVALUE %s START %s RESTART %s CACHE %s %s', moving.schema, this.name,
-      this.increment, this.min, this.max, this.start, this.last, this.cache, CASE WHEN this.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
-    PERFORM setval(format('%I.%I', moving.schema, this.name), this.last, this.called);
-  END LOOP;
+  -- The row first: the guard would refuse the rest, as it would that of anybody else.
   IF moving.slots IS NULL THEN
     DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id;
   ELSE
     UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
   END IF;
+  FOR this IN SELECT * FROM jsonb_to_recordset(moving.fence -> 'sequences') AS s (name name, cycle boolean, last bigint, called boolean) LOOP
+    EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s %s CYCLE', moving.schema, this.name, this.last, CASE WHEN NOT this.cycle THEN 'NO' END);
+    PERFORM setval(format('%I.%I', moving.schema, this.name), this.last, this.called);
+  END LOOP;
   FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(moving.schema) AS t LOOP
     EXECUTE format('DROP TRIGGER IF EXISTS snowflake_move ON %s', this.name);
   END LOOP;
@@ -280,6 +326,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
   'On the source: with the receipt of take_over() renames the fenced schema, which stays fenced; without it, takes the fence away. Returns the schema';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer, text[]), snowflake_fleet.take_over(jsonb, name),
-  snowflake_fleet.release_shard(integer, jsonb), snowflake_fleet.limit_wait(timestamptz), snowflake_fleet.sequences_of(name),
-  snowflake_fleet.fenced(name), snowflake_fleet.refuse_write() FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer), snowflake_fleet.take_over(jsonb, name), snowflake_fleet.release_shard(integer, jsonb),
+  snowflake_fleet.limit_wait(timestamptz), snowflake_fleet.lock_tables(name, text, timestamptz), snowflake_fleet.require_unaltered(snowflake_fleet.moving),
+  snowflake_fleet.fence_sequences(name, timestamptz), snowflake_fleet.last_id(integer), snowflake_fleet.sequences_of(name), snowflake_fleet.fenced(name),
+  snowflake_fleet.require_applied(jsonb, name), snowflake_fleet.keep_schema(snowflake_fleet.moving), snowflake_fleet.refuse_write() FROM PUBLIC;

@@ -1,104 +1,51 @@
 -- A schema stands still while it moves: DDL that would change it is refused, whatever its form. It is not the
 -- statement that is looked at, but what it has done to the catalogues.
 
--- Every row of the catalogues that belongs to the schema, but for what changes by itself (vacuum, analyze,
--- rewriting) and the fence. Two parts: the second is of sequences, whose limits the fence changes. Found by
--- indexes alone: it is computed while writers wait.
+-- The rows of the catalogues that a schema is made of, but for what changes by itself and what the fence changes; and what would
+-- keep it from moving. It takes no lock on the tables: sessions that run DDL elsewhere must not wait for whoever has one.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
-  LANGUAGE plpgsql STABLE STRICT
+  LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
-DECLARE
-  space CONSTANT oid := (SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema);
-  described text;
-  sequences text;
-BEGIN
-  IF space IS NULL THEN
-    RETURN NULL;
-  END IF;
-  WITH contained AS MATERIALIZED (
-    SELECT classid, objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = space
-  ), rel AS MATERIALIZED (
-    SELECT c.* FROM contained JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
-     WHERE relnamespace = space
-  ), ind AS MATERIALIZED (
-    SELECT i.* FROM rel JOIN pg_index AS i ON indrelid = rel.oid
-  ), con AS MATERIALIZED (
-    SELECT c.* FROM rel JOIN pg_constraint AS c ON conrelid = rel.oid
-  ), part (classid, objid, line) AS MATERIALIZED (
-    SELECT 'pg_namespace'::regclass::oid, n.oid, to_jsonb(n)::text || nspowner::regrole FROM pg_namespace AS n WHERE n.oid = space
-    UNION ALL
-    SELECT 'pg_class'::regclass, c.oid, (to_jsonb(c) - ARRAY['relfilenode', 'relpages', 'reltuples', 'relallvisible', 'relallfrozen',
-                                   'relfrozenxid', 'relminmxid', 'relhasindex', 'relhastriggers', 'relhasrules', 'relrewrite'])::text || relowner::regrole
-      FROM (SELECT * FROM rel UNION ALL SELECT c.* FROM ind JOIN pg_class AS c ON c.oid = indexrelid) AS c
-    UNION ALL
-    SELECT 'pg_class'::regclass, t.oid, t.reloptions::text FROM rel JOIN pg_class AS t ON t.oid = rel.reltoastrelid
-    UNION ALL
-    SELECT 0, 0, (to_jsonb(a) - ARRAY['attcacheoff', 'attmissingval', 'atthasmissing'])::text
-      FROM rel JOIN pg_attribute AS a ON attrelid = rel.oid WHERE attnum > 0
-    UNION ALL
-    SELECT 0, 0, (to_jsonb(a) - ARRAY['attcacheoff'])::text FROM ind JOIN pg_attribute AS a ON attrelid = indexrelid
-    UNION ALL
-    SELECT 0, 0, (to_jsonb(i) - 'indcheckxmin')::text FROM ind AS i
-    UNION ALL
-    SELECT 'pg_attrdef'::regclass, d.oid, to_jsonb(d)::text FROM rel JOIN pg_attrdef AS d ON adrelid = rel.oid
-    UNION ALL
-    SELECT 'pg_constraint'::regclass, con.oid, to_jsonb(con)::text FROM con
-    UNION ALL
-    SELECT 'pg_trigger'::regclass, t.oid, to_jsonb(t)::text FROM rel JOIN pg_trigger AS t ON tgrelid = rel.oid WHERE tgname <> 'snowflake_move'
-    UNION ALL
-    SELECT classid, objid, to_jsonb(o)::text FROM contained JOIN pg_statistic_ext AS o ON classid = 'pg_statistic_ext'::regclass AND o.oid = objid
-    UNION ALL
-    -- Objects of other kinds are refused: it is enough that one is there.
-    SELECT classid, objid, 'contains' FROM contained
-    UNION ALL
+  WITH part AS MATERIALIZED (
+    SELECT p.classid, p.objid FROM snowflake_fleet.parts_of(schema) AS p
+  ), line AS (
+    SELECT (to_jsonb(c) - ARRAY['relfilenode', 'relpages', 'reltuples', 'relallvisible', 'relallfrozen', 'relfrozenxid', 'relminmxid',
+                                'relhasindex', 'relhastriggers', 'relhasrules', 'relrewrite'])::text AS text
+      FROM part JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
+    UNION ALL SELECT (to_jsonb(a) - ARRAY['attcacheoff', 'attmissingval', 'atthasmissing'])::text
+      FROM part JOIN pg_attribute AS a ON classid = 'pg_class'::regclass AND attrelid = objid WHERE attnum > 0
+    UNION ALL SELECT (to_jsonb(i) - 'indcheckxmin')::text FROM part JOIN pg_index AS i ON classid = 'pg_class'::regclass AND indexrelid = objid
+    UNION ALL SELECT (to_jsonb(s) - 'seqcycle')::text FROM part JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
     -- Who owns a sequence; what belongs to an extension.
-    SELECT 0, 0, format('%s %s %s', d.objid, d.refobjid, d.refobjsubid)
-      FROM rel JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = rel.oid AND deptype IN ('a', 'i', 'e', 'x')
-    UNION ALL
-    -- What hangs on the tables, wherever it is; not the fence, and not the move's own publication.
-    SELECT 0, 0, format('%s %s %s %s', d.classid, d.objid, d.objsubid, d.refobjid)
-      FROM rel JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = rel.oid AND d.classid <> 'pg_trigger'::regclass
-       AND NOT (d.classid = 'pg_publication_rel'::regclass AND EXISTS (
-                SELECT FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = prpubid
-                 WHERE r.oid = d.objid AND pubname ~ '^snowflake_move_[0-9]+$'))
+    UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_depend AS d ON d.classid = part.classid AND d.objid = part.objid WHERE d.classid = 'pg_class'::regclass
+    UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND d.oid = objid
+    UNION ALL SELECT to_jsonb(c)::text FROM part JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND c.oid = objid
+    UNION ALL SELECT to_jsonb(t)::text FROM part JOIN pg_trigger AS t ON classid = 'pg_trigger'::regclass AND t.oid = objid WHERE tgname <> 'snowflake_move'
+    UNION ALL SELECT to_jsonb(o)::text FROM part JOIN pg_statistic_ext AS o ON classid = 'pg_statistic_ext'::regclass AND o.oid = objid
+    UNION ALL SELECT to_jsonb(n)::text || coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace AS n WHERE nspname = schema
+    UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_description AS d ON d.classoid = part.classid AND d.objoid = part.objid
+    UNION ALL SELECT t FROM snowflake_fleet.refused_tables(schema) AS t
+    UNION ALL SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   )
-  SELECT md5(string_agg(line, E'\n' ORDER BY line COLLATE "C")) INTO described FROM (
-    SELECT line FROM part
-    UNION ALL
-    SELECT to_jsonb(c)::text FROM part JOIN pg_description AS c ON objoid = part.objid AND classoid = part.classid WHERE line <> 'contains'
-    UNION ALL
-    SELECT to_jsonb(c)::text FROM part JOIN pg_seclabel AS c ON objoid = part.objid AND classoid = part.classid WHERE line <> 'contains') AS all_of_it;
-
-  SELECT coalesce(md5(string_agg(to_jsonb(s)::text, E'\n' ORDER BY seqrelid)), '') INTO sequences
-    FROM pg_depend AS d JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
-   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = space;
-  RETURN described || ' ' || sequences;
-END
+  SELECT md5(string_agg(text, E'\n' ORDER BY text COLLATE "C")) FROM line
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fingerprint(name) IS
   'Internal: the same as long as nothing alters a schema; comparable within one database only. NULL if the schema does not exist';
 
 CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURNS boolean
-  LANGUAGE plpgsql STABLE STRICT
+  LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  now_is CONSTANT text := snowflake_fleet.fingerprint(moving.schema);
-BEGIN
-  -- The fence has taken the sequences out of use, and is itself no part of the fingerprint.
-  RETURN CASE WHEN moving.fence IS NULL THEN now_is IS DISTINCT FROM moving.fingerprint
-              ELSE split_part(now_is, ' ', 1) IS DISTINCT FROM split_part(moving.fingerprint, ' ', 1) END
-      OR moving.state IN ('fenced', 'kept') AND NOT snowflake_fleet.fenced(moving.schema);
-END
+  SELECT snowflake_fleet.fingerprint(moving.schema) IS DISTINCT FROM moving.fingerprint
+      OR moving.state IN ('fenced', 'kept') AND NOT snowflake_fleet.fenced(moving.schema)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Internal: whether a schema was altered since its row was written';
 
 -- Runs with the rights of the owner: sessions that run DDL need not read the table. What event triggers do not see (REINDEX
--- CONCURRENTLY, the new name of a role, DDL in a snapshot from before the move) alters a schema as well, and the fence finds it.
--- So that the next command of another session is not refused for it, each command begins with a note of what is altered already.
+-- CONCURRENTLY, DDL in a snapshot from before the move) alters a schema as well, and the fence finds it. So that the next command of
+-- another session is not refused for it, each command begins with a note of what is altered already.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -106,6 +53,7 @@ AS $$
 DECLARE
   this snowflake_fleet.moving;
   rewritten name;
+  note text := '';
 BEGIN
   IF snowflake_fleet.holds_move() THEN
     RETURN;
@@ -118,6 +66,9 @@ BEGIN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0)
   LOOP
+    IF tg_event = 'ddl_command_start' AND snowflake_fleet.is_altered(this) THEN
+      note := concat(note, statement_timestamp(), this.id);
+    END IF;
     CONTINUE WHEN CASE tg_event
       WHEN 'ddl_command_end' THEN NOT snowflake_fleet.is_altered(this)
                                   OR strpos(current_setting('snowflake_fleet.altered', true), concat(statement_timestamp(), this.id)) > 0
@@ -133,9 +84,7 @@ BEGIN
                   ELSE 'Repeat it when the move has ended, or end the move with snowflake-move-shard --abort.' END;
   END LOOP;
   IF tg_event = 'ddl_command_start' THEN
-    PERFORM set_config('snowflake_fleet.altered', string_agg(concat(statement_timestamp(), m.id), ' '), true)
-       FROM snowflake_fleet.moving AS m
-      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0) AND snowflake_fleet.is_altered(m);
+    PERFORM set_config('snowflake_fleet.altered', note, true);
   END IF;
 END
 $$;

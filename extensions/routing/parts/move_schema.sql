@@ -54,41 +54,13 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake_fleet.types_of(name) IS 'Internal: the types that the columns of a schema use';
 
-CREATE FUNCTION snowflake_fleet.refusals(schema name, shard integer) RETURNS SETOF text
-  LANGUAGE plpgsql STABLE STRICT
+CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
-DECLARE
-  space CONSTANT oid := to_regnamespace(quote_ident(schema));
-BEGIN
-  IF NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
-    RETURN NEXT format('Schema %I does not exist, or has no tables.', schema);
-    RETURN;
-  END IF;
-  IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_shards') THEN
-    RETURN NEXT 'Extension snowflake_shards is not installed in this database: run CREATE EXTENSION snowflake_shards.';
-    RETURN;
-  END IF;
-  IF (SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^snowflake_move_guard' AND evtenabled = 'A') <> 3 THEN
-    RETURN NEXT 'An event trigger snowflake_move_guard, snowflake_move_guard_start or snowflake_move_guard_rewrite is missing, or not ENABLE ALWAYS: without it the schema could be altered.';
-  END IF;
-  RETURN QUERY
-  WITH part AS MATERIALIZED (
-    SELECT p.* FROM snowflake_fleet.parts_of(schema) AS p
-  ), tab AS MATERIALIZED (
+  WITH tab AS MATERIALIZED (
     SELECT c.*, c.oid::regclass AS name FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
-  ), minting AS (
-    -- What create_shards() would write for another shard.
-    SELECT 'pg_attrdef'::regclass::oid AS classid, d.oid, snowflake.definition_of('pg_attrdef', d.oid, schema) AS definition
-      FROM pg_attrdef AS d WHERE adrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) IS NOT NULL
-    UNION ALL
-    SELECT 'pg_constraint'::regclass, k.oid, snowflake.definition_of('pg_constraint', k.oid, schema)
-      FROM pg_constraint AS k WHERE conrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL
   )
-  SELECT format('%s is in the schema, and is not moved.', pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend AS d
-   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = space AND (d.classid, d.objid) NOT IN (SELECT p.classid, p.objid FROM part AS p)
-  UNION ALL
   SELECT format('Table %s %s.', name, why) FROM tab, LATERAL (VALUES
       (CASE WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab.oid AND indisprimary AND indimmediate) OR relreplident = 'n'
             THEN 'needs a primary key that is not deferrable, and a replica identity' END),
@@ -107,18 +79,27 @@ BEGIN
   SELECT format('Column %s has type %s, whose values mean something else on another server.', col, format_type(type, NULL))
     FROM snowflake_fleet.types_of(schema) WHERE type IN ('oid'::regtype, 'money'::regtype)
   UNION ALL
-  SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK (snowflake.shard_of(column) = %2$s).', pg_describe_object(m.classid, m.oid, 0), shard)
-    FROM minting AS m WHERE snowflake.with_shard(m.definition, shard) IS DISTINCT FROM m.definition
-  UNION ALL
   SELECT format('Foreign key %I of table %s changes rows when the shared table %s is changed.', conname, conrelid::regclass, confrelid::regclass)
     FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tab) AND confrelid NOT IN (SELECT oid FROM tab)
      AND (confupdtype NOT IN ('a', 'r') OR confdeltype NOT IN ('a', 'r'))
+$$;
+COMMENT ON FUNCTION snowflake_fleet.refused_tables(name) IS 'Internal: which tables of a schema cannot be moved, in sentences';
+
+CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH part AS MATERIALIZED (
+    SELECT p.* FROM snowflake_fleet.parts_of(schema) AS p
+  )
+  SELECT format('%s is in the schema, and is not moved.', pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend AS d
+   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace(quote_ident(schema)) AND (d.classid, d.objid) NOT IN (SELECT p.classid, p.objid FROM part AS p)
   UNION ALL
   SELECT DISTINCT format('%s uses %s, which is neither of a known extension nor an enum, a domain, a trigger''s function or a table that a foreign key refers to.',
                 pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
     FROM part AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid
    WHERE (d.refclassid, d.refobjid) NOT IN (SELECT x.classid, x.objid FROM part AS x)
-     AND NOT (d.refclassid = 'pg_namespace'::regclass AND d.refobjid = space) AND NOT snowflake_fleet.is_trusted(d.refclassid, d.refobjid)
+     AND NOT (d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace(quote_ident(schema))) AND NOT snowflake_fleet.is_trusted(d.refclassid, d.refobjid)
      AND NOT (d.refclassid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type AS t LEFT JOIN pg_type AS e ON e.oid = t.typelem AND t.typcategory = 'A'
                                                              WHERE t.oid = d.refobjid AND coalesce(e.typtype, t.typtype) IN ('d', 'e')))
      AND NOT EXISTS (SELECT FROM pg_trigger WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND (tgisinternal OR tgfoid = d.refobjid))
@@ -131,7 +112,41 @@ BEGIN
      AND NOT EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS b ON b.oid = prpubid
                       WHERE d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid AND pubname ~ '^snowflake_move_[0-9]+$')
   UNION ALL
-  SELECT format('%s has a security label.', pg_describe_object(p.classid, p.objid, 0)) FROM part AS p JOIN pg_seclabel ON classoid = p.classid AND objoid = p.objid;
+  SELECT format('%s has a security label.', pg_describe_object(p.classid, p.objid, 0)) FROM part AS p JOIN pg_seclabel ON classoid = p.classid AND objoid = p.objid
+$$;
+COMMENT ON FUNCTION snowflake_fleet.refused_uses(name) IS
+  'Internal: what a schema has, what its parts use, and what hangs on them, that cannot be moved, in sentences';
+
+CREATE FUNCTION snowflake_fleet.refusals(schema name, shard integer) RETURNS SETOF text
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
+    RETURN NEXT format('Schema %I does not exist, or has no tables.', schema);
+    RETURN;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_shards') THEN
+    RETURN NEXT 'Extension snowflake_shards is not installed in this database: run CREATE EXTENSION snowflake_shards.';
+    RETURN;
+  END IF;
+  IF (SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^snowflake_move_guard' AND evtenabled = 'A') <> 3 THEN
+    RETURN NEXT 'An event trigger snowflake_move_guard, snowflake_move_guard_start or snowflake_move_guard_rewrite is missing, or not ENABLE ALWAYS: without it the schema could be altered.';
+  END IF;
+  RETURN QUERY
+  SELECT t FROM snowflake_fleet.refused_tables(schema) AS t
+  UNION ALL
+  SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
+  UNION ALL
+  -- What create_shards() would write otherwise for this shard.
+  SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK (snowflake.shard_of(column) = %2$s).', pg_describe_object(m.classid, m.oid, 0), shard)
+    FROM (SELECT 'pg_attrdef'::regclass::oid, d.oid, snowflake.definition_of('pg_attrdef', d.oid, schema)
+            FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attrdef AS d ON adrelid = t WHERE snowflake.names_shard('pg_attrdef', d.oid, adbin::text) IS NOT NULL
+          UNION ALL
+          SELECT 'pg_constraint'::regclass, k.oid, snowflake.definition_of('pg_constraint', k.oid, schema)
+            FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_constraint AS k ON conrelid = t WHERE snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL)
+         AS m (classid, oid, definition)
+   WHERE snowflake.with_shard(m.definition, shard) IS DISTINCT FROM m.definition;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
@@ -181,14 +196,25 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.shared_of(name) IS
   'Internal: what a schema uses and both servers must have: enums, domains, functions of triggers, tables that foreign keys refer to, roles';
 
--- With the schema as all of search_path. Steps from 10 on are for the moment at which the target takes over.
-CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
-  LANGUAGE plpgsql STABLE STRICT
+-- Privileges, as in GRANT.
+CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
-BEGIN
-  RETURN QUERY
+  SELECT DISTINCT format('USAGE ON SCHEMA %s', i.schema)
+    FROM snowflake_fleet.parts_of(schema) AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid, pg_identify_object(d.refclassid, d.refobjid, 0) AS i
+   WHERE i.schema NOT IN (quote_ident(needs_of.schema), 'pg_catalog', 'pg_toast')
+  UNION ALL
+  SELECT format('%s %s', CASE kind WHEN 'trigger function' THEN 'EXECUTE ON FUNCTION' WHEN 'table' THEN 'REFERENCES ON TABLE' ELSE 'USAGE ON TYPE' END, object)
+    FROM snowflake_fleet.shared_of(schema) WHERE kind <> 'role'
+$$;
+COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS 'Internal: the privileges that a role needs to make a schema again';
+
+-- Of the sequences that are no identity's, and of the schema itself. Steps as those of snowflake.statements_of(table).
+CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (step integer, statement text)
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
   WITH sequence AS (
     SELECT s.*, quote_ident(relname) AS name, relowner, relacl, obj_description(c.oid, 'pg_class') AS comment,
            (SELECT format('%s.%I', quote_ident(t.relname), attname) FROM pg_depend JOIN pg_class AS t ON t.oid = refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = refobjsubid
@@ -206,68 +232,67 @@ BEGIN
   UNION ALL
   SELECT 5, format('COMMENT ON SEQUENCE %s IS %L', name, comment) FROM sequence WHERE comment IS NOT NULL
   UNION ALL
-  SELECT CASE WHEN s.step >= 6 THEN s.step + 4 ELSE s.step END, s.statement
-    FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s WHERE s.statement NOT LIKE '% TRIGGER snowflake_move%'
+  SELECT 5, format('ALTER SEQUENCE %s OWNED BY %s', name, owned_by) FROM sequence WHERE owned_by IS NOT NULL
   UNION ALL
-  SELECT 6, format('ALTER SEQUENCE %s OWNED BY %s', name, owned_by) FROM sequence WHERE owned_by IS NOT NULL
+  SELECT 5, format('COMMENT ON SCHEMA %I IS %L', schema, comment) FROM obj_description(to_regnamespace(quote_ident(schema)), 'pg_namespace') AS comment WHERE comment IS NOT NULL
   UNION ALL
-  SELECT 6, format('COMMENT ON SCHEMA %I IS %L', schema, obj_description(to_regnamespace(quote_ident(schema)), 'pg_namespace'))
-   WHERE obj_description(to_regnamespace(quote_ident(schema)), 'pg_namespace') IS NOT NULL
+  SELECT 6, format('ALTER SEQUENCE %s OWNER TO %s', name, relowner::regrole) FROM sequence WHERE owned_by IS NULL
   UNION ALL
-  SELECT 10, format('ALTER SEQUENCE %s OWNER TO %s', name, relowner::regrole) FROM sequence WHERE owned_by IS NULL
+  SELECT 6, format('ALTER SCHEMA %I OWNER TO %s', nspname, nspowner::regrole) FROM pg_namespace WHERE nspname = schema
   UNION ALL
-  SELECT 10, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
+  SELECT 7, format('REVOKE ALL ON %s %s FROM %s', kind, name, owner::regrole) FROM granted
   UNION ALL
-  SELECT 10, format('ALTER SCHEMA %I OWNER TO %s', nspname, nspowner::regrole) FROM pg_namespace WHERE nspname = schema
-  UNION ALL
-  SELECT 11, format('REVOKE ALL ON %s %s FROM %s', kind, name, owner::regrole) FROM granted
-  UNION ALL
-  SELECT 12, format('GRANT %s ON %s %s TO %s%s', privilege_type, kind, name, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+  SELECT 8, format('GRANT %s ON %s %s TO %s%s', privilege_type, kind, name, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
                     CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) FROM granted, aclexplode(acl)
+$$;
+COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS 'Internal: the statements that make a schema and its sequences again';
+
+-- With the schema as all of search_path. Steps from 6 on are for the moment at which the target takes over.
+CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
+  LANGUAGE plpgsql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT s.step, s.statement FROM snowflake_fleet.statements_beside(schema) AS s
+  UNION ALL
+  SELECT s.step, s.statement FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s WHERE s.statement NOT LIKE '% TRIGGER snowflake_move%'
+  UNION ALL
+  SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
   -- Also what a newer server has beyond what this one can grant.
-  SELECT 13, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
+  SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
    WHERE relacl IS NOT NULL AND (SELECT count(*) FROM aclexplode(relacl) WHERE grantee = relowner) >= 7
    ORDER BY 1, 2;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
-  'Internal: the statements that make a schema again, as create_shards() does; and, from step 10 on, those that give it its owners and privileges';
+  'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give it its owners and privileges';
 
--- On the target: the schema as these statements make it, which nobody but the role can use.
-CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, statements text[]) RETURNS void
+-- On the target. What the statements name there may be what an ordinary role has put in its place, and is run as soon as it is
+-- planned: so the role of the move runs them, which has no more than what they need, and that for as long. It owns the schema.
+CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   stated text;
 BEGIN
-  EXECUTE format('CREATE SCHEMA %I', schema);
-  PERFORM set_config('search_path', quote_ident(schema) || ', pg_temp', true);
-  FOREACH stated IN ARRAY statements LOOP
-    EXECUTE stated;
+  FOREACH stated IN ARRAY needs LOOP
+    EXECUTE format('GRANT %s TO %I', stated, role);
   END LOOP;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  -- What ALTER DEFAULT PRIVILEGES gave is taken back.
-  FOR stated IN
-    WITH object (kind, name, owner, acl) AS (
-      SELECT 'SCHEMA', quote_ident(nspname), nspowner, nspacl FROM pg_namespace WHERE nspname = schema
-      UNION ALL
-      SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, relowner, relacl
-        FROM pg_class AS c WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind IN ('r', 'S'))
-    SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', kind, name, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-      FROM object, aclexplode(acl) WHERE grantee <> owner
-    UNION ALL
-    SELECT format('ALTER %s %s OWNER TO %I', kind, name, role) FROM object
-     WHERE NOT EXISTS (SELECT FROM pg_depend WHERE kind = 'SEQUENCE' AND classid = 'pg_class'::regclass AND objid = to_regclass(name) AND deptype IN ('a', 'i'))
-     ORDER BY 1 DESC
-  LOOP
-    EXECUTE stated;
+  EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', schema, role);
+  FOREACH stated IN ARRAY statements LOOP
+    PERFORM snowflake.run_as((SELECT oid FROM pg_roles WHERE rolname = role), stated, quote_ident(schema) || ', pg_temp');
+  END LOOP;
+  FOREACH stated IN ARRAY needs LOOP
+    EXECUTE format('REVOKE %s FROM %I', stated, role);
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[]) IS
-  'Internal: makes the schema of a shard that arrives, and gives it to the role of the move';
+COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[], text[]) IS
+  'Internal: makes the schema of a shard that arrives, as the role of the move, which owns it';
 
 -- No CASCADE: all of it, or an error that names what hangs on it.
 CREATE FUNCTION snowflake_fleet.drop_schema(schema name) RETURNS void
@@ -289,6 +314,41 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.drop_schema(name) IS 'Internal: drops the tables and sequences of a schema, and the schema if that is all';
 
+CREATE FUNCTION snowflake_fleet.forget_arrival(moving snowflake_fleet.moving, drop_rows boolean) RETURNS text
+  LANGUAGE plpgsql VOLATILE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  name CONSTANT name := 'snowflake_move_' || moving.shard;
+  left_over text := '';
+BEGIN
+  IF EXISTS (SELECT FROM pg_subscription WHERE subname = name AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
+    EXECUTE format('ALTER SUBSCRIPTION %I CONNECTION %L', name, 'host=/nowhere');    -- so that dropping it does not wait for the source
+    EXECUTE format('ALTER SUBSCRIPTION %I DISABLE', name);
+    EXECUTE format('ALTER SUBSCRIPTION %I SET (slot_name = NONE)', name);
+    EXECUTE format('DROP SUBSCRIPTION %I', name);
+  END IF;
+  IF drop_rows AND to_regnamespace(quote_ident(moving.schema)) IS NOT NULL AND moving.state <> 'here' THEN
+    PERFORM snowflake_fleet.drop_schema(moving.schema);
+  ELSIF moving.state = 'arriving' THEN
+    left_over := format('schema %I has the rows that had arrived, and belongs to role %I: drop it, or rename it and give it to its owner', moving.schema, current_user);
+    EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER', moving.role);
+  ELSE
+    left_over := format('schema %I stays as it was taken over', moving.schema);
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) THEN
+    EXECUTE format('DROP ROLE %I', moving.role);
+  END IF;
+  IF moving.state = 'level' AND NOT drop_rows THEN
+    UPDATE snowflake_fleet.moving AS m SET state = 'here', role = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
+  ELSE
+    DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state <> 'here';
+  END IF;
+  RETURN left_over;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS 'Internal: forget_move() on a target';
+
 -- Cleans this side only: the other one may be gone for good. It never drops rows unless that is asked for.
 CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE STRICT
@@ -296,9 +356,7 @@ CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows 
 AS $$
 #variable_conflict use_variable
 DECLARE
-  name CONSTANT name := 'snowflake_move_' || shard;
   moving snowflake_fleet.moving;
-  left_over text := '';
 BEGIN
   SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = forget_move.shard AND m.side = forget_move.side
    ORDER BY m.state IN ('kept', 'here'), m.changed DESC LIMIT 1 FOR UPDATE;
@@ -311,33 +369,9 @@ BEGIN
     RETURN 'nothing of a move is here';
   END IF;
   IF side = 'target' THEN
-    IF EXISTS (SELECT FROM pg_subscription WHERE subname = name AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
-      IF NOT drop_rows AND moving.state <> 'level' THEN
-        EXECUTE format('ALTER SUBSCRIPTION %I CONNECTION %L', name, 'host=/nowhere');    -- so that dropping it does not wait for the source
-      END IF;
-      EXECUTE format('ALTER SUBSCRIPTION %I DISABLE', name);
-      EXECUTE format('ALTER SUBSCRIPTION %I SET (slot_name = NONE)', name);
-      EXECUTE format('DROP SUBSCRIPTION %I', name);
-    END IF;
-    IF drop_rows AND to_regnamespace(quote_ident(moving.schema)) IS NOT NULL AND moving.state IN ('arriving', 'level') THEN
-      PERFORM snowflake_fleet.drop_schema(moving.schema);
-    ELSIF moving.state = 'arriving' THEN
-      left_over := format('schema %I has the rows that had arrived, and belongs to role %I: drop it, or rename it and give it to its owner', moving.schema, current_user);
-      EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER', moving.role);
-    ELSIF moving.state <> 'reserved' THEN
-      left_over := format('schema %I stays as it was taken over', moving.schema);
-    END IF;
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) THEN
-      EXECUTE format('DROP ROLE %I', moving.role);
-    END IF;
-    IF moving.state = 'level' AND NOT drop_rows THEN
-      UPDATE snowflake_fleet.moving AS m SET state = 'here', role = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
-    ELSE
-      DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state <> 'here';
-    END IF;
-    RETURN left_over;
+    RETURN snowflake_fleet.forget_arrival(moving, drop_rows);
   END IF;
-  EXECUTE format('DROP PUBLICATION IF EXISTS %I', name);
+  EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
   -- Of a target that is gone without a word the walsender is still there; of one that is not gone, it comes again.
   FOR attempt IN 1 .. 20 LOOP
@@ -357,6 +391,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
   'Ends a move on this side (source or target) only, when the other server is gone for good; returns what is left. A fence stays: see release_shard()';
 
-REVOKE ALL ON FUNCTION snowflake_fleet.is_trusted(oid, oid), snowflake_fleet.parts_of(name), snowflake_fleet.types_of(name), snowflake_fleet.refusals(name, integer),
-  snowflake_fleet.shared_definition(text, text), snowflake_fleet.shared_of(name), snowflake_fleet.statements_of(name, integer),
-  snowflake_fleet.make_schema(name, name, text[]), snowflake_fleet.drop_schema(name), snowflake_fleet.forget_move(integer, text, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_fleet.is_trusted(oid, oid), snowflake_fleet.parts_of(name), snowflake_fleet.types_of(name), snowflake_fleet.refused_tables(name),
+  snowflake_fleet.refused_uses(name), snowflake_fleet.refusals(name, integer), snowflake_fleet.shared_definition(text, text), snowflake_fleet.shared_of(name),
+  snowflake_fleet.needs_of(name), snowflake_fleet.statements_beside(name), snowflake_fleet.statements_of(name, integer), snowflake_fleet.make_schema(name, name, text[], text[]), snowflake_fleet.drop_schema(name),
+  snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean), snowflake_fleet.forget_move(integer, text, boolean) FROM PUBLIC;
