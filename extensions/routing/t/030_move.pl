@@ -15,6 +15,8 @@ use Test::More;
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 7 ], b => [ 8 .. 15 ] }, routers => ['c']);
 my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
+note 'from ' . $north->safe_psql('postgres', 'SHOW server_version');
+note 'to ' . $south->safe_psql('postgres', 'SHOW server_version');
 $fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
 

@@ -42,12 +42,13 @@ sub init
 }
 
 # Runs initdb and writes settings, without a start. The lead is a tenth of the default, so that tests reach its end
-# soon. %params: conf (text), and those of init().
+# soon. %params: conf (text), install_path (of another version), and those of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
 	my $conf = delete $params{conf} // '';
-	my $node = $class->new($name);
+	my $install_path = delete $params{install_path};
+	my $node = $class->new($name, $install_path ? (install_path => $install_path) : ());
 	$node->init(%params);
 	$node->append_conf('postgresql.conf',
 		# In the data directory, because a killed server leaves its segments behind.

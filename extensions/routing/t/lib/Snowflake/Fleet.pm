@@ -21,7 +21,8 @@ CREATE TABLE template.photos (
 CREATE INDEX ON template.photos (user_id);
 SQL
 
-# new(name => [shards], ...): a server for each name. %params: conf, layout.
+# new(name => [shards], ...): a server for each name. %params: conf, layout. The environment variable oldinstall is an
+# installation directory with bin/: the server "a" is of that version.
 sub new
 {
 	my ($class, $servers, %params) = @_;
@@ -30,7 +31,7 @@ sub new
 	my $region = 1;
 	foreach my $name ('control', @{ $self->{names} }, @{ $params{routers} // [] })
 	{
-		my $node = Snowflake::Node->create($name, allows_streaming => 'logical', conf => <<~CONF . ($params{conf} // ''));
+		my $node = Snowflake::Node->create($name, allows_streaming => 'logical', $name eq 'a' ? (install_path => $ENV{oldinstall}) : (), conf => <<~CONF . ($params{conf} // ''));
 			autovacuum = off
 			max_prepared_transactions = 5
 			max_connections = 60
