@@ -50,6 +50,8 @@ sub create
 	my $install_path = delete $params{install_path};
 	my $node = $class->new($name, $install_path ? (install_path => $install_path) : ());
 	$node->init(%params);
+	# PostgreSQL::Test of version 18 writes it for every server, and an older one does not start with it.
+	$node->adjust_conf('postgresql.conf', 'autovacuum_worker_slots', undef) if $install_path;
 	$node->append_conf('postgresql.conf',
 		# In the data directory, because a killed server leaves its segments behind.
 		"dynamic_shared_memory_type = mmap\n"
