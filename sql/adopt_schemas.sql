@@ -192,7 +192,8 @@ SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (id > 5)', 
   'CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC; SELECT max(id) FROM shows; END', 'CREATE FUNCTION f(shows) RETURNS integer LANGUAGE sql AS ''SELECT 1''',
   'CREATE TABLE of_rows (r shows)', 'CREATE TABLE child () INHERITS (one)', 'CREATE DOMAIN narrow AS integer; CREATE TABLE two (r narrow REFERENCES one)',
   'CREATE INDEX ON one (of_integer(id))', 'CREATE VIEW calls AS SELECT of_integer(id) FROM shows', 'CREATE PUBLICATION regress_p FOR TABLE one',
-  'ALTER VIEW shows OWNER TO regress_report',
+  'ALTER VIEW shows OWNER TO regress_report', 'CREATE TEMPORARY VIEW mine AS SELECT id FROM one',
+  'CREATE MATERIALIZED VIEW set AS SELECT id, ''''::text AS t FROM one; ALTER MATERIALIZED VIEW set ALTER COLUMN t SET STORAGE external',
   'CREATE VIEW other AS SELECT n FROM one; CREATE FUNCTION g() RETURNS integer LANGUAGE sql BEGIN ATOMIC; SELECT n FROM other; END']) AS d;
 CREATE TABLE by_id (id serial PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE by_id_1 PARTITION OF by_id DEFAULT;

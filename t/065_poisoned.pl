@@ -168,7 +168,7 @@ my %calls = (
 	audit => [ (map { "'joe.$_', 'id'" } qw(photos bare parted keyed viewed kept remote)), "$photos, sample => 50", "'super.viewed', 'id'" ],
 	column_of => ["$photos, 'id'"],
 	refuse_inheritance => ["$photos, 'a', 'b'"],
-	(map { $_ => [ $narrow, $refers ] } qw(referring_columns narrow_columns named_columns views_over hindrances try_wide changes_of
+	(map { $_ => [ $narrow, $refers ] } qw(attributes_of referring_columns narrow_columns named_columns views_over hindrances try_wide changes_of
 		foreign_keys_of size_of widen_steps changed_together can_be_wide refuse_foreign_owners refuse_published)),
 	(map { $_ => [ "'joe.seen'", "'joe.kept'" ] } qw(view_statements parts_of_view comments_on_view grants_on_view)),
 	view_hindrances => ["'{joe.seen,joe.kept,joe.viewed}'"],

@@ -28,4 +28,21 @@ run(async () => {
   equal(inOrder([photo.id, ...many.identifiers.map((one) => one.id)]), await asText(), '1,000 rows in an insert()');
   equal((await source.driver.createSchemaBuilder().log()).upQueries.map((one) => one.query), [], 'synchronize finds nothing to change');
   await source.destroy();
+
+  // An application whose key was integer is adopted, and its model stays as it was.
+  const narrow = new EntitySchema({
+    name: 'Comment', tableName: 'comments', columns: { id: { type: 'int', primary: true, generated: true }, body: { type: 'text' } },
+  });
+  const opened = () => new DataSource({ ...source.options, entities: [narrow] }).initialize();
+  const before = await opened();
+  await before.getRepository('Comment').save({ body: 'old' });
+  await before.query('CREATE EXTENSION snowflake_migrate');
+  await before.query("CALL snowflake.adopt('comments', 5, rewrite => true)");
+  const [{ id }] = await before.query("INSERT INTO comments (body) VALUES ('new') RETURNING id");
+  equal((await before.getRepository('Comment').find()).map((row) => row.id), ['1', id], 'an adopted table: ids of old rows are strings, too');
+  await before.destroy();
+  const after = await opened();
+  equal((await after.getRepository('Comment').find()).map((row) => row.id), [1, 2], 'trap: with the old model, synchronize loses all ids');
+  equal(await after.query('SELECT problem FROM snowflake.adopted_columns()'), [{ problem: 'its default does not mint' }], '... which adopted_columns() reports');
+  await after.destroy();
 });

@@ -30,10 +30,7 @@ COMMENT ON FUNCTION snowflake.refuse_inheritance(regclass, text, text) IS
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
-  WITH changed AS (
-    SELECT DISTINCT t.relation, a.attname, attnum, atttypid
-      FROM unnest(columns) AS k CROSS JOIN snowflake.with_partitions(k.relation) AS t (relation)
-      JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute)
+  WITH changed AS MATERIALIZED (SELECT * FROM snowflake.attributes_of(columns))
   SELECT CASE WHEN d.classid = d.refclassid AND d.objid = d.refobjid THEN 'partition key of ' || t.relation
               ELSE pg_describe_object(d.classid, d.objid, d.objsubid) END
     FROM changed AS t JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.relation
@@ -145,10 +142,8 @@ CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURN
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT DISTINCT f.oid
-    FROM unnest(columns) AS k CROSS JOIN snowflake.with_partitions(k.relation) AS t (relation)
-    JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute
-    JOIN pg_constraint AS f ON contype = 'f'
-     AND (conrelid = t.relation AND attnum = ANY (conkey) OR confrelid = t.relation AND attnum = ANY (confkey))
+    FROM snowflake.attributes_of(columns) AS a JOIN pg_constraint AS f ON contype = 'f'
+     AND (conrelid = a.relation AND a.attnum = ANY (conkey) OR confrelid = a.relation AND a.attnum = ANY (confkey))
 $$;
 COMMENT ON FUNCTION snowflake.foreign_keys_of(snowflake.key_column[]) IS
   'Internal: for adopt(): the foreign keys in which columns take part, on either side';
@@ -161,8 +156,8 @@ DECLARE
   publications text;
 BEGIN
   SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ') INTO publications
-    FROM unnest(columns) AS k CROSS JOIN snowflake.with_partitions(k.relation) AS t (relation)
-    JOIN pg_class AS c ON c.oid = t.relation JOIN pg_namespace AS n ON n.oid = relnamespace
+    FROM snowflake.attributes_of(columns) AS a JOIN pg_class AS c ON c.oid = a.relation
+      JOIN pg_namespace AS n ON n.oid = relnamespace
     JOIN pg_publication_tables AS p ON p.schemaname = nspname AND p.tablename = relname;
   IF publications IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -220,8 +215,8 @@ COMMENT ON FUNCTION snowflake.refuse_wide(snowflake.key_column[], boolean, boole
 CREATE FUNCTION snowflake.size_of(columns snowflake.key_column[]) RETURNS numeric
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT sum(pg_total_relation_size(t))
-    FROM (SELECT DISTINCT snowflake.with_partitions(k.relation) FROM unnest(columns) AS k) AS r (t)
+  SELECT sum(pg_total_relation_size(t.relation))
+    FROM (SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a) AS t
 $$;
 COMMENT ON FUNCTION snowflake.size_of(snowflake.key_column[]) IS
   'Internal: for adopt(): the size of the tables of columns, with their indexes, in bytes';

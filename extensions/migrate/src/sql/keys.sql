@@ -40,6 +40,17 @@ $$;
 COMMENT ON FUNCTION snowflake.with_partitions(regclass) IS
   'Internal: for adopt(): a table and its partitions, at any depth';
 
+CREATE FUNCTION snowflake.attributes_of(columns snowflake.key_column[], OUT relation regclass, OUT attname name,
+                                        OUT attnum smallint, OUT atttypid oid) RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT DISTINCT t.relation, a.attname, a.attnum, a.atttypid
+    FROM unnest(columns) AS k CROSS JOIN LATERAL snowflake.with_partitions(k.relation) AS t (relation)
+    JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute
+$$;
+COMMENT ON FUNCTION snowflake.attributes_of(snowflake.key_column[]) IS
+  'Internal: for adopt(): columns with their numbers and types, also in each partition';
+
 CREATE FUNCTION snowflake.attribute_of(key snowflake.key_column) RETURNS pg_attribute
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -5,20 +5,15 @@ CREATE FUNCTION snowflake.views_over(columns snowflake.key_column[], OUT view re
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
-  WITH RECURSIVE shown (view, relation, attnum) AS (
-    SELECT ev_class, d.refobjid, d.refobjsubid
-      FROM pg_rewrite AS r JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-      JOIN pg_class AS c ON c.oid = ev_class
-     WHERE rulename = '_RETURN' AND relkind IN ('v', 'm') AND d.refclassid = 'pg_class'::regclass
-       AND d.refobjid <> ev_class),
-  over (view, level) AS (
-    SELECT s.view, 1
-      FROM unnest(columns) AS k CROSS JOIN snowflake.with_partitions(k.relation) AS t (relation)
-      JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute
-      JOIN shown AS s ON s.relation = t.relation AND s.attnum = a.attnum
+  WITH RECURSIVE over (relation, attnum, level) AS (
+    SELECT a.relation::oid, a.attnum::integer, 0 FROM snowflake.attributes_of(columns) AS a
     UNION
-    SELECT s.view, o.level + 1 FROM over AS o JOIN shown AS s ON s.relation = o.view)
-  SELECT o.view::regclass, max(o.level) FROM over AS o GROUP BY 1 ORDER BY 2, 1
+    SELECT ev_class, 0, level + 1
+      FROM over AS o JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = o.relation
+       AND (o.attnum = 0 OR d.refobjsubid = o.attnum) AND d.classid = 'pg_rewrite'::regclass
+      JOIN pg_rewrite AS r ON r.oid = d.objid JOIN pg_class AS c ON c.oid = ev_class
+     WHERE rulename = '_RETURN' AND relkind IN ('v', 'm') AND ev_class <> o.relation)
+  SELECT o.relation::regclass, max(o.level) FROM over AS o WHERE o.level > 0 GROUP BY 1 ORDER BY 2, 1
 $$;
 COMMENT ON FUNCTION snowflake.views_over(snowflake.key_column[]) IS
   'Internal: for adopt(): the views that show columns, directly or through other views; a view comes after those '
@@ -153,12 +148,18 @@ AS $$
               OR d.classid = 'pg_statistic_ext'::regclass)
   UNION ALL
   SELECT 'view ' || c.oid::regclass || ', ' || CASE
+           WHEN relnamespace::regnamespace::text ~ '^"?pg_temp_' THEN 'which is temporary'
            WHEN NOT snowflake.is_of_application('pg_class'::regclass, c.oid,
              relnamespace) THEN 'which an extension owns'
            WHEN NOT has_schema_privilege(relowner, relnamespace, 'CREATE')
            THEN format('whose owner %s may not create it in schema %s', relowner::regrole, relnamespace::regnamespace)
            WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = c.oid)
            THEN 'which has a security label'
+           WHEN EXISTS (SELECT FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid
+                         WHERE attrelid = c.oid AND attnum > 0
+                           AND (attoptions::text ~ 'n_distinct' OR attcompression <> '' OR attstorage <> typstorage))
+             OR EXISTS (SELECT FROM pg_class AS t WHERE t.oid = c.reltoastrelid AND t.reloptions IS NOT NULL)
+           THEN 'which has settings of columns'
            WHEN relam <> 0 AND (SELECT amname <> 'heap' FROM pg_am WHERE oid = relam) THEN 'which is not a heap'
          END
     FROM pg_class AS c WHERE c.oid = ANY (views)
