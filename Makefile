@@ -6,13 +6,15 @@ EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowf
 ENGINES = $(foreach layout, fleet wide instagram twitter js53, snowflake_engine_$(layout).sql snowflake_pgtle_$(layout).sql)
 SCRIPTS_SQL = $(EXTENSION:%=%--$(EXTVERSION).sql)
 DATA_built = $(SCRIPTS_SQL) $(ENGINES)
+engine = $(srcdir)/extensions/migrate/src/sql/engine
 # An install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
 snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
-	by_shard.sql routing.sql adopted.sql drop_guard.sql run_as.sql decoder_sql.sql settled.sql taken_over.sql privileges.sql)
+	by_shard.sql routing.sql adopted.sql drop_guard.sql run_as.sql settled.sql taken_over.sql privileges.sql)
 snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql create_shards.sql partitions.sql alter_shards.sql \
 	privileges.sql)
 snowflake_migrate_parts = $(addprefix extensions/migrate/src/sql/, column_ids.sql keys.sql views.sql adopt_checks.sql adopt.sql \
-	remaining.sql adopt_schemas.sql observe_all.sql backfill.sql audit.sql privileges.sql)
+	remaining.sql adopt_schemas.sql observe_all.sql backfill.sql audit.sql \
+	templates.sql decoder_sql.sql generator_sql.sql privileges.sql)
 
 MODULE_big = snowflake
 OBJS = \
@@ -136,14 +138,14 @@ include $(PGXS)
 
 # A line @@NAME@@ stands for a template of the SQL engine. Functions are replaced where take_over.sql made them members.
 .SECONDEXPANSION:
-$(SCRIPTS_SQL): %--$(EXTVERSION).sql: $$(addprefix $(srcdir)/,$$($$(notdir $$*)_parts)) $(wildcard $(srcdir)/src/sql/engine/*.sql) \
+$(SCRIPTS_SQL): %--$(EXTVERSION).sql: $$(addprefix $(srcdir)/,$$($$(notdir $$*)_parts)) $(wildcard $(engine)/*.sql) \
 		$(srcdir)/Makefile $(srcdir)/snowflake.control
 	printf '%s\n' '/* $(@F) */' '' \
 	  '\echo Use "CREATE EXTENSION $(*F)" to load this file. \quit' '' >$@
-	cat $(addprefix $(srcdir)/,$($(*F)_parts)) | awk -v engine=$(srcdir)/src/sql/engine/ \
+	cat $(addprefix $(srcdir)/,$($(*F)_parts)) | awk -v engine=$(engine)/ \
 	  '/^@@.*@@$$/ { file = engine substr($$0, 3, length($$0) - 4); while ((getline line < file) > 0) print line; close(file); next } { sub(/^CREATE FUNCTION/, "CREATE OR REPLACE FUNCTION") } 1' >>$@
 
-$(ENGINES): $(wildcard $(srcdir)/src/sql/engine/*.sql) $(srcdir)/scripts/engine-sql
+$(ENGINES): $(wildcard $(engine)/*.sql) $(srcdir)/scripts/engine-sql
 snowflake_engine_%.sql:
 	$(srcdir)/scripts/engine-sql --layout $* >$@
 snowflake_pgtle_%.sql:

@@ -17,7 +17,7 @@ my $plain = Snowflake::Node->create('plain', conf => "shared_preload_libraries =
 $plain->start;
 $_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN') foreach $c, $plain;
 my $script = $c->basedir . '/engine.sql';
-append_to_file($script, $c->safe_psql('postgres', 'SELECT snowflake.generator_sql(3)'));
+append_to_file($script, $c->safe_psql('postgres', 'SET client_min_messages = error; CREATE EXTENSION snowflake_migrate; SELECT snowflake.generator_sql(3)'));
 
 sub make_database
 {

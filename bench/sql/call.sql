@@ -1,6 +1,7 @@
 -- Cost of a call in step with the clock.
 
 -- The SQL engine, under other names than the extension's.
+CREATE EXTENSION IF NOT EXISTS snowflake_migrate;
 SELECT replace(replace(snowflake.generator_sql(0), 'snowflake_sql', 'engine_sql'), 'snowflake', 'engine') \gexec
 
 INSERT INTO bench.subject (name, metric, expression, rows) VALUES

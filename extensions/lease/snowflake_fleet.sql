@@ -5,10 +5,10 @@
 -- As the role that is to own the fleet; it needs CREATE on the database, and CREATEROLE to add_server().
 \set ON_ERROR_STOP on
 BEGIN;
-\ir parts/fleet.sql
-\ir parts/servers.sql
-\ir parts/leases.sql
-\ir parts/operator.sql
-\ir parts/health.sql
-\ir parts/privileges.sql
+\ir src/sql/fleet.sql
+\ir src/sql/servers.sql
+\ir src/sql/leases.sql
+\ir src/sql/operator.sql
+\ir src/sql/health.sql
+\ir src/sql/privileges.sql
 COMMIT;

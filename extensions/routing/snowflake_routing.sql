@@ -5,14 +5,14 @@
 -- As the role that is to own both.
 \set ON_ERROR_STOP on
 BEGIN;
-\ir parts/begin.sql
-\ir parts/map.sql
-\ir parts/map_copies.sql
-\ir parts/plproxy.sql
-\ir parts/postgres_fdw.sql
-\ir parts/move.sql
-\ir parts/move_schema.sql
-\ir parts/move_fence.sql
-\ir parts/move_guard.sql
-\ir parts/privileges.sql
+\ir src/sql/begin.sql
+\ir src/sql/map.sql
+\ir src/sql/map_copies.sql
+\ir src/sql/plproxy.sql
+\ir src/sql/postgres_fdw.sql
+\ir src/sql/move.sql
+\ir src/sql/move_schema.sql
+\ir src/sql/move_fence.sql
+\ir src/sql/move_guard.sql
+\ir src/sql/privileges.sql
 COMMIT;

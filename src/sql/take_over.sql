@@ -1,4 +1,4 @@
--- A database that minted by the SQL engine (decoder_sql.sql) has schemas "snowflake" and "snowflake_sql" of its owner. Its functions
+-- A database that minted by the SQL engine (generator_sql() of snowflake_migrate) has schemas "snowflake" and "snowflake_sql" of its owner. Its functions
 -- become members of the extension and are replaced further down, in place: defaults, indexes and views that use them stay. Locks
 -- on the counters keep all sessions from minting until the end. taken_over.sql does the rest.
 --

@@ -1,6 +1,6 @@
 // The reference model of the lease server: what it has to answer.
 //
-// decide() in extensions/lease/parts/leases.sql is the shipped text. The random schedules of
+// decide() in extensions/lease/src/sql/leases.sql is the shipped text. The random schedules of
 // lease_model_test.cpp run this model, and extensions/lease/t/021_transcription.pl compares the two
 // request by request.
 //

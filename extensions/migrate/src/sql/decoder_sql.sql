@@ -1,0 +1,31 @@
+-- Readers for servers that do not have the extension.
+
+CREATE FUNCTION snowflake.decoder_sql(schema name DEFAULT 'snowflake') RETURNS text
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+AS $$
+DECLARE
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
+  readers CONSTANT text := regexp_replace(trim(E'\n' FROM snowflake.template_sql('readers')), '\{\{ELSE [^}]*\}\}', '', 'g');
+BEGIN
+  PERFORM snowflake.refuse_null('decoder_sql()', schema::text);
+  IF schema IN ('', 'information_schema') OR starts_with(schema::text, 'pg_') THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+      MESSAGE = format('there can be no schema "%s" of yours', schema),
+      DETAIL = 'The script makes the schema; PostgreSQL keeps names that begin with "pg_", and none is empty.',
+      HINT = 'Pass another name, or leave it out for "snowflake".';
+  END IF;
+  RETURN format($decoder$-- Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s, in plain SQL.
+-- For PostgreSQL 14 or later without the extension snowflake. What is no id of this layout reads as null.
+BEGIN;
+CREATE SCHEMA %1$I;
+COMMENT ON SCHEMA %1$I IS 'Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s';
+GRANT USAGE ON SCHEMA %1$I TO PUBLIC;
+
+%5$s
+COMMIT;
+$decoder$,
+    schema, l.bits, l.tick_ms, l.epoch, snowflake.fill_template(readers, snowflake.layout_words(l, quote_ident(schema), quote_ident(schema))));
+END
+$$;
+COMMENT ON FUNCTION snowflake.decoder_sql(name) IS
+  'A script of plain SQL that makes a schema with readers of this database''s ids (decode, bounds of time, base62, base32, UUID, ULID, shard_for), for servers of PostgreSQL 14 or later that do not have the extension';

@@ -1,0 +1,64 @@
+-- The templates in engine/, from which decoder_sql() and generator_sql() make scripts of plain SQL.
+
+CREATE FUNCTION snowflake.template_sql(part text) RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $template$
+  SELECT CASE part WHEN 'readers' THEN $readers$
+@@readers.sql@@
+
+@@texts.sql@@
+$readers$ WHEN 'head' THEN $head$
+@@head.sql@@
+$head$ WHEN 'engine' THEN $engine$
+@@state.sql@@
+
+@@refuse.sql@@
+
+-- Readers.
+
+@@readers.sql@@
+
+@@mint.sql@@
+
+@@api.sql@@
+$engine$ END
+$template$;
+COMMENT ON FUNCTION snowflake.template_sql(text) IS 'Internal: for decoder_sql() and generator_sql(): the templates of what they print';
+
+-- Replaces each {{NAME}} in the order of the words: the value of one may contain a later one.
+CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  filled text := template;
+  word record;
+BEGIN
+  FOR word IN SELECT * FROM json_each_text(words) LOOP
+    filled := replace(filled, '{{' || word.key || '}}', word.value);
+  END LOOP;
+  RETURN filled;
+END
+$$;
+COMMENT ON FUNCTION snowflake.fill_template(text, json) IS
+  'Internal: for decoder_sql() and generator_sql(): a template with its words replaced';
+
+CREATE FUNCTION snowflake.layout_words(l snowflake.layout, schema text, helpers text) RETURNS json
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+AS $$
+  SELECT json_build_object(
+    'SCHEMA', schema, 'HELPERS', helpers, 'BITS', l.bits, 'TIME_BITS', l.time_bits, 'REGION_BITS', l.region_bits,
+    'SHARD_BITS', l.shard_bits, 'SEQUENCE_BITS', l.sequence_bits, 'TICK_MS', l.tick_ms, 'TICK_US', l.tick_ms * 1000,
+    'EPOCH_MS', epoch_ms, 'END_MS', epoch_ms + ticks * l.tick_ms,
+    'LAYOUT', format('%s, tick %s ms, epoch %s UTC', l.bits, l.tick_ms, to_char(l.epoch, 'YYYY-MM-DD HH24:MI:SS.MS')),
+    -- With 64 bits, one more than the last id would be no bigint.
+    'LAST_ID', (ticks - 1) << below | mask, 'TICKS', ticks, 'BELOW_BITS', below, 'BELOW_MASK', mask,
+    'REGION_SHIFT', l.shard_bits + l.sequence_bits, 'LAST_REGION', l.regions - 1, 'LAST_SHARD', l.shards - 1,
+    'NO_SHARD', -l.shards, 'SHARDS', l.shards, 'LAST_SEQUENCE', (1::bigint << l.sequence_bits) - 1)
+    FROM CAST(l.region_bits + l.shard_bits + l.sequence_bits AS integer) AS below,
+         -- If the bits add up to 64, half of the ticks are minted.
+         CAST(1::bigint << l.time_bits - CASE l.time_bits + below WHEN 64 THEN 1 ELSE 0 END AS bigint) AS ticks,
+         CAST((1::bigint << below) - 1 AS bigint) AS mask,
+         CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
+$$;
+COMMENT ON FUNCTION snowflake.layout_words(snowflake.layout, text, text) IS
+  'Internal: for decoder_sql() and generator_sql(): the numbers of a layout, by their names in the templates';
