@@ -1,15 +1,15 @@
--- How wrong the clock may be: clock_status, now_bounds(), commit_wait. What the kernel says depends on
+-- How wrong the clock may be: health, now_bounds(), commit_wait. What the kernel says depends on
 -- the machine, so snowflake.clock_error says it here.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- The kernel's word: bounds or a refusal, as clock_status says
+-- The kernel's word: bounds or a refusal, as health shows
 DO $$
 DECLARE
-  s snowflake.clock_status;
+  s snowflake.health;
   b record;
 BEGIN
-  SELECT * INTO s FROM snowflake.clock_status;
+  SELECT * INTO s FROM snowflake.health;
   ASSERT (s.synchronized IS NULL) = (s.maximum_error_ms IS NULL), 'half known';
   SELECT * INTO b FROM snowflake.now_bounds();
   ASSERT s.synchronized, 'bounds of a clock that is not synchronized';
@@ -19,8 +19,7 @@ END $$;
 
 -- The administrator's word instead
 SET snowflake.clock_error = '5ms';
-SELECT synchronized, estimated_error_ms, maximum_error_ms FROM snowflake.clock_status;
-SELECT synchronized, maximum_error_ms FROM snowflake.health;
+SELECT synchronized, estimated_error_ms, maximum_error_ms FROM snowflake.health, snowflake.clock_history;
 SELECT latest - earliest AS width, earliest + interval '5 ms' BETWEEN now() AND clock_timestamp() AS around_now FROM snowflake.now_bounds();
 SET snowflake.clock_error = '250us';
 SELECT latest - earliest AS width FROM snowflake.now_bounds();
@@ -29,7 +28,7 @@ SELECT latest - earliest AS width FROM snowflake.now_bounds();
 -- ... which must be within max_clock_error
 SHOW snowflake.max_clock_error;
 SET snowflake.clock_error = '100.5ms';
-SELECT synchronized, maximum_error_ms FROM snowflake.clock_status;
+SELECT synchronized, maximum_error_ms FROM snowflake.health;
 SELECT * FROM snowflake.now_bounds();
 \echo SQLSTATE :SQLSTATE
 SET snowflake.clock_error = '100ms';

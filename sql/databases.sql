@@ -20,7 +20,7 @@ SELECT ids, batches FROM snowflake.shard_stats WHERE shard = 230;
 \c regress_snowflake_3
 SELECT snowflake.next_id(230) > :id AS above;
 SELECT ids, batches, last_time < clock_timestamp() AS in_step FROM snowflake.shard_stats WHERE shard = 230;
-SELECT lead_ms < 10 AS in_step FROM snowflake.clock_status;
+SELECT lead_ms < 10 AS in_step FROM snowflake.health;
 
 -- A mark a day ahead stops its own database, before anything is raised, and no other
 \c regress_snowflake_2
@@ -39,7 +39,7 @@ SELECT snowflake.next_ids(231, 5);
 SELECT snowflake.next_id(231, :id);
 SELECT snowflake.next_id_near(:id);
 \set VERBOSITY default
-SELECT minting, reason FROM snowflake.clock_status;
+SELECT minting, reason FROM snowflake.health;
 BEGIN;
 DROP EXTENSION snowflake;
 ROLLBACK;
@@ -55,7 +55,7 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
 END $$;
 \c regress_snowflake_3
 SET snowflake.max_wait = 0;
-SELECT snowflake.next_id(230) > :id AS next_door, minting, reason FROM snowflake.clock_status;
+SELECT snowflake.next_id(230) > :id AS next_door, minting, reason FROM snowflake.health;
 -- ... lowered again, it has left no trace: in memory, or on disk
 \c regress_snowflake_2
 SELECT setval('snowflake.high_water', :mark) = :mark AS lowered;
@@ -63,7 +63,7 @@ SELECT snowflake.observe(:id);
 SELECT snowflake.time_of(snowflake.next_id(230)) < clock_timestamp() + interval '1 second' AS minting_goes_on;
 SELECT snowflake.time_of(snowflake.next_id(231)) < clock_timestamp() + interval '1 second' AS minting_goes_on;
 SELECT last_value < :mark + 60000 AS stays_lowered FROM snowflake.high_water;
-SELECT minting, reason FROM snowflake.clock_status;
+SELECT minting, reason FROM snowflake.health;
 DROP EXTENSION snowflake;
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake;
@@ -83,8 +83,8 @@ SELECT snowflake.next_ids(230, 10);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(:id);
 \echo SQLSTATE :SQLSTATE
-SELECT snowflake.shard_of(:id), minting, reason, floor, covered_until
-  FROM snowflake.layout, snowflake.clock_status;
+SELECT snowflake.shard_of(:id), minting, reason, covered_until
+  FROM snowflake.layout, snowflake.health;
 DROP EXTENSION snowflake;
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake;

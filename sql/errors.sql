@@ -73,7 +73,7 @@ SELECT snowflake.next_id();
 RESET snowflake.default_shard;
 -- ... where all that reads goes on
 SELECT snowflake.last_id() = :last AS last_id, snowflake.shard_of(:last) AS shard,
-       snowflake.min_id('2025-01-01') < :last AS bound FROM snowflake.layout, snowflake.clock_status;
+       snowflake.min_id('2025-01-01') < :last AS bound FROM snowflake.layout, snowflake.health;
 RESET default_transaction_read_only;
 BEGIN;
 SET TRANSACTION READ ONLY;

@@ -50,7 +50,7 @@ SELECT created_at, region, shard, sequence, possible FROM snowflake.explain_id(9
 -- Any number
 SELECT count(*), count(DISTINCT e.id) FROM generate_series(0, 62) g, LATERAL snowflake.explain_id((1::bigint << g) - 1) e;
 
--- health: as clock_status, when all is well
+-- health, when all is well
 SELECT snowflake.next_id(161) > 0 AS minted;
 SELECT minting, reason, advice, clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock, mark >= covered_until AS mark,
        covered_until > clock AS covered, lead_ms BETWEEN 0 AND 100 AS lead, abs(drift_ms) < 60000 AS drift,
@@ -77,7 +77,6 @@ SELECT snowflake.make_id(now() - interval '1 h', 7, 0, 3) AS id \gset
 -- The seal says nothing, another layout, and what the settings do not say
 SELECT setval('snowflake.seal', 17) IS NOT NULL AS lost;
 \c -
-SELECT * FROM snowflake.clock_status;
 SELECT minting, reason, advice FROM snowflake.health;
 SELECT shard, possible, contradiction FROM snowflake.explain_id(:id);
 SELECT setval('snowflake.seal', :seal - 4) IS NOT NULL AS other_sequence_bits;

@@ -106,7 +106,7 @@ SELECT snowflake.next_id(200) > :lost AND :lost > max(id) AS above FROM t;
 -- Dropped and created again: the new mark is above all that could be minted under the old one, and
 -- ids stay above the old ones, for every shard
 SELECT snowflake.next_id(200) AS a, (snowflake.next_ids(201, 100))[100] AS b \gset
-SELECT extract(epoch FROM covered_until) * 1000 AS "limit" FROM snowflake.clock_status \gset
+SELECT extract(epoch FROM covered_until) * 1000 AS "limit" FROM snowflake.health \gset
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
 SELECT last_value >= :limit AS mark FROM snowflake.high_water;

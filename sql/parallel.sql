@@ -38,7 +38,7 @@ SELECT count(*) FROM decoded, LATERAL snowflake.decode(id) d WHERE d.shard = 77;
 
 -- All views are readable from a parallel query
 SELECT count(*) > 0 AS layout FROM decoded, snowflake.layout WHERE snowflake.shard_of(decoded.id) < layout.shards;
-SELECT count(*) > 0 AS status FROM decoded, snowflake.clock_status WHERE snowflake.time_of(decoded.id) < clock_status.clock;
+SELECT count(*) > 0 AS status FROM decoded, snowflake.health WHERE snowflake.time_of(decoded.id) < health.clock;
 
 -- A parallel index build evaluates the expression in workers
 SET max_parallel_maintenance_workers = 2;

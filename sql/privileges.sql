@@ -23,7 +23,7 @@ SELECT snowflake.time_of(:before) = snowflake.time_of(snowflake.make_id(snowflak
        snowflake.created_within(:before, now() - interval '1 hour', now() + interval '1 hour') AS within;
 SELECT bits FROM snowflake.layout;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 66;
-SELECT count(*) FROM snowflake.clock_status;
+SELECT count(*) FROM snowflake.clock_history;
 -- Read the sequences, as its own pg_dump does; and lock what pg_dump locks
 SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local;
 BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
@@ -97,7 +97,7 @@ SELECT snowflake.next_id(66) < snowflake.min_id('2050-01-01') AS unimpressed;
 
 -- A transaction of it that has read everything stops nobody
 BEGIN;
-SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.clock_status;
+SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.clock_history;
 PREPARE TRANSACTION 'regress_snowflake_user';
 \c - :boss
 SELECT pg_sleep(1.3);

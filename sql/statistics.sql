@@ -115,7 +115,7 @@ SELECT ids FROM snowflake.shard_stats WHERE shard = 9;
 CREATE ROLE regress_snowflake_monitor IN ROLE pg_monitor;
 REVOKE SELECT ON ALL TABLES IN SCHEMA snowflake FROM PUBLIC;
 SET ROLE regress_snowflake_monitor;
-SELECT count(*) FROM snowflake.layout, snowflake.database_stats, snowflake.clock_status, snowflake.health;
+SELECT count(*) FROM snowflake.layout, snowflake.database_stats, snowflake.clock_history, snowflake.health;
 SELECT count(*) > 0 AS readable FROM snowflake.shard_stats, snowflake.refusals;
 SELECT snowflake.reset_stats();
 \echo SQLSTATE :SQLSTATE

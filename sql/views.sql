@@ -1,4 +1,4 @@
--- The views: layout, shard_stats, clock_status.
+-- The views: layout, shard_stats, health, clock_history.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
@@ -63,35 +63,38 @@ RESET snowflake.max_wait;
 SELECT ids < 1000000 AS some, waits, wait_time, refusals FROM snowflake.shard_stats WHERE shard = 185;
 SELECT snowflake.next_id(185) > last_id AS minting_goes_on FROM snowflake.shard_stats WHERE shard = 185;
 
--- clock_status: the clock, this database's floor and limit, how far ids are ahead
+-- health and clock_history: the clock, the limit, how far ids are ahead
 SELECT snowflake.next_id(186) AS id \gset
 SELECT clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock,
-       minting, reason, floor < clock AS floor, covered_until > snowflake.time_of(:id) AS covered,
+       minting, reason, covered_until > snowflake.time_of(:id) AS covered,
        covered_until < clock + interval '2 s' AS covered_until_is_near,
        lead_ms BETWEEN 0 AND 100 AS lead, abs(drift_ms) < 3600000 AS drift, backward_steps >= 0 AS steps,
        largest_backward_step_ms >= 0 AS largest
-  FROM snowflake.clock_status;
+  FROM snowflake.health, snowflake.clock_history;
 SELECT to_timestamp(last_value / 1000.0) >= covered_until AS stored_is_not_below_it
-  FROM snowflake.high_water, snowflake.clock_status;
+  FROM snowflake.high_water, snowflake.health;
 -- ... after a burst; more than once where the machine was too slow to see it
 DO $$
 BEGIN
   FOR i IN 1..100 LOOP
     PERFORM snowflake.next_ids(186, 40000);
-    IF (SELECT lead_ms > 0 FROM snowflake.clock_status) THEN RETURN; END IF;
+    IF (SELECT lead_ms > 0 FROM snowflake.health) THEN RETURN; END IF;
   END LOOP;
   RAISE 'ids are never ahead of the clock';
 END $$;
 
 -- Idle: nothing is covered any more, and nothing is wrong
 SELECT pg_sleep(1.6);
-SELECT minting, reason, covered_until, lead_ms FROM snowflake.clock_status;
+SELECT minting, reason, covered_until, lead_ms FROM snowflake.health;
 SELECT snowflake.next_id(186) > :id AS minting_goes_on;
-SELECT minting, reason, covered_until > clock AS covered FROM snowflake.clock_status;
+SELECT minting, reason, covered_until > clock AS covered FROM snowflake.health;
 
 -- Columns, for those who select by name
 SELECT attrelid::regclass AS view, string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) AS columns
   FROM pg_attribute
- WHERE attrelid IN ('snowflake.layout'::regclass, 'snowflake.shard_stats'::regclass, 'snowflake.clock_status'::regclass)
+ WHERE attrelid IN ('snowflake.layout'::regclass, 'snowflake.shard_stats'::regclass, 'snowflake.health'::regclass, 'snowflake.clock_history'::regclass)
    AND attnum > 0
  GROUP BY attrelid ORDER BY attrelid::regclass::text;
+-- No column stands in both
+SELECT attname AS twice FROM pg_attribute WHERE attrelid IN ('snowflake.health'::regclass, 'snowflake.clock_history'::regclass) AND attnum > 0
+ GROUP BY attname HAVING count(*) > 1;

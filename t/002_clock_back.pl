@@ -45,9 +45,9 @@ mint_of(1);
 $clock->step(-0.09);
 mint_of(1);
 is(stats('waits, refusals', 1), '0|0', 'a step back of 90 ms costs nothing');
-is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_status counts it');
+is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_history counts it');
 	SELECT backward_steps, largest_backward_step_ms BETWEEN 80 AND 100
-	  FROM snowflake.clock_status
+	  FROM snowflake.clock_history
 	SQL
 not_ahead_by('100 ms', 'snowflake.next_id(1)', 'no id is further ahead than max_lead');
 

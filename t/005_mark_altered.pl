@@ -127,8 +127,8 @@ $node->refuses(
 		hint => 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 	},
 	'an unlogged mark is refused in a new session');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.clock_status'),
-	'f|high-water mark not permanent', 'an unlogged mark: clock_status says why nothing is minted');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
+	'f|high-water mark not permanent', 'an unlogged mark: health shows why nothing is minted');
 $old->query('SELECT snowflake.next_id(0)');
 like($old->{stderr}, qr/would not survive a crash/, 'an unlogged mark is refused in an old session');
 $old->{stderr} = '';
@@ -215,8 +215,8 @@ $node->refuses(
 		hint => 'Set it, with SELECT snowflake.set_mark\(...\), to a time'
 	},
 	'a mark that is lost is not guessed');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.clock_status'),
-	'f|high-water mark lost', 'a lost mark: clock_status says why nothing is minted');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
+	'f|high-water mark lost', 'a lost mark: health shows why nothing is minted');
 $node->safe_psql('postgres', 'SELECT snowflake.set_mark(snowflake.time_of(' . $ledger->highest(0) . ") + interval '1 ms')");
 $old = $node->session;
 both_mint();
@@ -230,8 +230,8 @@ foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 	$node->refuses("SET statement_timeout = '60s'; SELECT snowflake.next_id(0), pg_sleep(1.5), snowflake.next_id(0)",
 		{ sqlstate => '55000', message => 'the clock is behind the high-water mark', hint => 'set it with SELECT snowflake.set_mark\(...\) to a time after every id' },
 		"a mark of $absurd lets nothing be minted");
-	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.clock_status'),
-		'f|high-water mark ahead of the clock', "a mark of $absurd: clock_status says why nothing is minted");
+	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
+		'f|high-water mark ahead of the clock', "a mark of $absurd: health shows why nothing is minted");
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $good)");
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }

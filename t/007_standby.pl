@@ -67,8 +67,8 @@ is($standby->safe_psql('postgres', "SELECT count(*) FROM photos WHERE snowflake.
 	'200', 'a standby finds rows by time');
 is($session->query_safe('SELECT bits FROM snowflake.layout'), '41/5+8/10', 'the view layout works on a standby');
 is($session->query_safe('SELECT count(*) FROM snowflake.shard_stats'), '0', 'the view shard_stats works on a standby');
-is($session->query_safe('SELECT clock IS NOT NULL AND floor IS NULL AND covered_until IS NULL AND NOT minting AND reason = \'standby\' FROM snowflake.clock_status'),
-	't', 'clock_status shows a clock and says that this is a standby');
+is($session->query_safe('SELECT clock IS NOT NULL AND covered_until IS NULL AND NOT minting AND reason = \'standby\' FROM snowflake.health'),
+	't', 'health shows a clock and says that this is a standby');
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 

@@ -98,8 +98,7 @@ $target->command_fails_like(
 my @functions = (
 	'next_id(5)', 'next_ids(5, 10)', "decode($id)", "time_of($id)", "shard_of($id)", "region_of($id)",
 	"sequence_of($id)", 'min_id(now())', 'max_id(now())', "id_range('[now,infinity)')",
-	"created_within($id, now(), now())", 'make_id(now(), 5, 5)', "observe($id)", 'layout()',
-	'shard_stats()', 'clock_status()');
+	"created_within($id, now(), now())", 'make_id(now(), 5, 5)', "observe($id)", 'layout()', 'shard_stats()');
 my %restored = (
 	sqlstate => '55000',
 	message => 'this database was restored under another layout than its ids have',

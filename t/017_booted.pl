@@ -76,7 +76,7 @@ in_time('and it mints, without accept_clock()');
 is(said($believed), 1, 'the log says that the clock is believed');
 is(said('LOG:  the clock jumped ahead'), 0, 'and not that it jumped');
 in_time('so does another database', 'idle');
-is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.clock_status'), 't', 'the base was taken anew');
+is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.health'), 't', 'the base was taken anew');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 
 # The guard continues from there: a step is believed once, and not again in this run of the postmaster.

@@ -48,7 +48,7 @@ SQL
 }
 
 # The counter is used if the clock source is known to be based on it, and if the processor promises a constant rate.
-my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_status};
+my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_history};
 if (`uname -m` eq "x86_64\n")
 {
 	$node->append_conf('postgresql.conf', 'snowflake.use_tsc = on');
@@ -76,7 +76,7 @@ if (`uname -m` eq "x86_64\n")
 	}
 	# The kernel abandons a clock source while the server runs.
 	$machine->set_clock_source('hpet', $both);
-	$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND NOT counter_used FROM snowflake.clock_status')
+	$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND NOT counter_used FROM snowflake.clock_history')
 	  or die 'the counter is still used';
 	is($node->safe_psql('postgres', $status), 'hpet|f', 'a source that was given up');
 	$machine->set_clock_source('tsc', $both);

@@ -82,7 +82,7 @@ says('the clock was stepped back by 1\d\d\d ms',
 	'Let the time synchronization slew the clock instead of stepping it\.',
 	'a step back by 1.5 s is told');
 is(count_of('LOG:  the clock was stepped back'), 1, 'once');
-$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND (SELECT covered_until IS NOT NULL FROM snowflake.clock_status)');
+$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND (SELECT covered_until IS NOT NULL FROM snowflake.health)');
 select undef, undef, undef, 1.7;
 mint(1);
 says('the clock has caught up after it was stepped back', 'It was noticed \d+ ms ago; the clock says \d.*\.', undef,
@@ -97,7 +97,7 @@ says('snowflake refuses calls in database "postgres": the clock is behind the id
 	'the first refusal is told');
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 3;
 is(news() =~ s/.*(?:ERROR|DETAIL|HINT|STATEMENT).*\n?//gr, '', 'those that follow are not, nor is a second step within a minute');
-is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_status'), '3', 'they are counted');
+is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '3', 'they are counted');
 is($node->safe_psql('postgres', "SELECT refusals, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clock_behind'"),
 	'4|t', 'refusals are counted');
 $clock->step(+300);
@@ -121,7 +121,7 @@ says('the clock was stepped back by (?:4\d\d|50\d) ms', 'That is within "snowfla
 $clock->step(-0.2);
 mint(1);
 is(news(), '', 'another one within a minute is not');
-is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_status'), '2', 'both are counted');
+is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '2', 'both are counted');
 
 # A jump ahead beyond max_forward_jump: logged, errors, over; then an accepted one.
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
@@ -132,7 +132,7 @@ mint(1);
 says('the clock was stepped ahead by 30\.0 min',
 	'Ids follow it, for that is less than "snowflake.max_forward_jump" \(3600 s\): .* It was step ahead number 1 since the server started; the clock says .*\.',
 	'Check the time synchronization, if the clock was right before\.', 'a step ahead within max_forward_jump is told');
-is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_status'),
+is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_history'),
 	'1|t', 'it is counted');
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 2;

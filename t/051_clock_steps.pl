@@ -15,7 +15,7 @@ my $ledger = Snowflake::Ledger->new;
 
 sub steps
 {
-	return $node->safe_psql('postgres', 'SELECT backward_steps, forward_steps FROM snowflake.clock_status');
+	return $node->safe_psql('postgres', 'SELECT backward_steps, forward_steps FROM snowflake.clock_history');
 }
 
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
@@ -29,7 +29,7 @@ foreach my $round (1 .. 4)
 	$node->mint($ledger, "SELECT snowflake.next_id($round + 10)");
 }
 is(steps(), '4|0', 'four steps back with a fresh session each are four');
-is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_status'),
+is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_history'),
 	't', 'the largest is as large as each');
 
 # Sessions that stay, and read the clock when they extend the mark: many see the step, one counts it.
@@ -54,9 +54,9 @@ foreach my $round (1 .. 4)
 }
 is(steps(), '8|1', 'steps of less than a millisecond count when they have added up to one');
 
-# If no session mints, a query of clock_status detects a step.
+# If no session mints, a query of clock_history detects a step.
 $clock->step(-0.02);
-is(steps(), '9|1', 'clock_status looks itself');
+is(steps(), '9|1', 'clock_history looks itself');
 
 # While many sessions mint, the count is exact.
 my $gate = $node->session('postgres');    # none has ended before the last one is there

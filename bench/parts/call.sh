@@ -9,7 +9,7 @@ for use_tsc in on off; do
   suffix=$([ $use_tsc = on ] || echo ', use_tsc off')
   start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s' "snowflake.use_tsc = $use_tsc"
   PGOPTIONS=$runs sql -v rows="$(by_form 20000 10000)" -v suffix="$suffix" -f "$work/source/bench/sql/call.sql"
-  sample server 'counter used' "$([ $use_tsc = on ] && echo 1 || echo 2)" "$(sql -c 'SELECT counter_used::int FROM snowflake.clock_status')"
+  sample server 'counter used' "$([ $use_tsc = on ] && echo 1 || echo 2)" "$(sql -c 'SELECT counter_used::int FROM snowflake.clock_history')"
   take_samples
   start_server 'snowflake.max_lead = 60s' "snowflake.use_tsc = $use_tsc"
   PGOPTIONS=$runs sql -v rows="$(by_form 50000 25000)" -v suffix="$suffix" -f "$work/source/bench/sql/burst.sql"

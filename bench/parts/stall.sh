@@ -10,10 +10,10 @@ latency() {
 }
 for run in $(seq 3); do
   sql -c 'SELECT snowflake.next_id(0)' >/dev/null
-  before=$(sql -c 'SELECT covered_until FROM snowflake.clock_status')
+  before=$(sql -c 'SELECT covered_until FROM snowflake.health')
   latency next_id 'snowflake.next_id(int)' 'ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[]'
   sample next_id 'seconds that the mark moved' "$run" \
-    "$(sql -c "SELECT extract(epoch FROM covered_until - '$before') FROM snowflake.clock_status")"
+    "$(sql -c "SELECT extract(epoch FROM covered_until - '$before') FROM snowflake.health")"
   latency 'nextval cache 1' 'nextval(regclass)' "ARRAY['one'::regclass::oid]::bigint[]"
   latency 'C: clock' 'bench.clock(int)' 'ARRAY[1]::bigint[]'
 done

@@ -104,7 +104,7 @@ SELECT json_build_object('clock', extract(epoch FROM c.clock), 'minting', c.mint
             FROM snowflake.database_stats), 'shards',
          (SELECT coalesce(json_agg(json_build_object('shard', shard, 'ids', ids, 'last', extract(epoch FROM last_time))), '[]')
             FROM snowflake.shard_stats))
-  FROM snowflake.clock_status c
+  FROM snowflake.health c, snowflake.clock_history
 SQL
 	my $true = ($before + time) / 2;
 	$sample->{at} = $true - $began;

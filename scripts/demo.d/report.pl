@@ -365,7 +365,7 @@ $style</style>
 <h1>Ids while the clock is stepped</h1>
 <p>snowflake $server->{snowflake} in PostgreSQL ${\html($server->{postgres})}, layout $server->{layout}. A throw-away server minted ids for four
 shards for ${\sprintf '%.0f', $end} seconds, and its clock was set back and ahead meanwhile. All that is drawn was read from the
-views <code>clock_status</code>, <code>database_stats</code> and <code>shard_stats</code>, five times a second.</p>
+views <code>health</code>, <code>clock_history</code>, <code>database_stats</code> and <code>shard_stats</code>, five times a second.</p>
 </header>
 <ul class="tiles">
 $tiles</ul>

@@ -41,7 +41,7 @@ GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet, snowflake.fingerprint TO PUBLIC;
 GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
 GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.databases,
-  snowflake.refusals, snowflake.clock_status, snowflake.health, snowflake.settled TO PUBLIC, pg_monitor;
+  snowflake.refusals, snowflake.clock_history, snowflake.health, snowflake.settled TO PUBLIC, pg_monitor;
 GRANT SELECT ON snowflake.lease TO pg_monitor;
 GRANT SELECT ON snowflake.backfills, snowflake.late_ids, snowflake.adopted TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;

@@ -69,21 +69,18 @@ CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
   'The databases of this server that hold a place of snowflake.max_databases, because they have minted since it started: the mark of each as it is known, and its ids since its statistics begin. A place is free again when its database is dropped';
 
-CREATE FUNCTION snowflake.clock_status(
-    OUT clock timestamptz, OUT minting boolean, OUT reason text, OUT floor timestamptz,
-    OUT covered_until timestamptz, OUT lead_ms double precision, OUT drift_ms double precision,
+CREATE FUNCTION snowflake.clock_history(
     OUT backward_steps bigint, OUT largest_backward_step_ms double precision,
     OUT forward_steps bigint, OUT largest_forward_step_ms double precision,
-    OUT synchronized boolean, OUT offset_ms double precision,
-    OUT estimated_error_ms double precision, OUT maximum_error_ms double precision,
+    OUT offset_ms double precision, OUT estimated_error_ms double precision,
     OUT clock_source text, OUT counter_used boolean)
-  AS 'MODULE_PATHNAME', 'snowflake_clock_status'
+  AS 'MODULE_PATHNAME', 'snowflake_clock_history'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION snowflake.clock_status() IS 'Behind the view snowflake.clock_status';
+COMMENT ON FUNCTION snowflake.clock_history() IS 'Behind the view snowflake.clock_history';
 
-CREATE VIEW snowflake.clock_status AS SELECT * FROM snowflake.clock_status();
-COMMENT ON VIEW snowflake.clock_status IS
-  'Whether this database mints, and if not why; the mark that was found, until when ids are covered by a mark (null when idle), how far ids are ahead, the steps of the clock since the server started, what the kernel says of its error (null where it says nothing), its clock source, and whether the processor''s counter is used between two readings';
+CREATE VIEW snowflake.clock_history AS SELECT * FROM snowflake.clock_history();
+COMMENT ON VIEW snowflake.clock_history IS
+  'The steps of the server''s clock since the server started; the offset and the estimated error that the kernel reports (null if it reports none), its clock source, and whether the processor''s counter is used between two readings. The view health has the present state of the clock';
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,

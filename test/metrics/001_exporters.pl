@@ -63,7 +63,7 @@ UNION ALL SELECT 'snowflake_extension_lock_waiters', 'database="postgres"', 0
 SQL
 	'the clock' => <<'SQL');
 SELECT 'snowflake_clock_' || v.name, 'database="postgres"', v.value
-  FROM snowflake.clock_status,
+  FROM snowflake.health, snowflake.clock_history,
        LATERAL (VALUES ('backward_steps_total', backward_steps), ('synchronized', synchronized::int), ('counter_used', counter_used::int),
                        ('forward_steps_total', forward_steps), ('max_forward_jump_seconds', 3600)) v (name, value)
 SQL

@@ -50,8 +50,8 @@ class Grammar {
         return "SELECT count(*) FROM fuzz WHERE " + condition();
       case 8:
         return "SELECT * FROM snowflake." +
-               pick({"layout", "shard_stats", "clock_status", "high_water", "seal", "dumped_seal",
-                     "layout()", "shard_stats()", "clock_status()", "database_stats", "refusals",
+               pick({"layout", "shard_stats", "clock_history", "high_water", "seal", "dumped_seal",
+                     "layout()", "shard_stats()", "clock_history()", "database_stats", "refusals",
                      "health", "now_bounds()", "explain_id(" + id(2) + ")"}) +
                pick({"", " LIMIT 1", ", generate_series(1, 3)"});
       case 9:

@@ -1,4 +1,4 @@
-// Whether the current database mints, and if not why: for clock_status and health. Raises nothing
+// Whether the current database mints, and if not why: for health. Raises nothing
 // and waits for nothing.
 #pragma once
 

@@ -1,15 +1,12 @@
-// Behind the views layout and clock_status; the first of them for any layout, too.
+// Behind the views layout, of any layout too, and clock_history.
 
 #include "core/clock.hpp"
-#include "core/clock_base.hpp"
 #include "core/epoch.hpp"
 #include "pg/clock/clock_error.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/clock_source.hpp"
-#include "pg/checks/database_health.hpp"
 #include "pg/server/row.hpp"
 #include "pg/checks/seal_check.hpp"
-#include "pg/memory/postmaster_memory.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
@@ -71,38 +68,23 @@ SF_SQL_FUNCTION(preview_layout) {
   PG_RETURN_DATUM(layout_row(fcinfo, parsed.layout));
 }
 
-SF_SQL_FUNCTION(clock_status) {
-  require_seal();
-  const Condition condition = condition_of_database();
-  const DatabaseState* const state = condition.state;
-  const int64_t floor_ms = state == nullptr ? 0 : state->limits.floor_ms();
+SF_SQL_FUNCTION(clock_history) {
+  if (shared_state == nullptr) error_not_preloaded();
+  look_at_clock();
   const ClockWatch& watch = shared_state->clock;
   const ClockBounds bounds = clock_bounds();
   const ClockSource source = clock_source();
   return row_of(
       fcinfo,
       {
-          {"clock", timestamp_datum(condition.clock_ms)},
-          {"minting", BoolGetDatum(condition.minting())},
-          {"reason", condition.reason()},
-          {"floor",
-           timestamp_datum(std::min(floor_ms, layout.ms_of_tick(layout.last_minted_tick() + 1))),
-           floor_ms == 0},
-          // The mark is written as ids come to it: idle, not broken.
-          {"covered_until", timestamp_datum(condition.covered_ms),
-           condition.covered_ms <= condition.clock_ms},
-          {"lead_ms", Float8GetDatum(static_cast<double>(condition.lead_ms))},
-          {"drift_ms", milliseconds_datum(clock_drift_us())},
           {"backward_steps", Int64GetDatum(count_of(watch.backward_steps))},
           {"largest_backward_step_ms",
            milliseconds_datum(watch.largest_backward_us.load(std::memory_order_relaxed))},
           {"forward_steps", Int64GetDatum(count_of(watch.forward_steps))},
           {"largest_forward_step_ms",
            milliseconds_datum(watch.largest_forward_us.load(std::memory_order_relaxed))},
-          {"synchronized", BoolGetDatum(bounds.synchronized), !bounds.known},
           {"offset_ms", milliseconds_datum(bounds.offset_us), !bounds.known},
           {"estimated_error_ms", milliseconds_datum(bounds.estimated_error_us), !bounds.known},
-          {"maximum_error_ms", milliseconds_datum(bounds.maximum_error_us), !bounds.known},
           {"clock_source", CStringGetTextDatum(source.name), source.name[0] == '\0'},
           {"counter_used", BoolGetDatum(counter_is_used())},
       });
