@@ -246,7 +246,7 @@ foreach (split /\n/, slurp_file($node->config_data('--sharedir') . '/errcodes.tx
 	my ($code, $macro, $name) = /^(\w{5}) +[EWS] +(ERRCODE_\w+)(?: +(\w+))?/ or next;
 	$sqlstate{$_} //= $code foreach $macro, $name // ();
 }
-foreach my $file (grep { m{^/(?:src|extensions/\w+/(?:src|parts))/.*\.(?:[ch]pp|sql)$} } @files)
+foreach my $file (grep { m{^/(?:src|extensions/\w+/src)/.*\.(?:[ch]pp|sql)$} } @files)
 {
 	my $text = slurp_file("$root$file");
 	$raised{ $sqlstate{$_} // $_ } //= $file foreach $text =~ /\b(ERRCODE_[A-Z_]+)\b/g, $text =~ /\bERRCODE = '+(\w+)'/g;
