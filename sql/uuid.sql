@@ -1,9 +1,9 @@
--- Ids as UUIDs of version 7 and as ULIDs, against the fields of RFC 9562 written out in numeric.
+-- Ids as UUIDs of version 7, against the fields of RFC 9562 written out in numeric.
 CREATE SCHEMA uuids;
 SET search_path = uuids;
 SET timezone = 'UTC';
 
-SELECT id, snowflake.to_uuid(id), snowflake.to_ulid(id)
+SELECT id, snowflake.to_uuid(id)
   FROM unnest(ARRAY[0, 1, 1024, 8388607, 8388608, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
 
 -- 16 bytes as a number, and a number of so many bits out of it
@@ -21,7 +21,7 @@ CREATE TABLE tried AS
     UNION ALL SELECT snowflake.min_id(at) + d
                 FROM generate_series(timestamptz '2025-01-02', '2055-01-01', '111 days 01:23:45.678') at, generate_series(-2, 2) d
     UNION ALL SELECT snowflake.next_id(6) FROM generate_series(1, 100)) t (id);
-CREATE TABLE made AS SELECT id, snowflake.to_uuid(id) AS uuid, snowflake.to_ulid(id) AS ulid FROM tried;
+CREATE TABLE made AS SELECT id, snowflake.to_uuid(id) AS uuid FROM tried;
 SELECT count(*) > 1500 AS many,
        bool_and(bits(n, 80, 48) = extract(epoch FROM snowflake.time_of(id)) * 1000) AS time,
        bool_and(bits(n, 76, 4) = 7) AS version,
@@ -30,23 +30,17 @@ SELECT count(*) > 1500 AS many,
        bool_and(bits(n, 0, 30) = bits(id * 11400714819323198485, 34, 30)) AS check_bits
   FROM made, number_of(uuid) n,
        (SELECT trunc(2::numeric ^ (region_bits + shard_bits + sequence_bits)) AS per_tick FROM snowflake.layout) l;
-SELECT bool_and(ulid = (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', bits(n, 5 * i, 5)::integer + 1, 1), '' ORDER BY i DESC)
-                          FROM generate_series(0, 25) i)) AS ulid
-  FROM made, number_of(uuid) n;
 -- Every id comes back, none shares its UUID, and the order is the same
-SELECT bool_and(snowflake.from_uuid(uuid) = id) AS uuid_back, bool_and(snowflake.from_ulid(ulid) = id) AS ulid_back,
-       bool_and(snowflake.from_ulid(lower(ulid)) = id) AS lower_back, count(DISTINCT uuid) = count(*) AS own,
-       array_agg(id ORDER BY uuid) = array_agg(id ORDER BY id) AS uuid_sorts,
-       array_agg(id ORDER BY ulid COLLATE "C") = array_agg(id ORDER BY id) AS ulid_sorts
+SELECT bool_and(snowflake.from_uuid(uuid) = id) AS uuid_back, count(DISTINCT uuid) = count(*) AS own,
+       array_agg(id ORDER BY uuid) = array_agg(id ORDER BY id) AS uuid_sorts
   FROM made;
 
-SELECT snowflake.to_uuid(NULL) IS NULL AND snowflake.from_uuid(NULL) IS NULL AND snowflake.to_ulid(NULL) IS NULL
-   AND snowflake.from_ulid(NULL) IS NULL AS nulls;
+SELECT snowflake.to_uuid(NULL) IS NULL AND snowflake.from_uuid(NULL) IS NULL AS nulls;
 
 -- What is refused
 \set VERBOSITY sqlstate
 SELECT snowflake.to_uuid(-1);
-SELECT snowflake.to_ulid(-9223372036854775808);
+SELECT snowflake.to_uuid(-9223372036854775808);
 \set VERBOSITY default
 SELECT snowflake.to_uuid(499712025023222784) AS uuid \gset
 SELECT snowflake.from_uuid('e5f1d4e6-0f0b-4c3e-9d2c-0a8b7a1f4c11');
@@ -59,13 +53,6 @@ SELECT snowflake.from_uuid('01967c3a-1b2c-7abc-8def-0123456789ab');
 SELECT snowflake.from_uuid(overlay(:'uuid' PLACING '0' FROM 36)::uuid);
 -- the least of a millisecond, as others make for bounds
 SELECT snowflake.from_uuid('01967c3a-1b2c-7000-8000-000000000000');
-SELECT snowflake.from_ulid('01ARZ3NDEKTSV4RRFFQ69G5FAV');
-\echo SQLSTATE :SQLSTATE
-SELECT snowflake.from_ulid('01ARZ3NDEKTSV4RRFFQ69G5FAU');
-\echo SQLSTATE :SQLSTATE
-SELECT snowflake.from_ulid('01ARZ3NDEKTSV4RRFFQ69G5FA');
-SELECT snowflake.from_ulid('81ARZ3NDEKTSV4RRFFQ69G5FAV');
-\echo SQLSTATE :SQLSTATE
 
 -- Version 7 of others, of a time that the layout has: never an id; and every bit that changes is noticed
 CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
@@ -87,22 +74,16 @@ SELECT outcome_of(format('SELECT snowflake.from_uuid(%L)', encode(set_bit(uuid_s
        count(*)
   FROM (SELECT uuid FROM made ORDER BY id LIMIT 20 OFFSET 500) m, generate_series(0, 127) bit
  GROUP BY 1;
-SELECT count(*) FILTER (WHERE outcome NOT IN ('22P02', '22003', '22023')) AS others, count(*)
-  FROM (SELECT outcome_of(format('SELECT snowflake.from_ulid(%L)', overlay(ulid PLACING symbol FROM 1 + (n % 26)::integer))) AS outcome
-          FROM (SELECT ulid, row_number() OVER () AS n FROM made LIMIT 1000) m, unnest(ARRAY['u', '*', 'é', '-', '~']) symbol) t;
 
 -- Look-ups by the UUID use the key; so does a column of its own, for those who had UUIDs
 CREATE TABLE posts (id bigint PRIMARY KEY, uuid uuid GENERATED ALWAYS AS (snowflake.to_uuid(id)) STORED UNIQUE, title text);
 INSERT INTO posts (id, title) SELECT snowflake.min_id(timestamptz '2025-03-01' + n * interval '1 minute'), 'post ' || n FROM generate_series(1, 5000) n;
 VACUUM ANALYZE posts;
 PREPARE by_uuid(uuid) AS SELECT title FROM posts WHERE id = snowflake.from_uuid($1);
-PREPARE by_ulid(text) AS SELECT title FROM posts WHERE id = snowflake.from_ulid($1);
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE by_uuid(:'uuid');
-EXPLAIN (COSTS OFF) EXECUTE by_ulid('01ARZ3NDEKTSV4RRFFQ69G5FAV');
-SELECT uuid, snowflake.to_ulid(id) AS ulid FROM posts WHERE title = 'post 77' \gset
+SELECT uuid FROM posts WHERE title = 'post 77' \gset
 EXECUTE by_uuid(:'uuid');
-EXECUTE by_ulid(:'ulid');
 RESET plan_cache_mode;
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE uuid = '01954f47-2ee0-7000-8000-000033453a85';
 SELECT array_agg(title ORDER BY uuid) = array_agg(title ORDER BY id) AS same_order FROM posts;

@@ -59,6 +59,7 @@ foreach my $database (sort keys %layouts)
 	my ($settings, $time_bits, $bits, $tick) = @{ $layouts{$database} };
 	$node->start_with($settings);
 	$node->create_database($database);
+	$node->add_text_forms($database);
 	my $below = $bits - $time_bits;
 	my $last = $bits >= 63 ? ~0 >> 1 : (1 << $bits) - 1;
 	my $epoch = 1735689600000;
@@ -164,6 +165,7 @@ $node->start_with($layouts{twitter}[0]);
 is($tries->('twitter'), '22023', 'but none of another layout');
 $node->start_with("snowflake.layout = 'instagram'\nsnowflake.epoch = '2025-01-02'");
 $node->create_database('later');
+$node->add_text_forms('later');
 is($tries->('later'), '22023', 'or another epoch');
 
 # Text forms depend only on the number and need no layout. The other forms report what they need.

@@ -27,6 +27,7 @@ foreach my $layout (sort keys %layouts)
 	$node->start_with($layouts{$layout});
 	$node->create_database($layout);
 	$node->safe_psql($layout, 'CREATE EXTENSION snowflake_migrate');
+	$node->add_text_forms($layout);
 	$plain->safe_psql('postgres', "CREATE DATABASE $layout");
 	my $script = $node->safe_psql($layout, 'SELECT snowflake.decoder_sql()');
 	my ($status, undef, $err) = $plain->psql($layout, $script);

@@ -123,6 +123,33 @@ CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT wri
 COMMENT ON FUNCTION snowflake.alias_keys() IS
   'The keys that this session has read, each with a value to compare with other servers';
 
+-- Text for people and for systems with ULIDs. These forms need no key and reveal what the id does. Their C functions are
+-- in the library of the generator, beside those of base62 and UUIDs.
+
+CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
+  AS 'snowflake', 'snowflake_to_base32'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.to_base32(bigint, boolean) IS
+  'An id in 13 characters of Crockford''s base32, sorting as ids do under COLLATE "C"; with a check symbol 14; refuses negative numbers';
+
+CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT false) RETURNS bigint
+  AS 'snowflake', 'snowflake_from_base32'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.from_base32(text, boolean) IS
+  'The id that to_base32() wrote; upper or lower case, o for 0, i and l for 1, hyphens anywhere; the check symbol must be there if and only if asked for';
+
+CREATE FUNCTION snowflake.to_ulid(id bigint) RETURNS text
+  AS 'snowflake', 'snowflake_to_ulid'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.to_ulid(bigint) IS
+  'An id as a ULID, 26 characters of Crockford''s base32: the 128 bits of to_uuid()';
+
+CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint
+  AS 'snowflake', 'snowflake_from_ulid'
+  LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake.from_ulid(text) IS
+  'The id of which to_ulid() made this, read as forgivingly as base32; any other ULID is an error';
+
 -- A role that may call these can turn any alias into its id, so no role may by default.
 REVOKE ALL ON FUNCTION
   snowflake.alias(bigint, text), snowflake.alias(bigint, text, text),

@@ -39,8 +39,8 @@ BEGIN
     'shard_for(text, integer)', 'shard_for(bigint, integer)', 'shard_for(uuid, integer)',
     'min_id(timestamptz)', 'max_id(timestamptz)', 'id_range(tstzrange)', 'last_id_before(timestamptz)',
     'created_within(bigint, timestamptz, timestamptz)', 'make_id(timestamptz, integer, integer, integer)', 'to_base62(bigint)',
-    'from_base62(text)', 'to_base32(bigint, boolean)', 'from_base32(text, boolean)', 'to_uuid(bigint)', 'from_uuid(uuid)', 'to_ulid(bigint)',
-    'from_ulid(text)', 'has_id(bigint, bigint)', 'has_id(integer, bigint, bigint)', 'schema_of(bigint, text)', 'observe(bigint)',
+    'from_base62(text)', 'to_uuid(bigint)', 'from_uuid(uuid)',
+    'has_id(bigint, bigint)', 'has_id(integer, bigint, bigint)', 'schema_of(bigint, text)', 'observe(bigint)',
     'set_mark(timestamptz)', 'accept_clock()']
   LOOP
     EXECUTE format('ALTER FUNCTION snowflake_taken.%s OWNER TO %I', function, current_user);

@@ -192,6 +192,19 @@ sub add_tools
 	return;
 }
 
+# The functions of snowflake_alias for base32 and ULIDs, whose C code is in the library of the generator.
+sub add_text_forms
+{
+	my ($self, $database) = @_;
+	$self->safe_psql($database, <<~'SQL');
+		CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text LANGUAGE C IMMUTABLE STRICT AS 'snowflake', 'snowflake_to_base32';
+		CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT false) RETURNS bigint LANGUAGE C IMMUTABLE STRICT AS 'snowflake', 'snowflake_from_base32';
+		CREATE FUNCTION snowflake.to_ulid(id bigint) RETURNS text LANGUAGE C IMMUTABLE STRICT AS 'snowflake', 'snowflake_to_ulid';
+		CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint LANGUAGE C IMMUTABLE STRICT AS 'snowflake', 'snowflake_from_ulid';
+		SQL
+	return;
+}
+
 # The ids that a query returns, in order. Dies if the query fails.
 sub ids
 {

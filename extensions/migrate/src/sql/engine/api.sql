@@ -63,58 +63,6 @@ COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
 
 -- Other forms of ids.
 
-CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN (SELECT CASE WHEN id >= 0 THEN string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', (id >> shift & 31)::integer + 1, 1), '' ORDER BY shift DESC)
-      || CASE WHEN check_symbol THEN substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U', (id % 37)::integer + 1, 1) ELSE '' END
-      ELSE snowflake_sql.refuse_negative(id) END
-    FROM generate_series(0, 60, 5) AS shift);
-COMMENT ON FUNCTION snowflake.to_base32(bigint, boolean) IS
-  'An id in 13 characters of Crockford''s base32, sorting as ids do under COLLATE "C"; with a check symbol 14; refuses negative numbers';
-
--- Crockford's forgiving reading: the bits of the symbols, or an error. A check symbol is the last one.
-CREATE FUNCTION snowflake_sql.read_base32(encoded text, length integer, checked boolean, form text, written text, maker text) RETURNS bit varying
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  plain CONSTANT text := translate(upper(replace(encoded, '-', '') COLLATE "C"), 'OIL', '011');
-  bits bit varying := '';
-BEGIN
-  IF length(plain) <> length OR plain !~ (CASE WHEN checked THEN '^[0-9A-HJKMNP-TV-Z]*[0-9A-Z*~$=]$' ELSE '^[0-9A-HJKMNP-TV-Z]*$' END) THEN
-    PERFORM snowflake_sql.refuse_form(encoded COLLATE "C", CASE WHEN checked AND length(plain) = length AND left(plain, -1) ~ '^[0-9A-HJKMNP-TV-Z]*$'
-      THEN '0-9A-TV-Za-tv-z*~$=Uu-' ELSE '0-9A-TV-Za-tv-z-' END, length, form, written, maker);
-  END IF;
-  FOR place IN 1 .. length LOOP
-    bits := bits || ((strpos('0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U', substr(plain, place, 1)) - 1) % 32)::bit(5);
-  END LOOP;
-  RETURN bits;
-END
-$$;
-
-CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT false) RETURNS bigint
-  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  form CONSTANT text := CASE WHEN check_symbol THEN 'base32 id with a check symbol' ELSE 'base32 id' END;
-  written CONSTANT text := 'It is written in 13 characters 0-9 and A-Z without I, L, O and U, 0000000000000 to 7ZZZZZZZZZZZZ'
-    || CASE WHEN check_symbol THEN ', and a check symbol, which may also be one of *~$=U' ELSE '' END || '; hyphens do not count.';
-  maker CONSTANT text := CASE WHEN check_symbol THEN 'snowflake.to_base32(id, true)' ELSE 'snowflake.to_base32(id)' END;
-  bits CONSTANT bit varying := snowflake_sql.read_base32(encoded, CASE WHEN check_symbol THEN 14 ELSE 13 END, check_symbol, form, written, maker);
-  id CONSTANT bigint := substring(bits FROM 2 FOR 64)::bit(64)::bigint;
-  symbol CONSTANT text := right(replace(encoded, '-', ''), 1);
-BEGIN
-  IF get_bit(bits, 0) = 1 OR id < 0 THEN
-    PERFORM snowflake_sql.refuse_form('', ' ', 0, form, written, maker);
-  ELSIF check_symbol AND translate(upper(symbol COLLATE "C"), 'OIL', '011') <> right(snowflake.to_base32(id, true), 1) THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation', MESSAGE = format('check symbol "%s" does not belong to this base32 id', symbol),
-      DETAIL = 'At least one of its characters is wrong.', HINT = 'Compare it with its source.';
-  END IF;
-  RETURN id;
-END
-$$;
-COMMENT ON FUNCTION snowflake.from_base32(text, boolean) IS
-  'The id that to_base32() wrote; upper or lower case, o for 0, i and l for 1, hyphens anywhere; the check symbol must be there if and only if asked for';
-
 CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -173,30 +121,6 @@ CREATE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN snowflake_sql.id_of_uuid(encoded, 'UUID', encoded::text, 'snowflake.to_uuid(id)');
 COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'The id of which to_uuid() made this; any other UUID is an error';
-
-CREATE FUNCTION snowflake.to_ulid(id bigint) RETURNS text
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', substring(bits FROM place FOR 5)::bit(5)::integer + 1, 1), '' ORDER BY place)
-            FROM CAST(B'00' || ('x' || replace(snowflake.to_uuid(id)::text, '-', ''))::bit(128) AS bit varying) AS bits,
-                 generate_series(1, 126, 5) AS place);
-COMMENT ON FUNCTION snowflake.to_ulid(bigint) IS 'An id as a ULID, 26 characters of Crockford''s base32: the 128 bits of to_uuid()';
-
-CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint
-  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  written CONSTANT text := 'It is written in 26 characters 0-9 and A-Z without I, L, O and U, the first at most 7; hyphens do not count.';
-  bits CONSTANT bit varying := snowflake_sql.read_base32(encoded, 26, false, 'ULID', written, 'snowflake.to_ulid(id)');
-BEGIN
-  IF substring(bits FROM 1 FOR 2) <> B'00' THEN
-    PERFORM snowflake_sql.refuse_form('', ' ', 0, 'ULID', written, 'snowflake.to_ulid(id)');
-  END IF;
-  RETURN snowflake_sql.id_of_uuid((lpad(to_hex(substring(bits FROM 3 FOR 64)::bit(64)::bigint), 16, '0')
-    || lpad(to_hex(substring(bits FROM 67 FOR 64)::bit(64)::bigint), 16, '0'))::uuid, 'ULID', encoded, 'snowflake.to_ulid(id)');
-END
-$$;
-COMMENT ON FUNCTION snowflake.from_ulid(text) IS
-  'The id of which to_ulid() made this, read as forgivingly as base32; any other ULID is an error';
 
 -- Conditions and names for rows that are placed by shard.
 

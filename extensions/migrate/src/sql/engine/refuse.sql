@@ -100,7 +100,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
       MESSAGE = format('a %s cannot have %s character%s', form, characters, CASE characters WHEN 1 THEN '' ELSE 's' END),
       DETAIL = written, HINT = format('Pass what %s made.', maker)
-        || CASE WHEN form IN ('base62 id', 'base32 id') AND characters BETWEEN 1 AND length
+        || CASE WHEN form = 'base62 id' AND characters BETWEEN 1 AND length
                 THEN format(' If another encoder made the text, pad it with zeros: lpad(text, %s, ''0'').', length) ELSE '' END;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range', form),
