@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Ids over HTTP, as JSON strings: /id, /ids?count=, /decode?id=, /health. See doc/http.md.
+"""Ids over HTTP, as JSON strings: /v1/id, /v1/ids?count=, /v1/id/decode?id=, /health. See doc/http.md.
 
 ids_over_http.py SHARD PORT CONNINFO listens on loopback; nothing else is configured. It keeps no state: run as
 many as you like, over the same or other databases.
@@ -85,10 +85,10 @@ def no_body():
         abort(413, "takes no body")
 
 
-route("/id", ["GET", "POST"], {"shard": SHARD}, "SELECT snowflake.next_id(%(shard)s::int)::text AS id")
-route("/ids", ["GET", "POST"], {"shard": SHARD, "count": None},
+route("/v1/id", ["GET", "POST"], {"shard": SHARD}, "SELECT snowflake.next_id(%(shard)s::int)::text AS id")
+route("/v1/ids", ["GET", "POST"], {"shard": SHARD, "count": None},
       "SELECT snowflake.next_ids(%(shard)s::int, %(count)s::int)::text[] AS ids")
-route("/decode", ["GET"], {"id": None}, """SELECT %(id)s::bigint::text AS id, region, shard, sequence,
+route("/v1/id/decode", ["GET"], {"id": None}, """SELECT %(id)s::bigint::text AS id, region, shard, sequence,
     to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
     FROM snowflake.decode(%(id)s::bigint)""")
 route("/health", ["GET"], {}, "SELECT minting, reason, advice FROM snowflake.health()")

@@ -56,18 +56,18 @@ try:
             equal(re.sub(r'"\d{18}"', "ID", json.dumps(found)), re.sub(r'"\d{18}"', "ID", json.dumps(told)), f"as the page shows: {path}")
 
     # Minting: strings, never cached, of the requested shard.
-    status, content, headers = ask("/id")
+    status, content, headers = ask("/v1/id")
     decoded = admin.execute("SELECT shard FROM snowflake.decode(%s)", [int(content["id"])]).fetchone()
     ok(status == 200 and decoded == (5,), "an id of the program's shard", (status, content, decoded))
     equal(headers["Cache-Control"], "no-store", "responses forbid caching")
-    content = ask("/id?shard=7", "POST")[1]
-    equal(ask(f"/decode?id={content['id']}")[1]["shard"], 7, "an id of the shard that was named")
+    content = ask("/v1/id?shard=7", "POST")[1]
+    equal(ask(f"/v1/id/decode?id={content['id']}")[1]["shard"], 7, "an id of the shard that was named")
 
     ids, failed = [], []
 
     def client():
         for _ in range(20):
-            status, content, _ = ask("/ids?count=500&shard=6")
+            status, content, _ = ask("/v1/ids?count=500&shard=6")
             (ids if status == 200 else failed).extend(content.get("ids", [content]))
     clients = [threading.Thread(target=client) for _ in range(16)]
     for thread in clients:
@@ -77,58 +77,58 @@ try:
     equal(failed, [], "16 clients at a time: all are answered")
     equal((len(ids), len(set(ids))), (160000, 160000), "... and no id comes twice")
     ok(all(isinstance(id, str) for id in ids), "... all of them strings")
-    equal(len(ask("/ids?count=1000")[1]["ids"]), 1000, "the limit of one request")
+    equal(len(ask("/v1/ids?count=1000")[1]["ids"]), 1000, "the limit of one request")
 
     # The program or the database reports what is wrong.
-    refused("/ids?count=1001", 400, "at most 1000", "more than the limit of one request")
-    refused("/ids?count=1000000", 400, "at most 1000", "the limit of next_ids()")
-    refused("/ids?count=0", 400, "hint", "none")
-    refused("/ids", 400, "count", "no count")
-    refused("/ids?count=", 400, "whole number", "an empty count")
-    refused("/ids?count=1&count=2", 400, "each once", "a count twice")
-    refused("/id?shards=5", 400, "shard, each once", "another parameter")
-    refused("/id?shard=-1", 400, "whole number", "a negative shard")
-    refused("/id?shard=256", 400, "out of range.*hint", "a shard that the layout does not have")
-    refused("/id?shard=99999999999", 400, "out of range", "a shard that is no integer")
-    refused("/id?shard=5%00", 400, "whole number", "a zero byte")
-    refused("/id?shard=%D9%A5", 400, "whole number", "a digit that is not ASCII")
-    refused("/id?shard=5)::text;DROP--", 400, "whole number", "SQL")
-    refused("/decode?id=abc", 400, "whole number", "no number")
-    refused("/decode?id=9223372036854775808", 400, "out of range", "a number that is no bigint")
-    refused("/decode?id=" + "1" * 60000, 400, "whole number", "a long one")
+    refused("/v1/ids?count=1001", 400, "at most 1000", "more than the limit of one request")
+    refused("/v1/ids?count=1000000", 400, "at most 1000", "the limit of next_ids()")
+    refused("/v1/ids?count=0", 400, "hint", "none")
+    refused("/v1/ids", 400, "count", "no count")
+    refused("/v1/ids?count=", 400, "whole number", "an empty count")
+    refused("/v1/ids?count=1&count=2", 400, "each once", "a count twice")
+    refused("/v1/id?shards=5", 400, "shard, each once", "another parameter")
+    refused("/v1/id?shard=-1", 400, "whole number", "a negative shard")
+    refused("/v1/id?shard=256", 400, "out of range.*hint", "a shard that the layout does not have")
+    refused("/v1/id?shard=99999999999", 400, "out of range", "a shard that is no integer")
+    refused("/v1/id?shard=5%00", 400, "whole number", "a zero byte")
+    refused("/v1/id?shard=%D9%A5", 400, "whole number", "a digit that is not ASCII")
+    refused("/v1/id?shard=5)::text;DROP--", 400, "whole number", "SQL")
+    refused("/v1/id/decode?id=abc", 400, "whole number", "no number")
+    refused("/v1/id/decode?id=9223372036854775808", 400, "out of range", "a number that is no bigint")
+    refused("/v1/id/decode?id=" + "1" * 60000, 400, "whole number", "a long one")
     refused("/?" + "&".join(["a=1"] * 20), 404, "not found", "another path")
-    refused("/id?" + "&".join(["a=1"] * 20), 400, "shard, each once", "twenty parameters")
-    refused("/decode?id=1", 405, "not allowed", "decoding by POST", method="POST")
-    equal(ask("/decode?id=1", "POST")[2]["Allow"].replace("HEAD", "").replace("OPTIONS", "").strip(", "), "GET", "... says what is")
-    equal({ask(path)[2]["Cache-Control"] for path in ("/", "/id?shard=256", "/ids")}, {"no-store"}, "errors forbid caching")
-    refused("/id", 413, "no body", "a body", method="POST", body="{}")
+    refused("/v1/id?" + "&".join(["a=1"] * 20), 400, "shard, each once", "twenty parameters")
+    refused("/v1/id/decode?id=1", 405, "not allowed", "decoding by POST", method="POST")
+    equal(ask("/v1/id/decode?id=1", "POST")[2]["Allow"].replace("HEAD", "").replace("OPTIONS", "").strip(", "), "GET", "... says what is")
+    equal({ask(path)[2]["Cache-Control"] for path in ("/", "/v1/id?shard=256", "/v1/ids")}, {"no-store"}, "errors forbid caching")
+    refused("/v1/id", 413, "no body", "a body", method="POST", body="{}")
 
     # The database does not mint, because its mark is a day ahead of the clock.
     admin.execute("SELECT snowflake.set_mark(now() + interval '1 day')")
     until = time.monotonic() + 60
-    while ask("/id")[0] == 200 and time.monotonic() < until:  # the published limit lasts for "snowflake.reserve"
+    while ask("/v1/id")[0] == 200 and time.monotonic() < until:  # the published limit lasts for "snowflake.reserve"
         time.sleep(0.1)
-    for path in ("/id", "/ids?count=2"):
+    for path in ("/v1/id", "/v1/ids?count=2"):
         status, content, headers = ask(path)
         ok(status == 503 and headers["Retry-After"] and content["hint"], f"{path} while it does not mint: 503", (status, content))
     status, content, _ = ask("/health")
     ok(status == 503 and content["minting"] is False and content["advice"], "/health: 503", (status, content))
-    equal(ask("/decode?id=499712025023222784")[0], 200, "decoding still works")
+    equal(ask("/v1/id/decode?id=499712025023222784")[0], 200, "decoding still works")
     admin.execute("SELECT snowflake.set_mark(now())")
-    equal(ask("/id")[0], 200, "it mints again")
+    equal(ask("/v1/id")[0], 200, "it mints again")
 
     # Clients do not notice that database connections were terminated.
     gone = admin.execute("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'application'").fetchone()
     ok(gone[0] > 0, "its connections are ended")
-    equal([ask("/id")[0] for _ in range(10)], [200] * 10, "... and the client gets no error")
+    equal([ask("/v1/id")[0] for _ in range(10)], [200] * 10, "... and the client gets no error")
     admin.execute("ALTER ROLE application NOLOGIN")
     admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'application'")
-    refused("/id", 503, "cannot be asked", "it may not log in any more")
+    refused("/v1/id", 503, "cannot be asked", "it may not log in any more")
     admin.execute("ALTER ROLE application LOGIN")
 
     # The database is not reachable. The response must not contain the connection string.
     nowhere = start("host=127.0.0.1 port=1 user=application password=hunter2")
-    status, content, _ = ask("/id", port=nowhere)
+    status, content, _ = ask("/v1/id", port=nowhere)
     ok(status == 503 and set(content) == {"error"} and "127" not in content["error"], "no database: 503", (status, content))
 
     # Silent clients occupy connections until their timeout, but no threads.
@@ -136,7 +136,7 @@ try:
 
     def threads():
         return len(os.listdir(f"/proc/{started[0].pid}/task"))
-    equal(ask("/id")[0], 200, "silent clients are sent away")
+    equal(ask("/v1/id")[0], 200, "silent clients are sent away")
     ok(threads() < 30, "... and took no threads", threads())
     for connection in silent:
         connection.close()
