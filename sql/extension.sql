@@ -38,6 +38,30 @@ SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
 \c regress_snowflake
 SET client_min_messages = warning;
+-- Created and dropped in every order: CASCADE brings what is missing, and the core goes last
+DO $$
+DECLARE
+  names CONSTANT text[] := '{snowflake,snowflake_shards,snowflake_migrate}';
+  chosen text[];
+  name text;
+BEGIN
+  FOR chosen IN SELECT ARRAY[a, b, c] FROM unnest(names) a, unnest(names) b, unnest(names) c WHERE a <> b AND b <> c AND a <> c LOOP
+    FOREACH name IN ARRAY chosen LOOP
+      EXECUTE format('CREATE EXTENSION IF NOT EXISTS %I CASCADE', name);
+    END LOOP;
+    ASSERT (SELECT count(*) = 3 FROM pg_extension WHERE extname = ANY (names)), chosen;
+    FOREACH name IN ARRAY chosen LOOP
+      BEGIN
+        EXECUTE format('DROP EXTENSION %I', name);
+      EXCEPTION WHEN dependent_objects_still_exist THEN
+        ASSERT name = 'snowflake', chosen;
+      END;
+    END LOOP;
+    DROP EXTENSION IF EXISTS snowflake;
+    ASSERT NOT EXISTS (SELECT FROM pg_extension WHERE extname = ANY (names)) AND to_regnamespace('snowflake') IS NULL, chosen;
+  END LOOP;
+END
+$$;
 
 -- A schema of that name belongs to somebody else
 \set SHOW_CONTEXT never
