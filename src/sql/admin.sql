@@ -17,13 +17,15 @@ CREATE FUNCTION snowflake.accept_copy() RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_accept_copy'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.accept_copy() IS
-  'Confirms that this database, which last minted elsewhere, mints here from now on, and nowhere else; returns whether it had minted elsewhere. A rollback does not undo it';
+  'Confirms that this database, which last minted elsewhere, mints here from now on, and nowhere else; returns '
+  'whether it had minted elsewhere. A rollback does not undo it';
 
 CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_set_mark'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
-  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; not below what was written since the server started; returns what it is now';
+  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; '
+  'not below what was written since the server started; returns what it is now';
 
 -- A mark thrown ahead stops minting in the database, an accepted clock concerns the whole server, a
 -- mark that is set too low, and a copy that mints beside its original, bring ids again: a decision

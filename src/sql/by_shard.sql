@@ -11,7 +11,8 @@ CREATE FUNCTION snowflake.hash_by_shard(id smallint, seed bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_hash_smallint_by_shard'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.hash_by_shard(bigint, bigint) IS
-  'Internal: behind the operator class snowflake.by_shard: hash partitions of modulus m have shard s in remainder s % m';
+  'Internal: behind the operator class snowflake.by_shard: hash partitions of modulus m have shard s in remainder s'
+  ' % m';
 COMMENT ON FUNCTION snowflake.hash_by_shard(integer, bigint) IS
   'Internal: behind the operator class snowflake.by_shard, for integer constants';
 COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS

@@ -51,7 +51,8 @@ CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text) IS
-  'A shard for a text, evenly spread: the first 32 bits of the SHA-256 of its UTF-8, times the number of shards, divided by 2^32. Never changes; refuses nondeterministic collations';
+  'A shard for a text, evenly spread: the first 32 bits of the SHA-256 of its UTF-8, times the number of shards, '
+  'divided by 2^32. Never changes; refuses nondeterministic collations';
 
 -- The same for a number of shards: shards 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer

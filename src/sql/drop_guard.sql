@@ -28,7 +28,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.guard_tables() IS
-  'Internal: event trigger that refuses, where the library is not loaded, commands that can drop the extension while tables are partitioned by it';
+  'Internal: event trigger that refuses, where the library is not loaded, commands that can drop the extension '
+  'while tables are partitioned by it';
 CREATE EVENT TRIGGER snowflake_guard_tables ON ddl_command_start
   WHEN TAG IN ('DROP EXTENSION', 'DROP OWNED') EXECUTE FUNCTION snowflake.guard_tables();
 ALTER EVENT TRIGGER snowflake_guard_tables ENABLE ALWAYS;

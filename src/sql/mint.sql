@@ -26,7 +26,8 @@ CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
+  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then'
+  ' refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
 
 CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
@@ -40,27 +41,32 @@ CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
-  'Mints an id for some shard of a range that this server owns: the one that this session used last, or the next one that is not ahead of the clock';
+  'Mints an id for some shard of a range that this server owns: the one that this session used last, or the next '
+  'one that is not ahead of the clock';
 
 -- The same functions for the defaults of a COPY. They do not read the last argument. SQL cannot pass an argument of
--- type internal, so only next_id_support() makes such a call. The cost keeps the planner from inlining an SQL function that
--- uses such an argument twice: it would mint twice.
+-- type internal, so only next_id_support() makes such a call. The cost keeps the planner from inlining an SQL
+-- function that uses such an argument twice: it would mint twice.
 CREATE FUNCTION snowflake.next_id_for_copy(unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_default'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
-COMMENT ON FUNCTION snowflake.next_id_for_copy(internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+COMMENT ON FUNCTION snowflake.next_id_for_copy(internal) IS
+  'Internal: next_id() or next_id_in() in the defaults of a COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
-COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, internal) IS
+  'Internal: next_id() or next_id_in() in the defaults of a COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, after bigint, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
-COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, bigint, internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, bigint, internal) IS
+  'Internal: next_id() or next_id_in() in the defaults of a COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shards int4range, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
-COMMENT ON FUNCTION snowflake.next_id_for_copy(int4range, internal) IS 'Internal: next_id() or next_id_in() in the defaults of a COPY';
+COMMENT ON FUNCTION snowflake.next_id_for_copy(int4range, internal) IS
+  'Internal: next_id() or next_id_in() in the defaults of a COPY';
 
 CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids'
@@ -79,7 +85,8 @@ CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS b
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids_in(int4range, integer) IS
-  'Mints 1 to 1,000,000 ids in equal parts for the shards of a range that this server owns; the ids of each shard lie together and ascend';
+  'Mints 1 to 1,000,000 ids in equal parts for the shards of a range that this server owns; the ids of each shard '
+  'lie together and ascend';
 
 CREATE FUNCTION snowflake.last_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id'

@@ -44,4 +44,5 @@ CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence intege
   AS 'MODULE_PATHNAME', 'snowflake_make_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
-  'Puts an id together from its fields. This is arithmetic: next_id() or backfill() may give another row the same id. For a row that comes late use late_id()';
+  'Puts an id together from its fields. This is arithmetic: next_id() or backfill() may give another row the same '
+  'id. For a row that comes late use late_id()';

@@ -23,7 +23,10 @@ CREATE FUNCTION snowflake.set_id() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_set_id'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_id() IS
-  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that the id in user_id has; set_id(''user_id'', ''hash'') one of shard_for(user_id); set_id(''user_id'', ''hash'', ''2000'') one of shard_for(user_id, 2000); an argument before ''hash'' names the id''s column. set_id(), or set_id('''', ''photo_id''): what the column''s default gives, for clients that insert NULL';
+  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that the id in user_id has; '
+  'set_id(''user_id'', ''hash'') one of shard_for(user_id); set_id(''user_id'', ''hash'', ''2000'') one of shard_for(user_id,'
+  ' 2000); an argument before ''hash'' names the id''s column. set_id(), or set_id('''', ''photo_id''): what the column''s '
+  'default gives, for clients that insert NULL';
 
 CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
@@ -33,8 +36,8 @@ CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RET
 COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
   'The schema that holds the rows of an id''s shard, where each shard has a schema of its own';
 
--- Whatever a default goes through leaves its dependency: a domain, a function whose body is SQL that was parsed (BEGIN ATOMIC).
--- The body of another function is text, in which nothing can be seen.
+-- Whatever a default goes through leaves its dependency: a domain, a function whose body is SQL that was parsed
+-- (BEGIN ATOMIC). The body of another function is text, in which nothing can be seen.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp
@@ -70,4 +73,5 @@ AS $$
    WHERE relkind IN ('r', 'p', 'f', 'v') AND NOT pg_is_other_temp_schema(relnamespace)
 $$;
 COMMENT ON FUNCTION snowflake.filled_columns() IS
-  'Internal: for minting_columns(): the columns whose default mints, of whatever type and of views, and whether it is of a table and bigint or a domain over it';
+  'Internal: for minting_columns(): the columns whose default mints, of whatever type and of views, and whether it '
+  'is of a table and bigint or a domain over it';

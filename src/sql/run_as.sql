@@ -1,11 +1,12 @@
--- Statements about a table of another role. Checks, index predicates, triggers and policies of a table are code of its owner.
--- Such code must not run with the rights of a superuser who calls one of the functions here.
+-- Statements about a table of another role. Checks, index predicates, triggers and policies of a table are code of
+-- its owner. Such code must not run with the rights of a superuser who calls one of the functions here.
 
 CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_run_as'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.run_as(oid, text, text) IS
-  'Internal: for procedures: runs a statement as another role, in a security-restricted operation, with this search_path. The caller must have the rights of the role. Settings are restored';
+  'Internal: for procedures: runs a statement as another role, in a security-restricted operation, with this '
+  'search_path. The caller must have the rights of the role. Settings are restored';
 
 CREATE FUNCTION snowflake.ask_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_ask_as'
@@ -25,9 +26,11 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake.refuse_null(text, text[]) IS 'Internal: for procedures: an error where an argument is null';
+COMMENT ON FUNCTION snowflake.refuse_null(text, text[]) IS
+  'Internal: for procedures: an error where an argument is null';
 
--- The lock keeps the owner of the schema from putting another table in the place of this one, whose owner it would not be.
+-- The lock keeps the owner of the schema from putting another table in the place of this one, whose owner it would
+-- not be.
 CREATE FUNCTION snowflake.owner_of(relation regclass) RETURNS oid
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,5 +1,5 @@
--- A schema of this name that was not taken over belongs to somebody else, who could plant overloads in it; pgEdge's extension
--- of the same name leaves one behind.
+-- A schema of this name that was not taken over belongs to somebody else, who could plant overloads in it; pgEdge's
+-- extension of the same name leaves one behind.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_namespace AS n
@@ -31,7 +31,8 @@ COMMENT ON SEQUENCE snowflake.high_water IS
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
-  'Layout, tick and epoch of the ids in this database, packed; other than seal_local where a dump brought ids of another layout';
+  'Layout, tick and epoch of the ids in this database, packed; other than seal_local where a dump brought ids of '
+  'another layout';
 
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
@@ -44,7 +45,8 @@ COMMENT ON SEQUENCE snowflake.fleet IS
 
 CREATE SEQUENCE snowflake.fingerprint AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fingerprint IS
-  'Where this database last minted: a few bits each of hashes of system identifier, machine, disk and files, packed; accept_copy() writes it anew';
+  'Where this database last minted: a few bits each of hashes of system identifier, machine, disk and files, '
+  'packed; accept_copy() writes it anew';
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT fingerprint bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
@@ -107,7 +109,8 @@ CREATE TABLE snowflake.backfills (
   finished timestamptz,
   PRIMARY KEY (region, shard));
 COMMENT ON TABLE snowflake.backfills IS
-  'The origins, region and shard, that backfill() and late_id() give ids of, each for one table; the time before which these ids are, how far a table has come, and when it finished';
+  'The origins, region and shard, that backfill() and late_id() give ids of, each for one table; the time before '
+  'which these ids are, how far a table has come, and when it finished';
 CREATE TABLE snowflake.late_ids (id bigint PRIMARY KEY);
 COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
@@ -144,8 +147,8 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes back no origin of which ids were
--- given, and no id: they would be given again. The owner of the tables may.
+-- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes back no origin of
+-- which ids were given, and no id: they would be given again. The owner of the tables may.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

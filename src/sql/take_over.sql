@@ -1,9 +1,10 @@
--- A database that minted by the SQL engine (generator_sql() of snowflake_migrate) has schemas "snowflake" and "snowflake_sql" of its owner. Its functions
--- become members of the extension and are replaced further down, in place: defaults, indexes and views that use them stay. Locks
--- on the counters keep all sessions from minting until the end. taken_over.sql does the rest.
+-- A database that minted by the SQL engine (generator_sql() of snowflake_migrate) has schemas "snowflake" and
+-- "snowflake_sql" of its owner. Its functions become members of the extension and are replaced further down, in
+-- place: defaults, indexes and views that use them stay. Locks on the counters keep all sessions from minting until
+-- the end. taken_over.sql does the rest.
 --
--- The functions move into a schema that the owner never had. What else the owner has made in the old one, or commits while this
--- runs, would be found by calls in this extension, and run with the rights of the caller.
+-- The functions move into a schema that the owner never had. What else the owner has made in the old one, or commits
+-- while this runs, would be found by calls in this extension, and run with the rights of the caller.
 DO $$
 DECLARE
   function text;

@@ -1,4 +1,5 @@
--- The end of take_over.sql: the mark of the SQL engine is this extension's, and what is left of the engine goes, each object by itself.
+-- The end of take_over.sql: the mark of the SQL engine is this extension's, and what is left of the engine goes, each
+-- object by itself.
 DO $$
 DECLARE
   stated text;

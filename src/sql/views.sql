@@ -19,7 +19,8 @@ CREATE FUNCTION snowflake.preview_layout(layout text, tick text DEFAULT '0', epo
   AS 'MODULE_PATHNAME', 'snowflake_preview_layout'
   LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.preview_layout(text, text, text) IS
-  'What the view layout would show of any layout, whatever this database is sealed with; tick and epoch as they would stand in postgresql.conf: tick 0 is the preset''s own, or 1 ms';
+  'What the view layout would show of any layout, whatever this database is sealed with; tick and epoch as they '
+  'would stand in postgresql.conf: tick 0 is the preset''s own, or 1 ms';
 
 CREATE FUNCTION snowflake.shard_stats(
     OUT shard integer, OUT last_id bigint, OUT last_time timestamptz, OUT ids bigint,
@@ -32,7 +33,9 @@ COMMENT ON FUNCTION snowflake.shard_stats() IS 'Behind the view snowflake.shard_
 
 CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
-  'Per shard of this database that minted since the server started: last id and its time; since stats_since: ids, batches, ticks borrowed ahead of the clock, waits and ms waited, calls refused because of the clock, ids a second on average; capacity: ids a second that a shard can mint';
+  'Per shard of this database that minted since the server started: last id and its time; since stats_since: ids, '
+  'batches, ticks borrowed ahead of the clock, waits and ms waited, calls refused because of the clock, ids a '
+  'second on average; capacity: ids a second that a shard can mint';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,
@@ -46,7 +49,9 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Behind the view snowflake.dat
 
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
-  'This database since stats_since: ids, batches, borrowed ticks, waits and ms waited of all shards, refusals of all causes; how often the high-water mark was written, and how often, how long in all and at most (ms) a call waited for its flush; waits before commits; ids a second on average, and the capacity of one shard';
+  'This database since stats_since: ids, batches, borrowed ticks, waits and ms waited of all shards, refusals of '
+  'all causes; how often the high-water mark was written, and how often, how long in all and at most (ms) a call '
+  'waited for its flush; waits before commits; ids a second on average, and the capacity of one shard';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -57,7 +62,8 @@ COMMENT ON FUNCTION snowflake.refusals() IS 'Behind the view snowflake.refusals'
 
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
-  'Calls of this database that were refused since stats_since, a row for every cause: how many, when the last was, and since when they have been going on (null where they are over)';
+  'Calls of this database that were refused since stats_since, a row for every cause: how many, when the last was, '
+  'and since when they have been going on (null where they are over)';
 
 CREATE FUNCTION snowflake.databases(OUT database text, OUT mark timestamptz, OUT ids bigint)
   RETURNS SETOF record
@@ -67,7 +73,9 @@ COMMENT ON FUNCTION snowflake.databases() IS 'Behind the view snowflake.database
 
 CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
-  'The databases of this server that hold a place of snowflake.max_databases, because they have minted since it started: the mark of each as it is known, and its ids since its statistics begin. A place is free again when its database is dropped';
+  'The databases of this server that hold a place of snowflake.max_databases, because they have minted since it '
+  'started: the mark of each as it is known, and its ids since its statistics begin. A place is free again when its'
+  ' database is dropped';
 
 CREATE FUNCTION snowflake.clock_history(
     OUT backward_steps bigint, OUT largest_backward_step_ms double precision,
@@ -80,7 +88,9 @@ COMMENT ON FUNCTION snowflake.clock_history() IS 'Behind the view snowflake.cloc
 
 CREATE VIEW snowflake.clock_history AS SELECT * FROM snowflake.clock_history();
 COMMENT ON VIEW snowflake.clock_history IS
-  'The steps of the server''s clock since the server started; the offset and the estimated error that the kernel reports (null if it reports none), its clock source, and whether the processor''s counter is used between two readings. The view health has the present state of the clock';
+  'The steps of the server''s clock since the server started; the offset and the estimated error that the kernel '
+  'reports (null if it reports none), its clock source, and whether the processor''s counter is used between two '
+  'readings. The view health has the present state of the clock';
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
@@ -93,7 +103,12 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any database, for how long it is asked for by now (as long as this incarnation is old, a minute at least, snowflake.lease and snowflake.max_lead at most), when it was last granted or renewed and how many attempts have failed since, when the lease server last answered and how far this server''s clock was ahead of its (ms), the incarnation, another server that mints in the same region, and the last message of either side. A static region that is reported has a row without a lease; no row if snowflake.lease_conninfo is not set';
+  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any '
+  'database, for how long it is asked for by now (as long as this incarnation is old, a minute at least, '
+  'snowflake.lease and snowflake.max_lead at most), when it was last granted or renewed and how many attempts have '
+  'failed since, when the lease server last answered and how far this server''s clock was ahead of its (ms), the '
+  'incarnation, another server that mints in the same region, and the last message of either side. A static region '
+  'that is reported has a row without a lease; no row if snowflake.lease_conninfo is not set';
 
 -- The last message may name other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
@@ -110,7 +125,9 @@ COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'What a probe should ask: whether this database mints, if not why and what to do, and the numbers behind it; a reason beside minting is what an operator has to confirm: that this copy of the database is the one that mints. Always one row, also where every other function is refused';
+  'What a probe should ask: whether this database mints, if not why and what to do, and the numbers behind it; a '
+  'reason beside minting is what an operator has to confirm: that this copy of the database is the one that mints. '
+  'Always one row, also where every other function is refused';
 
 
 CREATE FUNCTION snowflake.explain_id(
@@ -120,13 +137,15 @@ CREATE FUNCTION snowflake.explain_id(
   AS 'MODULE_PATHNAME', 'snowflake_explain_id'
   LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.explain_id(bigint) IS
-  'What is to be known of any number as an id: its fields, its age, who mints such ids or for which table backfill() gave them, whether this database can have minted it, and what contradicts that';
+  'What is to be known of any number as an id: its fields, its age, who mints such ids or for which table '
+  'backfill() gave them, whether this database can have minted it, and what contradicts that';
 
 CREATE FUNCTION snowflake.now_bounds(OUT earliest timestamptz, OUT latest timestamptz)
   AS 'MODULE_PATHNAME', 'snowflake_now_bounds'
   LANGUAGE C VOLATILE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.now_bounds() IS
-  'Between which times the true time lies: the clock, less and plus its maximum error; an error where the clock is not synchronized';
+  'Between which times the true time lies: the clock, less and plus its maximum error; an error where the clock is '
+  'not synchronized';
 
 CREATE FUNCTION snowflake.reset_stats() RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_reset_stats'

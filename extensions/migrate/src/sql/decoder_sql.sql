@@ -28,4 +28,5 @@ $decoder$,
 END
 $$;
 COMMENT ON FUNCTION snowflake.decoder_sql(name) IS
-  'A script of plain SQL that makes a schema with readers of this database''s ids (decode, bounds of time, base62, base32, UUID, ULID, shard_for), for servers of PostgreSQL 14 or later that do not have the extension';
+  'A script of plain SQL that makes a schema with readers of this database''s ids (decode, bounds of time, base62, '
+  'base32, UUID, ULID, shard_for), for servers of PostgreSQL 14 or later that do not have the extension';

@@ -122,4 +122,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.generator_sql(integer, text, text, text, interval, interval, interval, boolean) IS
-  'A script of SQL and PL/pgSQL that mints and reads ids in a region, for servers where the extension cannot be installed: of this database''s layout, or of another one, as preview_layout() takes it; with pg_tle as an extension for trusted language extensions';
+  'A script of SQL and PL/pgSQL that mints and reads ids in a region, for servers where the extension cannot be '
+  'installed: of this database''s layout, or of another one, as preview_layout() takes it; with pg_tle as an '
+  'extension for trusted language extensions';

@@ -23,7 +23,8 @@ $head$ WHEN 'engine' THEN $engine$
 @@api.sql@@
 $engine$ END
 $template$;
-COMMENT ON FUNCTION snowflake.template_sql(text) IS 'Internal: for decoder_sql() and generator_sql(): the templates of what they print';
+COMMENT ON FUNCTION snowflake.template_sql(text) IS
+  'Internal: for decoder_sql() and generator_sql(): the templates of what they print';
 
 -- Replaces each {{NAME}} in the order of the words: the value of one may contain a later one.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text

@@ -41,14 +41,16 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
-  'Internal: for alter_shards(): the schemas of a range of shards; an error where one is missing, or they have several owners';
+  'Internal: for alter_shards(): the schemas of a range of shards; an error where one is missing, or they have '
+  'several owners';
 
 -- Functions that a statement calls, in a default say, are the caller's business.
 CREATE FUNCTION snowflake.check_shard_statement(statement text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_check_shard_statement'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.check_shard_statement(text) IS
-  'Internal: for alter_shards(): an error for statements that are not known to touch only the tables that they name, or that name a schema';
+  'Internal: for alter_shards(): an error for statements that are not known to touch only the tables that they '
+  'name, or that name a schema';
 
 CREATE FUNCTION snowflake.alter_shard(statement text, schema name, shard integer, rest text) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -126,7 +128,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
-  'Internal: for alter_shards(): runs a statement with a schema as search_path; its errors name the schema and what is left to do';
+  'Internal: for alter_shards(): runs a statement with a schema as search_path; its errors name the schema and what'
+  ' is left to do';
 
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
 CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_', commit_each boolean DEFAULT true)
@@ -153,4 +156,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.alter_shards(text, int4range, text, boolean) IS
-  'Runs DDL in each schema of a range of shards, as create_shards() names them, with that schema as search_path, and commits each. It knows CREATE, ALTER and DROP of tables, indexes, views, triggers and policies, and COMMENT ON these, by names without a schema; waits 3 s for a lock, or lock_timeout where that is not 0. An error names the schema and the range to go on with; a notice says what is done';
+  'Runs DDL in each schema of a range of shards, as create_shards() names them, with that schema as search_path, '
+  'and commits each. It knows CREATE, ALTER and DROP of tables, indexes, views, triggers and policies, and COMMENT '
+  'ON these, by names without a schema; waits 3 s for a lock, or lock_timeout where that is not 0. An error names '
+  'the schema and the range to go on with; a notice says what is done';

@@ -1,6 +1,6 @@
 
--- The expressions of tables find functions and operators by name. One that somebody else has made in the schema would run
--- with the rights of a table's owner.
+-- The expressions of tables find functions and operators by name. One that somebody else has made in the schema would
+-- run with the rights of a table's owner.
 CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -22,7 +22,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
-  'Internal: for create_shards(), alter_shards(): an error where a role may create in a schema and does not have the rights of all owners of its tables';
+  'Internal: for create_shards(), alter_shards(): an error where a role may create in a schema and does not have '
+  'the rights of all owners of its tables';
 
 -- An owner who may not create in the schema makes the table in a schema of its own, from which it is moved.
 CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
@@ -56,13 +57,14 @@ $$;
 COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
   'Internal: for create_shards(): makes a table of the template, with its indexes and checks, in the schema of a shard';
 
--- The caller may refer to tables to which the owner may not. PostgreSQL would check the keys by a query on both tables, as
--- one of their owners. There are no rows to check.
+-- The caller may refer to tables to which the owner may not. PostgreSQL would check the keys by a query on both
+-- tables, as one of their owners. There are no rows to check.
 CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.validate_empty(regclass, name) IS
-  'Internal: for create_shards(): marks a foreign key of a table valid that this transaction has created and that has no rows';
+  'Internal: for create_shards(): marks a foreign key of a table valid that this transaction has created and that '
+  'has no rows';
 
 CREATE FUNCTION snowflake.make_references(source regclass, shard integer, target name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -173,7 +175,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_shard(regnamespace, integer, text) IS
-  'Internal: for create_shards(): one shard''s schema, of a template and a shard that were checked; returns how many tables were made';
+  'Internal: for create_shards(): one shard''s schema, of a template and a shard that were checked; returns how many'
+  ' tables were made';
 
 CREATE FUNCTION snowflake.check_template(template regnamespace, shards int4range, prefix text, partial boolean,
                                          commit_each boolean)
@@ -248,7 +251,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
-  'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. Fails where create_shards() would';
+  'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. Fails where'
+  ' create_shards() would';
 
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
@@ -266,4 +270,6 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_shards(regnamespace, int4range, text, boolean, boolean) IS
-  'Makes a schema for each shard of a range: the tables of the template, with their keys, indexes, triggers, comments and privileges. A default next_id(N) mints for the shard, and its column takes ids of the shard only, by a CHECK. What is there stays. Fails where the template has what it cannot copy, unless partial';
+  'Makes a schema for each shard of a range: the tables of the template, with their keys, indexes, triggers, '
+  'comments and privileges. A default next_id(N) mints for the shard, and its column takes ids of the shard only, '
+  'by a CHECK. What is there stays. Fails where the template has what it cannot copy, unless partial';

@@ -39,7 +39,8 @@ AS $$
          END
 $$;
 COMMENT ON FUNCTION snowflake.with_shard(text, integer) IS
-  'Internal: for create_shards(): the default next_id(N), or the constraint CHECK (shard_of(column) = N), for another shard; null for anything else';
+  'Internal: for create_shards(): the default next_id(N), or the constraint CHECK (shard_of(column) = N), for '
+  'another shard; null for anything else';
 
 CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -55,7 +56,8 @@ AS $$
      AND p.pronamespace = to_regnamespace('snowflake')
 $$;
 COMMENT ON FUNCTION snowflake.names_shard(regclass, oid, text) IS
-  'Internal: for create_shards(): whether an expression, given as its node tree, mints or compares a shard with a constant; null where it does neither';
+  'Internal: for create_shards(): whether an expression, given as its node tree, mints or compares a shard with a '
+  'constant; null where it does neither';
 
 CREATE FUNCTION snowflake.statements_of(source regclass, shard integer)
   RETURNS TABLE (step integer, statement text)
@@ -222,7 +224,8 @@ AS $$
            AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, nspname), shard) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
-  'Internal: for create_shards(): statements for the constraint that a column which mints takes ids of its shard only, where the table has none';
+  'Internal: for create_shards(): statements for the constraint that a column which mints takes ids of its shard '
+  'only, where the table has none';
 
 -- What is made is its owner's from the beginning: expressions are the owner's code, as soon as they are planned.
 CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text) RETURNS void
@@ -244,7 +247,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.run_steps(regclass, integer, integer[], boolean, text) IS
-  'Internal: for create_shards(): runs those of a table''s statements that belong to these steps, as the table''s owner';
+  'Internal: for create_shards(): runs those of a table''s statements that belong to these steps, as the table''s '
+  'owner';
 
 CREATE FUNCTION snowflake.make_scratch(owner oid) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -284,7 +288,8 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
-  'Internal: for create_shards(): the statements that make a table, as they read after one copy, which is made and undone';
+  'Internal: for create_shards(): the statements that make a table, as they read after one copy, which is made and '
+  'undone';
 
 CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -309,7 +314,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.unlike(regclass, regclass, integer) IS
-  'Internal: for create_shards(): the statements by which a shard''s table and the template''s differ; nulls where they do not';
+  'Internal: for create_shards(): the statements by which a shard''s table and the template''s differ; nulls where '
+  'they do not';
 
 CREATE FUNCTION snowflake.uncopyable(template regnamespace)
   RETURNS TABLE (object text, reason text)
