@@ -1,7 +1,7 @@
-#!/usr/bin/perl
-# moving.pl BIN HOST ROWS ADOPTED FILES: what moving in costs whom, with the statements of doc/moving.md as they stand there: adopt()
-# of ADOPTED tables of ROWS rows one by one, and "From UUIDs" of a table of ROWS rows with two that refer to it. Four
-# clients write all the while, 2,000 transactions a second together. Prints samples: how long each step takes, and the longest that a client waited meanwhile.
+# !/usr/bin/perl moving.pl BIN HOST ROWS ADOPTED FILES: what moving in costs whom, with the statements of doc/moving.md
+# as they stand there: adopt() of ADOPTED tables of ROWS rows one by one, and "From UUIDs" of a table of ROWS rows with
+# two that refer to it. Four clients write all the while, 2,000 transactions a second together. Prints samples: how long
+# each step takes, and the longest wait of a client during it.
 use strict;
 use warnings;
 use FindBin;
@@ -15,7 +15,7 @@ $ENV{PGOPTIONS} = '-c search_path=public';
 
 sub sample { print join("\t", @_), "\n" }
 
-# What a statement says on standard error; again, as the page has it, where it waited too long for a lock.
+# Returns the standard error of a statement. Repeats it after a lock timeout, as the page describes.
 sub say_sql {
   my ($statement) = @_;
   $lock_timeout = $1, return if $statement =~ /^SET lock_timeout = '?(\w+)'?;/;
@@ -126,7 +126,7 @@ my $page = do { local $/; open my $in, '<', "$FindBin::Bin/../doc/moving.md" or 
 my ($section) = $page =~ /^## From UUIDs\n(.*?)^##/ms or die "doc/moving.md has no section \"From UUIDs\"\n";
 my @statements = map { /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms } $section =~ /^```sql\n(.*?)^```$/gms;
 
-# What the page says of comments, also for tags: within a transaction line by line.
+# The statements of the page for comments, also for tags: line by line within a transaction.
 sub for_tags {
   my ($statement) = @_;
   return $statement if $statement !~ /comments/;

@@ -1,7 +1,6 @@
-# shellcheck shell=bash
-# Debian roots to build and test in: what scripts/matrix and scripts/package have in common.
-# Sourced after lib.sh. A pristine minimal root per suite is made once and never changed; the work
-# root beside it is a copy that collects packages and is used again.
+# shellcheck shell=bash Debian roots to build and test in: what scripts/matrix and scripts/package have in common.
+# Sourced after lib.sh. Each suite has a minimal root that is created once and never changed. The work root is a copy of
+# it, which collects packages and is used again.
 
 roots=${SNOWFLAKE_ROOTS:-/var/cache/snowflake/roots}
 versions_of_debian=(15 17 18)
@@ -21,8 +20,8 @@ choose_suite() {
   esac
 }
 
-# Sets $pristine to the minimal root of $suite. Moved into place when complete, so that one that was
-# interrupted is not taken for it. What debootstrap mounts ends with it, or the root could not be removed.
+# Sets $pristine to the minimal root of $suite. Moved into place when complete, so that one that was interrupted is not
+# taken for it. The mounts of debootstrap must end with it. Otherwise the root could not be removed.
 choose_pristine() {
   pristine=$roots/$suite
   [ ! -d "$pristine" ] || return 0
@@ -50,8 +49,8 @@ copy_root() {
   mv "$root.part" "$root"
 }
 
-# in_root COMMAND...: in $root. Mounts and processes belong to namespaces of their own, which end
-# with the command: nothing stays mounted and nothing stays running, however it ends.
+# in_root COMMAND...: in $root. Mounts and processes belong to separate namespaces, which end with the command, so none
+# of them stays.
 in_root() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
   # npm is to trust whom this machine trusts: a proxy may have a certificate of its own.

@@ -1,5 +1,5 @@
-# A database changes its engine, and no statement of the application changes: a dump of the SQL engine's is restored where the library
-# is, CREATE EXTENSION takes it over, and back.
+# A database changes its engine without a change of the application. A dump of the SQL engine is restored on a server
+# with the library, and CREATE EXTENSION takes it over; then the reverse.
 
 use strict;
 use warnings FATAL => 'all';
@@ -81,19 +81,19 @@ $ledger->new_life;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# Who mints keeps it waiting, and it waits no longer than lock_timeout.
+# It waits for sessions that mint, but at most for lock_timeout.
 my $session = $c->session('taken');
 $session->query_safe('BEGIN; SELECT snowflake.next_id(5)');
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'an open transaction that minted', 'taken');
 $session->query_safe('COMMIT');
-# What else is in the schema is not taken over.
+# Other objects of the schema are not taken over.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'a planted function', 'taken');
-# Nor if another extension claims it, as an owner of one can have it do.
+# The same if another extension claims it, which the owner of an extension can cause.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'a planted member of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
-# Nor is one passed by that its owner has not committed yet.
+# An object that its owner has not committed yet is found too.
 my $planter = $c->session('taken');
 $planter->query_safe("SET ROLE owner; BEGIN; CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'");
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'an open transaction that plants', 'taken');
@@ -153,7 +153,7 @@ as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null'
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
 	{ sqlstate => '23514', message => 'same_seal' }, 'the seal of another layout', 'twitter');
 
-# A view in the place of a table would run its owner's code: it is no SQL engine then.
+# A view in the place of a table would run its owner's code. Then the schema is not accepted as a SQL engine.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);

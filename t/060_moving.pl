@@ -30,8 +30,8 @@ sub say_all
 	return $all;
 }
 
-# Each kind of key in a database of its own: photos, comments of photos, and replies that share the key of a comment and
-# have parts that refer to them.
+# Tests each kind of key in a separate database: photos, comments of photos, and replies that share the key of a
+# comment. The parts of replies refer to them.
 my ($look, $bigint, $integer, $drop) = @{ $page{'From bigserial and identity'} };
 my %kinds = (
 	bigserial => [ 'bigserial', 'bigint' ],
@@ -165,7 +165,7 @@ $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# Somebody holds tags: the call has made columns wider by then, and is cancelled.
+# Another session has locked tags. The call has already widened columns, and is cancelled.
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');

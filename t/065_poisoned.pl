@@ -1,5 +1,6 @@
-# Nothing that a table's owner has hung on the table runs with the rights of a superuser who calls one of our routines.
-# Role joe puts a function into everything that can hold one; a superuser then calls every routine that can meet a table.
+# Code that a table's owner attached to the table must not run with the rights of a superuser who calls one of our
+# routines. Role joe puts a function into everything that can hold one; a superuser then calls every routine that can
+# meet a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,7 +25,7 @@ sub call
 
 sub is_superuser { return $node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'joe'}) }
 
-# What joe owns. attack() is all that a hostile function would try.
+# The objects of joe. attack() does everything that a hostile function would try.
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE ROLE joe LOGIN;
@@ -141,7 +142,7 @@ $node->safe_psql('postgres', <<~"SQL");
 	SQL
 as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
-# The poisons work: each runs for somebody who does what our routines do by statements of his own.
+# Each attack works against a role that runs the statements of our routines directly.
 call($_) foreach
   'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
   'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
@@ -151,7 +152,7 @@ is(join(', ', sort keys %seen),
 ok($seen{'index predicate'}{$superuser}, '... with the rights of a superuser who plans a query');
 is(is_superuser(), 't', '... who makes joe one');
 
-# What a routine is called with. Each is called by a new session, or plans would be there already.
+# The arguments of a routine. Each is called by a new session, or plans would be there already.
 my $photos = q{'joe.photos'};
 my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
 my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');

@@ -33,7 +33,7 @@ inline int64_t wall_clock_us() noexcept {
   return read_clock_us(CLOCK_REALTIME);
 }
 
-// How long something took, whatever happens to the wall clock.
+// Measures durations, independent of steps of the wall clock.
 inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }

@@ -1,5 +1,5 @@
-// Why nothing is minted: the one judgement, for calls and for `health`. Facts in, the first
-// obstacle out; nothing is read here.
+// Decides why no id is minted, for calls and for `health`. The input are facts, the result is the
+// first obstacle. The function itself reads no state.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -41,7 +41,7 @@ enum class Obstacle : uint8_t {
   seal_restored,
   seal_not_carried,
   seal_contradicted,
-  fleet_left,   // minted under leases, and nothing is leased
+  fleet_left,   // minted under leases, and this server leases no region
   other_fleet,  // minted under another fleet's
   copied,       // it last minted elsewhere, and that is not accepted
   mark_not_permanent,

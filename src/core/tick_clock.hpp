@@ -22,7 +22,7 @@
 // slewed after the rate was measured, by 10 % at most, the millisecond ends up to 5 us earlier than
 // the counter shows. Processors may differ by as much as the kernel accepts, about a microsecond.
 //
-// Uniqueness depends on none of this: the shard's word and the mark guarantee it. The time in an
+// Uniqueness does not depend on this: the shard counter and the mark guarantee it. The time in an
 // id, and the order between shards, do depend on it.
 //
 // Thread safety: none; an object belongs to a process.
@@ -78,8 +78,8 @@ class BasicTickClock {
   // Milliseconds since 1970. REQUIRES is_fresh().
   int64_t ms() const noexcept { return ms_; }
 
-  // The same, as the kernel's clock has them now. `trusted`: the counter may be relied on to say
-  // how long that may be used.
+  // The same, by a new reading of the kernel's clock. `trusted`: the counter may be relied on to
+  // say how long that may be used.
   int64_t read_ms(bool trusted) noexcept {
     if (!trusted) {
       ends_at_ = 0;

@@ -1,10 +1,10 @@
-// The settings as postgresql.conf has them, and why a wrong one stops the server.
+// Defines the settings, and stops the server for an invalid one.
 #pragma once
 
 namespace snowflake::pg {
 
-// Defines the settings and checks what the configuration says of them. Raises an error, and so
-// stops the server start, where PostgreSQL itself would fall back to the default with a warning.
+// Defines the settings and checks the configuration. PostgreSQL would warn and use a default. This
+// raises an error instead, which stops the server start.
 void define_settings();
 
 }  // namespace snowflake::pg

@@ -25,8 +25,8 @@
 namespace snowflake::pg {
 namespace {
 
-// Listeners to the end of a transaction and to changes, in this order: a commit that cannot wait
-// fails before anything is kept of it.
+// Callbacks for the end of a transaction and for changes, in this order. A commit that cannot wait
+// fails before its effects are recorded.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});
   register_session_events({keep_dropped_mark, forget_dropped_mark, nullptr});
@@ -49,8 +49,8 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// Not preloaded, it defines nothing: a setting that belongs to server start would end the session
-// that loads the library. The functions say what is missing.
+// If the library is not preloaded, it defines no settings: those of server start would end the
+// session that loads it. The functions raise an error with a hint.
 void _PG_init(void) {
   if (!process_shared_preload_libraries_in_progress) return;
   snowflake::pg::define_settings();

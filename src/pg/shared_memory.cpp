@@ -44,9 +44,9 @@ void request_shared_state() {
   RequestNamedLWLockTranche(kName, 1);
 }
 
-// Also runs after a crash, when the postmaster lays the memory out afresh: everything starts from
-// zero, and each database's mark is read again at its next call. The words are not touched here but
-// when a database takes them, so memory that nobody uses is never backed by the kernel.
+// Also runs after a crash, when the postmaster initializes the memory again. Then all state is
+// zero, and each database's mark is read at its next call. Shard counters are first written when a
+// database takes its slot, so the kernel allocates no memory for unused ones.
 void start_shared_state() {
   if (previous_startup_hook) previous_startup_hook();
 

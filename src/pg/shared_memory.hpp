@@ -1,11 +1,11 @@
-// Laying out the memory that the server's processes share.
+// The layout of the memory that the server's processes share.
 #pragma once
 
 #include "pg/memory/shared_state.hpp"
 
 namespace snowflake::pg {
 
-// Asks for the memory once the postmaster has read its configuration.
+// Requests the memory after the postmaster has read its configuration.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
 }  // namespace snowflake::pg

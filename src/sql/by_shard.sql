@@ -43,8 +43,7 @@ ALTER OPERATOR FAMILY snowflake.by_shard USING hash ADD
   OPERATOR 1 pg_catalog.= (smallint, integer),
   OPERATOR 1 pg_catalog.= (smallint, smallint);
 
--- How PostgreSQL combines the hashes of a key's columns is its own affair. If a version did it
--- otherwise than those before it, nothing must be placed by it.
+-- PostgreSQL may change how it combines the hashes of a key's columns. Then this operator class must not place rows.
 DO $$
 BEGIN
   CREATE TABLE snowflake.probe (id bigint) PARTITION BY HASH (id snowflake.by_shard);

@@ -19,13 +19,13 @@ CREATE FUNCTION snowflake.shard_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_of(bigint) IS
-  'The shard that an id belongs to, whoever minted it';
+  'The shard that an id belongs to';
 
 CREATE FUNCTION snowflake.region_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_region_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.region_of(bigint) IS
-  'The region that minted an id; 0 where the layout has none';
+  'The region that minted an id; 0 if the layout has no regions';
 
 CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_sequence_of'
@@ -33,13 +33,13 @@ CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
 COMMENT ON FUNCTION snowflake.sequence_of(bigint) IS
   'An id''s number within its tick and shard';
 
--- A shard for keys that are no ids. The layout is sealed, so it is the same for ever.
+-- A shard for keys that are not ids. It never changes, because the layout is sealed.
 
 CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
-  'A shard for a number that is no id: that of its decimal digits as text. Never changes';
+  'The shard of a number that is not an id: that of its decimal digits as text. Never changes';
 
 CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
@@ -59,16 +59,16 @@ CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint, integer) IS
-  'One of the first shards of the layout, as many as the second argument, for a number that is no id. Never changes';
+  'The shard of a number that is not an id, among the first shards of the layout. Never changes';
 
 CREATE FUNCTION snowflake.shard_for(key uuid, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid, integer) IS
-  'One of the first shards of the layout, as many as the second argument, for a UUID. Never changes';
+  'The shard of a UUID, among the first shards of the layout. Never changes';
 
 CREATE FUNCTION snowflake.shard_for(key text, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text, integer) IS
-  'One of the first shards of the layout, as many as the second argument, for a text. Never changes';
+  'The shard of a text, among the first shards of the layout. Never changes';

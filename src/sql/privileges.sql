@@ -1,5 +1,5 @@
--- Privileges, of relations and the schema all of them: here, at the end, after what ALTER DEFAULT
--- PRIVILEGES gave is taken back. Of functions PUBLIC keeps what it was given above.
+-- All privileges on relations and on the schema. They are granted at the end, after those of ALTER DEFAULT PRIVILEGES
+-- are revoked. The privileges of PUBLIC on functions are those granted above.
 CREATE FUNCTION snowflake.revoke_default_privileges(extension_name name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
@@ -35,7 +35,7 @@ COMMENT ON FUNCTION snowflake.revoke_default_privileges(name) IS
 SELECT snowflake.revoke_default_privileges('snowflake');
 REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 
--- A trigger runs whoever may call its function. Only set_id() is for the triggers of others.
+-- A trigger needs no EXECUTE privilege to run. Only set_id() is for triggers of other roles.
 REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_tables() FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet, snowflake.fingerprint TO PUBLIC;
@@ -45,7 +45,7 @@ GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stat
 GRANT SELECT ON snowflake.lease TO pg_monitor;
 GRANT SELECT ON snowflake.backfills, snowflake.late_ids, snowflake.adopted TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
--- Who owns a database can restore it completely: the mark with it, which setval() can only raise.
+-- The owner of a database can restore it completely, including the mark, which setval() can only raise.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
 -- An origin that is reserved is lost to others: who owns the database reserves, and restores what a dump brings.

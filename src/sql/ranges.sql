@@ -5,13 +5,13 @@ CREATE FUNCTION snowflake.min_id(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_min_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.min_id(timestamptz) IS
-  'The smallest id whose time is this or later; as a half-open bound: id >= min_id(a) AND id < min_id(b)';
+  'The smallest id of this time or later; for half-open ranges: id >= min_id(a) AND id < min_id(b)';
 
 CREATE FUNCTION snowflake.max_id(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_max_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.max_id(timestamptz) IS
-  'The greatest id whose time is this or earlier';
+  'The greatest id of this time or earlier';
 
 CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
   AS 'MODULE_PATHNAME', 'snowflake_id_range'
@@ -25,10 +25,9 @@ CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
 COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
   'The greatest id whose time is before this, for any time: -1 before the epoch, the layout''s last id past its end';
 
--- Both bounds by the last id before them: the first one since a time past the end would have to be
--- greater than any bigint. Each argument once, or an expensive one would keep it from being inlined.
--- Not STRICT and without a SET clause, or the planner could not inline it into index conditions;
--- BEGIN ATOMIC binds the operators now, whatever search_path says later.
+-- Both bounds are the last id before them: the first id of a time after the end would be greater than any bigint. The
+-- planner must be able to inline the function into index conditions. So it uses each argument once, is not STRICT and
+-- has no SET clause. BEGIN ATOMIC resolves the operators now, independent of a later search_path.
 CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
   RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

@@ -56,7 +56,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
 }
 
 // Renewals of before the recovery come late: the holder has given the region back since, and
-// another has been granted it, for less time. Nothing is granted before he says that he has it.
+// another has been granted it, for less time. No region is granted before its holder has reported
+// it.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);
@@ -106,8 +107,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
 
-// Numbers begin again in the copy that was recovered. A grant that was lost is given back late,
-// where the same incarnation has been granted the region anew under the same number.
+// Numbers begin again in the copy that was recovered. A lost grant is given back late, after the
+// same incarnation got the region again under the same number.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);
@@ -168,7 +169,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers: whoever has heard of the operator's word takes nothing of the other one.
+// Two lease servers: a server that has received the operator's confirmation accepts no answer of
+// the other one.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;

@@ -143,7 +143,7 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // The lock is held; who reads the limit needs none, and nobody else gets on.
+    // The lock is held. Readers of the limit need no lock, and no other session continues.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -190,7 +190,7 @@ bool World::claim(Server& s, Session& session) {
   return true;
 }
 
-// A session that nobody interrupts mints as much as it may.
+// A session without interruption mints as much as it may.
 void World::burst(Server& s, Session& session) {
   if (!is_good(s, session)) attach(s, session);
   for (uint64_t left = random_.between(1, 6); session.attached && left > 0; --left) {
@@ -282,7 +282,7 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // What the last database that extended its mark has.
+    // The mark of the database that extended last.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;

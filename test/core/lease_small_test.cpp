@@ -1,6 +1,6 @@
-// All interleavings of a small world: two runs of one server, which has two regions, and its lease
-// server, in every order of a few steps. Both runs mint whatever they may after each step, in one
-// database and shard, so that what they may mint twice is found.
+// Tests all interleavings of a few steps of two runs of one server, which has two regions, and of
+// its lease server. After each step both runs mint all ids that they may mint, in one database and
+// shard, so that a possible duplicate is found.
 #include "lease_support.hpp"
 
 #include <array>
@@ -189,11 +189,11 @@ class Explorer {
     }
   }
 
-  // Of one run of the server. False: the step is not possible now.
+  // The state of one run of the server. False: the step is not possible now.
   bool act_run(Small& w, size_t i, int step) const {
     Run& r = w.runs[i];
     switch (step) {
-      case 0:    // it asks, and is answered at once
+      case 0:    // it sends a request, and gets the answer at once
       case 1:    // the answer is lost
       case 2: {  // the answer comes later
         if (step == 2 && r.told) return false;
@@ -220,7 +220,7 @@ class Explorer {
         r.told = false;
         hear(w, r, r.answer, r.sent_at);
         return true;
-      case 6: {  // a restart: its database knows what it has minted, and so does nobody else
+      case 6: {  // a restart: only its database has a record of its ids
         r = Run{};
         r.incarnation = ++w.drawn;
         return true;

@@ -1,7 +1,6 @@
-// A fleet in miniature: servers with databases, sessions and a worker each, a control database, and
-// everything that may happen to them, one step at a time. What is decided is the code under test;
-// the order of steps is what the glue has to follow. `Rules` takes single rules out, to show that
-// each is needed.
+// A small model of a fleet: servers with databases, sessions and a worker, a lease server, and all
+// possible events, one step at a time. The decisions are the code under test. The order of steps is
+// a requirement for the glue. `Rules` takes single rules out, to show that each is needed.
 #pragma once
 
 #include <array>
@@ -46,7 +45,7 @@ struct Rules {
 
 // A word whose writer may be killed: it counts the stores that are left to it, and drops the rest.
 struct Kill {
-  static inline int stores_left = -1;  // -1: nobody is about to be killed
+  static inline int stores_left = -1;  // -1: no process will be killed
   static bool dead() { return stores_left == 0; }
 };
 // What happens to others between the loads of one session, once, before the load of that number.
@@ -85,7 +84,7 @@ inline constexpr int kShards = 2;
 inline constexpr int kDatabases = 2;
 inline constexpr int kSessions = 3;
 
-// What a backup, a standby or a crash finds.
+// The durable state, for a backup, a standby or a crash.
 struct Durable {
   std::array<int64_t, kDatabases> mark{};
   std::array<uint64_t, kDatabases> observed{};  // promised by observe(): later positions are above
@@ -153,7 +152,7 @@ class World {
  public:
   World(Random random, const Rules& rules);
 
-  // Faults and work in random order; then no more faults, and everybody has to mint.
+  // Faults and work in random order; then work without faults, in which every server must mint.
   void run(int steps);
   void settle();
 

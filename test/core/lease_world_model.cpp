@@ -1,5 +1,5 @@
-// What happens to the fleet: messages late, doubled, lost and overtaken; crashes, kills, clones,
-// clocks, operators, and a control database recovered to an earlier state.
+// The events of a fleet: messages that are late, doubled, lost or out of order; crashes, kills,
+// clones, clocks, operators, and a lease server in an earlier state.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -80,7 +80,7 @@ void World::step() {
         const size_t i = random_.below(told_.size());
         const Told told = told_[i];
         if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
-        // The worker may be killed at any store: then the postmaster starts everybody anew.
+        // The worker may be killed at any store. Then the postmaster restarts all processes.
         Server& s = servers_[told.server];
         // Sessions may be in mid-extension when it arrives, and go on as soon as it has.
         const bool crowded = s.up && random_.percent(30);
@@ -208,8 +208,8 @@ void World::decide_one(size_t index) {
   if (control_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
-  // Without the rule the lease server's clock alone says what is free; without own regions nobody
-  // is bound to any.
+  // Without the rule only the lease server's clock decides which region is free. Without own
+  // regions a server may get any region.
   if (!rules_.own_regions)
     for (LeasedRegion& region : next.regions) region.server = request.server;
   LeaseRequest seen = request;
@@ -257,14 +257,14 @@ void World::fail_control() {
     return;
   }
   if (forgetful_ && random_.percent(10)) {
-    // To any state, the first one among them, as if it had been made anew.
+    // To any earlier state, also the first one, as after a new set-up.
     control_ = control_backups_[random_.below(control_backups_.size())];
     happened("control put back unnoticed");
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  // A standby that has everything or lacks something is promoted, and the old one may go on; or a
-  // backup is restored elsewhere, or in place.
+  // A complete or incomplete standby is promoted, and the old server may continue; or a backup is
+  // restored on another server, or in place.
   const Control before = control_;
   if (random_.percent(60)) control_ = control_backups_[random_.below(control_backups_.size())];
   if (random_.percent(70)) {
@@ -285,7 +285,7 @@ void World::backup(const Server& s) {
   if (backups_.size() > 6) backups_.erase(backups_.begin());
 }
 
-// A copy out of a backup, or of a directory as it is now, beside the original.
+// A copy from a backup, or of the present directory, next to the original.
 void World::clone() {
   if (!random_.percent(10) || forgetful_) return;
   const Server& original = servers_[random_.below(servers_.size())];
@@ -335,7 +335,7 @@ void World::settle() {
   std::set<std::pair<size_t, int>> minted;
   for (int round = 0; now_ < end && minted.size() < wanted && violation_.empty(); ++round) {
     now_ += 1000;
-    recover();  // once more, where a server has heard of a later recovery than this database
+    recover();  // again, if a server has received a later recovery than this database
     for (size_t i = 0; i < servers_.size(); ++i) {
       Server& s = servers_[i];
       if (round % 3 == 0 || s.memory.view().region == kNoRegion) {

@@ -109,9 +109,9 @@ sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
 
-# The first client asks for little at a time: two servers that share a region meet in the ticks that both
-# use, and who asks for thousands of ids at once uses few.
-# It keeps its session, too: one that was there when a region was lost is not to go on with it.
+# The first client mints few ids at a time. Two servers that share a region conflict only in ticks that both use, and a
+# client with large batches uses few ticks. It keeps its session, too: one that was there when a region was lost is not
+# to go on with it.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -140,7 +140,7 @@ sub relive
 	return;
 }
 
-# A clock that a server believes to have been behind has jumped when it is right again.
+# If a server has accepted a clock as behind, the correction of that clock is a jump.
 sub correct
 {
 	my ($self, $group, $step) = @_;
@@ -183,7 +183,7 @@ sub rival
 	return { %$member, title => $name, node => $node, clients => [], line => $self->new_line(parent => $member->{line}, fork => $fork) };
 }
 
-# It asks again and again, until it has the region of a server whose lease has ended; and whether it got it.
+# Repeats the request until it has the region of a server whose lease has ended. Returns whether it got the region.
 sub take_over
 {
 	my ($self, $rival, $region) = @_;
@@ -199,7 +199,7 @@ sub take_over
 	return $taken;
 }
 
-# One id, if it is to be had soon; and whether it was.
+# Mints one id, if this works soon. Returns whether it did.
 sub mint_now
 {
 	my ($self, $group, $wait_ms) = @_;
@@ -233,7 +233,7 @@ sub region_of
 	return $out =~ /^\d+$/ ? $out : -1;
 }
 
-# SIGSTOP and SIGCONT. What is stopped is known, so that no run leaves anything stopped.
+# SIGSTOP and SIGCONT. Records the stopped processes, so that no run leaves one stopped.
 
 sub freeze
 {

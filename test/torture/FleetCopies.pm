@@ -1,5 +1,5 @@
-# Copies of a server of a fleet, started beside their original: clones, and a standby that is promoted
-# while the old primary runs on. Whatever a copy lacks, no id may come twice.
+# Starts copies of a server next to the original: clones, and a standby that is promoted while the old primary
+# continues. With any missing data in the copy, no id may be repeated.
 package FleetCopies;
 
 use strict;
@@ -28,7 +28,7 @@ sub copy_files
 	my ($from, $name) = @_;
 	my $node = Snowflake::Node->new($name);
 	mkdir $_ for $node->backup_dir, $node->archive_dir;
-	# What a running server removes meanwhile cannot be copied.
+	# Files that a running server removes during the copy are skipped.
 	system 'cp', '-a', $from->data_dir, $node->data_dir;
 	unlink map { $node->data_dir . "/postmaster.$_" } 'pid', 'opts';
 	$node->append_conf('postgresql.conf', 'port = ' . $node->port . "\nunix_socket_directories = '" . $node->host . "'");
@@ -86,8 +86,8 @@ sub clone_cold
 	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
 }
 
-# No backup: such a copy may have lost anything, or not start at all. Nothing is asked of it but that
-# its ids are nobody else's.
+# No backup: such a copy may have lost anything, or not start at all. The only requirement is that no other server has
+# its ids.
 sub clone_live
 {
 	my ($w) = @_;
@@ -131,7 +131,7 @@ sub clone_static
 	return "pg_basebackup of $member->{title}, with a static region: refused";
 }
 
-# The standby's clock may be behind what it never received; the old primary knows nothing of it.
+# The standby's clock may be behind ids that it never received. The old primary does not detect the promotion.
 sub failover
 {
 	my ($w) = @_;
@@ -144,7 +144,7 @@ sub failover
 	$member->{node}->wait_for_catchup($standby->name, 'replay', $member->{node}->lsn('insert'));
 	my (undef, undef, $error) = $w->query($standby, 'd', "SELECT snowflake.next_id($w->{hot})");
 	like($error, qr/25006/, 'the standby does not mint');
-	# What the old primary mints from here on, the new one never hears of.
+	# The new primary never receives the ids that the old one mints from here on.
 	my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver) if $receiver;
 	sleep $lag;
@@ -170,7 +170,7 @@ sub failover
 	return "$member->{title}: asynchronous failover to a clock $behind s, the old primary running on";
 }
 
-# Planned: nothing is lost, and history goes on without a fork.
+# A planned switch-over: no data is lost, and history continues without a fork.
 sub switchover
 {
 	my ($w) = @_;

@@ -1,5 +1,5 @@
-# What happens to one server of a fleet: it dies, stops, loses its region, its clock is wrong. As in
-# Crashes.pm, parameters are drawn first, and a server is left that runs with its clock right.
+# Faults of one server of a fleet: it crashes, is suspended, loses its region, or has a wrong clock. As in Crashes.pm,
+# parameters are drawn first, and a server is left that runs with its clock right.
 package FleetFaults;
 
 use strict;
@@ -27,7 +27,7 @@ our %faults = (
 my @back  = (-0.001, -0.05, -0.5, -1, -3, -30, -600, -86400);
 my @ahead = (0.5, 1, 3, 30, 3500, 86400);
 
-# A server with a static region has nobody who tells it that its clock is ahead: it would go there.
+# A server with a static region cannot detect that its clock is ahead, so its ids would follow the clock.
 sub bearable
 {
 	my ($group, $step) = @_;
@@ -198,7 +198,7 @@ sub clock_jitter
 	return "clock jitter of $amplitude s on all servers";
 }
 
-# An id of one server is observed by another; later ids there are above it, whatever region they are in.
+# A server observes an id of another one. Its later ids are above it, in any region.
 sub observe
 {
 	my ($w) = @_;
@@ -224,8 +224,8 @@ sub observe
 	return "an id of $from->{title} observed by $to->{title}" . ($crash ? ", then SIGKILL, clock $step s" : '');
 }
 
-# A database of the same server, dropped and made again while the clock is back: it knows nothing of
-# its own past, and the region is the same.
+# A database is dropped and created again while the clock is set back. It has no record of its past, and the region is
+# the same.
 sub recreate
 {
 	my ($w) = @_;

@@ -1,5 +1,5 @@
-# The lease server without an extension, made by an ordinary role; servers that ask at once; a clock that is wrong at
-# start; a synchronous standby of the lease server that is away.
+# Tests a lease server without an extension that an ordinary role created, servers that send requests at the same time,
+# a clock that is wrong at start, and a missing synchronous standby of the lease server.
 
 use strict;
 use warnings FATAL => 'all';

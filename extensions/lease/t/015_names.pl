@@ -59,7 +59,7 @@ $server->start;
 ok(looked_up(), 'and again');
 stops('immediate', 'immediate');
 
-# It is given up after a while, and said; and asked again.
+# The look-up ends after a while with a message, and is repeated.
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of "fleet.example" did not answer in time' FROM snowflake.lease}), 'it is said')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');

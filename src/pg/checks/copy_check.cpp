@@ -10,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Null where the sequence does not exist any more.
+// Null if the sequence does not exist any more.
 Relation open_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
   LockRelationOid(sequences.fingerprint, mode);
   Relation relation = try_relation_open(sequences.fingerprint, NoLock);
@@ -21,7 +21,7 @@ Relation open_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
   return relation;
 }
 
-// Before anything is minted: a copy that is taken now must know.
+// Before the first id: a copy that is taken from now on must contain the value.
 void remember(Relation relation) {
   const Fingerprint present = present_fingerprint();
   SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
@@ -47,7 +47,7 @@ bool remember_place(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // A call that is refused does not come to note_copy(): for those that minted before.
+  // A refused call does not reach note_copy(). So this informs the sessions that minted before.
   if (moved->any() && refuse_copies()) {
     if (DatabaseState* const state = find_database_state())
       state->copied.store(true, std::memory_order_relaxed);

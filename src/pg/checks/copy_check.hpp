@@ -1,9 +1,10 @@
-// Whether the database is on a copy of the files that it last minted on, as sequence
-// snowflake.fingerprint remembers them: a clone, a base backup, a restored machine, a promoted
-// standby. The original and the copy mint the same ids; the original has no way to notice.
+// Detects a copy of a database: a clone, a base backup, a restored machine, a promoted standby.
+// Sequence snowflake.fingerprint stores where the database last minted. The original and the copy
+// mint the same ids, and the original cannot detect the copy.
 //
-// What is remembered changes where nothing has moved, or that was accepted, or the region is
-// leased, in which two servers never are. No dump carries it. A standby reads and writes nothing.
+// The fingerprint is updated if no part of it has changed, if the copy was accepted, or if the
+// region is leased, because two servers never lease the same region. Dumps do not contain it. A
+// standby does not use it.
 #pragma once
 
 #include "core/fingerprint.hpp"
@@ -12,20 +13,21 @@
 
 namespace snowflake::pg {
 
-// Remembers where the database is, durably, unless something has moved: what, is returned. False
-// where the sequence does not exist any more.
+// Stores the present fingerprint durably, unless a part has changed. Returns the changed parts in
+// *moved, and false if the sequence does not exist any more.
 bool remember_place(const StateSequences& sequences, Moved* moved);
 
-// Keeps for all sessions what was found, and says in the log that it is a copy.
+// Publishes the result for all sessions, and logs a copy.
 void note_copy(DatabaseState& state, const Moved& moved);
 
-// Whether sessions may mint on by what was found last.
+// Whether sessions may continue to mint according to the last result.
 bool copy_may_mint(const DatabaseState& state);
 
-// What has moved, for a caller that must not block or fail. REQUIRES a lock on the sequence.
+// Returns the changed parts, for a caller that must not block or fail. REQUIRES a lock on the
+// sequence.
 Moved moved_since(const StateSequences& sequences);
 
-// Remembers where the database is now. Returns what had moved.
+// Stores the present fingerprint. Returns the parts that had changed.
 Moved accept_copy();
 
 }  // namespace snowflake::pg

@@ -26,7 +26,7 @@ int64_t furthest_ms(const DatabaseState& state) {
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
 
-// False where the page is locked: whoever writes it may be waiting for the disk.
+// Returns false if the page is locked: the session that writes it may be waiting for the disk.
 bool try_read_mark(Relation mark, int64_t* mark_ms) {
   SequencePage page{};
   if (!SequencePage::try_open(mark, &page)) return false;
@@ -46,19 +46,19 @@ void look_at_mark(Facts& facts, Oid high_water) {
   relation_close(mark, NoLock);
 }
 
-// Calls wait uninterruptibly where the WAL cannot be written, as every commit does.
+// If the WAL cannot be written, calls wait and cannot be interrupted, like every commit.
 bool is_flush_stalled(const DatabaseState* state) {
   constexpr int64_t kStalledUs = 1'000'000;
   return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;
 }
 
-// A sequence that is locked against this is being dropped or altered, and calls wait for it as
-// well.
+// If this lock is not available, the sequence is being dropped or altered, and calls wait for it
+// too.
 void look_at_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
   facts.state = sequences.obstacle();
   if (facts.state != Obstacle::none) return;
-  // As calls lock them: ALTER SEQUENCE excludes that, and does not exclude reading.
+  // The lock mode of calls: ALTER SEQUENCE blocks it, but does not block reading.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
     Oid relation;
@@ -101,7 +101,7 @@ Condition condition_of_database() {
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_place = !has_or_may_take_place();
   look_at_sequences(facts);
-  // After the mark: another session may have raised both, the mark first.
+  // Read after the mark: another session may have raised both, the mark first.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();
   if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;

@@ -1,6 +1,6 @@
-// A dump presents its seal as a row of the table snowflake.dumped_seal, which anybody may insert,
-// whoever owns the extension. The row is compared, not kept: by a trigger, and, where triggers are
-// disabled (pg_restore --disable-triggers), by a CHECK constraint, which nothing disables.
+// A dump presents its seal as a row of the table snowflake.dumped_seal, into which every role may
+// insert. A trigger compares the row and does not store it. If triggers are disabled (pg_restore
+// --disable-triggers), a CHECK constraint compares it; it cannot be disabled.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -13,15 +13,15 @@ namespace snowflake::pg {
 
 namespace {
 
-// A temporary table tells nothing: every role may make one.
+// Temporary tables do not count, because every role may create them.
 bool keeps_restored_rows(const FormData_pg_class& relation) {
   return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
-// A contradiction stops the database for good, so it is not for everybody to present one: not for
-// every role that may insert into some table, which is what applications are. A restore gives its
-// tables to their owners before it fills them, so membership counts.
+// A contradiction stops the database permanently, so not every role may present one. A role that
+// may only insert into tables is an application, and may not. A restore assigns the owners of
+// tables before it loads them, so membership in the owner counts.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -39,7 +39,7 @@ bool may_have_restored() {
   return owns_a_table;
 }
 
-// Anybody may call the function, or put it behind a table of another shape.
+// Any role may call the function, or use it in a trigger of a table with other columns.
 bool is_row_of_seals(FunctionCallInfo fcinfo) {
   if (!CALLED_AS_TRIGGER(fcinfo)) return false;
   const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
@@ -50,8 +50,8 @@ bool is_row_of_seals(FunctionCallInfo fcinfo) {
   return row_type->natts > 0 && TupleDescAttr(row_type, 0)->atttypid == INT8OID;
 }
 
-// Durable at once and not undone by a rollback, as setval() is: the rows that were decoded wrongly
-// may be committed already.
+// Durable at once and not undone by a rollback, like setval(): the wrongly decoded rows may already
+// be committed.
 void record_contradiction(Oid seal, int64_t presented) {
   Relation sequence = relation_open(seal, RowExclusiveLock);
   SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
@@ -59,7 +59,7 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // Nobody mints or decodes on what was found good before.
+  // No session may mint or decode by an earlier result.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   forget_seal();
 }
@@ -71,13 +71,13 @@ int64_t local_seal(const StateSequences& sequences) {
   return sealed;
 }
 
-// Returns where the seals are the same.
+// Returns if the seals are equal.
 void compare(const StateSequences& sequences, int64_t presented) {
   const int64_t sealed = local_seal(sequences);
   if (presented == sealed) return;
   if (check(layout_of(presented)) != LayoutError::none) error_not_a_seal(presented);
   if (!may_have_restored()) error_may_not_present();
-  // The function may be called by itself, and the trigger stand on a temporary table.
+  // The function may be called directly, and the trigger may belong to a temporary table.
   if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
   record_contradiction(sequences.seal, presented);
   error_of_seal(Obstacle::seal_restored, {sealed, presented});
@@ -112,14 +112,14 @@ SF_SQL_FUNCTION(present_seal) {
 
   const StateSequences sequences = current_state_sequences();
   compare(sequences, presented);
-  // Not kept, but where somebody has taken the row away.
+  // The row is stored only if it had been deleted.
   if (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
       !has_rows(trigger->tg_relation))
     return PointerGetDatum(trigger->tg_trigtuple);
   return PointerGetDatum(nullptr);
 }
 
-// Behind the constraint.
+// The function of the constraint.
 SF_SQL_FUNCTION(is_seal) {
   if (shared_state == nullptr) error_not_preloaded();
   compare(current_state_sequences(), PG_GETARG_INT64(0));

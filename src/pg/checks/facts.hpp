@@ -1,5 +1,6 @@
-// The glue around core/obstacle.hpp: facts that cost no wait, and what a call does about an
-// obstacle. What is known only with a lock, attach() and `health` find out each in its own way.
+// The glue around core/obstacle.hpp: gathers the facts that need no wait, and lets a call act on an
+// obstacle. Facts that need a lock are gathered separately by attach() (waits) and health() (does
+// not wait).
 #pragma once
 
 #include "core/obstacle.hpp"
@@ -8,12 +9,12 @@
 
 namespace snowflake::pg {
 
-// Of the server, its clock and its lease.
+// The facts about the server, its clock and its lease.
 Facts facts_of_server();
 
-// Acts on the first obstacle: raises its error, or waits for a lease or the clock, for a part of
-// max_wait, and returns true: look at all anew. The mark, if one is given, is closed before.
-// Returns false if there is no obstacle.
+// Acts on the first obstacle. Raises its error, or waits for a lease or the clock for a part of
+// max_wait and returns true: then gather all facts again. Closes the mark before, if one is given.
+// Returns false without an obstacle.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
 // Whether a mark is so far ahead that calls wait for it.

@@ -9,7 +9,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Nothing has been minted under another fleet.
+// No id was minted under another fleet.
 bool is_open(int64_t remembered) {
   return remembered == 0 || remembered == kUnheardFleet;
 }
@@ -35,7 +35,7 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
       lsn = page.write(relation, *remembered);
     }
     page.close();
-    // Before anything is minted: a copy that is taken now must know.
+    // Before the first id: a copy that is taken from now on must contain the value.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);

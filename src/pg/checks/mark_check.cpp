@@ -19,10 +19,9 @@ Obstacle obstacle_for_all(Relation mark) {
 
 Obstacle obstacle_here(Relation mark) {
   if (const Obstacle obstacle = obstacle_for_all(mark); obstacle != Obstacle::none) return obstacle;
-  // A rollback to a savepoint brings back the old storage of a mark that was created here, too.
+  // A rollback to a savepoint restores the old storage, also of a mark that was created here.
   if (storage_is_uncommitted(mark)) return Obstacle::mark_uncommitted;
-  // After a rollback the old mark would be in force again, and not know of ids that this one
-  // covers.
+  // After a rollback the old mark would be valid again, and would not cover the ids of this one.
   if (is_created_here(mark) && dropped_in_this_transaction()) return Obstacle::extension_recreated;
   return Obstacle::none;
 }
@@ -37,7 +36,7 @@ int64_t set_mark(int64_t ms) {
   Relation mark = relation_open(sequences.high_water, RowExclusiveLock);
   check_mark(mark);
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  // With the page locked: whoever raises the mark does both under this lock.
+  // With the page locked: every raise of the mark does both under this lock.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   const int64_t set_ms = std::max(ms, highest_ms);

@@ -1,4 +1,4 @@
-// Conditions on the mark for ids to be minted under it; and setting it by hand.
+// Checks whether ids may be minted under a mark, and sets the mark by hand.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace snowflake::pg {
 
-// A mark that a rollback would take away.
+// Whether a rollback would remove the mark.
 bool is_created_here(Relation mark);
 
-// Why ids must not be minted under this relation, or none: a crash would lose it; or, for this
-// transaction, a rollback.
+// Why ids must not be minted under this relation, or none: a crash would lose it, or, in this
+// transaction, a rollback would.
 Obstacle obstacle_for_all(Relation mark);
 Obstacle obstacle_here(Relation mark);
 // Raises its error.
 void check_mark(Relation mark);
 
-// Makes the mark `ms`, also where it is greater: but not less than what was written or adopted
-// since the server started. Returns what it is now, which is durable.
+// Sets the mark to `ms`, even if it is greater now, but not below what was written or adopted since
+// the server started. Returns the new mark, which is durable.
 int64_t set_mark(int64_t ms);
 
 }  // namespace snowflake::pg

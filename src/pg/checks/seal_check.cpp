@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// False where the sequence does not exist any more.
+// False if the sequence does not exist any more.
 bool read_locked(Oid oid, int64_t* value) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
@@ -35,8 +35,8 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// The seal that the next dump will present: 0 for none; where rows differ, one that is not `local`.
-// A table that is locked is being dropped, dumped or altered; what was checked before still counts.
+// The seal that the next dump will present; 0 for none. If rows differ, one that is not `local`. A
+// locked table is being dropped, dumped or altered; then the earlier result still counts.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -55,8 +55,8 @@ int64_t carried_seal(Oid table, int64_t local) {
   return carried;
 }
 
-// Acquire: pairs with the releases below. Who goes by what another session found sees also what
-// that has noted before: that there are reserved places.
+// Acquire: pairs with the releases below. A session that uses another session's result must also
+// see what that session recorded before: that there are reserved origins.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
   const int64_t checked = checked_us.load(std::memory_order_acquire);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
@@ -114,16 +114,16 @@ void require_seal_slowly() {
   if (shared_state == nullptr) error_not_preloaded();
   watch_session_events();
 
-  // pg_upgrade rebuilds the catalogue first and brings the sequences' values last. What calls us
-  // meanwhile, such as a constraint that is weighed against a partition's bound, meets empty
-  // tables; all that was ever computed is copied.
+  // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. Calls in
+  // between, for example for a constraint that is compared with a partition's bound, meet empty
+  // tables. All computed values are copied.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
   }
 
-  // If another backend has just looked, that will do. Not on a standby: a change that it replays
-  // does not pass through us.
+  // A recent check by another backend is sufficient, but not on a standby: a change that it replays
+  // does not run this code.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !seal_checked_lately(*state)) {
     Oid mark = InvalidOid;
@@ -135,7 +135,7 @@ void require_seal_slowly() {
       fault = look_at_seal(sequences, &seals);
     }
     if (fault != Obstacle::none) error_of_seal(fault, seals);
-    // The note also says that the state's mark belongs to this seal.
+    // The record also means that the state's mark belongs to this seal.
     if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
   }
   seal_is_good = true;
@@ -150,7 +150,7 @@ bool try_require_seal() {
     require_seal_slowly();
     return true;
   }
-  // Whoever has a lock does not wait for it.
+  // A session that already has the lock does not wait for it.
   const StateSequences sequences = known_state_sequences();
   if (!ConditionalLockRelationOid(sequences.seal_local, AccessShareLock)) return false;
   const bool readable = ConditionalLockRelationOid(sequences.seal, AccessShareLock);

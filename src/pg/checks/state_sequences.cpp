@@ -17,7 +17,7 @@ bool may_come_back(HeapTupleHeader row) {
   return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
-// A table or a sequence: of which the extension has nothing but its state.
+// A table or a sequence: the extension has these only for its state.
 bool is_state(char relkind) {
   return relkind == RELKIND_SEQUENCE || relkind == RELKIND_RELATION;
 }
@@ -81,7 +81,7 @@ void forget_state_sequences() {
   known = StateSequences{};
 }
 
-// Looks at dead rows too: the catalogue as it would be after a rollback.
+// Reads dead rows too: the catalogue as it would be after a rollback.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

@@ -18,11 +18,11 @@ struct StateSequences {
   Oid late_ids;
 
   bool complete() const { return count() == kMembers; }
-  // The first fault of theirs, or none.
+  // The first fault of these relations, or none.
   Obstacle obstacle() const {
     if (complete()) return Obstacle::none;
     if (!installed) return Obstacle::not_installed;
-    // An extension of the same name that has none of them is another product's.
+    // An extension of the same name without any of them is another product.
     return count() != 0 ? Obstacle::state_missing : Obstacle::other_extension;
   }
 
@@ -35,20 +35,20 @@ struct StateSequences {
   }
 };
 
-// As this session looked them up last, or incomplete: looked up now by membership in the extension,
-// for a name alone could be anybody's. By value: taking a lock may run the callback that forgets
-// them. An error where the extension, or one of them, is missing.
+// Returns the cached relations of this session, or looks them up by membership in the extension,
+// because any role could create the same names. Raises an error if the extension or one of them is
+// missing. Returns a copy, because taking a lock may run the callback that resets the cache.
 StateSequences known_state_sequences();
-// Looked up now: ALTER EXTENSION ... DROP SEQUENCE tells nobody.
+// Always looks them up: ALTER EXTENSION ... DROP SEQUENCE sends no invalidation.
 StateSequences current_state_sequences();
-// Looked up now, and incomplete where the extension, or one of them, is missing: no error.
+// Always looks them up; incomplete, without an error, if the extension or one of them is missing.
 StateSequences present_state_sequences();
-// As they were last known, perhaps incomplete.
+// Returns the cache, perhaps incomplete.
 StateSequences remembered_state_sequences();
 void forget_state_sequences();
 
-// Whether this transaction has dropped an extension that a rollback, also one to a savepoint, would
-// bring back.
+// Whether this transaction has dropped an extension that a rollback, also to a savepoint, would
+// restore.
 bool dropped_in_this_transaction();
 
 }  // namespace snowflake::pg

@@ -14,7 +14,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The kernel lets the error grow once a second, by 500 ppm: what it says may be so much too little.
+// The kernel increases the error once a second, by 500 ppm, so its value may be too low by this
+// much.
 constexpr int64_t kStaleUs = 500;
 
 TimestampTz timestamp_of_us(int64_t unix_us) {

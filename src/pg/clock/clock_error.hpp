@@ -1,5 +1,5 @@
-// How wrong the clock may be: what the kernel knows of it from NTP or PTP (adjtimex), or what the
-// administrator says in snowflake.clock_error.
+// How wrong the clock may be: the kernel's value from NTP or PTP (adjtimex), or
+// snowflake.clock_error.
 #pragma once
 
 #include <cstdint>

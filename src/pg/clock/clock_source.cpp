@@ -13,13 +13,13 @@ namespace snowflake::pg {
 
 namespace {
 
-// The beginning of a file of the system, without what cannot be read.
+// The beginning of a system file, as far as it can be read.
 template <size_t size>
 std::string_view read_start(const char* path, char (&buffer)[size]) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
   size_t length = 0;
-  // The kernel gives out /proc/cpuinfo in parts.
+  // The kernel returns /proc/cpuinfo in parts.
   for (ssize_t got = 1; got > 0 && length < size;) {
     got = read(file, buffer + length, size - length);
     if (got > 0) length += static_cast<size_t>(got);

@@ -1,4 +1,4 @@
-// The processor's counter: whether it may say how long a reading of the clock lasts.
+// Decides whether the processor's counter may show how long a clock reading is valid.
 #pragma once
 
 #include "core/counter.hpp"

@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Steps smaller than this are noise of reading two clocks.
+// Smaller steps are noise from reading two clocks.
 constexpr int64_t kNoiseUs = 1000;
 
 // The log shows larger steps back also if no shard waits for the clock.
@@ -25,7 +25,7 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void note_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // If the step takes back a jump under which nothing was minted, nothing waits for it.
+  // If no id was minted since the jump that this step reverts, no shard has to wait.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
     if (step_us > kLoggedUs && watch.stepped_back.due())
@@ -39,19 +39,19 @@ void note_step_back(ClockWatch& watch, int64_t step_us) {
 void note_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
-  // Beyond max_forward_jump it is a jump, which is told as such; and what takes back a step back is
-  // told as its end.
+  // A step beyond max_forward_jump is logged as a jump. A step that reverts a step back is logged
+  // as its end.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
 }
 
-// How far ahead of the clock a mark is written at most.
+// The greatest distance of a written mark ahead of the clock.
 int64_t written_ahead_ms() {
   return max_lead_ms + static_cast<int64_t>((reserve_ticks + 1) * layout.tick_ms);
 }
 
-// A clock that was wrong at start has come to where it is believed.
+// A clock that was wrong at start has reached the mark and is accepted.
 void look_at_base() {
   ClockBase& base = postmaster_memory->clock;
   const int64_t clock_ms = wall_clock_ms();
@@ -61,7 +61,7 @@ void look_at_base() {
     log_clock_believed(drift_us / 1000);
 }
 
-// The ends of what steps began, which come with time as well as with a step.
+// Logs the end of a state that a step began; it can end by time or by another step.
 void look_for_ends(ClockWatch& watch) {
   const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
   if (until_ms != 0 && wall_clock_ms() >= until_ms) {
@@ -69,7 +69,7 @@ void look_for_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // While nothing vouches for the clock at start, a database's mark may yet say that it was wrong.
+  // While the clock at start is not confirmed, a database's mark may still show that it was wrong.
   if (clock_jumped_ahead()) {
     if (clock_is_vouched_for() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
@@ -87,8 +87,9 @@ void start_clock_watch(ClockWatch& watch) {
 
 void look_at_clock() {
   ClockWatch& watch = shared_state->clock;
-  // Of all that see the step, one moves the offset and counts. Read before the clock is: who read
-  // the clock before the step, and comes here after another has counted it, would count it twice.
+  // Only one of the sessions that see the step moves the offset and counts it. The offset must be
+  // read before the clock. Otherwise a session that read the clock before the step, and arrives
+  // here after another has counted it, would count it twice.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

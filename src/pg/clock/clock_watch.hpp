@@ -1,9 +1,9 @@
-// The wall clock: its steps are counted, refused when they go far ahead, and told to the log.
+// Watches the wall clock: counts and logs its steps, and refuses large steps ahead.
 //
 // The wall clock is compared with the time since boot, which is never stepped. The offset between
-// the two at server start is the base, kept in the postmaster's memory, so that a crash restart
-// neither forgives a jump nor forgets accept_clock(). core/clock_base.hpp says when a clock that
-// was wrong at start is believed after all.
+// the two at server start is the base. It is in the postmaster's memory, so a crash restart neither
+// accepts a jump nor loses an accept_clock(). core/clock_base.hpp decides when a clock that was
+// wrong at start is accepted.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ struct ClockWatch;
 
 void start_clock_watch(ClockWatch& watch);
 
-// Counts a step, if there was one since somebody last looked. Every session looks when it begins to
-// mint, whenever it sees the clock go back, and before the mark is extended, which is twice a
-// second where anything mints.
+// Counts a step since the last check of any session. A session checks when it begins to mint, when
+// it sees the clock go back, and before the mark is extended, which is twice a second while the
+// database mints.
 void look_at_clock();
 
-// For the log: whether the kernel has the clock as synchronized, and whether the layout lasts. Also
-// whether the counter is still to be used. Called when the mark is extended.
+// Logs whether the kernel reports the clock as synchronized, and whether the layout ends soon.
+// Checks whether the counter may still be used. Called when the mark is extended.
 void look_at_clock_error();
 
 // Whether the clock is further ahead of the base than snowflake.max_forward_jump.
 bool clock_jumped_ahead();
-// Takes the present offset as the base.
+// Sets the base to the present offset.
 void accept_clock();
-// A stored mark, which may say that the clock was wrong at start.
+// Reports a stored mark, which may show that the clock was wrong at start.
 void see_mark(int64_t mark_ms);
-// Ids are minted under the clock; and whether any have been since the server started.
+// Records that ids are minted; and returns whether any were since the server started.
 void vouch_for_clock();
 bool clock_is_vouched_for();
 

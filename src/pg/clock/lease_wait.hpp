@@ -1,4 +1,4 @@
-// Waiting for a region, or for more time of the one that is leased.
+// Waits for a region, or for a renewal of the leased one.
 #pragma once
 
 #include "core/obstacle.hpp"
@@ -6,8 +6,8 @@
 
 namespace snowflake::pg {
 
-// Sleeps a little and returns, having woken the worker where that can help; refuses for this
-// obstacle of the lease where the call has waited for snowflake.max_wait. Interruptible.
+// Wakes the worker if that can help, sleeps for a short time and returns. If the call has waited
+// for snowflake.max_wait, raises the error of this obstacle. Interruptible.
 void wait_for_lease(Obstacle obstacle, const Facts& facts, WaitBudget& budget);
 
 }  // namespace snowflake::pg

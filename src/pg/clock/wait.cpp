@@ -10,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// A wait that is due: what it would take, by which clock, and what was waited before.
+// A wait: its needed length, the clock that this is based on, and the time already waited.
 struct Wait {
   int64_t clock_ms;
   int64_t needed_ms;
@@ -29,7 +29,7 @@ Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   return wait;
 }
 
-// A wait that is no shard's.
+// A wait that does not belong to a shard.
 void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   sleep_part(budget, wait.needed_ms, clock_wait_event(), [](bool first, int64_t us) {
     const DatabaseState* const state = find_database_state();
@@ -40,7 +40,7 @@ void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   });
 }
 
-// When the clock is near enough to a position.
+// The time at which the clock is near enough to a position.
 int64_t target_of(uint64_t position, uint64_t lead) {
   return layout.ms_of_tick(layout.tick_of_position(position)) -
          static_cast<int64_t>(lead * layout.tick_ms);
@@ -54,7 +54,7 @@ void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lea
   if (wait.too_long()) {
     word.counters.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
-    // Load alone drives ids no further ahead than one tick past the lead.
+    // Load alone moves ids at most one tick beyond the lead.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }

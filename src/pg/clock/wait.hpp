@@ -1,4 +1,4 @@
-// Waiting for the clock.
+// Waits for the clock.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace snowflake::pg {
 
-// Each sleeps until the clock may have come near enough, or part of the way, for the clock can be
-// corrected meanwhile. Refuses at once where the wait needed, with what was waited already, is more
-// than snowflake.max_wait. Interruptible.
+// Each call sleeps until the clock may have reached its target, or for a part of that time, because
+// the clock can be corrected during the wait. If the needed wait and the time already waited exceed
+// snowflake.max_wait, it raises an error at once. Interruptible.
 
 // For the shard's next position, which is more than `lead` ticks ahead.
 void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lead,

@@ -10,8 +10,8 @@ constinit MintNote mint_note{};
 
 namespace {
 
-// A slot is used by one backend after another: `database` is stored before the first note of its
-// tenant, and removed after the last.
+// Backends use a slot one after another: `database` is stored before a backend's first record, and
+// removed after its last.
 struct alignas(64) MintSlot {
   OpenMints mints;
   std::atomic<Oid> database;
@@ -21,7 +21,7 @@ struct alignas(64) MintSlot {
 constinit MintSlot* slots = nullptr;
 constinit MintSlot* own = nullptr;
 
-// An aborted transaction has closed it by now: PostgreSQL rolls back before it calls this.
+// An aborted transaction has already closed it: PostgreSQL rolls back before it calls this.
 void leave_slot(int, Datum) {
   if (mint_note.is_open()) mint_note.close(own->mints);
   own->database.store(InvalidOid, std::memory_order_release);
@@ -45,7 +45,7 @@ void end_open_mints() {
   if (mint_note.is_open()) mint_note.close(own->mints);
 }
 
-// A slot that is not ours by now has been closed since: its tenant has ended.
+// If the slot belongs to another backend now, the transaction that was found has ended.
 OldestMint oldest_open_mint() {
   OldestMint oldest{OpenMints::kNone, 0};
   for (int i = 0; i < MaxBackends; ++i) {

@@ -1,5 +1,5 @@
-// Which open transactions have minted, and since which tick: a slot in shared memory for every
-// backend, which readers of the cursor look through. The protocol is core/settled.hpp's.
+// Records which open transactions have minted, and since which tick. Each backend has a slot in
+// shared memory, and readers of the cursor search all slots. The protocol is in core/settled.hpp.
 #pragma once
 
 #include "core/settled.hpp"
@@ -7,24 +7,24 @@
 
 namespace snowflake::pg {
 
-// What this session has noted of its transaction.
+// The record of this session's transaction.
 extern MintNote mint_note;
 
-// The session's slot, for a note. It is left when the session ends.
+// The session's slot, to write a record. It is freed when the session ends.
 OpenMints& own_mint_slot();
 
-// The transaction is over, and whoever takes a snapshot from now on knows: closes the slot.
+// Closes the slot: the transaction has ended, and later snapshots include its result.
 void end_open_mints();
 
-// The open transaction of the current database that minted first. `since` is OpenMints::kNone where
-// there is none.
+// The open transaction of the current database that minted first. Without one, `since` is
+// OpenMints::kNone.
 struct OldestMint {
   uint64_t since;
   int pid;
 };
 OldestMint oldest_open_mint();
 
-// For laying out the shared memory.
+// For the layout of shared memory.
 Size mint_slots_size();
 void place_mint_slots(void* memory, bool found);
 

@@ -6,7 +6,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// What sets an advisory lock apart from those of others: pg_advisory_lock() has 1 and 2.
+// The class of these advisory locks. pg_advisory_lock() uses 1 and 2.
 enum Kind : uint16 { kAnyMint = 21321, kMintSince = 21322 };
 
 LOCKTAG tag_of(Kind kind, uint64_t number) {
@@ -41,7 +41,7 @@ void hold_prepared_mint() {
   keep_lock(tag_of(kMintSince, mint_note.since()));
 }
 
-// Each look takes locks of the lock manager, and copies all of its table: not without need.
+// Avoid this call: it takes locks of the lock manager and copies its whole table.
 OldestPreparedMint oldest_prepared_mint() {
   OldestPreparedMint oldest{OpenMints::kNone, InvalidTransactionId};
   if (max_prepared_xacts == 0 || !any_prepared_mint()) return oldest;
@@ -51,7 +51,7 @@ OldestPreparedMint oldest_prepared_mint() {
     if (!is_mint(lock.locktag) || lock.holdMask == 0) continue;
     const uint64_t since =
         uint64_t{lock.locktag.locktag_field2} << 32 | lock.locktag.locktag_field3;
-    // A session that is about to prepare has a number of its own there.
+    // A session that is about to prepare has its own number there.
     if (since < oldest.since)
       oldest = {since, lock.pid == 0 ? prepared_transaction_of(lock) : InvalidTransactionId};
   }

@@ -1,11 +1,11 @@
-// Which prepared transactions have minted, and since which tick.
+// Records which prepared transactions have minted, and since which tick.
 //
-// A prepared transaction belongs to no session, and outlives restarts. So do its locks: PostgreSQL
-// writes them into its state file, and releases them after it has left the set of running
-// transactions. So before it is prepared it takes two that nobody waits for: one that all such
-// transactions of the database share, by which a reader learns with one look that there are any,
-// and one that has the tick in its name. They show in pg_locks as advisory locks, of numbers that
-// pg_advisory_lock() does not take.
+// A prepared transaction has no session and survives restarts. So do its locks: PostgreSQL writes
+// them to the state file, and releases them after the transaction has left the set of running ones.
+// So a transaction takes two locks before it is prepared. The first is shared by all such
+// transactions of the database: it shows a reader with one look-up whether there are any. The
+// second has the tick in its key. No session waits for them. pg_locks shows them as advisory locks
+// of a class that pg_advisory_lock() does not use.
 #pragma once
 
 #include "core/settled.hpp"
@@ -13,12 +13,12 @@
 
 namespace snowflake::pg {
 
-// Before PREPARE TRANSACTION. While the session's slot is open, which it stays until the locks are
-// the prepared transaction's.
+// Called before PREPARE TRANSACTION, while the session's slot is open. The slot stays open until
+// the locks belong to the prepared transaction.
 void hold_prepared_mint();
 
-// The prepared transaction of the current database that minted first. `since` is OpenMints::kNone
-// where there is none.
+// The prepared transaction of the current database that minted first. Without one, `since` is
+// OpenMints::kNone.
 struct OldestPreparedMint {
   uint64_t since;
   TransactionId transaction;

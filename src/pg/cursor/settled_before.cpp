@@ -21,7 +21,7 @@ uint64_t tick_below(int64_t ms) {
   return layout.tick_of_position(position_below(layout, ms));
 }
 
-// The mark, where it is durable and nobody is at it; else 0.
+// The mark if it is durable and no session is writing it; otherwise 0.
 int64_t durable_mark_ms() {
   const Oid oid = present_state_sequences().high_water;
   if (!OidIsValid(oid) || !ConditionalLockRelationOid(oid, AccessShareLock)) return 0;
@@ -38,8 +38,8 @@ int64_t durable_mark_ms() {
   return mark_ms;
 }
 
-// To where the words are to be raised. Not above the mark; as far as the marks that were adopted,
-// or will be, so that a restart under an earlier clock does not take the answer back.
+// The position to which the counters must be raised. It is not above the mark. It is at least the
+// adopted marks, so that S does not go back after a restart under an earlier clock.
 uint64_t target_tick(const DatabaseState* state) {
   const uint64_t limit = state == nullptr ? 0 : state->limits.read();
   const int64_t mark_ms = limit == 0 ? durable_mark_ms() : 0;
@@ -74,7 +74,8 @@ SettledAnswer settled() {
     tick = state->settled.settle(layout, words, target, open_since, prepared_since,
                                  static_cast<uint64_t>(sequence_spread));
   } else {
-    // Nobody has minted since the server started. The first to mint adopts the mark before.
+    // No session has minted since the server started. The first one adopts the mark before it
+    // mints.
     tick = std::min(target, prepared_since());
   }
   if (tick == 0) return no_answer(HeldBy::mark);

@@ -1,9 +1,9 @@
-// What is settled in the current database, and what holds it back.
+// Finds the settled id of the current database, and what holds it back.
 //
-// The words are raised to the clock, but no further than the durable mark: after a crash ids begin
-// at the mark, so what was settled before it stays so, whichever way the clock went. A database
-// that mints nothing stays where its mark is, above all of its ids. Waits for no transaction, no
-// clock and no disk.
+// The counters are raised to the clock, but not above the durable mark. After a crash ids begin at
+// the mark, so a settled id stays settled at any clock. In a database that does not mint, the
+// settled id stays at the mark, above all ids. The call does not wait for transactions, clocks or
+// disks.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace snowflake::pg {
 
 enum class HeldBy : uint8_t {
   nothing,
-  transaction,   // that is open and has minted
+  transaction,   // an open one has minted
   prepared,      // likewise
-  one_snapshot,  // the transaction that asks reads in one: nothing is settled for it
-  standby,       // its primary knows
+  one_snapshot,  // the caller's transaction reads in one snapshot
+  standby,       // only the primary has the facts
   mark,          // it is locked, not durable yet, or lost
 };
 
@@ -30,10 +30,10 @@ struct SettledAnswer {
   int64_t since_ms;           // when that transaction minted first, or 0
 };
 
-// The answer, for snapshots that are taken from now on.
+// The settled id for snapshots that are taken later.
 SettledAnswer settled();
 
-// That there is none, and why.
+// No settled id, and the reason.
 SettledAnswer no_answer(HeldBy reason);
 
 }  // namespace snowflake::pg

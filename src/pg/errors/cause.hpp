@@ -1,11 +1,11 @@
-// As what refusals are counted.
+// The counters of refusals.
 #pragma once
 
 #include <cstdint>
 
 namespace snowflake::pg {
 
-// Rows of the view refusals, in its order; refusal.hpp says which refusals each of them counts.
+// The rows of the view refusals, in its order. refusal.hpp maps each refusal to one of them.
 enum class Cause : uint8_t {
   clock_behind,
   clock_jumped,
@@ -32,7 +32,7 @@ inline constexpr int kCauses = static_cast<int>(Cause::none);
 struct CauseText {
   const char* label;    // in the view
   const char* what;     // in the log: a clause
-  bool is_of_database;  // then it is over as soon as anything is minted
+  bool is_of_database;  // then it ends with the next minted id
 };
 
 const CauseText& text_of(Cause cause);

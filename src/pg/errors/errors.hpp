@@ -1,5 +1,5 @@
 // Every error and notice that a user can cause: SQLSTATE, detail with the numbers, hint with one
-// action. Kept apart from the callers, so that their hot paths hold no message.
+// action. They are separate from the callers, so that hot paths contain no messages.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ void warn_layout_ended();
 // State of the server or the database
 [[noreturn]] void error_not_preloaded();
 [[noreturn]] void error_no_memory(size_t bytes);
-// Of not_installed, other_extension, state_missing.
+// For not_installed, other_extension, state_missing.
 [[noreturn]] void error_of_state(Obstacle obstacle);
 [[noreturn]] void error_too_many_databases();
 [[noreturn, gnu::cold]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
 [[noreturn]] void error_one_snapshot();
-// Of mark_not_permanent, mark_uncommitted, extension_recreated.
+// For mark_not_permanent, mark_uncommitted, extension_recreated.
 [[noreturn]] void error_of_mark(Obstacle obstacle);
 [[noreturn]] void error_mark_unset(int64_t stored);
-// Of seal_unset, seal_restored, seal_not_carried, seal_contradicted.
+// For seal_unset, seal_restored, seal_not_carried, seal_contradicted.
 [[noreturn]] void error_of_seal(Obstacle obstacle, const Seals& seals);
 [[noreturn]] void error_not_a_seal(int64_t presented);
 [[noreturn]] void error_seal_row_stays();

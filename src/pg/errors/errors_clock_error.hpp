@@ -1,4 +1,4 @@
-// Errors of those who ask how wrong the clock may be.
+// Errors about the error of the clock.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace snowflake::pg {
 
 [[noreturn]] void error_clock_unsynchronized(const ClockBounds& bounds);
-// A call that mints.
+// For a call that mints.
 [[noreturn]] void error_mint_unsynchronized(const ClockBounds& bounds, int64_t waited_ms);
-// Before a commit, which is counted as refused.
+// Before a commit; it is counted as refused.
 [[noreturn]] void error_commit_unsynchronized(const ClockBounds& bounds);
 [[noreturn]] void error_commit_wait(int64_t id_ms, int64_t clock_ms, int64_t error_us,
                                     int64_t needed_ms, int64_t waited_ms);

@@ -1,4 +1,4 @@
-// What is said of a database that last minted elsewhere.
+// Messages about a database that last minted elsewhere.
 #pragma once
 
 #include "core/fingerprint.hpp"
@@ -6,7 +6,7 @@
 namespace snowflake::pg {
 
 [[noreturn]] void error_copied(const Moved& moved);
-// To the log alone: the session that found it may be anybody's.
+// Only to the log: the session that detected it may belong to any role.
 void warn_copied(const Moved& moved);
 void log_copy_accepted(const Moved& moved);
 

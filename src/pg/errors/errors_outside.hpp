@@ -1,4 +1,4 @@
-// The errors of ids outside the database: text forms, UUIDs. As in errors.hpp.
+// Errors of ids outside the database: text forms and UUIDs. The rules of errors.hpp apply.
 #pragma once
 
 #include "core/numeral.hpp"
@@ -6,12 +6,12 @@
 
 namespace snowflake::pg {
 
-// A text form as its users know it.
+// A text form, described for users.
 struct TextForm {
   const char* name;     // "base62 id"
-  const char* written;  // how it is written, a sentence for an error's detail
+  const char* written;  // its format, as a sentence for an error's detail
   const char* maker;    // the function that makes it
-  int padded_length;    // of a text that other encoders make shorter; 0: none do
+  int padded_length;    // of a text that other encoders shorten; otherwise 0
 };
 
 [[noreturn]] void error_negative_id(int64_t id);

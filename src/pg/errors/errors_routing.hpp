@@ -6,13 +6,14 @@
 
 namespace snowflake::pg {
 
-// This server places rows of hash partitions in another way than those before it.
+// This server version places rows in other hash partitions than earlier versions.
 [[noreturn]] void error_hashes_combined_otherwise(uint64_t shard, uint64_t placed);
 
-// `tables`: names, separated by commas, of those that CASCADE would drop; `more`: how many others.
+// `tables`: the names, separated by commas, of tables that CASCADE would drop; `more`: the number
+// of others.
 [[noreturn]] void error_tables_partitioned(const char* tables, int more);
 
-// Citus is preloaded, and nothing distinguishes this node from the others.
+// Citus is preloaded, and this node has the same region and shards as others.
 [[noreturn]] void error_node_without_place();
 
 [[noreturn]] void error_not_an_insert_trigger();

@@ -1,4 +1,4 @@
-// How often a message may come: kept in shared memory, so that all sessions together keep to it.
+// Limits how often a message is logged, for all sessions together, in shared memory.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ inline constexpr int64_t kDayUs = 1440 * kMinuteUs;
 
 class LogLimit {
  public:
-  // Whether the message may come now; then not again for `pause_us`, for whoever asks.
+  // Whether the message may be logged now. Then it is false for all sessions for `pause_us`.
   bool due(int64_t pause_us = kMinuteUs) {
     const int64_t now = monotonic_us();
     int64_t last = last_us_.load(std::memory_order_relaxed);
@@ -25,20 +25,20 @@ class LogLimit {
   std::atomic<int64_t> last_us_;  // by the monotonic clock; 0: never
 };
 
-// Something that lasts: begun by whoever sees it first, ended by whoever sees it gone. Only what
-// was announced has an end to announce.
+// A state with a beginning and an end. The first session that detects it logs the beginning, and
+// the first that detects its end logs the end. Without a logged beginning, no end is logged.
 class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }
 
-  // True for the one caller that is to announce the beginning.
+  // True for the one caller that must log the beginning.
   bool begin() {
     if (ongoing() || !limit_.due()) return false;
     int64_t none = 0;
     return since_us_.compare_exchange_strong(none, monotonic_us(), std::memory_order_relaxed);
   }
 
-  // How long it lasted, in ms, for the one caller that is to announce the end; -1 for the others.
+  // Its duration in ms for the one caller that must log the end; -1 for the others.
   int64_t end() {
     const int64_t since = since_us_.exchange(0, std::memory_order_relaxed);
     return since == 0 ? -1 : (monotonic_us() - since) / 1000;

@@ -1,6 +1,6 @@
 // Messages in the server's log that belong to no call that fails: doc/monitoring.md has the table.
-// Texts only; who calls decides what is due. To the log alone, never to the client whose call
-// noticed.
+// This file has only texts; the caller decides when to log. The messages go only to the log, never
+// to a client.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace snowflake::pg {
 
-// Refusals
-// `drift_us`: what the clock has moved against the time since boot; `mark_ms`: 0, not known yet.
+// Refusals `drift_us`: how far the clock has moved against the time since boot; `mark_ms`: 0 if not
+// known yet.
 void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms);
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
 
@@ -37,7 +37,7 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();
 
-// "The kernel says that ... ", a sentence for details.
+// A sentence about the kernel's value, for details.
 const char* clock_error_text(const ClockBounds& bounds);
 
 }  // namespace snowflake::pg

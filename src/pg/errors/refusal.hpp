@@ -1,5 +1,5 @@
-// The table of refusals: for each obstacle the error, what `health` says, the one action that
-// helps, and as what it is counted.
+// The table of refusals: for each obstacle the error, the reason in `health`, the hint, and the
+// counter.
 #pragma once
 
 #include "core/obstacle.hpp"
@@ -9,20 +9,20 @@ namespace snowflake::pg {
 
 struct RefusalText {
   Obstacle obstacle;
-  Cause cause;          // as which it is counted
+  Cause cause;          // the counter that it increments
   int sqlstate;         // of the error
-  const char* message;  // likewise; %s is what it is about. Null where no call fails for it.
-  const char* reason;   // for health, in a few words; null for what concerns single calls
+  const char* message;  // of the error; %s is its subject. Null if no call fails for it.
+  const char* reason;   // for health, in a few words; null if it concerns single calls
   const char* hint;     // of error, log and health
 };
 
 const RefusalText& text_of(Obstacle obstacle);
 
-// At server start: what counts refusals, and says in the log that they have begun.
+// Called at server start, with the function that counts refusals and logs their beginning.
 void install_refusal_counter(void (*counter)(Obstacle));
 
-// Counts the refusal and raises the error. `subject`: for the message, null where it names none;
-// `detail`: with the numbers.
+// Counts the refusal and raises the error. `subject`: for the message, or null; `detail`: with the
+// numbers.
 [[noreturn]] void refuse(Obstacle obstacle, const char* subject, const char* detail);
 // The same with an action that depends on the numbers.
 [[noreturn]] void refuse(Obstacle obstacle, const char* subject, const char* detail,

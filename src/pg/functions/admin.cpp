@@ -22,7 +22,7 @@ SF_SQL_FUNCTION(observe) {
   if (shared_state == nullptr) error_not_preloaded();
   if (XactReadOnly) error_read_only("observe()");
   if (IsInParallelMode()) error_parallel("observe()");
-  // observe(max(id)) of a table that is empty yet must not end a migration.
+  // observe(max(id)) of an empty table must not stop a migration.
   if (PG_ARGISNULL(0)) {
     notice_nothing_observed();
     PG_RETURN_VOID();
@@ -36,7 +36,7 @@ SF_SQL_FUNCTION(observe) {
   const int64_t id_ms = layout.ms_of_tick(tick);
   if (id_ms > clock_ms + max_lead_ms) error_id_ahead(id, id_ms, clock_ms, max_lead_ms);
 
-  // Durable first, or a crash would forget what the caller was told.
+  // First make it durable. Otherwise a crash would lose the result that the caller has received.
   raise_mark(layout.ms_of_tick(tick + 1));
   raise_floor(*hold.state, layout.first_position(tick + 1));
   PG_RETURN_VOID();
@@ -50,7 +50,7 @@ SF_SQL_FUNCTION(set_mark) {
   if (TIMESTAMP_NOT_FINITE(at) || at < timestamp_of_ms(layout.epoch_ms) ||
       at > timestamp_of_ms(end_ms))
     error_timestamp(at);
-  // Whole milliseconds, upwards.
+  // Round up to milliseconds.
   const int64_t ms = layout.epoch_ms + (at - timestamp_of_ms(layout.epoch_ms) + 999) / 1000;
   PG_RETURN_DATUM(timestamp_datum(set_mark(ms)));
 }

@@ -1,4 +1,4 @@
-// Counts the ids of a column for audit(), and finds the least and the greatest one.
+// Counts the ids of a column for audit(), and finds the smallest and the greatest one.
 
 #include "pg/functions/column_ids.hpp"
 #include "pg/server/row.hpp"
@@ -8,7 +8,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The kinds of numbers that audit() tells apart.
+// The kinds of numbers that audit() distinguishes.
 enum class Kind : int32_t { none, negative, beyond, early, ahead, id };
 constexpr const char* kKindNames[] = {"none", "negative", "beyond", "early", "ahead", "id"};
 
@@ -18,7 +18,7 @@ struct Key {
   int32_t shard;
 };
 
-// A key and what there is of it.
+// A key and its counts.
 struct Group {
   Key key;
   int64 ids;

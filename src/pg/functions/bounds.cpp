@@ -1,4 +1,4 @@
-// From times to ids: bounds for index conditions and partitions, and ids put together by hand.
+// Converts times to ids: bounds for index conditions and partitions, and make_id().
 
 #include "pg/errors/errors.hpp"
 #include "pg/checks/seal_check.hpp"
@@ -16,13 +16,13 @@ struct Ticks {
   uint64_t ceiling;
 };
 
-// Refuses a tick past the range that is minted.
+// Refuses a tick after the end of the layout.
 uint64_t minted(uint64_t tick, TimestampTz at) {
   if (tick > layout.last_minted_tick()) error_timestamp(at);
   return tick;
 }
 
-// Of the two, `floor` is in range; `ceiling` may be the first one past it.
+// `floor` is in range; `ceiling` may be the first tick after it.
 Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
@@ -41,10 +41,10 @@ int64_t last_id_of(uint64_t tick) {
                                         layout.regions() - 1, layout.shards() - 1));
 }
 
-// The first tick that begins at a time or later, from 0 to the first one that is not minted,
-// whatever the time.
+// The first tick that begins at any time or later; from 0 to the first tick after the end of the
+// layout.
 uint64_t clamped_ceiling(TimestampTz at) {
-  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // -infinity is the least of them
+  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // this includes -infinity
   const uint64_t end = layout.last_minted_tick() + 1;
   if (at >= timestamp_of_ms(layout.ms_of_tick(end))) return end;
   return ticks_of(at).ceiling;
@@ -58,7 +58,7 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // A lower bound takes its own instant where inclusive, an upper bound where exclusive does not.
+  // An inclusive lower bound includes its own instant; an exclusive upper bound does not.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

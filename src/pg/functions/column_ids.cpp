@@ -39,7 +39,7 @@ int64 integer_of(Oid type, Datum value) {
   }
 }
 
-// The operator class of PostgreSQL's own by which a btree sorts a type as integer_of() does.
+// PostgreSQL's operator class that sorts a type like integer_of().
 Oid integers_ascending(Oid type) {
   switch (type) {
     case INT2OID:
@@ -53,7 +53,7 @@ Oid integers_ascending(Oid type) {
   }
 }
 
-// Raises what a query would: the rights are those of the caller.
+// Raises the errors of a query, with the rights of the caller.
 void check_may_read(Oid relation, const char* column) {
   const HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
   if (!HeapTupleIsValid(tuple)) error_relation_gone(relation);
@@ -66,7 +66,7 @@ void check_may_read(Oid relation, const char* column) {
       (number <= 0 ||
        pg_attribute_aclcheck(relation, number, GetUserId(), ACL_SELECT) != ACLCHECK_OK))
     aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(form.relkind), NameStr(form.relname));
-  // Raises where policies would hide rows: row_security is off, as the functions are declared.
+  // Raises an error if policies would hide rows: the functions are declared with row_security off.
   check_enable_rls(relation, InvalidOid, false);
 }
 
@@ -140,8 +140,8 @@ bool serves(Relation index, const Column& column) {
                                 TransactionXmin));
 }
 
-// Visits the first value at one end of an index that is not null. No function is called for it: the
-// order of nulls is the btree's own.
+// Visits the first value that is not null at one end of an index. This calls no function, because
+// the btree itself orders nulls.
 void visit_end(const Column& column, Relation index, ScanDirection direction, Visit visit,
                void* state) {
   ScanKeyData not_null;
@@ -196,7 +196,7 @@ void ask_owner(Relation relation, const char* column, bool ends, Visit visit, vo
                       name, name, table)
            : psprintf("SELECT %s::bigint FROM ONLY %s", name, table);
   const Before before = act_as(relation->rd_rel->relowner, "pg_catalog, pg_temp");
-  // The checks of a foreign partition may be those of the owner of the partitioned table.
+  // The checks of a foreign partition may belong to the owner of the partitioned table.
   set_config_option("constraint_exclusion", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
                     true, 0, false);
   SPI_connect();

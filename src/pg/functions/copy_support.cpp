@@ -4,7 +4,7 @@
 // COPY inserts row by row if a default is volatile, because a volatile default might read the table
 // that is being loaded. It exempts only nextval(). Our defaults read no table either. So while COPY
 // prepares its defaults, this function replaces a call of next_id() by next_id_for_copy(): the same
-// C function, declared STABLE. COPY evaluates each default once per row, whatever its volatility.
+// C function, declared STABLE. COPY evaluates each default once per row, with any volatility.
 //
 // Elsewhere a STABLE call is wrong. ALTER TABLE ... ADD COLUMN evaluates a STABLE default once and
 // gives all rows that one id. Three conditions keep the replacement inside BeginCopyFrom():
@@ -17,9 +17,9 @@
 //    EXECUTE and CALL, the apply worker of logical replication. So does every command that a
 //    trigger runs.
 //  - The replacement has an argument of type internal, so no SQL can call it.
-// Nothing has to be set and reset around a COPY, so an error cannot leave anything behind. The
-// condition also covers callers of BeginCopyFrom() that are no COPY command: file_fdw, and the
-// initial copy of logical replication.
+// There is no state to set and reset around a COPY, so an error leaves none behind. The condition
+// also covers other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical
+// replication.
 //
 // A domain's CHECK that calls next_id() is the one expression that may be planned in
 // BeginCopyFrom() and outlive it, in the type cache. It is evaluated for each value, so it also

@@ -1,4 +1,4 @@
-// The functions that the extension's script calls once, when it creates the extension.
+// The functions that the extension's script calls once, in CREATE EXTENSION.
 
 #include "pg/functions/create_extension.hpp"
 
@@ -32,7 +32,7 @@ bool has_subscription() {
   return found;
 }
 
-// A sign that this server is one of several that hold the same tables, or null.
+// A sign that several servers have the same tables, or null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "there is a subscription";
@@ -40,8 +40,8 @@ const char* sign_of_others() {
   return nullptr;
 }
 
-// The notice of the seal waits for the commit: while the extension's script runs, PostgreSQL keeps
-// notices back.
+// The notice of the seal waits for the commit: PostgreSQL suppresses notices while the extension's
+// script runs.
 constinit bool seal_is_new = false;
 
 void announce_seal_at_commit() {
@@ -59,8 +59,8 @@ void forget_new_seal() {
   seal_is_new = false;
 }
 
-// The seal, a mark above whatever the database may have issued before, and the fleet and the
-// fingerprint: a copy of this server has to know, also where no id has been minted yet.
+// Writes the seal, a mark above all earlier ids of the database, the fleet and the fingerprint. A
+// copy of this server needs all of them, even before the first id.
 SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();
@@ -70,8 +70,8 @@ SF_SQL_FUNCTION(initial_state) {
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   WaitBudget budget;
   while (lacks_synchronization()) wait_for_synchronization(budget);
-  // Ids may be returned under the new mark before anything else is flushed; so the commit that
-  // makes it is never asynchronous.
+  // Ids may be returned under the new mark before another flush. So this commit is always
+  // synchronous.
   ForceSyncCommit();
 
   announce_seal_at_commit();
@@ -85,8 +85,8 @@ SF_SQL_FUNCTION(initial_state) {
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
-// Writes a value to a sequence as the mark is written, and returns the mark that was stored before:
-// the script compares both with what SQL says.
+// Writes a value to a sequence in the same way as the mark, and returns the value stored before.
+// The script compares both with the results of SQL.
 SF_SQL_FUNCTION(check_sequence_page) {
   if (shared_state == nullptr) error_not_preloaded();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

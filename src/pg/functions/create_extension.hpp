@@ -1,9 +1,9 @@
-// The part of CREATE EXTENSION that its script cannot do.
+// The part of CREATE EXTENSION that an SQL script cannot do.
 #pragma once
 
 namespace snowflake::pg {
 
-// Before a commit: says what the transaction has sealed. At its end: forgets it.
+// Before a commit, sends the notice of a new seal. At its end, resets the state.
 void announce_seal();
 void forget_new_seal();
 

@@ -1,5 +1,5 @@
-// From an id to its fields. Numbers that no server of the layout can mint are errors, here and in
-// every function that takes an id.
+// Converts an id to its fields. If no server of the layout can mint a number, every function that
+// takes an id raises an error.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"

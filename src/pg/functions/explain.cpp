@@ -1,5 +1,5 @@
-// explain_id(): what is to be known of any number as an id, in one row that a person reads. An id
-// of another layout, server or product is explained, not refused.
+// explain_id() explains any number as an id, in one row for a person. It accepts ids of other
+// layouts, servers and products.
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"
@@ -17,7 +17,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The layout that the ids of this database have: the server's, unless the seal says another.
+// The layout of this database's ids: that of the settings, unless the seal has another one.
 Layout layout_of_ids(const Condition& condition) {
   const Layout sealed = layout_of(condition.sealed);
   return condition.sealed != 0 && check(sealed) == LayoutError::none ? sealed : layout;
@@ -50,8 +50,8 @@ void contradict_time(const Condition& condition, const Layout& ids, uint64_t id,
                      time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
 }
 
-// Whether this server mints ids of that region and time. A leased region has had other holders:
-// below the floor of the present lease they were another's, or this server's of an earlier boot.
+// Whether this server mints ids of this region and time. Below the start of the present lease, the
+// ids of a leased region are from another server, or from an earlier run of this one.
 bool is_own(const Layout& ids, uint64_t id) {
   const auto region = static_cast<int32_t>(ids.region_of(id));
   if (!leased()) return region == own_region;
@@ -71,7 +71,7 @@ const char* server_of(const Layout& ids, uint64_t id, bool ours) {
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
 
-// Of an id that a server mints: what contradicts that one has. Returns which one would.
+// Finds contradictions in an id that a server mints. Returns the server that would mint it.
 const char* judge_minted(const Condition& condition, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);
@@ -89,13 +89,13 @@ const char* judge_minted(const Condition& condition, const Layout& ids, uint64_t
   return server_of(ids, id, own && owned_shards.contains(shard));
 }
 
-// For which table backfill() gives ids of an origin, read now and without waiting.
+// The table for which backfill() uses an origin, read without a wait.
 struct ReservedOrigin {
-  bool known;  // false where the table of origins is locked
+  bool known;  // false if the table of origins is locked
   bool found;
-  const char* relation;   // null: it is that of late_id()
-  int64_t last_position;  // of the latest id that was given, -1 before the first
-  TimestampTz until;      // ids of this time and later are minted, if anybody mints here
+  const char* relation;   // null: the origin of late_id()
+  int64_t last_position;  // of the latest id; -1 before the first
+  TimestampTz until;      // ids of this time and later are minted normally
 };
 
 void read_origin(HeapTuple row, TupleDesc columns, const Layout& ids, uint64_t id,
@@ -130,7 +130,7 @@ ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
   return origin;
 }
 
-// The same of one whose origin backfill() or late_id() may have reserved.
+// The same for an id whose origin backfill() or late_id() may have reserved.
 const char* judge(const Condition& condition, const Layout& ids, uint64_t id, Contradictions& all) {
   const ReservedOrigin origin = find_reserved_origin(ids, id);
   if (!origin.known)

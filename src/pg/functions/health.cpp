@@ -1,4 +1,4 @@
-// Behind the view health: one row, whatever is wrong.
+// The function of the view health: always one row.
 
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"

@@ -1,8 +1,8 @@
-// has_ids_of_origin(): whether a column holds ids of a region and shard. backfill() and late_id()
-// ask it of every column that mints before they give ids of that origin themselves.
+// has_ids_of_origin() finds out whether a column contains ids of a region and shard. backfill() and
+// late_id() call it for every column that mints before they use that origin.
 //
-// It reads the table as VACUUM does. No query is planned and no expression is evaluated, so
-// nobody's function runs with the caller's rights.
+// It reads the table like VACUUM. It plans no query and evaluates no expression, so no other role's
+// function runs with the caller's rights.
 
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
@@ -22,8 +22,8 @@ struct Wanted {
   }
 };
 
-// Sees rows of transactions that are open or prepared, too. Other access methods than heap may know
-// only snapshots of committed rows.
+// Finds rows of open and prepared transactions too. Access methods other than heap may support only
+// snapshots of committed rows.
 struct Sight {
   SnapshotData dirty;
   Snapshot snapshot;
@@ -34,7 +34,7 @@ struct Sight {
   }
 };
 
-// An index that holds the column of every row, in the order of bigint.
+// An index that contains the column of every row, in the order of bigint.
 bool is_usable(Relation index, AttrNumber column) {
   return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
          index->rd_index->indkey.values[0] == column &&
@@ -42,7 +42,7 @@ bool is_usable(Relation index, AttrNumber column) {
          heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
 }
 
-// Null where there is none.
+// Null if it does not exist.
 Relation open_index(Relation table, AttrNumber column) {
   List* const indexes = RelationGetIndexList(table);
   ListCell* cell;
@@ -54,7 +54,7 @@ Relation open_index(Relation table, AttrNumber column) {
   return nullptr;
 }
 
-// The row is read only where the index has an id that matches: it may be deleted.
+// If the index has a matching id, the row is read too, because it may be deleted.
 bool index_has(Relation table, Relation index, const Wanted& wanted) {
   Sight sight(table);
   ScanKeyData key;
@@ -93,8 +93,8 @@ bool table_has(Relation table, AttrNumber column, const Wanted& wanted) {
   return found;
 }
 
-// A foreign table's rows are not of this database, and another session's temporary ones cannot be
-// read.
+// Rows of a foreign table are not in this database, and temporary tables of other sessions cannot
+// be read.
 bool is_readable(Relation table) {
   return (table->rd_rel->relkind == RELKIND_RELATION ||
           table->rd_rel->relkind == RELKIND_MATVIEW) &&

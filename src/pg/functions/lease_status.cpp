@@ -1,4 +1,4 @@
-// Behind the view snowflake.lease.
+// The function of the view snowflake.lease.
 
 #include "pg/server/row.hpp"
 #include "pg/errors/errors.hpp"

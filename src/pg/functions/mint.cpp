@@ -1,7 +1,7 @@
 // next_id(), next_ids(), next_id_near(), last_id().
 //
-// The hot path is a clock read and one compare-and-swap; everything else is checked against values
-// that the backend holds, and found out again only where the claim is refused.
+// The hot path is a clock reading and one compare-and-swap. All other checks use cached values of
+// the backend. They are read again only if the claim is refused.
 
 #include <algorithm>
 
@@ -51,7 +51,7 @@ constinit TickClock tick_clock{};
 
 struct Reading {
   int64_t ms;
-  bool exact;  // the kernel's clock, of this moment
+  bool exact;  // a new reading of the kernel's clock
 };
 
 Reading exact_clock() {
@@ -78,14 +78,14 @@ uint64_t current_tick(const Reading& clock) {
   return tick;
 }
 
-// From which word ids were claimed, and in which region they are minted.
+// The shard counter of a claim, and the region of its ids.
 struct Source {
   Shard* word;
   uint32_t region;
 };
 
-// Claims between one and `wanted` ids, waiting for the clock and extending the mark as need be.
-// `source` is an out-parameter: returned together with the claim it would be spilled to the stack.
+// Claims between one and `wanted` ids. If necessary, waits for the clock and extends the mark.
+// `source` is an out-parameter, because a larger return value would be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock, Source& source) {
   WaitBudget budget;
   for (;; clock = exact_clock()) {
@@ -122,8 +122,8 @@ void remember(uint64_t id) {
   last.id = static_cast<int64_t>(id);
 }
 
-// Flattened, so that a claim is not handed around in memory. The clock is read first: the checks
-// then run while the processor still waits for it.
+// Flattened, so that a claim stays in registers. The clock is read first, so that the checks run
+// while the processor waits for it.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);
@@ -137,7 +137,7 @@ void remember(uint64_t id) {
   return last.id;
 }
 
-// A batch may use half of the lead, so that single calls find room beside it.
+// A batch may use half of the lead. The rest is for single calls.
 void next_ids(int shard, int count, int64_t* out) {
   const auto number = static_cast<uint32_t>(shard);
   auto left = static_cast<uint64_t>(count);
@@ -158,8 +158,8 @@ void next_ids(int shard, int count, int64_t* out) {
   remember(newest);
 }
 
-// Makes the next id of the shard greater than `after`, once that is no more than `lead` ahead of
-// the clock: so nobody can throw a shard ahead with an id from the future.
+// Makes the next id of the shard greater than `after`, once `after` is at most `lead` ahead of the
+// clock. So an id from the future cannot move a shard far ahead.
 void advance_past(int shard, int64_t after, uint64_t lead) {
   require_seal();
   if (!layout.contains(static_cast<uint64_t>(after))) error_foreign_id(after);
@@ -181,7 +181,7 @@ void advance_past(int shard, int64_t after, uint64_t lead) {
 }
 
 Datum array_of_ids(int shard, int count) {
-  // Filled in place: construct_array() would want an array of Datum to copy from.
+  // Filled in place: construct_array() would need a separate array of Datum.
   const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(int64_t) * static_cast<Size>(count);
   const auto array = static_cast<ArrayType*>(palloc(size));
   SET_VARSIZE(array, size);
@@ -228,7 +228,7 @@ SF_SQL_FUNCTION(next_id_after) {
   check_shard(shard);
   if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
   const int64_t after = PG_GETARG_INT64(1);
-  // If the region was lost meanwhile, the next one may be below that of `after`.
+  // If the region was lost during the wait, the next one may be below that of `after`.
   for (;;) {
     advance_past(shard, after, lead_ticks);
     const int64_t id = next_id(shard, "next_id()");

@@ -1,5 +1,5 @@
-// next_id_in(): an id of any shard of a range. A session stays with a shard for as long as that is
-// not ahead of the clock, so its rows lie together; a burst goes over to the next one instead of
+// next_id_in() mints an id of any shard of a range. A session uses the same shard while that is not
+// ahead of the clock, so its rows are close together. In a burst it uses the next shard instead of
 // waiting. next_ids_in(): a batch of equal parts from all shards of a range.
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Range {
   uint32_t next(uint32_t shard) const { return shard + 1 < end ? shard + 1 : first; }
 };
 
-// Of how many shards that are ahead of the clock the one that is least so is taken.
+// If all shards are ahead of the clock, the best of this many is used.
 constexpr int kLooks = 64;
 
 constinit uint32_t last_used = UINT32_MAX;  // by this session's last call
@@ -42,7 +42,7 @@ Range range_of(FunctionCallInfo fcinfo) {
   bool empty = false;
   range_deserialize(range_get_typcache(fcinfo, RangeTypeGetOid(shards)), shards, &lower, &upper,
                     &empty);
-  // As every int4range that is stored: lower bound inclusive, upper bound exclusive.
+  // Like every stored int4range: inclusive lower bound, exclusive upper bound.
   const int64_t first = DatumGetInt32(lower.val);
   const int64_t end = DatumGetInt32(upper.val);
   if (empty || lower.infinite || upper.infinite || first < 0 || end > int64_t{layout.shards()})
@@ -65,7 +65,7 @@ uint32_t start_of(const Range& range) {
 uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
-  const bool words = clock_ms >= layout.epoch_ms;  // else next_id() says what is wrong
+  const bool words = clock_ms >= layout.epoch_ms;  // otherwise next_id() raises the error
   const uint64_t now = words ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;
   uint64_t least = UINT64_MAX;
@@ -82,7 +82,7 @@ uint32_t choose(const Range& range) {
     }
     shard = range.next(shard);
   } while (shard != start);
-  // None is owned: next_id() refuses the first.
+  // No shard of the range is owned: next_id() refuses the first.
   return best == UINT32_MAX ? range.first : best;
 }
 
@@ -128,7 +128,7 @@ void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) 
 
 SF_SQL_FUNCTION(next_id_in) {
   const Range range = checked_range(fcinfo, "next_id_in()");
-  // The words are known then, and which shards are left out.
+  // The counters are mapped now, and the refused shards are known.
   WaitBudget budget;
   while (!hold.good()) attach(budget);
   last_used = choose(range);

@@ -13,12 +13,12 @@ Before act_as(Oid role, const char* path) {
   GetUserIdAndSecContext(&before.user, &before.context);
   const char* const name = GetUserNameFromId(role, false);
   if (!may_act_as(before.user, role)) error_may_not_act_as(name);
-  // Settings that the owner's code changes are taken back.
+  // Restores the settings that the owner's code changes.
   before.settings = NewGUCNestLevel();
   set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                     false);
-  // The owner's code must not get at the caller's rights. The restriction forbids SET ROLE,
-  // triggers that fire at the commit, and temporary tables that the caller could take for its own.
+  // The owner's code must not get the caller's rights. The restriction forbids SET ROLE, triggers
+  // that run at the commit, and temporary tables that the caller could mistake for its own.
   if (role != before.user)
     SetUserIdAndSecContext(role, before.context | SECURITY_RESTRICTED_OPERATION);
   return before;
@@ -50,7 +50,8 @@ void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }
 
-// The rows have the shape that the statement gave them: the server compares it with what was asked.
+// The statement defines the columns of the rows. The server compares them with those that the
+// caller expects.
 void keep_rows(ReturnSetInfo* result) {
   if (SPI_tuptable == nullptr) return;
   const MemoryContext previous = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);

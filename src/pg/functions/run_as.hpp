@@ -1,11 +1,11 @@
-// Acting as another role, whose tables and functions are at hand.
+// Switches to another role, to use its tables and functions.
 #pragma once
 
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 
-// What an act as another role goes back to. An error goes back by itself.
+// The state to restore after acting as another role. After an error, PostgreSQL restores it.
 struct Before {
   Oid user;
   int context;

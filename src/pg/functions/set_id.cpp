@@ -1,7 +1,7 @@
-// snowflake.set_id('user_id'): a trigger for tables whose rows belong to the shard of another
-// column's id; with 'hash', to the shard for another column's value, of all shards or of a number
-// of them. A default cannot refer to a column. And set_id(), for clients that insert NULL: the row
-// gets what the column's default gives.
+// snowflake.set_id('user_id') is a trigger that mints a row's id in the shard of another column's
+// id. With 'hash', the shard is that of the other column's value, of all shards or of the first
+// ones. A default cannot do this, because it cannot refer to a column. set_id() applies the
+// column's default, for clients that insert NULL.
 
 #include "pg/functions/set_id.hpp"
 
@@ -46,8 +46,8 @@ int key_column(Relation relation, const char* name) {
   return column;
 }
 
-// The arguments of the trigger: the key, "" for none, the column of the id, and among how many
-// shards keys are hashed, 0 if they are not.
+// The arguments of the trigger: the key column or "", the column of the id, and the number of
+// shards for hashed keys, or 0.
 struct Arguments {
   const char* key;
   const char* id;
@@ -66,7 +66,8 @@ uint32_t number_of_shards(const char* argument) {
   return static_cast<uint32_t>(shards);
 }
 
-// KEY, KEY ID, each also with 'hash' or 'hash', 'NUMBER OF SHARDS' at the end; "" ID; nothing.
+// The forms are: none; "" ID; KEY or KEY ID, each with an optional 'hash' or 'hash', 'NUMBER OF
+// SHARDS'.
 Arguments arguments_of(const char* const* given, int count, Relation relation) {
   const bool counted = count >= 3 && is_hash(given[count - 2]) && !is_hash(given[count - 1]);
   const int before_number = counted ? count - 1 : count;
@@ -97,8 +98,8 @@ Columns columns_of(const Arguments& arguments, Relation relation) {
   return {key, id_column(relation, arguments.id)};
 }
 
-// A number that is no id says nothing of a shard: as one, those up to a few millions would all be
-// of shard 0, and the next ones of the next.
+// A number that is not an id has no shard. Read as ids, the first few million numbers would all be
+// in shard 0, and the next ones in the next shard.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
   if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;
@@ -114,7 +115,7 @@ struct ColumnDefault {
   ExprContext* context;
 };
 
-// Made once a statement, for which the trigger's FmgrInfo lives.
+// Created once per statement, the lifetime of the trigger's FmgrInfo.
 const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int column) {
   if (function->fn_extra == nullptr) {
     const MemoryContext outer = MemoryContextSwitchTo(function->fn_mcxt);
@@ -132,7 +133,7 @@ const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int colum
   return *static_cast<ColumnDefault*>(function->fn_extra);
 }
 
-// The row with the value of its column's default: evaluated as INSERT does it, by the same role.
+// The row with the value of its column's default, evaluated like in INSERT, by the same role.
 HeapTuple with_default(FmgrInfo* function, Relation relation, HeapTuple row, const char* name) {
   const int column = number_of(relation, name);
   const TupleDesc row_type = RelationGetDescr(relation);
@@ -174,7 +175,7 @@ SF_SQL_FUNCTION(set_id) {
     return PointerGetDatum(with_default(fcinfo->flinfo, relation, row, arguments.id));
   const auto [key, id] = columns_of(arguments, relation);
 
-  // A row that brings its id along keeps it, as with a default.
+  // If the row has an id, it keeps it, as with a default.
   bool null = false;
   heap_getattr(row, id, row_type, &null);
   if (!null) return PointerGetDatum(row);

@@ -1,5 +1,5 @@
-// PostgreSQL does not call a trigger function when it makes a trigger. This hook reads the new row
-// of pg_trigger. Triggers of partitions pass it as well.
+// PostgreSQL does not call a trigger function when it creates a trigger. So this hook reads the new
+// row of pg_trigger, also for triggers of partitions.
 #include "pg/functions/set_id_guard.hpp"
 
 #include "pg/errors/errors_routing.hpp"

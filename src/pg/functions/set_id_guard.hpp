@@ -1,4 +1,4 @@
-// CREATE TRIGGER refuses wrong arguments of set_id(), and not the first INSERT.
+// Refuses wrong arguments of set_id() in CREATE TRIGGER, before the first INSERT.
 #pragma once
 
 namespace snowflake::pg {

@@ -1,4 +1,4 @@
-// settled_before(), and behind the view settled.
+// settled_before(), and the function of the view settled.
 
 #include "pg/cursor/settled_before.hpp"
 #include "pg/checks/seal_check.hpp"
@@ -28,7 +28,7 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// Where the seal is locked, the mark is as well.
+// If the seal is locked, the mark is locked too.
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

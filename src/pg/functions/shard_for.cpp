@@ -1,4 +1,4 @@
-// shard_for(): a shard for keys that are no ids.
+// shard_for(): a shard for keys that are not ids.
 
 #include "pg/functions/shard_for.hpp"
 
@@ -23,8 +23,8 @@ uint32_t shards_of_call(FunctionCallInfo fcinfo) {
   return PG_NARGS() == 1 ? layout.shards() : checked_shards(PG_GETARG_INT32(1));
 }
 
-// Of the text in UTF-8, whatever the encoding of the database: a client that hashes what it sends
-// finds the same shard, and so does another database.
+// Hashes the text in UTF-8, independent of the encoding of the database. So clients and other
+// databases calculate the same shard.
 uint32_t shard_for_text(const text* key, Oid collation, uint32_t shards) {
   if (!OidIsValid(collation)) error_collation_unknown();
   require_deterministic(collation);

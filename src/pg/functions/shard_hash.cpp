@@ -1,9 +1,8 @@
 // PARTITION BY HASH (id snowflake.by_shard): support function 2 of the operator class.
 //
-// It takes any number and raises for none: plans meet foreign and negative ones, in = ANY(...), in
-// joins, in parameters. But where a row goes depends on the layout, so it asks for the seal as
-// every function does: under settings that contradict the seal no row is placed, and none looked
-// for in the wrong place.
+// It accepts any number, because plans contain foreign and negative ones: in = ANY(...), in joins,
+// in parameters. The place of a row depends on the layout. So the function checks the seal, like
+// every function. If the settings contradict the seal, it neither places nor searches rows.
 
 #include "core/by_shard.hpp"
 #include "pg/errors/errors_routing.hpp"
@@ -19,8 +18,8 @@ Datum hash_of_shard(PG_FUNCTION_ARGS) {
   return UInt64GetDatum(partition_hash(static_cast<uint32_t>(PG_GETARG_INT64(0))));
 }
 
-// Asks the server itself what it makes of our number: a version that combined hashes differently
-// would spread rows that the versions before it had placed by shard. Once a process.
+// Checks how the server combines our hash, once per process. A version that combines hashes
+// differently would place rows in other partitions than the versions before.
 constinit bool combination_checked = false;
 
 void check_combination() {
@@ -49,12 +48,12 @@ inline Datum hash_by_shard(int64_t id) {
 
 }  // namespace
 
-// The seed, the second argument, is the same for all hash partitions; here it has no say.
+// The seed, the second argument, is the same for all hash partitions, and is ignored here.
 SF_SQL_FUNCTION(hash_by_shard) {
   return hash_by_shard(PG_GETARG_INT64(0));
 }
 
-// Constants of the smaller types, sign and all: 5::int has to be looked for where 5::bigint is.
+// Constants of the smaller types, also negative ones: 5::int must hash like 5::bigint.
 SF_SQL_FUNCTION(hash_integer_by_shard) {
   return hash_by_shard(PG_GETARG_INT32(0));
 }

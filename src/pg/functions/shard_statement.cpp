@@ -1,5 +1,5 @@
-// What alter_shards() may run in the schema of a shard: the statements that are known to touch no
-// more than the relations that they name. PostgreSQL's own parser tells which these are.
+// Checks which statements alter_shards() may run in the schema of a shard: only those that change
+// no other relations than the named ones. PostgreSQL's parser finds the names.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
@@ -8,7 +8,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// A name with a schema leads out of the shard's. One of pg_catalog is found before the shard's.
+// A name with a schema would leave the shard's schema. A name in pg_catalog is found before the
+// shard's.
 void check_name(const char* name) {
   if (OidIsValid(get_relname_relid(name, PG_CATALOG_NAMESPACE)))
     error_statement_leads_out(quote_qualified_identifier("pg_catalog", name));
@@ -22,7 +23,7 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// The name of a relation, and of as many things of it as `parts` says beyond 1.
+// The name of a relation, followed by `parts` - 1 names of its parts.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));
@@ -37,7 +38,7 @@ void check_constraints(const List* elements) {
   foreach (cell, elements) check_constraint(static_cast<Node*>(lfirst(cell)));
 }
 
-// A column, or a constraint. What LIKE copies is only read.
+// A column or a constraint. A relation after LIKE is only read.
 void check_element(const Node* element) {
   if (IsA(element, ColumnDef)) check_constraints(castNode(ColumnDef, element)->constraints);
   check_constraint(element);
@@ -115,7 +116,7 @@ void check_alter_table(const AlterTableStmt* statement) {
   foreach (cell, statement->cmds) check_alter_command(lfirst_node(AlterTableCmd, cell));
 }
 
-// Of how many parts the name of a thing has that statements may be about; 0 for all others.
+// The number of parts in the name of a permitted kind of object; 0 for all other kinds.
 int parts_of_name(ObjectType type) {
   switch (type) {
     case OBJECT_TABLE:
@@ -180,7 +181,7 @@ void check(const Node* statement, const char* command) {
   }
 }
 
-// A place that the parser names is one of the statement, and not of the query that calls.
+// A position from the parser refers to the statement, not to the query that calls.
 void place_in_statement(void* text) {
   const int place = geterrposition();
   if (place <= 0) return;

@@ -1,4 +1,4 @@
-// Behind the views shard_stats, database_stats and refusals; reset_stats().
+// The functions of the views shard_stats, database_stats and refusals; reset_stats().
 
 #include "core/clock.hpp"
 #include "pg/server/row.hpp"
@@ -23,7 +23,8 @@ int64_t stats_since_ms(const DatabaseState* state) {
   return reset_ms == 0 ? shared_state->started_ms : reset_ms;
 }
 
-// How long has been counted, by the time since boot: the wall clock may have been stepped.
+// The length of the counted time, by the time since boot, because the wall clock may have been
+// stepped.
 int64_t counted_us(const DatabaseState* state) {
   const int64_t reset_us =
       state == nullptr ? 0 : statistics_of(*state).since_us.load(std::memory_order_relaxed);
@@ -77,7 +78,7 @@ SF_SQL_FUNCTION(shard_stats) {
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
     put_row(fcinfo,
             {
-                // If several shards share a word, this is the one that minted last.
+                // If several shards share a counter, this is the one that minted last.
                 {"shard",
                  Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id)))},
                 {"last_id", Int64GetDatum(static_cast<int64_t>(last_id)), last_id == 0},
@@ -128,7 +129,7 @@ SF_SQL_FUNCTION(database_stats) {
       });
 }
 
-// Not refused where the seal is wrong: these are the refusals that tell of it.
+// This works also if the seal is wrong, because the view shows these refusals.
 SF_SQL_FUNCTION(refusals) {
   if (shared_state == nullptr) error_not_preloaded();
   InitMaterializedSRF(fcinfo, 0);
@@ -146,13 +147,13 @@ SF_SQL_FUNCTION(refusals) {
   return Datum{0};
 }
 
-// The databases that hold the places of max_databases.
+// The databases that have a slot of max_databases.
 SF_SQL_FUNCTION(databases) {
   if (shared_state == nullptr) error_not_preloaded();
   InitMaterializedSRF(fcinfo, 0);
   for_each_database([=](const DatabaseState& state) {
     const char* const name = get_database_name(holder_of(state));
-    if (name == nullptr) return;  // dropped; whoever needs the place gets it
+    if (name == nullptr) return;  // dropped; the slot will be used again
     const int64_t mark_ms = state.limits.highest_ms();
     put_row(fcinfo, {
                         {"database", name},

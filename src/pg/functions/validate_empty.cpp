@@ -8,7 +8,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Only this transaction sees the table, and has put no row into it.
+// Only this transaction sees the table, and has not inserted rows.
 bool is_new_and_empty(Oid table) {
   Relation const relation = table_open(table, AccessShareLock);
   const bool is = relation->rd_rel->relkind == RELKIND_RELATION &&

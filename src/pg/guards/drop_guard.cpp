@@ -14,8 +14,8 @@ struct Tables {
   int count;
 };
 
-// The catalogue as it was when the command began, plus what others have committed since: by now the
-// tables are deleted, in this transaction, one step of the command after the other.
+// A snapshot of the catalogue as it was when the command began, plus later commits of others. At
+// this point the command has already deleted the tables in this transaction.
 Snapshot before_the_command() {
   Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
   snapshot->curcid = GetActiveSnapshot()->curcid;
@@ -41,7 +41,7 @@ void note_if_table(Snapshot snapshot, Oid relation, Tables* tables) {
   table_close(classes, AccessShareLock);
 }
 
-// Calls `visit(row of pg_depend)` for what depends on an object.
+// Calls `visit(row of pg_depend)` for each dependency on an object.
 template <class Visit>
 void for_each_dependent(Relation depends, Snapshot snapshot, Oid catalogue, Oid object,
                         Visit visit) {
@@ -73,7 +73,7 @@ bool is_member(const Catalogue& catalogue, Oid relation) {
   return found;
 }
 
-// Tables that depend on a member of the extension, and are no members.
+// Tables that depend on a member of the extension but are not members.
 void collect_tables(const Catalogue& catalogue, const FormData_pg_depend& member, Tables* tables) {
   if (member.deptype != DEPENDENCY_EXTENSION) return;
   for_each_dependent(catalogue.depends, catalogue.snapshot, member.classid, member.objid,

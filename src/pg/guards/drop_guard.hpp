@@ -1,11 +1,11 @@
-// DROP EXTENSION ... CASCADE must not take tables with it.
+// Prevents DROP EXTENSION ... CASCADE from dropping tables.
 #pragma once
 
 namespace snowflake::pg {
 
-// A table partitioned by snowflake.by_shard, or by an expression such as shard_of(id), depends on
-// the extension as a whole: CASCADE would drop it with its rows, where a column whose default mints
-// only loses the default. From now on that is refused.
+// Installs the hook. A table partitioned by snowflake.by_shard, or by an expression such as
+// shard_of(id), depends on the extension as a whole, so CASCADE would drop it with its rows. (A
+// column whose default mints would only lose the default.)
 void install_drop_guard();
 
 }  // namespace snowflake::pg

@@ -1,11 +1,11 @@
-// Some of PostgreSQL's commands lock a relation before they ask whether the role may do what it
-// asks: behind another transaction's lock they then wait, with the lock held, and whoever mints
-// waits for them. The commands whose lock minting would wait for (ShareLock and above) are asked
-// here, first, for the relations of this extension and of snowflake_fleet.
+// Some of PostgreSQL's commands lock a relation before they check privileges. If they wait behind
+// another transaction's lock, sessions that mint wait behind them. So this hook checks privileges
+// first: for commands with a lock that blocks minting (ShareLock and above), on relations of this
+// extension and of snowflake_fleet.
 //
-// The command looks the name up again, and waits for its lock before it settles on a relation: an
-// unqualified name whose relation is dropped meanwhile would go on to the next schema of the path.
-// So it gets the name with the schema that was found.
+// The command looks the name up again after it has waited for its lock. If the relation was dropped
+// during the wait, an unqualified name would match a relation in the next schema of search_path. So
+// the hook adds the schema that it found to the name.
 #include "pg/guards/lock_guard.hpp"
 
 #include "pg/server/postgres.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// If the relation is dropped between the two look-ups, the name stands for another one.
+// If the relation is dropped between the two look-ups, the name means another one.
 Oid qualify(RangeVar* name) {
   for (;;) {
     const Oid relation = RangeVarGetRelid(name, NoLock, true);
@@ -26,8 +26,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Sessions read the first one's relations to mint, servers the second one's to lease, routers the
-// third one's.
+// Sessions read the relations of the first one to mint, servers those of the second one to lease,
+// routers those of the third one.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||

@@ -1,5 +1,5 @@
-// Keeps roles that do not own the extension's sequences and tables from locking them against
-// minting.
+// Prevents roles that do not own the extension's sequences and tables from locking them so that
+// minting waits.
 #pragma once
 
 namespace snowflake::pg {

@@ -20,9 +20,9 @@ namespace snowflake::pg {
 namespace {
 
 // The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
-// seal is most of what a session's first call costs; where somebody did both within a second, only
-// the mark itself is looked at, and with all that attach() asks of it. That it still belongs to the
-// extension is checked before it is written.
+// seal is most of the cost of a session's first call. If another session did both within the last
+// second, only the mark is checked, with all checks of attach(). Before it is written, its
+// membership in the extension is checked.
 Relation open_known_mark() {
   watch_session_events();
   DatabaseState* const state = find_database_state();
@@ -37,8 +37,8 @@ Relation open_known_mark() {
   return nullptr;
 }
 
-// A clock that seems to have jumped, and that nothing vouches for: the mark may say that it was
-// wrong at start.
+// The clock seems to have jumped and is not confirmed. The mark may show that it was wrong at
+// start.
 void ask_mark_about_clock() {
   const StateSequences sequences = present_state_sequences();
   Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
@@ -50,7 +50,7 @@ void ask_mark_about_clock() {
   see_mark(stored_ms);
 }
 
-// What attach() has found out so far.
+// The state of attach() after some steps.
 struct Attachment {
   bool to_claim;
   bool all_checked;  // seal, fleet and place, by another session within a second
@@ -62,8 +62,8 @@ struct Attachment {
   MarkBinding binding;
 };
 
-// What follows a step: nothing is minted if an obstacle is in the facts by now. A sequence that was
-// dropped meanwhile is looked up again from the start.
+// Called after a step: minting is refused if the facts contain an obstacle. If a sequence was
+// dropped in the meantime, all steps are repeated.
 enum class Next { go_on, judge, begin_again };
 
 Next check_server(Attachment& a) {
@@ -120,8 +120,8 @@ Next adopt_mark(Attachment& a) {
   return Next::judge;
 }
 
-// After a recovery of the lease server a region may begin long from now, and words raised that far
-// would stay so: it is judged before they are raised.
+// After a recovery of the lease server a region may begin far in the future, and raised counters
+// cannot be lowered. So the region is checked before they are raised.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) note_copy(*a.state, a.facts.moved);

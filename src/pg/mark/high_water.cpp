@@ -39,11 +39,11 @@ struct MarkUpdate {
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
-  bool ahead;    // somebody has set it ahead of the clock: it stays as it is, and is not to be used
-  bool lowered;  // somebody had, and it is put right: flushed at once, for a dump carries the value
+  bool ahead;    // it was set ahead of the clock: it is not changed and must not be used
+  bool lowered;  // it was lowered, and is corrected and flushed at once, because dumps contain it
 };
 
-// Raises the mark to `wanted` where it is less than `least` beyond `needed`.
+// Raises the mark to `wanted` if it is less than `least` beyond `needed`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
@@ -53,7 +53,7 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.ahead = !state.limits.has_heard_of(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
-    // Every published limit is at most highest_ms(): where the stored value is below, it was
+    // Every published limit is at most highest_ms(). If the stored value is below that, it was
     // lowered.
     const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
@@ -70,15 +70,16 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// A reserve beyond the position, unless half of one is there; nothing beyond the lease.
+// Writes the mark a reserve beyond the position, unless half a reserve is left; never beyond the
+// lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
                      mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
-// Whether the session's hold on the mark, which is locked, is still good. That settles what
-// invalidation messages have made it doubt meanwhile.
+// Whether the session's hold on the mark is still valid, also after invalidation messages. REQUIRES
+// a lock on the mark.
 bool revalidate(Relation mark) {
   hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
@@ -92,12 +93,13 @@ bool flush_mark(XLogRecPtr lsn) {
   return true;
 }
 
-// Makes `position` mintable, and writes ahead what will be wanted next. Where the stored mark is
-// ahead of the clock, nothing, and returns it.
+// Makes `position` mintable, and writes the next mark ahead. If the stored mark is ahead of the
+// clock, only returns it.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  // A mark that was written early is flushed by now as a rule; then nothing here touches the disk.
+  // A mark that was written early is normally flushed already. Then this code does not access the
+  // disk.
   const bool early = !update.lowered && limit_of(update.before) > position;
   const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
   end_mark_write(flushed);
@@ -113,20 +115,19 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// Once or twice a reserve, outside of all locks: what has ended since, and what the log should
-// know.
+// Called once or twice per reserve, without locks: records what has ended, and writes the log.
 void note_minting() {
   end_refusals(*hold.state);
   look_at_clock_error();
 }
 
-// The mark is another's by now, or what it goes by has changed: every session looks at all anew.
+// The mark was replaced, or its state has changed: every session must attach again.
 void give_up_mark() {
   withdraw_limit(*hold.state);
   forget_hold();
 }
 
-// Half of the reserve in positions: the share that is written ahead.
+// Half of the reserve in positions: this part is written ahead.
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
@@ -141,7 +142,7 @@ Relation open_mark(Oid oid) {
   LockRelationOid(oid, RowExclusiveLock);
   Relation mark = try_relation_open(oid, NoLock);
   if (mark == nullptr) {
-    // Dropped under us: look the sequences up again.
+    // It was dropped: look the sequences up again.
     UnlockRelationOid(oid, RowExclusiveLock);
     forget_state_sequences();
     forget_hold();
@@ -172,7 +173,7 @@ void doubt_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Somebody else may have done it.
+  // Another session may have done it.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;
@@ -180,7 +181,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   look_at_clock();
   Facts facts = facts_of_server();
   facts.position = position;
-  // The lease before the mark: what is not leased is not written either.
+  // Check the lease before the mark: no mark is written beyond the lease.
   if (is_in_the_way(facts, budget)) return;
 
   Relation mark = open_mark(hold.mark.relation);
@@ -197,8 +198,8 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
       ahead_ms = extend_and_publish(mark, position);
     }
   }
-  // Kept until the limit is published: a DROP EXTENSION that gets the lock has seen the last of
-  // them.
+  // The lock is kept until the limit is published, so that a DROP EXTENSION that gets the lock sees
+  // the last limit.
   relation_close(mark, RowExclusiveLock);
   if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   if (hold.good()) note_minting();
@@ -210,7 +211,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // one attempt; whoever reaches the limit does without it
+  hold.extend_early_at = hold.limit;  // one attempt only; later the limit is extended
   look_at_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !copy_may_mint(*hold.state) ||
@@ -259,7 +260,7 @@ void raise_mark(int64_t ms) {
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
-    // It covers `ms`, but only until somebody lowers it.
+    // It covers `ms`, but only until it is lowered.
     if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }

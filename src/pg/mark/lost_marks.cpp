@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The mark that this transaction has dropped, and may yet bring back by a rollback.
+// The mark that this transaction has dropped, and that a rollback would restore.
 struct DroppedMark {
   Oid relation;
   int64_t mark_ms;
@@ -26,8 +26,8 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
       get_rel_relkind(object) != RELKIND_SEQUENCE ||
       get_rel_persistence(object) == RELPERSISTENCE_TEMP)
     return;
-  // A mark is known by its page, whatever it is called and whether or not it is still a member.
-  Relation sequence = relation_open(object, NoLock);  // the DROP holds it locked
+  // A mark is recognized by its page, with any name, and also if it is not a member any more.
+  Relation sequence = relation_open(object, NoLock);  // the DROP has locked it
   const int64_t mark_ms = SequencePage::mark_of_any(sequence);
   relation_close(sequence, NoLock);
   if (mark_ms == 0) return;
@@ -42,14 +42,14 @@ void note_lost_mark(int64_t mark_ms) {
 }
 
 int64_t lost_mark_ms() {
-  // Only the database's state knows what was written before the mark was lowered.
+  // Only the database's state has the value from before the mark was lowered.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   return std::max({highest_ms, dropped.mark_ms, postmaster_memory->lost_marks.read(MyDatabaseId)});
 }
 
-// A mark whose DROP was rolled back to a savepoint is there again, and with it what it says; one
-// that was created after the DROP began above it.
+// If the DROP was rolled back to a savepoint, the mark exists again with its value. A mark that was
+// created after the DROP began above it.
 void keep_dropped_mark() {
   if (OidIsValid(dropped.relation) &&
       !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(dropped.relation)))

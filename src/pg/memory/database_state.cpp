@@ -10,19 +10,19 @@ namespace snowflake::pg {
 
 namespace {
 
-// Under the lock, whatever the mode.
+// REQUIRES the lock in any mode.
 DatabaseState* state_of(Oid database) {
   for (int i = 0; i < max_databases; ++i)
     if (database_states[i].database == database) return &database_states[i];
   return nullptr;
 }
 
-// A mark as a number, 0: none.
+// A mark as a number; 0 for none.
 uint64_t number_of(MarkIdentity mark) {
   return uint64_t{mark.relation} << 32 | mark.storage;
 }
 
-// Under the exclusive lock.
+// REQUIRES the exclusive lock.
 void end_generation(DatabaseState& state) {
   state.limits.withdraw();
   state.forget_checks();
@@ -32,7 +32,7 @@ bool database_exists(Oid database) {
   return SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
 }
 
-// Gives back the places of dropped databases. No backend can hold one: a database with sessions
+// Frees the slots of dropped databases. No backend uses one, because a database with sessions
 // cannot be dropped.
 void free_places_of_dropped_databases() {
   for (int i = 0; i < max_databases; ++i) {

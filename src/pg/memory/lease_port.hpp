@@ -1,6 +1,6 @@
-// The interface of the generator's library for the one that leases regions (extensions/lease), by a
-// rendezvous variable: the one needs nothing but libc, the other libpq, and is loaded only where
-// "snowflake.lease_conninfo" is set.
+// The interface of the generator's library for the library that leases regions (extensions/lease),
+// passed in a rendezvous variable. The generator needs only libc. The lease library needs libpq and
+// is loaded only if "snowflake.lease_conninfo" is set.
 //
 // Thread safety: for the one worker that leases. Each member takes shared_state->lock itself.
 #pragma once
@@ -13,20 +13,20 @@ inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
 // The worker's exchanges, for the view snowflake.lease.
 struct LeaseReport {
-  int64_t renewed_ms;       // when a lease was last granted or renewed, 0: not yet
-  int64_t missed;           // exchanges since then that brought none
-  int64_t contact_ms;       // when the lease server last answered anything, 0: not yet
+  int64_t renewed_ms;       // when a lease was last granted or renewed; 0: not yet
+  int64_t missed;           // failed exchanges since then
+  int64_t contact_ms;       // when the lease server last answered; 0: not yet
   int64_t clocks_apart_ms;  // how far the server's clock was ahead of the lease server's then
-  char message[1024];       // the last one, of either side
-  char conflict[320];       // another server that mints in the same region; empty: none is known
+  char message[1024];       // the last message of either side
+  char conflict[320];       // another server in the same region; empty if unknown
 };
 
 struct LeasePort {
-  const char* version;  // of the generator's library: both are built from one source
+  const char* version;  // of the generator's library; both must have the same version
 
-  // Settings, fixed at server start but for max_lead and reserve.
+  // Settings; all except max_lead and reserve are fixed at server start.
   const char* conninfo;
-  const char* regions;    // of this server, as an array of SQL
+  const char* regions;    // of this server, as an SQL array
   int32_t static_region;  // kNoRegion: it is leased
   int64_t seal;
   int64_t lease_ms;
@@ -35,12 +35,12 @@ struct LeasePort {
   const int* reserve_ms;
 
   LeaseView (*view)();
-  int64_t (*fleet)();   // as the lease server has named itself, 0: not yet
+  int64_t (*fleet)();   // as received from the lease server; 0: not yet
   int64_t (*age_ms)();  // of the incarnation
 
-  // As the members of LeaseMemory; `begin` and `forget` withdraw the limits of all databases
-  // before. `forget` returns what the memory said then: what is to be given back. `asked_offset_us`
-  // is clock_offset_us() of before the request's clock was read: what a grant confirms.
+  // The members of LeaseMemory. `begin` and `forget` first withdraw the limits of all databases.
+  // `forget` returns the memory at that time, which must be given back. `asked_offset_us` is
+  // clock_offset_us() from before the request's clock was read; a grant confirms it.
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);
@@ -49,10 +49,10 @@ struct LeasePort {
 
   void (*report)(const LeaseReport& report);
 
-  // This process is the one whose latch sessions set when they need time. False where there is
-  // another that has not ended yet.
+  // Registers this process as the one whose latch sessions set when they need a lease. False if
+  // another one has not ended yet.
   bool (*serve)();
-  bool (*is_urgent)();  // whether one has, since this was last asked
+  bool (*is_urgent)();  // whether a session has set it since the last call
 };
 
 }  // namespace snowflake::pg

@@ -21,9 +21,9 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// A grant says that this server's clock agreed with the lease server's to within max_skew when
-// it asked, so it confirms a jump that both had made, as accept_clock() does. A wrong clock gets no
-// grant; one that was stepped since has to ask again.
+// A grant means that both clocks agreed to within max_skew at the request. So it confirms a jump
+// that both clocks have made, like accept_clock(). A wrong clock gets no grant. After a later step,
+// a new request is necessary.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
@@ -90,7 +90,7 @@ bool is_urgent() {
 
 constinit LeasePort port{};
 
-// For as long as the server runs.
+// Lives as long as the server.
 const char* regions_text() {
   char text[1024] = "{";
   size_t length = 1;
@@ -110,7 +110,7 @@ void install_lease() {
   int64_t incarnation = 0;
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("No random number could be drawn.", "Start the server again.");
-  // Before there is shared memory there are no limits.
+  // Without shared memory, no limits exist yet.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,
@@ -135,11 +135,11 @@ void install_lease() {
           is_urgent};
   *find_rendezvous_variable(kLeasePortName) = &port;
 
-  // Loaded here, so that what is missing or wrong stops the start, and not each worker.
+  // The library is loaded here, so that an error stops the server start, not each worker.
   using Install = void (*)();
   const auto install = reinterpret_cast<Install>(
       load_external_function("snowflake_lease", "snowflake_lease_install", true, nullptr));
-  // Nobody mints for clients in pg_upgrade and single-user mode: there is nothing to lease.
+  // pg_upgrade and single-user mode do not mint for clients, so they need no lease.
   if (!IsBinaryUpgrade && IsPostmasterEnvironment) install();
 }
 

@@ -1,4 +1,4 @@
-// Changes of the lease by the library that leases: it takes, extends and forgets a region.
+// Lets the lease library take, extend and release a region.
 #pragma once
 
 namespace snowflake::pg {

@@ -5,8 +5,8 @@
 
 namespace snowflake::pg {
 
-// A session's hold on the database's mark. Only high_water.cpp writes it; region and limit are
-// taken together, and a claim is bounded by the one and stamped with the other.
+// A session's hold on the database's mark. Only high_water.cpp writes it. Region and limit are read
+// together: the limit bounds a claim, and the id contains the region.
 struct MarkHold {
   bool attached;
   DatabaseState* state;
@@ -14,7 +14,7 @@ struct MarkHold {
   MarkIdentity mark;
   uint32_t generation;
   uint32_t region;
-  uint64_t limit;            // as published when last looked; it only rises within a generation
+  uint64_t limit;            // as last read; within a generation it only rises
   uint64_t extend_early_at;  // from this position on, see to the mark after a claim; 0: the next
                              // claim also says that the database mints
 
@@ -24,7 +24,7 @@ struct MarkHold {
 extern MarkHold hold;
 void forget_hold();
 
-// The call is about to be refused: the next one that claims notices that the database mints again.
+// Called before an error is raised: the next claim records that the database mints again.
 void watch_for_claim();
 
 }  // namespace snowflake::pg

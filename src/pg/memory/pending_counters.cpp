@@ -7,7 +7,7 @@ constinit uint64_t highest_id_of_transaction = 0;
 
 namespace {
 
-// The slots that are taken, so that a transaction of one id does not look at all of them.
+// The used slots, so that a transaction with one id need not search all slots.
 constinit uint16_t taken[kPendingSlots]{};
 constinit uintptr_t taken_count = 0;
 

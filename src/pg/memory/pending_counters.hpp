@@ -1,7 +1,7 @@
-// Ids issued and not yet added to the counters of their shards: an addition to shared memory per id
-// would cost more than the id. Added up at the end of the transaction, and where two shards meet in
-// a slot of the table. Neighbouring shards have slots of their own, so that a session which goes
-// through 256 of them in turn adds nothing up on the way.
+// Counts ids that are not yet added to the statistics of their shards. An addition in shared memory
+// for each id would cost more than the id. The counts are added at the end of the transaction, and
+// when two shards use the same slot. 256 neighbouring shards have different slots, so a session
+// that uses them in turn adds only at the end.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace snowflake::pg {
 
 struct PendingCounters {
-  Shard* word;  // null: nothing is pending
+  Shard* word;  // null: no id is pending
   uint64_t ids;
   uint64_t batches;
   uint64_t borrowed;
@@ -22,14 +22,14 @@ struct PendingCounters {
 inline constexpr uintptr_t kPendingSlots = 256;
 extern PendingCounters pending[kPendingSlots];
 
-// The greatest id of this transaction, of all shards, or 0: commit wait rests on it.
+// The greatest id of this transaction, of all shards, or 0, for commit wait.
 extern uint64_t highest_id_of_transaction;
 
-// For a slot that is empty or another word's.
+// For a slot that is empty or belongs to another counter.
 void take_slot(PendingCounters& slot, Shard& word);
 
 void flush_pending_counters();
-// The transaction is over.
+// Called at the end of the transaction.
 void end_pending_counters();
 
 inline void account(Shard& word, const Claim& claim, uint64_t batches, uint64_t last_id) {

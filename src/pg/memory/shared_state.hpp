@@ -1,5 +1,5 @@
-// The state that the server's processes share in PostgreSQL's shared memory: the clock watch and,
-// for each database that mints, its state and the words of its shards.
+// The state in PostgreSQL's shared memory: the clock watch, and for each database that mints its
+// state and shard counters.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace snowflake::pg {
 
 struct DatabaseState;
 
-// Steps of the wall clock, and what has been said of them in the log. Offsets are wall clock less
-// time since boot, in microseconds.
+// Steps of the wall clock, and which of them were logged. Offsets are wall clock minus time since
+// boot, in microseconds.
 struct ClockWatch {
   std::atomic<int64_t> last_offset_us;
   std::atomic<uint64_t> backward_steps;
   std::atomic<int64_t> largest_backward_us;
   std::atomic<uint64_t> forward_steps;
   std::atomic<int64_t> largest_forward_us;
-  std::atomic<int64_t> behind_until_ms;  // when the wall clock will have made up for a step back
+  std::atomic<int64_t> behind_until_ms;  // when the clock will have caught up
   Episode behind;
   Episode ahead;
   Episode unsynchronized;
@@ -34,7 +34,7 @@ struct ClockWatch {
   LogLimit stepped_back;  // within max_lead
 };
 
-// In shared memory, under the lock, but for the flag.
+// In shared memory. REQUIRES the lock, except for the flag.
 struct LeaseStatus {
   Latch* worker;  // null: there is none
   std::atomic<bool> urgent;
@@ -49,14 +49,15 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   int64_t started_us;  // the same by the time since boot
 };
 
-// Null where the library was not preloaded.
+// Null if the library was not preloaded.
 extern SharedState* shared_state;
 
-// max_databases of them, and word_count() words for each.
+// max_databases states, each with word_count() shard counters.
 extern DatabaseState* database_states;
 extern Shard* all_words;
 
-// Layouts with more shards than this let several share a word: ids differ in the shard bits.
+// If a layout has more shards than this, several shards share a counter; their ids differ in the
+// shard bits.
 inline constexpr uint32_t kMaxWords = 65536;
 uint32_t word_count();
 

@@ -13,17 +13,17 @@ namespace snowflake::pg {
 
 namespace {
 
-// Refusals of single shards or callers are over when none has come for so long.
+// Refusals of single shards or callers are over after this time without another one.
 constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// Of databases that have no place: of each cause those of the last one that was refused.
+// For databases without a slot: for each cause, the refusals of the last such database.
 Statistics& statistics_of_the_rest() {
   return database_statistics[max_databases];
 }
 
-// Whether what is counted is of the current database.
+// Whether these refusals belong to the current database.
 bool is_ours(const Refusals& refusals) {
   return refusals.database.load(std::memory_order_relaxed) == MyDatabaseId;
 }
@@ -37,7 +37,7 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // Their difference stays: the log tells all of those that go on.
+  // The difference stays the same: the log reports all refusals that continue.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);
@@ -69,9 +69,9 @@ void end_refusals_of(Statistics& statistics) {
   }
 }
 
-// The write of the mark that this session is at.
+// This session's current write of the mark.
 struct MarkWrite {
-  Statistics* statistics;  // null: nothing
+  Statistics* statistics;  // null: none
   int64_t since_us;
 };
 constinit MarkWrite mark_write{};
@@ -134,7 +134,7 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
-  forget_mark_write();  // that an error ended whose subtransaction alone was rolled back
+  forget_mark_write();  // an error may have rolled back only its subtransaction
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)
@@ -145,7 +145,7 @@ void forget_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
-  // A session that begins after this one was the last sets the time anew: do not overwrite that.
+  // If this was the last session, another one can begin now and set the time. Do not overwrite it.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());
@@ -155,7 +155,7 @@ void end_mark_write(bool flushed) {
   const int64_t us = monotonic_us() - mark_write.since_us;
   Statistics& statistics = *mark_write.statistics;
   forget_mark_write();
-  // If WAL buffers are full it is the write that waits, and perhaps nothing is left to flush.
+  // If the WAL buffers are full, the write waits, and the flush may have no work left.
   if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
   statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);

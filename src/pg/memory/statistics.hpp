@@ -1,4 +1,4 @@
-// Counting what a database does, and saying what is due of it.
+// Counts the calls of a database, and logs messages that are due.
 #pragma once
 
 #include <atomic>
@@ -11,34 +11,35 @@
 namespace snowflake::pg {
 
 Statistics& statistics_of(const DatabaseState& state);
-// Of the current database: null where it has no place.
+// The statistics of the current database; null without a slot.
 Statistics& statistics_of(const DatabaseState* state);
-// Starts the current database's counts anew; what goes on, goes on. Null where it has no place.
+// Resets the current database's counts; refusals that continue stay. Null without a slot.
 void reset_statistics(const DatabaseState* state);
 
-// The refusals of the current database for a cause, with those of before it took its place.
+// The refusals of the current database for a cause, including those before it took its slot.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
-  int64_t since_ms;  // of the first one of those that go on, 0: none do
+  int64_t since_ms;  // of the first one of those that continue; 0: none
 };
 RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 
-// Counts a refusal in the current database, and says in the log that refusals of this cause have
-// begun. refuse() calls it before it raises the error. Takes no place: that is for minting.
+// Counts a refusal in the current database, and logs that refusals of this cause have begun.
+// refuse() calls it before it raises the error. It takes no slot: only minting does.
 void count_refusal(Obstacle obstacle);
 
-// The database has just been found to mint: refusals of causes that concern all of it are over, and
-// so are those of other causes that have not come for some seconds.
+// Called when the database mints. Ends the refusals of causes that concern the whole database, and
+// of other causes that have not occurred for some seconds.
 void end_refusals(const DatabaseState& state);
 
-// A session writes the mark, and may wait for its flush: from now on it is seen to. Where an error
-// ends it, at the end of the transaction.
+// Called when a session begins to write the mark, and may wait for its flush. After an error, the
+// write ends with the transaction.
 void begin_mark_write(DatabaseState& state);
-// Counts it as a flush that a call waited for, if it did.
+// Counts a flush, if the call waited for it.
 void end_mark_write(bool flushed);
 void forget_mark_write();
-// For how long no session has got through with the mark, in microseconds; 0 where none is at it.
+// How long no session has finished a write of the mark, in microseconds; 0 if no session is writing
+// it.
 int64_t mark_stalled_for_us(const Statistics& statistics);
 
 }  // namespace snowflake::pg

@@ -22,12 +22,12 @@ inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
-// A counter that others may be adding to, as SQL's bigint.
+// The value of a shared counter as SQL's bigint.
 inline int64_t count_of(const std::atomic<uint64_t>& counter) {
   return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
 }
 
-// A text of so many bytes, to be filled in; and what a text argument holds.
+// A new text of this many bytes, to be filled in; and the content of a text argument.
 inline text* new_text(size_t length) {
   const auto result = static_cast<text*>(palloc(VARHDRSZ + length));
   SET_VARSIZE(result, VARHDRSZ + length);
@@ -38,9 +38,8 @@ inline std::string_view text_view(const text* argument) {
   return {VARDATA_ANY(argument), static_cast<size_t>(VARSIZE_ANY_EXHDR(argument))};
 }
 
-// The shape of the row that a function with OUT parameters returns. Finding it out costs several
-// times what forming the row does, so it is kept for as long as the query has the function looked
-// up.
+// The row type of a function with OUT parameters. Finding it costs several times as much as forming
+// the row, so it is cached while the query uses the function.
 inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   FmgrInfo* const function = fcinfo->flinfo;
   if (function->fn_extra == nullptr) {
@@ -54,7 +53,7 @@ inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   return static_cast<TupleDesc>(function->fn_extra);
 }
 
-// Of a few columns; row.hpp has what names them.
+// For a few columns; row.hpp has rows with names.
 template <int columns>
 Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
   const TupleDesc shape = row_shape(fcinfo);

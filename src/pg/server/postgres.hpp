@@ -1,4 +1,4 @@
-// The one includer of server headers, and the one place that knows server versions.
+// The only file that includes server headers, and the only one that depends on server versions.
 #pragma once
 
 // The core and the standard library come first: PostgreSQL's macros (printf, Min, _) break them.
@@ -113,7 +113,7 @@ extern "C" {
 #error "snowflake needs PostgreSQL 15 or later"
 #endif
 
-// Everything is built hidden; what the server looks up by name is not. 15 leaves this empty.
+// All symbols are hidden, except those that the server looks up by name. 15 leaves this empty.
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
@@ -121,7 +121,7 @@ extern "C" {
 
 namespace snowflake::pg {
 
-// The transaction has given the relation new storage, which a rollback would take back.
+// Whether the transaction has given the relation new storage, which a rollback would remove.
 inline bool storage_is_uncommitted(Relation relation) {
 #if PG_VERSION_NUM >= 160000
   return relation->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
@@ -139,7 +139,7 @@ inline bool may_create_in_database() {
 #endif
 }
 
-// Whether the current role owns a relation, or has the privileges of who does.
+// Whether the current role owns a relation, or has the privileges of its owner.
 inline bool owns_relation(Oid relation) {
 #if PG_VERSION_NUM >= 160000
   return object_ownercheck(RelationRelationId, relation, GetUserId());
@@ -196,9 +196,9 @@ inline void for_each_setting(Visit visit) {
   for (int i = 0; i < count; ++i) visit(*all[i]);
 }
 
-// Whether new sessions have a setting switched on by the server's configuration or the database's.
-// `source`: the setting closest to the session that counts. One of a role or of a connection says
-// nothing of others.
+// Whether a setting is on for new sessions, by the configuration of the server or the database.
+// `source` is the last source that counts: a setting of a role or a connection does not apply to
+// others.
 inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {
@@ -209,7 +209,7 @@ inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   return on;
 }
 
-// The backend's place among all processes: below MaxBackends.
+// The backend's number, below MaxBackends.
 inline int own_proc_number() {
 #if PG_VERSION_NUM >= 170000
   return MyProcNumber;
@@ -218,8 +218,8 @@ inline int own_proc_number() {
 #endif
 }
 
-// The prepared transaction that holds a lock. It goes by the virtual number that it had in its
-// session, and once it was recovered by its own.
+// The prepared transaction that holds a lock. It has the virtual number of its session or, after a
+// recovery, its own number.
 inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
 #if PG_VERSION_NUM >= 170000
   const VirtualTransactionId holder = lock.vxid;

@@ -1,5 +1,5 @@
 // Rows of views: each value with the name of its column, in the order of the function's OUT
-// parameters. A name that is not the one in SQL is an error, so none can stand in another's place.
+// parameters. A name that differs from SQL is an error, so values cannot be in the wrong column.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +16,7 @@ struct Column {
 
   Column(const char* column, Datum datum, bool is_null = false)
       : name(column), value(datum), null(is_null) {}
-  // Null where there is no text.
+  // NULL for a null pointer.
   Column(const char* column, const char* words)
       : name(column),
         value(words == nullptr ? 0 : CStringGetTextDatum(words)),

@@ -4,7 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// As in PostgreSQL's commands/sequence.c, which keeps it to itself.
+// The same as in PostgreSQL's commands/sequence.c, which does not export it.
 constexpr uint32 kSequenceMagic = 0x1717;
 
 HeapTupleHeader header_of(Page page) {
@@ -90,7 +90,7 @@ int64_t SequencePage::mark() const {
 }
 
 int64_t SequencePage::mark_of_any(Relation relation) {
-  // A relation that cannot be read is no mark, and may be dropped.
+  // If the relation cannot be read, it is not a mark and may be dropped.
   if (!smgrexists(RelationGetSmgr(relation), MAIN_FORKNUM) ||
       RelationGetNumberOfBlocks(relation) == 0)
     return 0;
@@ -114,7 +114,7 @@ void set_value(Page page, int64_t value) {
 
 }  // namespace
 
-// Full images: replay needs no earlier state of the page, whatever full_page_writes says.
+// Full images, independent of full_page_writes: replay needs no earlier state of the page.
 XLogRecPtr SequencePage::write(Relation relation, int64_t value) {
   GenericXLogState* record = GenericXLogStart(relation);
   set_value(GenericXLogRegisterBuffer(record, buffer, GENERIC_XLOG_FULL_IMAGE), value);

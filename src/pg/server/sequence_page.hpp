@@ -1,33 +1,33 @@
 // A sequence's stored value, read and raised in place.
 //
-// Not nextval() and setval(): those take a transaction id, so that COMMIT flushes and waits for a
-// synchronous standby, keep a lock to the end of the transaction, and give no LSN. The page that is
-// left behind is one that they can go on with.
+// nextval() and setval() are not used. They assign a transaction id, so COMMIT flushes and waits
+// for a synchronous standby. They keep a lock until the end of the transaction, and return no LSN.
+// But they can continue with a page that was written here.
 //
-// The form of a sequence's page is PostgreSQL's internal: one tuple, with a magic number in the
-// page's special space. Every open() checks that, and CREATE EXTENSION checks that SQL sees what
-// was written here and the other way round, so a version that changed it fails loudly and at once.
+// The format of a sequence's page is internal to PostgreSQL: one tuple, and a magic number in the
+// page's special space. Every open() checks that. CREATE EXTENSION checks that SQL reads what was
+// written here, and the reverse. So a version with another format raises an error at once.
 #pragma once
 
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 
-// The sequence's only page, pinned and with its content lock held until close(). No destructor: an
-// error releases both, as it does everywhere in PostgreSQL.
+// The sequence's only page. Its pin and content lock are held until close(). There is no
+// destructor, because PostgreSQL releases both after an error.
 //
-// The mark is stored twice: as the sequence's value, which SQL shows and a dump carries, and behind
-// it in the same tuple, as the *witness*. A role with UPDATE on the sequence (pg_write_all_data has
-// it on all) can change the value with setval(); the witness goes along unchanged, in setval()'s
-// own WAL record and in the new storage of ALTER SEQUENCE, for PostgreSQL treats the tuple as a
-// whole. So a value that was lowered decides nothing.
+// The mark is stored twice: as the sequence's value, which SQL and dumps contain, and behind it in
+// the same tuple, as the *witness*. A role with UPDATE on the sequence, such as pg_write_all_data,
+// can change the value with setval(). The witness stays unchanged, also in the WAL record of
+// setval() and in the new storage of ALTER SEQUENCE, because PostgreSQL copies the tuple as a
+// whole. So a lowered value has no effect.
 struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, int buffer_lock_mode);
-  // Waits for nobody: false where another session has the page locked.
+  // Does not wait: false if another session has locked the page.
   static bool try_open(Relation relation, SequencePage* page);
-  // The value, by itself.
+  // The value without the witness.
   static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
 
@@ -39,9 +39,9 @@ struct SequencePage {
 
   // The mark: the value or the witness, whichever is greater.
   int64_t mark() const;
-  // The same of a relation that may be any sequence: 0 where it has no witness, and so is no mark.
+  // The same for any sequence: 0 if it has no witness and is therefore not a mark.
   static int64_t mark_of_any(Relation relation);
-  // Both. REQUIRES an exclusive lock. Returns the LSN of the record.
+  // Writes both. REQUIRES an exclusive lock. Returns the LSN of the record.
   XLogRecPtr write_mark(Relation relation, int64_t mark);
 };
 

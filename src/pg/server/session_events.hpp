@@ -1,4 +1,4 @@
-// The end of a transaction, and changes of relations: a registry of who wants to hear of them.
+// A registry of callbacks for the end of a transaction and for changes of relations.
 #pragma once
 
 #include "pg/server/postgres.hpp"
@@ -12,10 +12,10 @@ struct SessionEvents {
   void (*before_prepare)();           // after before_commit; may raise an error
 };
 
-// At server start. Called in the order in which they were registered; a null is nobody.
+// Called at server start. Callbacks run in the order of registration; a null is skipped.
 void register_session_events(const SessionEvents& events);
 
-// Before a session remembers anything that an event is to make it forget.
+// Called before a session caches a state that an event must reset.
 void watch_session_events();
 
 }  // namespace snowflake::pg

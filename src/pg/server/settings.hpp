@@ -8,18 +8,18 @@
 
 namespace snowflake::pg {
 
-// Fixed at server start; the postmaster's copy is inherited by every backend.
+// Fixed at server start; every backend inherits the postmaster's values.
 extern Layout layout;
-extern int own_region;              // where this server mints, or -1: it is leased
+extern int own_region;              // static region of this server; -1 if leased
 extern const char* lease_conninfo;  // of the lease server, "": none
-extern ShardSet leased_regions;     // those of this server, empty: its region is static
+extern ShardSet leased_regions;     // of this server; empty if its region is static
 extern int lease_ms;
 extern int max_skew_ms;
 extern ShardSet owned_shards;
 extern const char* owned_shards_text;
 extern int max_databases;
 
-// How many ids a call of next_ids() may ask for.
+// The greatest number of ids of a call of next_ids().
 inline constexpr int kMaxBatch = 1000000;
 
 // Changed by a reload.
@@ -28,24 +28,24 @@ extern int reserve_ms;
 extern int max_forward_jump_s;
 extern int sequence_spread;
 extern double max_clock_error_ms;
-extern double clock_error_ms;  // -1: the kernel says it
+extern double clock_error_ms;  // -1: use the kernel's value
 extern bool use_tsc;
 
-// Whether a database that last minted elsewhere may mint before that is accepted.
+// Whether a database that last minted elsewhere may mint before accept_copy().
 enum class OnCopy : int { warn, refuse };
 extern int on_copy;
 inline bool refuse_copies() {
   return static_cast<OnCopy>(on_copy) == OnCopy::refuse;
 }
 
-// Whether ids are minted under a clock that the kernel does not have as synchronized.
+// Whether ids are minted under a clock that the kernel reports as not synchronized.
 enum class Unsynchronized : int { mint, wait_at_start, refuse };
 extern int on_unsynchronized;
 inline Unsynchronized when_unsynchronized() {
   return static_cast<Unsynchronized>(on_unsynchronized);
 }
 
-// Changed by a session; no value of them can cause a duplicate.
+// Changed by a session; no value can cause a duplicate.
 extern int default_shard;
 extern int max_wait_ms;
 extern bool commit_waits;
@@ -54,12 +54,12 @@ extern bool commit_waits;
 extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
 
-// Neither region nor shards say that there may be other servers.
+// Whether region and shards have the values of a single server.
 inline bool owns_everything() {
   return own_region == 0 && strcmp(owned_shards_text, "all") == 0;
 }
 
-// Citus evaluates defaults on whichever node its plan runs, so every node mints.
+// Citus evaluates defaults on the node where its plan runs, so every node mints.
 extern bool citus_preloaded;
 
 }  // namespace snowflake::pg

@@ -1,4 +1,4 @@
-// Times, layouts and names as people read them, in the current memory context.
+// Times, layouts and names as text for people, in the current memory context.
 #pragma once
 
 #include "core/layout.hpp"
@@ -11,7 +11,7 @@ inline constexpr int64_t kPostgresEpochMs = 946684800000;
 constexpr int64_t timestamp_of_ms(int64_t unix_ms) {
   return (unix_ms - kPostgresEpochMs) * 1000;
 }
-const char* time_text(int64_t unix_ms);  // in a buffer that the next call overwrites
+const char* time_text(int64_t unix_ms);  // the next call overwrites the buffer
 const char* kept_time_text(int64_t unix_ms);
 const char* date_text(int64_t unix_ms);  // "2025-01-01", UTC
 
@@ -22,7 +22,7 @@ const char* span_text(int64_t ms);
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
 
-// The session's database; "?" where the catalogue has it no more.
+// The session's database; "?" if it was dropped.
 const char* database_name();
 
 }  // namespace snowflake::pg

@@ -11,17 +11,17 @@ namespace snowflake::pg {
 struct WaitBudget {
   int64_t since_us = 0;  // by the monotonic clock; 0: has not waited
 
-  // Less a millisecond of grace: what is needed is rounded as well, and a wait that was granted
-  // must not fail by that.
+  // One millisecond less: the needed time is rounded too, and an allowed wait must not fail because
+  // of that.
   int64_t waited_ms() const;
 };
 
-// Sleeps for so long, or for a part of it, since what is waited for may come in another way.
-// Returns for how long, in us.
+// Sleeps for this time, or for a part of it, because the wait may end in another way. Returns for
+// how long, in us.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
-// The same, interruptible. `count(first, us)` is told before an interrupt is heard: a wait that is
-// cancelled was one as well.
+// The same, interruptible. It calls `count(first, us)` before it handles an interrupt, so that
+// cancelled waits are counted too.
 template <class Count>
 void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
   const bool first = budget.since_us == 0;

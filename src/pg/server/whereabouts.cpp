@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Inherited by all processes; the system identifier is asked for when there is one.
+// Inherited by all processes; the system identifier is read when it exists.
 constinit Fingerprint whereabouts{};
 
 constexpr char kControlFile[] = "global/pg_control";
@@ -24,10 +24,10 @@ uint64_t hash_of(const void* bytes, size_t size) {
   return hash_bytes_extended(static_cast<const unsigned char*>(bytes), static_cast<int>(size), 0);
 }
 
-// A line of a file of the system.
+// A line of a system file.
 struct Line {
   char text[256];
-  size_t size;  // without white space at the end; 0: nothing is there
+  size_t size;  // without white space at the end; 0 if empty
 
   bool is_machine_id() const {
     return size == 32 &&
@@ -52,7 +52,7 @@ uint16_t machine() {
   return id.is_machine_id() ? fingerprint_part(hash_of(id.text, id.size)) : 0;
 }
 
-// Of a partition, what its disk is called.
+// The name of the disk of a partition.
 uint16_t block_device(unsigned major, unsigned minor) {
   for (const char* name : {"dm/uuid", "wwid", "device/wwid", "serial", "device/serial", "../wwid",
                            "../device/wwid", "../serial", "../device/serial"}) {

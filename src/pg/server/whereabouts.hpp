@@ -1,4 +1,4 @@
-// Where this server runs, as far as that can be told without any set-up.
+// Identifies where this server runs, without any set-up.
 //
 //   machine  /etc/machine-id. Empty in most containers; of a host or a virtual machine it stays the
 //            same over its life, and is another one in a clone that was made as systemd wants it.

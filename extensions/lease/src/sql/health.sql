@@ -172,7 +172,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.health() IS 'Behind the view snowflake_fleet.health';
+COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: for the view snowflake_fleet.health';
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
 COMMENT ON VIEW snowflake_fleet.health IS 'Whether this database grants leases; if not, the reason, the advice, and the time of the first sign. If granting is true, a reason '

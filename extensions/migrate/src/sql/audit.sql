@@ -1,4 +1,4 @@
--- What ids a column holds, and which of them this database cannot have minted.
+-- Shows the ids of a column, and which of them this database cannot have minted.
 
 CREATE FUNCTION snowflake.audit(relation regclass, id_column name DEFAULT NULL, sample double precision DEFAULT 100)
   RETURNS TABLE (region integer, shard integer, ids bigint, oldest timestamptz, newest timestamptz, least_id bigint, greatest_id bigint,
@@ -24,7 +24,7 @@ BEGIN
       HINT = 'Name the column that holds the ids: id_column => ''...''.';
   END IF;
   kind := (SELECT relkind FROM pg_class WHERE oid = relation);
-  -- A view is read by a query as its owner, which runs code of the owners of all tables below.
+  -- A view is read by a query as its owner. It runs code of the owners of all tables below.
   IF EXISTS (WITH RECURSIVE used (oid) AS (
                SELECT relation::oid
                UNION
@@ -51,7 +51,7 @@ BEGIN
       HINT = 'Leave the sample out to read every row, or pass the name of a table.';
   END IF;
 
-  -- STABLE, so the rows are those of the caller's snapshot, and the mark, which is asked after that was taken, covers them.
+  -- STABLE, so that the rows are those of the caller's snapshot. The mark is read later, so it covers them.
   RETURN QUERY
     SELECT g.region, g.shard, g.ids, oldest.created_at, newest.created_at, g.lowest, g.highest,
            CASE WHEN g.kind = 'early' THEN NULL
@@ -68,4 +68,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS
-  'What ids a bigint column holds, by default that of the primary key: for each region and shard how many, the oldest and the newest, who mints such ids, and what contradicts that this database has minted them (null: nothing), as explain_id() has it of the newest; ids ahead of the mark, plain numbers, those of no layout and rows without an id by themselves. Reads every row, or of a table that share of its pages, in per cent, and changes nothing';
+  'The ids of a bigint column, by default that of the primary key. For each region and shard: their number, the oldest and the newest, the server that mints them, and a contradiction as in explain_id() of the newest, or null. Separate rows: ids ahead of the mark, plain numbers, numbers of no layout, and rows without an id. It reads every row, or this percentage of a table''s pages, and makes no change';

@@ -4,7 +4,7 @@ CREATE FUNCTION snowflake.ends_of(relation regclass, id_column name, OUT lowest 
   AS 'MODULE_PATHNAME', 'snowflake_ends_of'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE SET row_security = off;
 COMMENT ON FUNCTION snowflake.ends_of(regclass, name) IS
-  'The least and the greatest integer in a column of a table and its child tables; null if there is none. Runs no code of the table''s owner. Reads a view or a foreign table as its owner, whose rights the caller must have';
+  'The smallest and the greatest integer in a column of a table and its child tables; null if there is none. Runs no code of the table''s owner. Reads a view or a foreign table as its owner, whose rights the caller must have';
 
 CREATE FUNCTION snowflake.audited(relation regclass, id_column name, sample double precision, early bigint, mark bigint,
                                   OUT kind text, OUT region integer, OUT shard integer, OUT ids bigint, OUT lowest bigint, OUT highest bigint)
@@ -12,4 +12,4 @@ CREATE FUNCTION snowflake.audited(relation regclass, id_column name, sample doub
   AS 'MODULE_PATHNAME', 'snowflake_audited'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE ROWS 100 SET row_security = off;
 COMMENT ON FUNCTION snowflake.audited(regclass, name, double precision, bigint, bigint) IS
-  'Internal: behind audit(): reads a column as ends_of() does, and counts its ids by kind, region and shard';
+  'Internal: for audit(): reads a column like ends_of(), and counts its ids by kind, region and shard';

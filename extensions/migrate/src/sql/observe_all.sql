@@ -1,4 +1,4 @@
--- The columns that mint, by what their defaults and triggers depend on; and the greatest id of all of them.
+-- Finds the columns that mint, by the dependencies of their defaults and triggers; and the greatest id in all of them.
 
 CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute name)
   RETURNS SETOF record
@@ -7,9 +7,9 @@ AS $$
   SELECT f.relation, f.attribute FROM snowflake.filled_columns() AS f WHERE f.holds_ids
 $$;
 COMMENT ON FUNCTION snowflake.minting_columns() IS
-  'The bigint columns whose default, or whose domain''s, mints, or into which the trigger set_id() puts an id; through functions only where these are BEGIN ATOMIC; not those of views and of other sessions'' temporary tables';
+  'The bigint columns that mint by their default, by that of their domain, or by the trigger set_id(). A function in a default must be BEGIN ATOMIC. Columns of views and of other sessions'' temporary tables are not listed';
 
--- A parent is asked for all that inherits from it.
+-- A parent stands for all its child tables.
 CREATE FUNCTION snowflake.observe_all() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
@@ -62,6 +62,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.observe_all() IS
-  'Makes every later id of this database greater than all that are in columns which mint, and returns the greatest of them, null where there is none; refuses to where it may not read one of these columns, and warns of those whose default mints into another type or through a view';
--- As observe().
+  'Makes every later id of this database greater than all ids in columns that mint. Returns the greatest of them, or null. It fails if it may not read such a column, and warns of defaults that mint into another type or through a view';
+-- The same privileges as observe().
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;

@@ -175,7 +175,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
-  'Behind change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
+  'Internal: for change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
 
 -- What libpq may add one day can be a secret.
 CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]

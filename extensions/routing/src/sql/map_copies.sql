@@ -92,7 +92,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.replace_map(jsonb) IS
-  'Behind import_map() and map_recovered(): servers and shards as the document has them';
+  'Internal: for import_map() and map_recovered(): replaces servers and shards by those of the document';
 
 CREATE FUNCTION snowflake_fleet.import_map(map jsonb) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

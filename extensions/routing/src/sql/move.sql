@@ -1,6 +1,6 @@
--- Moving a shard's schema to another server: what the program snowflake-move-shard keeps in the databases.
--- The target subscribes to the source's tables. When it has them, the source is fenced, the target takes over, the map is
--- changed, and the source's schema is renamed and kept, fenced.
+-- Moving a shard's schema to another server: what the program snowflake-move-shard keeps in the databases. The target
+-- subscribes to the source's tables. When it has them, the source is fenced, the target takes over, the map is changed,
+-- and the source's schema is renamed and kept, fenced.
 
 CREATE TABLE snowflake_fleet.moving (
   id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
@@ -28,8 +28,8 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'Moves of shards from and to this database, and how far they are: see the table in extensions/routing/README.md. `schema` is its name here; `other`, '
   '`other_database` and `other_identity` are the other side, which is not believed with another identity; `fence` is what fence_shard() returned';
 
--- The session that moves a shard, as long as it lives. Only a superuser can pretend to be one, unlike with advisory locks;
--- and a row lock would hold up the slots of other moves.
+-- The session that moves a shard, as long as it lives. Only a superuser can pretend to be one, unlike with advisory
+-- locks; and a row lock would hold up the slots of other moves.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -40,7 +40,8 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The session of snowflake-move-shard that moves a shard: a row counts while its backend lives';
 
--- Changes when the server is promoted, restored or copied, and when it is restarted: a disk that was put back needs a restart.
+-- Changes when the server is promoted, restored or copied, and when it is restarted: a disk that was put back needs a
+-- restart.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE
   SET search_path = pg_catalog, pg_temp
@@ -69,7 +70,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.hold_move(integer, text) IS
-  'Behind snowflake-move-shard: makes this session the one that moves a shard; NULL, or the process id of another that does';
+  'Internal: for snowflake-move-shard: makes this session the one that moves a shard; NULL, or the process id of another that does';
 
 CREATE FUNCTION snowflake_fleet.holds_move() RETURNS boolean
   LANGUAGE sql STABLE
@@ -78,7 +79,7 @@ AS $$
   SELECT EXISTS (SELECT FROM snowflake_fleet.move_holder AS h
                   WHERE h.pid = pg_backend_pid() AND h.began = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())))
 $$;
-COMMENT ON FUNCTION snowflake_fleet.holds_move() IS 'Behind snowflake-move-shard: whether this session moves a shard';
+COMMENT ON FUNCTION snowflake_fleet.holds_move() IS 'Internal: for snowflake-move-shard: whether this session moves a shard';
 
 CREATE FUNCTION snowflake_fleet.tables_of(schema name) RETURNS SETOF regclass
   LANGUAGE sql STABLE STRICT
@@ -90,7 +91,7 @@ AS $$
      AND d.refobjid = c.relnamespace AND relkind = 'r'
    ORDER BY c.relname
 $$;
-COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Behind snowflake-move-shard: the tables of a schema';
+COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Internal: for snowflake-move-shard: the tables of a schema';
 
 -- The apply worker reports a position to its source after it has applied everything before that.
 CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETURNS boolean
@@ -117,8 +118,8 @@ CREATE VIEW snowflake_fleet.moves AS
 COMMENT ON VIEW snowflake_fleet.moves IS
   'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the bytes of WAL that it holds';
 
--- The program runs as a superuser what these tables say. Members of pg_write_all_data may read them only; the owner and
--- superusers pass.
+-- The program runs the statements in these tables as a superuser. Members of pg_write_all_data may read them only; the
+-- owner and superusers pass.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;

@@ -10,7 +10,7 @@ CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT ('snowflake_shard_' OPERATOR(pg_catalog.||) shard)::name $$;
 COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(integer) IS
-  'Behind snowflake_fleet.use_postgres_fdw: what the foreign server of a shard is called';
+  'Internal: for snowflake_fleet.use_postgres_fdw: the name of a shard''s foreign server';
 
 -- Options that are libpq's are the map's to say; postgres_fdw's own, such as fetch_size, are left alone.
 CREATE FUNCTION snowflake_fleet.follow_map() RETURNS void
@@ -101,7 +101,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.make_fdw_servers() IS
-  'Behind snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map. 42501 where one belongs to another role that is no superuser';
+  'Internal: for snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map. 42501 where one belongs to another role that is no superuser';
 
 -- The remote table of a shard: %s in `remote` is the shard's number.
 CREATE FUNCTION snowflake_fleet.remote_name(remote text, shard integer, OUT schema text, OUT relation text)
@@ -122,7 +122,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.remote_name(text, integer) IS
-  'Behind snowflake_fleet.use_postgres_fdw: schema and name of a shard''s table on its server';
+  'Internal: for snowflake_fleet.use_postgres_fdw: schema and name of a shard''s table on its server';
 
 CREATE FUNCTION snowflake_fleet.check_fdw_parent(parent regclass) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE
@@ -152,7 +152,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_fdw_parent(regclass) IS
-  'Behind snowflake_fleet.use_postgres_fdw: raises the error that fits the table';
+  'Internal: for snowflake_fleet.use_postgres_fdw: checks the table, and raises an error if it is not supported';
 
 CREATE FUNCTION snowflake_fleet.check_partitions(parent regclass, remote text) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE
@@ -185,7 +185,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
-  'Behind snowflake_fleet.use_postgres_fdw: refuses partitions that are not as it makes them';
+  'Internal: for snowflake_fleet.use_postgres_fdw: raises an error for partitions that differ from its own';
 
 -- Whoever comes while the lock is waited for waits as well, so each attempt is short.
 CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
@@ -212,7 +212,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_shortly(regclass) IS
-  'Behind snowflake_fleet.use_postgres_fdw: locks a table in attempts of 200 ms; an error (55P03) where 50 do not get it';
+  'Internal: for snowflake_fleet.use_postgres_fdw: locks a table in attempts of 200 ms; an error (55P03) where 50 do not get it';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw(parent regclass, remote text DEFAULT NULL)
   LANGUAGE plpgsql

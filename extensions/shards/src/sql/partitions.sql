@@ -1,5 +1,4 @@
--- Partitions by the calendar, and by shard. What is there already and is the same stays; what is there
--- and is otherwise is refused.
+-- Partitions by the calendar and by shard. An existing equal partition stays; a different one is an error.
 
 CREATE FUNCTION snowflake.partition_key(parent regclass, strategy "char", opclass oid) RETURNS name
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -21,9 +20,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.partition_key(regclass, "char", oid) IS
-  'Internal: for create_partitions(), create_time_partitions(): the bigint column that is the partition key; an error where it is another';
+  'Internal: for create_partitions(), create_time_partitions(): the bigint column that is the partition key; raises an error for other keys';
 
--- Two jobs that make the same partitions follow each other. It is the lock of ATTACH: who reads or writes goes on.
+-- If two jobs create the same partitions, the second one waits. The lock is that of ATTACH, so readers and writers
+-- continue.
 CREATE FUNCTION snowflake.lock_partitioning(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -32,9 +32,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.lock_partitioning(regclass) IS
-  'Internal: for create_partitions(), create_time_partitions(): keeps others from making partitions of the same table until the transaction ends';
+  'Internal: for create_partitions(), create_time_partitions(): prevents other sessions from creating partitions of the same table until the transaction ends';
 
--- ATTACH, and not CREATE ... PARTITION OF: that would wait for everybody who reads the parent.
+-- ATTACH, because CREATE ... PARTITION OF would wait for all readers of the parent.
 CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -46,7 +46,7 @@ BEGIN
               WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) = bounds) THEN
     RETURN false;
   END IF;
-  -- ATTACH checks foreign keys, although there are no rows, by a query on both tables.
+  -- ATTACH checks foreign keys by a query on both tables, even without rows.
   IF EXISTS (SELECT FROM pg_constraint JOIN pg_class AS c ON c.oid = confrelid
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -64,7 +64,7 @@ BEGIN
                  CASE home.relpersistence WHEN 'u' THEN 'UNLOGGED ' WHEN 't' THEN 'TEMPORARY ' ELSE '' END, place, parent,
                  coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace), '')));
   PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds));
-  -- Which PostgreSQL leaves to each partition: without it writers of a published table would get an error on the day it begins.
+  -- Not inherited. Without the replica identity, writers of a published table get an error in the new partition.
   IF home.relreplident <> 'd' THEN
     PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s REPLICA IDENTITY %s', place, CASE home.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE (
       SELECT format('USING INDEX %I', c.relname)
@@ -80,7 +80,7 @@ EXCEPTION WHEN invalid_object_definition THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake.add_partition(regclass, name, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): makes one, unless there is one with the same bounds; whether it has made one';
+  'Internal: for create_partitions(), create_time_partitions(): creates a partition unless one with the same bounds exists; returns whether it created one';
 
 CREATE FUNCTION snowflake.partition_name(parent regclass, suffix text) RETURNS name
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -96,7 +96,7 @@ BEGIN
   RETURN whole;
 END
 $$;
-COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS 'Internal: for create_partitions(), create_time_partitions(): the name of one';
+COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS 'Internal: for create_partitions(), create_time_partitions(): the name of a partition';
 
 CREATE PROCEDURE snowflake.create_time_partitions(parent regclass, step interval, ahead integer DEFAULT 3,
                                                   since timestamptz DEFAULT NULL)
@@ -108,7 +108,7 @@ DECLARE
   -- In UTC, as ids are. 2001 began with a Monday.
   origin CONSTANT timestamp := '2001-01-01';
   epoch CONSTANT timestamptz := l.epoch FROM snowflake.layout AS l;
-  -- No id is older than the epoch: the step that it lies in is the first, and begins with the first id.
+  -- No id is older than the epoch. So the step that contains the epoch begins with the first id.
   first timestamp := greatest(coalesce(since, clock_timestamp()), epoch) AT TIME ZONE 'UTC';
   today CONSTANT timestamp := clock_timestamp() AT TIME ZONE 'UTC';
   start timestamp;
@@ -144,7 +144,7 @@ BEGIN
   form := CASE WHEN months > 0 AND months % 12 = 0 THEN 'YYYY' WHEN months > 0 THEN 'YYYY_MM'
                WHEN seconds >= 86400 THEN 'YYYY_MM_DD' ELSE 'YYYY_MM_DD_HH24MI' END;
   LOOP
-    -- Counted from the first of January, months do not drift.
+    -- Steps are counted from the first of January, so that months do not drift.
     stop := start + step;
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
       format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)), snowflake.min_id(stop AT TIME ZONE 'UTC')));
@@ -157,7 +157,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, integer, timestamptz) IS
-  'Makes partitions by time for a table that is partitioned by range of its id: from since (by default now) to as many steps ahead as asked for, in UTC, named by when they begin. Those that are there stay';
+  'Creates partitions by time, for a table that is partitioned by range of its id: from since (by default now) to this number of steps ahead, in UTC. Their names contain their start. Existing partitions stay';
 
 -- Only plain tables with two numbers as bounds. A DEFAULT partition, and one from MINVALUE, may hold rows of any time.
 CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) RETURNS SETOF regclass
@@ -197,7 +197,7 @@ EXCEPTION WHEN dependent_objects_still_exist THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake.drop_partition(regclass, regclass, bigint) IS
-  'Internal: for drop_time_partitions(): drops one, and nothing that depends on it';
+  'Internal: for drop_time_partitions(): drops a partition without CASCADE';
 
 -- DROP locks the parent, so everybody waits behind it: it gives up after 3 s, or lock_timeout.
 CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
@@ -243,7 +243,7 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.drop_time_partitions(regclass, timestamptz, boolean) IS
-  'Drops the partitions by time whose ids are all older than this time, and nothing that depends on them. By default it only shows the statements: pass dry_run => false to run them';
+  'Drops the partitions by time whose ids are all older than this time, without CASCADE. By default it only shows the statements: pass dry_run => false to run them';
 
 CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -278,4 +278,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_partitions(regclass, integer) IS
-  'Makes the partitions of a table that is partitioned by hash with snowflake.by_shard: shard s is in remainder s % modulus. Those that are there stay';
+  'Creates the partitions of a table that is partitioned by hash with snowflake.by_shard: shard s is in remainder s % modulus. Existing partitions stay';
