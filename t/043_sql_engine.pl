@@ -27,6 +27,7 @@ sub make_database
 	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
 	# Taken back by the script: the tests below see who may do what.
 	$plain->safe_psql($name, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app", extra_params => [ '-U', 'owner' ]) foreach qw(SEQUENCES TABLES FUNCTIONS SCHEMAS);
+	$plain->safe_psql($name, 'ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC', extra_params => [ '-U', 'owner' ]);
 	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
 	is($status, 0, "$name: the owner of the database installs the script") or diag($err);
 	return;
@@ -81,7 +82,7 @@ foreach my $file (qw(burst decode observe plans text_forms uuid))
 	ok($out eq $expected, "sql/$file.sql passes as it is") or diag(join "\n", grep { index($expected, $_) < 0 } split /\n/, $out);
 }
 
-# The program that prints the script without a server; and the one for pg_tle, of which there is a stand-in here.
+# The program that prints the script without a server; and the one for pg_tle.
 my $program = "$suite/scripts/engine-sql";
 foreach my $of ([ 'fleet', 0 ], [ 'wide', 31 ], [ 'instagram', 0 ], [ 'twitter', 5 ], [ 'js53', 0 ])
 {
@@ -91,23 +92,24 @@ foreach my $of ([ 'fleet', 0 ], [ 'wide', 31 ], [ 'instagram', 0 ], [ 'twitter',
 }
 my ($package) = run_command([ $program, '--pg-tle', '--region', 7 ]);
 is($package, $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql(7, 'fleet', pg_tle => true))"), 'and for pg_tle');
-$plain->safe_psql('postgres', 'CREATE DATABASE tle');
-$plain->safe_psql('tle', <<~'SQL');
-	CREATE SCHEMA pgtle;
-	CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text) RETURNS text LANGUAGE plpgsql AS $f$
-	BEGIN
-	  EXECUTE replace(ext, 'SELECT pg_catalog.pg_extension_config_dump', '--');
-	  RETURN name || version;
-	END $f$;
-	SQL
-is($plain->safe_psql('tle', $package), 'snowflake1.0.0', 'the package runs as the script of an extension');
-is(as_app('SELECT snowflake.region_of(snowflake.next_id(5))', 'tle'), '7', 'and mints');
 
 # Arguments of generator_sql().
 $c->refuses("SELECT snowflake.generator_sql($_->[0])", $_->[1], "refused: $_->[0]") foreach
   [ 'NULL', { sqlstate => '22004', message => 'takes no null' } ], [ '32', { sqlstate => '22023', message => 'region 32 is out of range', hint => 'Pass a region' } ],
   [ "0, 'nonsense'", { sqlstate => '22023', message => 'is not a layout' } ], [ "0, '53/1+1/8'", { sqlstate => '0A000', message => 'cannot mint ids of layout', hint => 'fewer time bits' } ],
   [ "0, max_lead => '1 h'", { sqlstate => '22023', message => 'out of range', detail => '01:00:00' } ];
+
+# Both printers refuse the same.
+foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagram --region 1' ], [ "0, '41/5+8/10', '7'", '--layout 41/5+8/10 --tick 7' ],
+	[ "0, 'js53', '1'", '--layout js53 --tick 1' ], [ "0, 'fleet', '0', '2199023255552'", '--epoch 2199023255552' ], [ "0, 'fleet', '0', 'soon'", '--epoch soon' ],
+	[ "0, max_lead => '60.1 s'", '--max-lead 60100' ], [ "0, max_lead => '-1 s'", '--max-lead -1000' ], [ "0, reserve => '99 ms'", '--reserve 99' ],
+	[ "0, max_forward_jump => '999 ms'", '--max-forward-jump 999' ], map { [ "0, '$_'", "--layout $_" ] } qw(19/5+8/10 54/1/1 41/20+5/0 30/1+1/23 53/12/0 53/1+1/8 041/5+8/10 41/5+8 fleets))
+{
+	my ($arguments, $options) = @$case;
+	isnt($c->psql('postgres', "SELECT snowflake.generator_sql($arguments)"), 0, "refused: $arguments");
+	my ($out, $err) = run_command([ $program, split / /, $options ]);
+	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "and $options");
+}
 
 # What a call refuses. The texts of most are in the files above.
 sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
@@ -128,6 +130,39 @@ is(as_app("SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.
 is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)))', 'fleet'), '9', 'near an id');
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'in a range of shards');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
+
+# A script that is run again keeps the state, and may have another region, but not another layout or role.
+sub run_again { my ($user, $arguments) = @_; return ($plain->psql('fleet', $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)"), extra_params => [ '-U', $user, '-v', 'ON_ERROR_STOP=1' ]))[2]; }
+my $before = as_app('SELECT snowflake.next_id(5)', 'fleet');
+$plain->safe_psql('fleet', 'GRANT EXECUTE ON FUNCTION snowflake.set_mark(timestamptz) TO app');
+is(run_again('owner', "2, 'fleet'"), '', 'the script runs again');
+is(as_app("SELECT id > $before, snowflake.region_of(id) FROM snowflake.next_id(5) AS id", 'fleet'), 't|2', '... with another region');
+like(run_again('owner', "1, 'wide'"), qr/have another layout than this script.*HINT:  Print the script/s, '... not with another layout');
+like(run_again($_, "1, 'fleet'"), qr/belongs to another role.*role "owner"; the current role is "$_".*HINT/s, "... nor by $_") foreach 'app', $plain->safe_psql('postgres', 'SELECT current_user');
+is(run_again('owner', "1, 'fleet'"), '', '... and the first region again');
+
+# Settings of the session: the size of max_wait, and what lastval() is.
+is(as_app("SET escape_string_warning = off; SET standard_conforming_strings = off; SET snowflake.max_wait = ' 500'; SELECT snowflake_sql.max_wait(); SET snowflake.max_wait = '1.5min'; SELECT snowflake_sql.max_wait()", 'fleet'),
+	"500\n90000", 'max_wait, without a unit and with one');
+refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqlstate => '22023', message => 'invalid value for parameter', detail => '0 to 2147483647 ms' }, "max_wait $_")
+	foreach '-1', '2147483648', '1.5.1', '300000000000 years', '5 parsecs';
+refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() after an id, as the page says');
+
+# From PostgreSQL 18 on, the planner knows the arguments of a function in SQL, and evaluates what is constant then. PL/pgSQL with the same
+# expression shows it on each version.
+my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
+is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'no refusal is evaluated beforehand');
+	DO $do$
+	DECLARE
+	  f record;
+	BEGIN
+	  FOR f IN SELECT proname, pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result, pg_get_function_sqlbody(oid) AS body
+	             FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace AND pg_get_function_sqlbody(oid) ~ '^RETURN .* FROM ' LOOP
+	    EXECUTE format('CREATE FUNCTION pg_temp.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', f.proname, f.arguments, f.result, 'BEGIN ' || f.body || '; END');
+	  END LOOP;
+	END $do$;
+	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
+	SQL
 
 # The caller's rights and search_path are nothing to it, and its owner's are nothing to the caller.
 is(as_app(<<~'SQL', 'fleet'), '5', 'operators and functions of the caller are not run');
@@ -203,6 +238,14 @@ $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 864000
 mint();
 cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a lowered one is raised again');
 
+# A mark that no bigint of ticks can hold is past the end, and set_mark() corrects it.
+$mark = $plain->mark('fleet');
+$plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
+refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'a mark past the end');
+is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'health shows it');
+$plain->safe_psql('fleet', "SELECT snowflake.set_mark(to_timestamp($mark / 1000.0))", extra_params => [ '-U', 'owner' ]);
+mint();
+
 # Many sessions, cancelled at any instant, in subtransactions, with prepared transactions between them, under a clock that steps.
 my $script = $plain->basedir . '/crowd.sql';
 append_to_file($script, <<~'SQL');
@@ -227,6 +270,7 @@ foreach my $n (1 .. 8)
 		'<', \undef, '>', $out, '2>', "$out.err");
 }
 foreach my $step (map { (-0.05, 0.05, -0.4, 0.4, 0.01, -0.01) } 1 .. 4) { $plain->clock->step($step); select undef, undef, undef, 0.05; }
+is(run_again('owner', "1, 'fleet'"), '', 'the script runs again in a crowd');
 $_->finish foreach @crowd;
 my (%given, $twice, $down) = ();
 ($twice, $down) = (0, 0);

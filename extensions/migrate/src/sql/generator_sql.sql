@@ -40,7 +40,7 @@ CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT json_build_object(
-    'CREATE_COUNTERS', (SELECT string_agg(format('CREATE UNLOGGED SEQUENCE %s AS bigint MINVALUE 0 START 0;', counter), E'\n' ORDER BY n)
+    'CREATE_COUNTERS', (SELECT string_agg(format('  CREATE UNLOGGED SEQUENCE %s AS bigint MINVALUE 0 START 0;', counter), E'\n' ORDER BY n)
                           FROM unnest(counters) WITH ORDINALITY AS u (counter, n)),
     'COUNTERS', format('%L::regclass[]', counters),
     'COUNTER', CASE many WHEN 1 THEN format('%L::regclass', counters[1])

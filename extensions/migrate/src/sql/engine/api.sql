@@ -1,16 +1,17 @@
 -- Decoding and bounds beyond the readers above.
 
-CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer, OUT shard integer, OUT sequence integer)
+CREATE OR REPLACE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer, OUT shard integer, OUT sequence integer)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (snowflake.time_of(id), snowflake.region_of(id), snowflake.shard_of(id), snowflake.sequence_of(id));
 COMMENT ON FUNCTION snowflake.decode(bigint) IS
   'When an id was made (start of its tick), in which region, for which shard, and its sequence number in the tick';
 
-CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
+CREATE OR REPLACE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  -- Of a bound that takes its own instant the tick that begins then or later, of another the tick that begins later.
+  -- An inclusive bound stands for the first tick that begins at its time or later, an exclusive one for the first
+  -- that begins later.
   first bigint;
   last bigint;
 BEGIN
@@ -29,7 +30,7 @@ $$;
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
   'The ids whose time lies in a range; unbounded stays unbounded, empty stays empty';
 
-CREATE FUNCTION snowflake_sql.id_after(at timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_sql.id_after(at timestamptz) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -40,7 +41,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer, region integer DEFAULT 0) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer, region integer DEFAULT 0) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -59,11 +60,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
-  'Puts an id together from its fields, for backfill and tests; next_id() does not know of it';
+  'Puts an id together from its fields. This is arithmetic: next_id() may give another row the same id';
 
 -- Other forms of ids.
 
-CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
+CREATE OR REPLACE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -85,14 +86,14 @@ COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
   'An id as a UUID of version 7 with the id''s time; sorts as ids do; times up to 10889-08-02';
 
 -- The upper 30 bits of the lower 64 of a product.
-CREATE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT div(id::numeric * 11400714819323198485 % 18446744073709551616, 17179869184)::bigint
 $$;
 
 -- The id of a UUID, which was written in `form` as `encoded`.
-CREATE FUNCTION snowflake_sql.id_of_uuid(uuid uuid, form text, encoded text, maker text) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_sql.id_of_uuid(uuid uuid, form text, encoded text, maker text) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -117,26 +118,29 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN snowflake_sql.id_of_uuid(encoded, 'UUID', encoded::text, 'snowflake.to_uuid(id)');
 COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'The id of which to_uuid() made this; any other UUID is an error';
 
 -- Conditions and names for rows that are placed by shard.
 
-CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
+  LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
     SELECT id = key AND snowflake.shard_of(id) = snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(bigint, bigint) IS
   'id = key, also where the table is partitioned or indexed by shard_of(id): prunes to the shard of the key';
-CREATE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS boolean LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS boolean
+  LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
     SELECT id = key AND shard = snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(integer, bigint, bigint) IS
   'id = key, for a table that has the shard in a column and is partitioned, indexed or distributed by it';
-CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
+  LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
     SELECT prefix || snowflake.shard_of(id)::text;
   END;
@@ -145,7 +149,7 @@ COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
 
 -- Administration: for the owner of the database.
 
-CREATE FUNCTION snowflake.observe(id bigint) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake.observe(id bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -164,7 +168,7 @@ $$;
 COMMENT ON FUNCTION snowflake.observe(bigint) IS
   'Makes every later id of this database greater than an id that was minted elsewhere; null does nothing';
 
-CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
 DECLARE
@@ -195,7 +199,7 @@ $$;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; returns what it is now';
 
-CREATE FUNCTION snowflake.accept_clock() RETURNS interval
+CREATE OR REPLACE FUNCTION snowflake.accept_clock() RETURNS interval
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -210,13 +214,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.accept_clock() IS
-  'Confirms that the clock is right where it is far ahead of the high-water mark; returns by how much';
-
-REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() FROM PUBLIC;
+  'Confirms that the clock is right if it is far ahead of the high-water mark; returns how far';
 
 -- Views, with the columns of the C engine's views. Columns that this engine cannot fill are null.
 
-CREATE FUNCTION snowflake.layout(
+CREATE OR REPLACE FUNCTION snowflake.layout(
     OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,
     OUT sequence_bits integer, OUT tick_ms integer, OUT epoch timestamptz, OUT regions integer,
     OUT shards integer, OUT ids_per_second bigint, OUT ends_at timestamptz, OUT used_percent double precision)
@@ -228,11 +230,11 @@ AS $$
          round(greatest(0, snowflake_sql.clock_ms() - {{EPOCH_MS}})::numeric / ({{END_MS}} - {{EPOCH_MS}}) * 100, 2)::float8
 $$;
 COMMENT ON FUNCTION snowflake.layout() IS 'Behind the view snowflake.layout';
-CREATE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
+CREATE OR REPLACE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
   'What the ids of this database look like: bits, tick, epoch, capacity of a shard, and when they run out';
 
-CREATE FUNCTION snowflake.health(
+CREATE OR REPLACE FUNCTION snowflake.health(
     OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
     OUT mark timestamptz, OUT covered_until timestamptz, OUT lead_ms double precision,
     OUT drift_ms double precision, OUT synchronized boolean, OUT maximum_error_ms double precision,
@@ -269,33 +271,34 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
-CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
+CREATE OR REPLACE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'What a probe should ask: whether this database mints, and if not why and what to do. Always one row';
+  'What a probe should read: whether this database mints, and if not, why and what to do. Always one row';
 
--- Privileges: after what ALTER DEFAULT PRIVILEGES gave is taken back, as the C engine's.
+-- Privileges. All that ALTER DEFAULT PRIVILEGES or an earlier run gave is revoked first.
 DO $privileges$
 DECLARE
-  given pg_catalog.record;
+  given record;
 BEGIN
   FOR given IN
-    SELECT DISTINCT o.kind, o.name, CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC'
-                                         ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END AS role
-      FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::pg_catalog.regclass::pg_catalog.text AS name,
-                   relnamespace AS schema, relowner AS owner, relacl AS acl FROM pg_catalog.pg_class WHERE relkind OPERATOR(pg_catalog.=) ANY ('{S,r,v}')
-            UNION ALL SELECT 'FUNCTION', oid::pg_catalog.regprocedure::pg_catalog.text, pronamespace, proowner, proacl FROM pg_catalog.pg_proc
-            UNION ALL SELECT 'SCHEMA', pg_catalog.quote_ident(nspname), oid, nspowner, nspacl FROM pg_catalog.pg_namespace) AS o
-     CROSS JOIN LATERAL pg_catalog.aclexplode(o.acl) AS a
-     WHERE o.schema OPERATOR(pg_catalog.=) ANY (ARRAY['snowflake'::pg_catalog.regnamespace::pg_catalog.oid, 'snowflake_sql'::pg_catalog.regnamespace::pg_catalog.oid])
-       AND a.grantee OPERATOR(pg_catalog.<>) o.owner AND (a.grantee OPERATOR(pg_catalog.<>) 0 OR o.kind OPERATOR(pg_catalog.<>) 'FUNCTION')
+    SELECT DISTINCT o.kind, o.name, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS role
+      FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name,
+                   relnamespace AS schema, relowner AS owner, relacl AS acl FROM pg_class WHERE relkind IN ('S', 'r', 'v')
+            UNION ALL SELECT 'ROUTINE', oid::regprocedure::text, pronamespace, proowner, coalesce(proacl, acldefault('f', proowner)) FROM pg_proc
+            UNION ALL SELECT 'SCHEMA', quote_ident(nspname), oid, nspowner, nspacl FROM pg_namespace) AS o
+     CROSS JOIN aclexplode(o.acl) AS a
+     WHERE o.schema IN ('snowflake'::regnamespace, 'snowflake_sql'::regnamespace) AND a.grantee <> o.owner
   LOOP
-    EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', given.kind, given.name, given.role);
+    EXECUTE format('REVOKE ALL ON %s %s FROM %s', given.kind, given.name, given.role);
   END LOOP;
 END
 $privileges$;
-REVOKE ALL ON FUNCTION snowflake_sql.write_mark(bigint), snowflake_sql.adopt(),   snowflake_sql.wait(integer, bigint, bigint, boolean, bigint), snowflake_sql.open_tick(integer, bigint, text, bigint),
-  snowflake_sql.raise_to(integer, bigint, boolean), snowflake_sql.advance_past(integer, bigint, bigint, text) FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake, snowflake_sql TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water TO PUBLIC;
 GRANT SELECT ON snowflake.layout, snowflake.health, snowflake.dumped_seal TO PUBLIC;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake, snowflake_sql TO PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_sql.write_mark(bigint), snowflake_sql.adopt(), snowflake_sql.wait(integer, bigint, bigint, boolean, bigint),
+  snowflake_sql.open_tick(integer, bigint, text, bigint), snowflake_sql.raise_to(integer, bigint, boolean),
+  snowflake_sql.advance_past(integer, bigint, bigint, text),
+  snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() TO pg_database_owner;

@@ -21,5 +21,6 @@
 --  5. A dump can restore the three at different values. So a draw also needs a tick before the stored mark. The opener of a tick
 --     first makes the stored and the published mark agree. It obeys a higher stored mark, and raises a lower one again.
 --
--- Before PostgreSQL 17 SQL cannot flush the mark before its transaction commits. If the server crashes first, and its clock is
--- then behind, an id can come again that was only read. Committed rows are safe: their commit flushes the mark.
+-- Before PostgreSQL 17 SQL cannot flush the mark before its transaction commits. If the server crashes first, and its
+-- clock is then behind, an id can come again that was only read. Committed rows are safe: their commit flushes the
+-- mark.

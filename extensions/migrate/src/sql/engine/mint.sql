@@ -1,14 +1,14 @@
--- Minting: the slow path. Functions without a search_path run under that of their caller: open_tick() or an administrative
--- function. A search_path for each would double the time of the slow path.
+-- Minting: the slow path. Functions without a search_path run under that of their caller: open_tick() or an
+-- administrative function. A search_path for each would double the time of the slow path.
 
-CREATE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
   SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint / 1000
 $$;
 
--- REQUIRES a transaction that is read-only, as all are during recovery.
-CREATE FUNCTION snowflake_sql.refuse_read_only(caller text) RETURNS void
+-- Raises the error of a read-only transaction. REQUIRES one. During recovery all are read-only.
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_read_only(caller text) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -22,7 +22,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_sql.check_call(caller text) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.check_call(caller text) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -32,7 +32,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_sql.check_shard(shard integer) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.check_shard(shard integer) RETURNS void
   LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -46,32 +46,39 @@ BEGIN
 END
 $$;
 
--- "snowflake.max_wait" in milliseconds. Without the library the server stores it as any text.
-CREATE FUNCTION snowflake_sql.max_wait() RETURNS bigint
+-- "snowflake.max_wait" in milliseconds. Without the library the server stores any text as its value.
+CREATE OR REPLACE FUNCTION snowflake_sql.max_wait() RETURNS bigint
   LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
   stated CONSTANT text := current_setting('snowflake.max_wait', true);
+  ms numeric;
 BEGIN
   IF coalesce(stated, '') = '' THEN
     RETURN 2000;
   END IF;
-  RETURN CASE WHEN stated ~ '^\s*\d{1,9}\s*$' THEN stated::bigint ELSE ceil(extract(epoch FROM stated::interval) * 1000)::bigint END;
-EXCEPTION WHEN invalid_datetime_format OR datetime_field_overflow OR interval_field_overflow OR numeric_value_out_of_range THEN
+  BEGIN
+    ms := CASE WHEN stated ~ '^ *[0-9.]+ *$' THEN round(stated::numeric) ELSE ceil(extract(epoch FROM stated::interval) * 1000) END;
+  EXCEPTION WHEN data_exception THEN
+    NULL;
+  END;
+  IF ms BETWEEN 0 AND 2147483647 THEN
+    RETURN ms;
+  END IF;
   RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid value for parameter "snowflake.max_wait": "%s"', stated),
-    DETAIL = 'It is a time, in milliseconds where it has no unit.', HINT = 'Set "snowflake.max_wait" to a time, such as ''2s''.';
+    DETAIL = 'It is a time from 0 to 2147483647 ms. A number without a unit is in milliseconds.', HINT = 'Set "snowflake.max_wait" to a time, such as ''2s''.';
 END
 $$;
 
--- A counter whose ticks before a mark are all used; the first tick of the layout always is.
-CREATE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
+-- The position of a counter whose ticks before a mark are all used. The first tick of the layout always is.
+CREATE OR REPLACE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE
 AS $$
-  SELECT (greatest(0, (mark - {{EPOCH_MS}} + {{TICK_MS}} - 1) / {{TICK_MS}} - 1) << {{TICK_SHIFT}}) | {{PER_TICK}}
+  SELECT (greatest(0, (least(mark, {{END_MS}}) - {{EPOCH_MS}} + {{TICK_MS}} - 1) / {{TICK_MS}} - 1) << {{TICK_SHIFT}}) | {{PER_TICK}}
 $$;
 
--- REQUIRES the gate. Stores the mark, flushes it where that is possible, and only then publishes it. CASE keeps the order.
-CREATE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
+-- Stores the mark, flushes it if the server can, and only then publishes it. CASE keeps the order. REQUIRES the gate.
+CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -84,9 +91,9 @@ BEGIN
 END
 $$;
 
--- REQUIRES the gate. Makes the stored and the published mark agree, and returns it. They differ in a new life of the counters, and
--- after the mark was set by hand. A higher mark is obeyed, a lower one is not.
-CREATE FUNCTION snowflake_sql.adopt() RETURNS bigint
+-- Makes the stored and the published mark agree, and returns it. They differ in a new life of the counters, and after
+-- the mark was set by hand. It adopts a higher stored mark, and raises a lower one again. REQUIRES the gate.
+CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -111,8 +118,8 @@ BEGIN
 END
 $$;
 
--- Raises the error of a clock that is before the epoch, past the end, or far ahead of the mark. REQUIRES one of these.
-CREATE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
+-- Raises the error of the clock. REQUIRES that the clock is before the epoch, past the end, or far ahead of the mark.
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -128,8 +135,9 @@ BEGIN
 END
 $$;
 
--- Sleeps a part of what is missing until the clock allows a tick that begins at `next_ms`, or refuses; returns what was waited.
-CREATE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean, waited bigint) RETURNS bigint
+-- Sleeps for up to 10 ms, because the clock does not allow the tick at `next_ms` yet. Returns how long the call has
+-- waited. If the wait would be longer than "snowflake.max_wait", it raises the error.
+CREATE OR REPLACE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean, waited bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -157,9 +165,10 @@ BEGIN
 END
 $$;
 
--- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller: `ticks` ticks
--- from `first` on. If the clock does not allow a tick yet, it waits a little and returns 0 ticks. Then call it again.
-CREATE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint, OUT first bigint, OUT ticks bigint)
+-- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller.
+-- Returns the `first` tick and the number of `ticks`. If the clock does not allow a tick yet, it waits a little and
+-- returns 0 ticks. Then call it again.
+CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint, OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
 DECLARE
@@ -221,8 +230,9 @@ BEGIN
 END
 $$;
 
--- Makes every later id of a shard, or of all (null), lie after a tick; with `durable` also after a crash.
-CREATE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
+-- Makes every later id of a shard, or of all shards (null), lie after a tick. If `durable` is true, this also holds
+-- after a crash.
+CREATE OR REPLACE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
 AS $$
 DECLARE
@@ -249,7 +259,7 @@ END
 $$;
 
 -- Raises the error of an id that is ahead of the clock.
-CREATE FUNCTION snowflake_sql.refuse_id_ahead(id bigint, lead_ms bigint) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_id_ahead(id bigint, lead_ms bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE SET datestyle = 'ISO'
 AS $$
 DECLARE
@@ -270,7 +280,7 @@ END
 $$;
 
 -- Makes the next id of a shard greater than another id, once the clock allows that.
-CREATE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text) RETURNS void
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -296,10 +306,10 @@ BEGIN
 END
 $$;
 
--- Minting: the API. These functions run with the rights of their owner. They have no search_path of their own, because it would
--- double the time of a call. So every name and every operator is written with its schema.
+-- Minting: the API. These functions run with the rights of their owner. They have no search_path of their own,
+-- because it would double the time of a call. So every name and every operator is written with its schema.
 
-CREATE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER
 AS $$
 DECLARE
@@ -308,8 +318,9 @@ DECLARE
   waited pg_catalog.int8;
 BEGIN
   LOOP
-    -- The order is the argument: first the open tick is read, then a number is drawn. The tick must be that of the clock, or
-    -- after it by the lead at most. One comparison checks both: the middle of this span is half of the lead after the clock.
+    -- The order is the argument: first the open tick is read, then a number is drawn. The tick must be that of the
+    -- clock, or after it by the lead at most. One comparison checks both: the middle of this span is half of the lead
+    -- after the clock.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8
@@ -329,7 +340,7 @@ $$;
 COMMENT ON FUNCTION snowflake.next_id(integer) IS
   'Mints an id for a shard (0 to the layout''s last); greater than every earlier id of that shard';
 
-CREATE FUNCTION snowflake.next_id() RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.next_id() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
 DECLARE
@@ -345,7 +356,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.next_id() IS 'Mints an id for the shard that snowflake.default_shard names';
 
-CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER
 AS $$
 DECLARE
@@ -361,7 +372,7 @@ $$;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
   'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
 
-CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS $$
 BEGIN
@@ -375,7 +386,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS 'Mints an id in the shard of another id';
 
-CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS $$
 DECLARE
@@ -389,14 +400,14 @@ BEGIN
       MESSAGE = pg_catalog.format('shards %s are out of range', shards),
       DETAIL = 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', HINT = 'Pass a range of shards, such as ''[0,16)''.';
   END IF;
-  -- Sessions begin at different shards, and stay with theirs.
+  -- Each session has one shard. The shards of sessions differ.
   RETURN snowflake.next_id((first OPERATOR(pg_catalog.+) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.*) 2654435769
     OPERATOR(pg_catalog.%) 4294967296 OPERATOR(pg_catalog.*) many OPERATOR(pg_catalog.>>) 32))::pg_catalog.int4);
 END
 $$;
-COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS 'Mints an id for some shard of a range, always the same one in a session';
+COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS 'Mints an id for one shard of a range, the same shard for all calls of a session';
 
-CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -414,7 +425,7 @@ BEGIN
     PERFORM snowflake_sql.refuse_argument('22023', format('count %s is out of range', count), 'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Ask for at least one id.' ELSE 'Ask for the ids in several calls.' END);
   END IF;
-  -- A few are drawn one by one; more take whole ticks.
+  -- A few ids are drawn one by one. More ids take whole ticks.
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;
@@ -432,7 +443,7 @@ $$;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer) IS
   'Mints 1 to 1,000,000 ids for a shard, ascending; pauses where the shard''s capacity asks for it';
 
-CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN

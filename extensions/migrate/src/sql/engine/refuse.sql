@@ -1,6 +1,7 @@
 -- Errors, with the texts of the C engine.
 
-CREATE FUNCTION snowflake_sql.refusal(cause text, OUT state text, OUT message text, OUT reason text, OUT advice text)
+CREATE OR REPLACE FUNCTION snowflake_sql.refusal(
+  cause text, OUT state text, OUT message text, OUT reason text, OUT advice text)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT v.state, v.message, v.reason, v.advice
@@ -27,7 +28,8 @@ AS $$
    WHERE v.cause = $1
 $$;
 
-CREATE FUNCTION snowflake_sql.refuse(cause text, subject text, detail text, hint text DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse(cause text, subject text, detail text, hint text DEFAULT NULL)
+  RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -39,7 +41,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_sql.refuse_argument(state text, message text, detail text, hint text) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_argument(state text, message text, detail text, hint text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -47,7 +49,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_sql.refuse_id(id bigint, of_type anyelement) RETURNS anyelement
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_id(id bigint, of_type anyelement) RETURNS anyelement
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -56,7 +58,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_sql.refuse_time(at timestamptz, of_type anyelement) RETURNS anyelement
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_time(at timestamptz, of_type anyelement) RETURNS anyelement
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO'
 AS $$
 BEGIN
@@ -66,7 +68,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_sql.refuse_negative(id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_negative(id bigint) RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -75,7 +77,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_sql.refuse_shards(shards integer) RETURNS integer
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_shards(shards integer) RETURNS integer
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -85,7 +87,7 @@ END
 $$;
 
 -- Raises the error of a text form of an id. `symbols` are the characters that it may have.
-CREATE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text, written text, maker text) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text, written text, maker text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -108,8 +110,10 @@ BEGIN
 END
 $$;
 
--- VOLATILE: from PostgreSQL 18 on, the planner knows the arguments of from_base62(), and would call this beforehand.
-CREATE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
+-- VOLATILE, because the planner of PostgreSQL 18 evaluates what is constant once the arguments of from_base62() are
+-- known. The other functions here may be IMMUTABLE: each is called only if its own argument is wrong, so what is
+-- constant with it decides before.
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -119,14 +123,14 @@ END
 $$;
 
 -- Times and spans, for people.
-CREATE FUNCTION snowflake_sql.time_at(ms bigint) RETURNS text
+CREATE OR REPLACE FUNCTION snowflake_sql.time_at(ms bigint) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO'
 AS $$
   SELECT CASE WHEN ms >= 9224318016000000 THEN 'the far future'
               ELSE ((timestamp '1970-01-01 00:00:00' + ms / 86400000 * interval '24 hours'
                      + ms % 86400000 * interval '0.001 s') AT TIME ZONE 'UTC')::text END
 $$;
-CREATE FUNCTION snowflake_sql.span(ms bigint) RETURNS text
+CREATE OR REPLACE FUNCTION snowflake_sql.span(ms bigint) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT CASE WHEN ms < 10000 THEN ms || ' ms' WHEN ms < 600000 THEN round(ms / 1000.0, 1) || ' s'

@@ -1,6 +1,6 @@
 DO $check$
 BEGIN
-  IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 150000 THEN
+  IF current_setting('server_version_num')::integer < 150000 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = 'the SQL engine needs PostgreSQL 15 or later',
       DETAIL = 'It counts in unlogged sequences, which earlier versions do not have.',
@@ -9,26 +9,56 @@ BEGIN
 END
 $check$;
 
-CREATE SCHEMA snowflake;
-COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode (SQL engine)';
-CREATE SCHEMA snowflake_sql;
-COMMENT ON SCHEMA snowflake_sql IS 'State and internal functions of the SQL engine behind schema snowflake';
+-- State. A counter is at tick << {{TICK_SHIFT}} | n: tick is the open tick, n = how many of its {{PER_TICK}} numbers
+-- are drawn. Greater n is the overflow of the tick: those draws are thrown away.
+--
+-- If the engine exists already, its state stays, and the script replaces its functions. Sessions that mint in the
+-- meantime use the same counters, so no position comes twice.
+DO $state$
+DECLARE
+  other_owner text;
+BEGIN
+  IF to_regclass('snowflake_sql.published') IS NOT NULL AND to_regclass('snowflake.dumped_seal') IS NOT NULL THEN
+    SELECT min(pg_get_userbyid(o.owner)::text) INTO other_owner
+      FROM (SELECT oid AS schema, nspowner AS owner FROM pg_namespace
+            UNION ALL SELECT relnamespace, relowner FROM pg_class
+            UNION ALL SELECT pronamespace, proowner FROM pg_proc) AS o
+     WHERE o.schema IN ('snowflake'::regnamespace, 'snowflake_sql'::regnamespace) AND o.owner <> current_user::regrole;
+    IF other_owner IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+        MESSAGE = 'the SQL engine of this database belongs to another role',
+        DETAIL = format('Schema "snowflake", or an object in it, belongs to role "%s"; the current role is "%s".',
+                        other_owner, current_user),
+        HINT = 'Run the script as the role that owns the engine.';
+    ELSIF EXISTS (SELECT FROM ONLY snowflake.dumped_seal WHERE seal <> {{SEAL}}) THEN
+      RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+        MESSAGE = 'the ids of this database have another layout than this script',
+        DETAIL = 'The script has layout {{LAYOUT}}. The comment of sequence snowflake.high_water shows the layout of the ids.',
+        HINT = 'Print the script with the layout of the ids.';
+    END IF;
+    RETURN;
+  END IF;
 
--- State. A counter is at tick << {{TICK_SHIFT}} | n: tick is the open tick, n = how many of its {{PER_TICK}} numbers are drawn.
--- Greater n is the overflow of the tick: those draws are thrown away.
+  CREATE SCHEMA snowflake;
+  COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode (SQL engine)';
+  CREATE SCHEMA snowflake_sql;
+  COMMENT ON SCHEMA snowflake_sql IS 'State and internal functions of the SQL engine behind schema snowflake';
 {{CREATE_COUNTERS}}
-CREATE UNLOGGED SEQUENCE snowflake_sql.published AS bigint MINVALUE 0 START 0;
-COMMENT ON SEQUENCE snowflake_sql.published IS 'The part of snowflake.high_water that is flushed: ticks before it may be opened';
-CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
-COMMENT ON SEQUENCE snowflake.high_water IS
-  'Durable high-water mark, in milliseconds since 1970: no id of this time or later has been issued. The ids have layout {{LAYOUT}}';
-CREATE TABLE snowflake_sql.gate ();
-COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
+  CREATE UNLOGGED SEQUENCE snowflake_sql.published AS bigint MINVALUE 0 START 0;
+  COMMENT ON SEQUENCE snowflake_sql.published IS
+    'The part of snowflake.high_water that is flushed: ticks before it may be opened';
+  CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
+  COMMENT ON SEQUENCE snowflake.high_water IS
+    'Durable high-water mark, in milliseconds since 1970: no id of this time or later has been issued. The ids have layout {{LAYOUT}}';
+  CREATE TABLE snowflake_sql.gate ();
+  COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
 
--- A dump carries this row in addition to the mark. The constraint refuses that of another layout.
-CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (seal = {{SEAL}}));
-COMMENT ON TABLE snowflake.dumped_seal IS 'The seal as a dump carries it: layout, tick and epoch, packed';
-INSERT INTO snowflake.dumped_seal VALUES ({{SEAL}});
+  -- A dump carries this row in addition to the mark. The constraint refuses the row of another layout.
+  CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (seal = {{SEAL}}));
+  COMMENT ON TABLE snowflake.dumped_seal IS 'The seal as a dump carries it: layout, tick and epoch, packed';
+  INSERT INTO snowflake.dumped_seal VALUES ({{SEAL}});
 
-SELECT pg_catalog.setval('snowflake.high_water',
-  greatest({{EPOCH_MS}}, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000)::bigint));
+  PERFORM setval('snowflake.high_water',
+                 greatest({{EPOCH_MS}}, (date_part('epoch', clock_timestamp()) * 1000)::bigint));
+END
+$state$;
