@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
 use Snowflake::Catalogue;
 use Snowflake::Ledger;
+use Snowflake::LibraryPath;
 use Snowflake::Node;
 use Test::More;
 
@@ -163,6 +164,62 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE VIEW snowflake.dumped_seal AS SELECT app.trap() AS seal;
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'a view for a table', 'trap');
+
+# pg_tle is not available for this test. What it does with the script: it keeps the script, and has PostgreSQL run it as an extension
+# that needs no superuser and has no schema. Its own objects are in the dump, too.
+my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
+my $tle = Snowflake::Node->new('tle', install_path => $install_path);
+$tle->init;
+$tle->start;
+$tle->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
+foreach my $database ('tle', 'returned')
+{
+	make_database($tle, $database);
+	$tle->safe_psql($database, <<~"SQL");
+		CREATE SCHEMA pgtle;
+		GRANT USAGE ON SCHEMA pgtle TO owner;
+		CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text, requires text[] DEFAULT NULL) RETURNS boolean
+		  LANGUAGE plpgsql SECURITY DEFINER AS \$f\$
+		DECLARE
+		  file record;
+		  written oid;
+		BEGIN
+		  FOR file IN VALUES (name || '--' || version || '.sql', ext),
+		    (name || '.control', format(E'default_version = %L\\nrelocatable = false\\nsuperuser = false\\ntrusted = false\\ncomment = %L\\n', version, description))
+		  LOOP
+		    written := lo_from_bytea(0, convert_to(file.column2, 'UTF8'));
+		    PERFORM lo_export(written, '$extensions/' || file.column1), lo_unlink(written);
+		  END LOOP;
+		  RETURN ext !~ '_pgtle_[io]_';
+		END \$f\$;
+		SQL
+	is($tle->safe_psql($database, $c->safe_psql('postgres', "SELECT snowflake.generator_sql(7, 'fleet', pg_tle => true)"), extra_params => [ '-U', 'owner' ]), 't', 'the package is installed');
+}
+my $archived = $c->basedir . '/tle.dump';
+sub restore_without
+{
+	my ($node, $name, $user, $pattern) = @_;
+	unlink $list;
+	append_to_file($list, join '', grep { !/$pattern/ } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', $archived ]))[0]);
+	$node->command_ok([ 'pg_restore', '-e', '-L', $list, '-d', $node->connstr($name) . " user=$user", $archived ], "$name on " . $node->name . ': pg_restore');
+	return;
+}
+$tle->safe_psql('tle', <<~'SQL', extra_params => [ '-U', 'owner' ]);
+	CREATE EXTENSION snowflake SCHEMA pg_catalog;
+	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5));
+	INSERT INTO photos SELECT FROM generate_series(1, 2000);
+	SQL
+is($tle->safe_psql('tle', 'SELECT count(*) FROM photos WHERE snowflake.region_of(id) = 7'), '2000', 'pg_tle: the extension mints');
+as_owner($tle, 'tle', 'pg_dump', '-Fc', '-f', $archived);
+make_database($c, 'tle');
+restore_without($c, 'tle', $c->safe_psql('postgres', 'SELECT current_user'), qr/ (SCHEMA - pgtle|FUNCTION pgtle|ACL - SCHEMA pgtle) /);
+my $above = 'INSERT INTO photos DEFAULT VALUES RETURNING id > (SELECT max(id) FROM photos)';
+is($c->safe_psql('tle', "SELECT extversion FROM pg_extension WHERE extname = 'snowflake' AND to_regnamespace('snowflake_sql') IS NULL"), '1.0.0', 'pg_tle: its dump makes the extension of the library');
+is($c->safe_psql('tle', $above), 't', '... which mints above its ids');
+$c->command_ok([ 'pg_dump', '-Fc', '-f', $archived, $c->connstr('tle') ], 'tle on c: pg_dump');
+restore_without($tle, 'returned', 'owner', qr/TABLE DATA snowflake (?!dumped_seal )/);
+is($tle->safe_psql('returned', $above), 't', 'pg_tle: a dump of the library makes its extension, which mints above all ids');
+$tle->stop;
 
 # The commands of doc/managed.md, each program on the server that has the database.
 my ($install, $back) = slurp_file("$FindBin::RealBin/../doc/managed.md") =~ /^```sh\n(.*?)^```$/msg;

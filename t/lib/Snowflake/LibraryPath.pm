@@ -11,11 +11,12 @@ use File::Path qw(make_path);
 use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 
-# Started, with the extension. PostgreSQL finds its directories relative to its programs, so these are copied, and the rest is
-# linked. %params: conf.
-sub create_running
+# A copy of the server's installation in a directory of its own: the path for Snowflake::Node->new(), that directory, and the
+# directory of the copy's control files. PostgreSQL finds its directories relative to its programs, so these are copied, and the rest
+# is linked. %params: without_control, to leave the control files and scripts of snowflake out.
+sub copy_installation
 {
-	my ($name, %params) = @_;
+	my (%params) = @_;
 	my $root = PostgreSQL::Test::Utils::tempdir('elsewhere');
 	my %dir;
 	foreach my $kind ('bindir', 'pkglibdir', 'sharedir')
@@ -24,11 +25,19 @@ sub create_running
 		make_path("$root" . dirname($dir{$kind}));
 	}
 	system_or_bail('cp', '-a', $dir{bindir}, "$root$dir{bindir}");
-	make_path("$root$dir{pkglibdir}", "$root/ext");
-	symlink $_, (basename($_) =~ /^snowflake/ ? "$root/ext/" : "$root$dir{pkglibdir}/") . basename($_) or die "$_: $!"
-	  foreach glob("$dir{pkglibdir}/*");
-	-e "$root$dir{sharedir}" or symlink $dir{sharedir}, "$root$dir{sharedir}" or die "$dir{sharedir}: $!";
-	my $node = Snowflake::Node->new($name, install_path => dirname("$root$dir{bindir}"));
+	make_path("$root$dir{pkglibdir}", "$root$dir{sharedir}/extension", "$root/ext");
+	my $link = sub { my ($from, $to) = @_; -e $to or symlink $from, $to or die "$from: $!"; return; };
+	$link->($_, (basename($_) =~ /^snowflake/ ? "$root/ext/" : "$root$dir{pkglibdir}/") . basename($_)) foreach glob("$dir{pkglibdir}/*");
+	$link->($_, "$root$_") foreach glob("$dir{sharedir}/*"), grep { !$params{without_control} || basename($_) !~ /^snowflake/ } glob("$dir{sharedir}/extension/*");
+	return (dirname("$root$dir{bindir}"), $root, "$root$dir{sharedir}/extension");
+}
+
+# Started, with the extension. %params: conf.
+sub create_running
+{
+	my ($name, %params) = @_;
+	my ($install_path, $root) = copy_installation();
+	my $node = Snowflake::Node->new($name, install_path => $install_path);
 	$node->init;
 	$node->append_conf('postgresql.conf', slurp_file(dirname(__FILE__) . '/../../../test/snowflake.conf')
 		  . "fsync = on\nlog_statement = none\ndynamic_library_path = '$root/ext:\$libdir'\n" . ($params{conf} // ''));
