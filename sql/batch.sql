@@ -73,3 +73,4 @@ SELECT snowflake.next_id(204) > :lost AS above_what_was_lost;
 SELECT snowflake.last_id() > :lost AS defined_now;
 DISCARD ALL;
 SELECT snowflake.last_id() > :lost AS after_discard_all;
+DROP FUNCTION verdict;
