@@ -1,4 +1,5 @@
-# shellcheck shell=bash Debian roots to build and test in: what scripts/matrix and scripts/package have in common.
+# shellcheck shell=bash
+# Debian roots to build and test in: what scripts/matrix and scripts/package have in common.
 # Sourced after lib.sh. Each suite has a minimal root that is created once and never changed. The work root is a copy of
 # it, which collects packages and is used again.
 

@@ -91,6 +91,7 @@ BEGIN
   END LOOP;
 END $$;
 CALL mint_and_commit(10);
+DROP PROCEDURE mint_and_commit;
 SELECT count(*) FROM photos WHERE note = 'procedure';
 SELECT * FROM verdict;
 

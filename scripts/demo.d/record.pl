@@ -99,7 +99,7 @@ sub sample
 	my $before = time;
 	my $sample = decode_json(ask($client, <<'SQL'));
 SELECT json_build_object('clock', extract(epoch FROM c.clock), 'minting', c.minting, 'reason', c.reason,
-         'lead_ms', c.lead_ms, 'backward_steps', c.backward_steps, 'total',
+         'lead_ms', c.lead_ms, 'backward_steps', backward_steps, 'total',
          (SELECT json_build_object('ids', ids, 'waits', waits, 'wait_ms', wait_time, 'refusals', refusals)
             FROM snowflake.database_stats), 'shards',
          (SELECT coalesce(json_agg(json_build_object('shard', shard, 'ids', ids, 'last', extract(epoch FROM last_time))), '[]')

@@ -115,7 +115,8 @@ TEST(Obstacle, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_obstacle(false, 0, 0), Obstacle::none);
 }
 
-// A mark that the server has received covers one that was lowered, and one that it wrote ahead itself.
+// A mark that the server has received covers one that was lowered, and one that it wrote ahead
+// itself.
 TEST(Obstacle, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;

@@ -1,5 +1,5 @@
-// Tests that the kernel's clock gave each reading within the last 50 us, if clock, counter and process
-// misbehave in any way.
+// Tests that the kernel's clock gave each reading within the last 50 us, if clock, counter and
+// process misbehave in any way.
 #include "core/tick_clock.hpp"
 
 #include "core/counter.hpp"
@@ -307,9 +307,9 @@ TEST(CounterTest, IsConstantByBothFlags) {
     EXPECT_FALSE(has_constant_counter(flags)) << flags;
 }
 
-// Faults: steps in both directions, slewing, processors whose counters differ by as much as the kernel
-// accepts, and processes that are stopped anywhere. The machine can also sleep while the counter runs,
-// stops, or restarts from zero.
+// Faults: steps in both directions, slewing, processors whose counters differ by as much as the
+// kernel accepts, and processes that are stopped anywhere. The machine can also sleep while the
+// counter runs, stops, or restarts from zero.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
@@ -331,8 +331,8 @@ TEST_F(TickClockTest, WhateverHappens) {
         const double counted = Machine::counted;
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
-          // A counter that stopped cannot be detected here. The kernel does not use such a counter as its
-          // clock.
+          // A counter that stopped cannot be detected here. The kernel does not use such a counter
+          // as its clock.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {
