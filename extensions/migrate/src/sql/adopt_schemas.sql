@@ -1,6 +1,5 @@
 -- adopt() for all keys of some schemas. Columns become wider first, so that every id that is minted later fits
--- everywhere. Foreign
--- keys between integer and bigint columns hold in the meantime.
+-- everywhere. Until then, foreign keys between integer and bigint columns still hold.
 
 CREATE FUNCTION snowflake.keys_of_schemas(schemas regnamespace[], leave_out regclass[],
                                           OUT key snowflake.key_column, OUT filled_by text) RETURNS SETOF record

@@ -1,8 +1,8 @@
--- Ids of their own time for rows that were there before. They need an *origin*, a region and a shard, in which nobody has minted:
--- an id of this time and the table's own origin may have been given to a row of another table.
+-- Gives old rows ids of their own time. These need an *origin*: a region and a shard without minted ids. In the table's
+-- own origin, a row of another table may have an id of this time.
 --
--- Ids that are given are earlier than "until", and the high-water mark is raised to that first. So whoever mints in this database
--- afterwards mints later ids, in whatever region. Ids of the origin that exist already are looked for after the mark was raised.
+-- The ids are earlier than "until". The high-water mark is raised to "until" first, so ids that are minted later are
+-- greater in every region. The search for existing ids of the origin comes after the mark was raised.
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -56,7 +56,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.check_origin(integer, integer) IS 'Internal: for backfill(): an error where ids of a region, which may be null, and a shard cannot be given';
 
--- Of two sessions that choose the same origin one is refused by the primary key, and chooses again.
+-- If two sessions choose the same origin, the primary key refuses one of them, and it chooses again.
 CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,
                                          OUT chosen integer, OUT upto timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -157,7 +157,7 @@ BEGIN
      ORDER BY began DESC LIMIT 1;
     IF NOT FOUND THEN
       SELECT r.chosen, r.upto INTO origin.region, origin.until FROM snowflake.reserve_origin(NULL, NULL, shard, region) AS r;
-      -- A time within the tick that is not over.
+      -- A time within the current tick.
       at := least(at, snowflake.time_of(snowflake.last_id_before(origin.until)));
     END IF;
     first := snowflake.make_id(at, shard, 0, origin.region);
@@ -180,7 +180,7 @@ COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
   'Gives an id of a time that is over to a row that comes late: of a shard, in a region (or, in layouts without, for a shard) in which nobody mints and which is reserved for late ids; in the first tick from that time that has room. It never gives an id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;
 
--- What a batch is asked for, in the column's own type: an index on it serves.
+-- Checks the arguments of backfill(), and returns the place of the origin and the time before which it works.
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer, region integer,
                                          utc boolean, batch integer, OUT place integer, OUT upto timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -234,7 +234,7 @@ BEGIN
       DETAIL = 'Every batch would read the whole table.',
       HINT = format('CREATE INDEX CONCURRENTLY ON %s (%I) WHERE %I IS NULL;', relation, created_at, id_column);
   END IF;
-  -- Who has not the rights of the owner reserves nothing.
+  -- A caller without the owner's rights must not reserve an origin.
   PERFORM snowflake.run_as(snowflake.owner_of(relation), format('SELECT FROM %s LIMIT 0', relation));
   SELECT r.chosen, r.upto INTO place, upto FROM snowflake.reserve_origin(relation, id_column, shard, region) AS r;
 END
@@ -242,7 +242,7 @@ $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
   'Internal: for backfill(): raises the error that fits its arguments; returns the region of the ids, and the time before which they are';
 
--- Waits for no row, so it is part of no deadlock: where somebody has one, the batch ends before it.
+-- Does not wait for locked rows, so it cannot deadlock: the batch ends before the first locked row.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, place_shard integer, place_region integer,
                                          upto timestamptz, utc boolean, batch integer)
   RETURNS integer
@@ -303,8 +303,8 @@ BEGIN
                          floor(extract(epoch FROM t.at - layout.epoch) * 1000 / layout.tick_ms)::bigint << layout.sequence_bits AS earliest
                     FROM unnest(tids, times) WITH ORDINALITY AS t (tid, at, number)
                    WHERE t.at <= held) AS e) AS p;
-  -- Counted are the rows that have their id in the end: a trigger may take it away again, and such rows would be asked for
-  -- without end.
+  -- Counts the rows that have an id afterwards. A trigger may remove the id again. Without this count, the loop would
+  -- select such rows forever.
   SELECT a.done INTO done FROM snowflake.ask_as(owner, format(
       'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS v (place, id) '
       'WHERE t.ctid = v.place RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER (WHERE has_it) FROM given',

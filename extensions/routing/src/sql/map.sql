@@ -45,7 +45,7 @@ DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension
               WHERE extname OPERATOR(pg_catalog.=) 'snowflake_routing') THEN
-    -- The one row of the state is made anew by CREATE EXTENSION: a dump replaces it.
+    -- CREATE EXTENSION inserts the only row of the state. A dump replaces it.
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_server', '');
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_shard', '');
   END IF;
@@ -177,7 +177,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
   'Internal: for change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
 
--- What libpq may add one day can be a secret.
+-- A later libpq may add options that are secret.
 CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
@@ -304,7 +304,7 @@ BEGIN
       DETAIL = 'A layout has 16777216 shards at most.',
       HINT = 'Give a range of shards, such as ''[0,16)''.';
   END IF;
-  -- That the map changes does not move a row.
+  -- A change of the map does not move rows.
   SELECT m.* INTO taken FROM snowflake_fleet.map_shard AS m
    WHERE m.shard <@ shards AND m.server <> assign.server ORDER BY m.shard LIMIT 1;
   IF FOUND THEN
