@@ -516,6 +516,7 @@ SET client_min_messages = warning;
 DELETE FROM snowflake.late_ids;
 DROP SCHEMA moving, moving_template, moving_0, moving_1, moving_2, moving_3 CASCADE;
 DELETE FROM snowflake.backfills;
+DELETE FROM snowflake.adopted;
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM regress_moving;
 DROP ROLE regress_moving;
 DROP EXTENSION snowflake_migrate;
