@@ -209,7 +209,7 @@ my %calls = (
 	backfill_batch => ["'joe.old', 'id', 'made', 5, (SELECT region FROM snowflake.backfills WHERE shard = 5), clock_timestamp(), false, 2"],
 	tell_backfill => ["'joe.old', 'id', 'made', false, 1"],
 	backfill => ["'joe.old', 'id', 'made', 5"],
-	partition_key => [ map { "'joe.$_', 'r', 1" } qw(parted keyed by_compare hashed photos) ],
+	refuse_partition_key => [ map { "'joe.$_', 'r'" } qw(parted keyed by_compare hashed photos) ],
 	lock_partitioning => [ map { "'joe.$_'" } qw(parted hashed keyed) ],
 	partition_name => ["'joe.parted', 'x'"],
 	add_partition => [ "'joe.parted', 'parted_low', 'FOR VALUES FROM (''0'') TO (''9'')'" ],

@@ -1,26 +1,25 @@
 -- Partitions by the calendar and by shard. An existing equal partition stays; a different one is an error.
 
-CREATE FUNCTION snowflake.partition_key(parent regclass, strategy "char", opclass oid) RETURNS name
+CREATE FUNCTION snowflake.refuse_partition_key(parent regclass, strategy "char") RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  key name;
 BEGIN
-  SELECT attname INTO key
-    FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
-   WHERE partrelid = parent AND partstrat = strategy AND partnatts = 1 AND atttypid = 'bigint'::regtype AND partclass[0] = opclass;
-  IF key IS NULL THEN
+  IF NOT EXISTS (
+    SELECT FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
+      JOIN pg_opclass AS c ON c.oid = partclass[0]
+     WHERE partrelid = parent AND partstrat = strategy AND partnatts = 1 AND atttypid = 'bigint'::regtype
+       AND (opcname, opcnamespace) = (CASE strategy WHEN 'r' THEN name 'int8_ops' ELSE 'by_shard' END,
+                                      to_regnamespace(CASE strategy WHEN 'r' THEN 'pg_catalog' ELSE 'snowflake' END))) THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('table %s is not partitioned by %s', parent, CASE strategy WHEN 'r' THEN 'range of an id' ELSE 'shard' END),
       DETAIL = coalesce('It is partitioned by ' || nullif(pg_get_partkeydef(parent), '') || '.', 'It is not partitioned.'),
       HINT = CASE strategy WHEN 'r' THEN 'Create it with PARTITION BY RANGE (id).'
                            ELSE 'Create it with PARTITION BY HASH (id snowflake.by_shard).' END;
   END IF;
-  RETURN key;
 END
 $$;
-COMMENT ON FUNCTION snowflake.partition_key(regclass, "char", oid) IS
-  'Internal: for create_partitions(), create_time_partitions(): the bigint column that is the partition key; raises an error for other keys';
+COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
+  'Internal: for the procedures of partitions: an error unless one bigint column is the partition key, by range or by shard';
 
 -- If two jobs create the same partitions, the second one waits. The lock is that of ATTACH, so readers and writers
 -- continue.
@@ -114,12 +113,10 @@ DECLARE
   start timestamp;
   stop timestamp;
   remaining integer := ahead;
-  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'int8_ops' AND opcnamespace = 'pg_catalog'::regnamespace
-                                                AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree');
   form text;
 BEGIN
   PERFORM snowflake.refuse_null('create_time_partitions()', parent::text, step::text, ahead::text);
-  PERFORM snowflake.partition_key(parent, 'r', opclass);
+  PERFORM snowflake.refuse_partition_key(parent, 'r');
   PERFORM snowflake.lock_partitioning(parent);
   IF ahead NOT BETWEEN 0 AND 1000 OR (months > 0) = (seconds > 0) OR months < 0 OR seconds < 0
      OR months > 0 AND 12 % months <> 0 AND months % 12 <> 0
@@ -204,15 +201,13 @@ CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestam
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'int8_ops' AND opcnamespace = 'pg_catalog'::regnamespace
-                                                AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree');
   patience CONSTANT text := current_setting('lock_timeout');
   first_kept bigint;
   partition regclass;
   partitions integer := 0;
 BEGIN
   PERFORM snowflake.refuse_null('drop_time_partitions()', parent::text, before::text, dry_run::text);
-  PERFORM snowflake.partition_key(parent, 'r', opclass);
+  PERFORM snowflake.refuse_partition_key(parent, 'r');
   IF NOT isfinite(before) OR before > clock_timestamp() THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('partitions before %s cannot be dropped', before),
@@ -250,11 +245,10 @@ CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
 AS $$
 DECLARE
   shards CONSTANT integer := l.shards FROM snowflake.layout AS l;
-  opclass CONSTANT oid := oid FROM pg_opclass WHERE opcname = 'by_shard' AND opcnamespace = to_regnamespace('snowflake');
   unlike text;
 BEGIN
   PERFORM snowflake.refuse_null('create_partitions()', parent::text, modulus::text);
-  PERFORM snowflake.partition_key(parent, 'h', opclass);
+  PERFORM snowflake.refuse_partition_key(parent, 'h');
   PERFORM snowflake.lock_partitioning(parent);
   IF modulus NOT BETWEEN 1 AND shards THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
