@@ -1,6 +1,5 @@
 -- The columns that adopt() of snowflake_migrate has made mint. The core keeps them: that extension may be dropped,
--- and a
--- dump carries them. An application's own upgrade may set another default later, which no error reports.
+-- and a dump carries them. An application's own upgrade may set another default later, which no error reports.
 
 -- Names, because a dump can be restored without some of the tables.
 CREATE TABLE snowflake.adopted (

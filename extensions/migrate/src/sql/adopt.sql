@@ -120,8 +120,8 @@ COMMENT ON FUNCTION snowflake.adopt_steps(regclass, integer, name, boolean, bool
   'Internal: for adopt(): its steps, after all checks';
 
 CREATE FUNCTION snowflake.adopt_statements(relation regclass, shard integer, id_column name DEFAULT NULL,
-  rewrite boolean DEFAULT false,
-                                           drop_sequence boolean DEFAULT false, published boolean DEFAULT false)
+                                           rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false,
+                                           published boolean DEFAULT false)
   RETURNS SETOF text
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
@@ -193,8 +193,8 @@ COMMENT ON FUNCTION snowflake.refuse_view(text, text, text) IS
   'Internal: for adopt(): the error of CREATE VIEW, with the name of the view';
 
 -- What relations are like is certain only when they are locked, so the plan is made again then. The views that were
--- created
--- again are compared with what they were: only their definitions may read differently, because casts may be gone.
+-- created again are compared with what they were: only their definitions may read differently, because casts may be
+-- gone.
 CREATE PROCEDURE snowflake.carry_out(plan text, patience interval)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off
 AS $$
@@ -262,9 +262,9 @@ COMMENT ON FUNCTION snowflake.refuse_other_views(snowflake.step[]) IS
   'they had not';
 
 CREATE PROCEDURE snowflake.adopt(relation regclass, shard integer, id_column name DEFAULT NULL,
-  rewrite boolean DEFAULT false,
-                                 drop_sequence boolean DEFAULT false, dry_run boolean DEFAULT false,
-                                 patience interval DEFAULT '1 min', published boolean DEFAULT false)
+                                 rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false,
+                                 dry_run boolean DEFAULT false, patience interval DEFAULT '1 min',
+                                 published boolean DEFAULT false)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE

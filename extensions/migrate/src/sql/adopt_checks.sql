@@ -23,10 +23,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance(regclass, text, text) IS
   'Internal: for procedures: an error for everything but plain tables';
 
-
 -- PostgreSQL itself carries keys, indexes, defaults and statistics along when a type changes, and adopt() views.
--- Everything
--- else that depends on the columns is named.
+-- Everything else that depends on the columns is named.
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -68,8 +66,7 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'columns, partition keys, domains, uses of the row type, views that cannot be created again';
 
 -- What a check or an index calls may take integer and no bigint: tried with an empty table of the same checks and
--- indexes, in
--- the same schema. An owner who may not create one there learns it from the statements themselves.
+-- indexes, in the same schema. An owner who may not create one there learns it from the statements themselves.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -82,9 +79,9 @@ BEGIN
                 FROM snowflake.changes_of(columns) AS w JOIN pg_class AS c ON c.oid = w.relation LOOP
     trial := format('%s.trial_%s', this.home, this.relation::oid);
     BEGIN
-      PERFORM snowflake.run_as(snowflake.owner_of(this.relation), format(
+      PERFORM snowflake.run_as(this.relowner, format(
         'CREATE TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES INCLUDING STATISTICS)', trial,
-          this.relation));
+        this.relation));
       PERFORM snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
       RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' OR insufficient_privilege THEN

@@ -144,8 +144,8 @@ COMMENT ON FUNCTION snowflake.tell_transaction(snowflake.key_column[], snowflake
   'Internal: for adopt_schemas(): shows the steps of one transaction';
 
 CREATE FUNCTION snowflake.remaining_in_schemas(schemas regnamespace[], leave_out regclass[],
-  columns snowflake.key_column[],
-                                               shard integer, drop_sequence boolean) RETURNS text
+                                               columns snowflake.key_column[], shard integer,
+                                               drop_sequence boolean) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT nullif(concat_ws(E'\n',
@@ -190,9 +190,8 @@ DECLARE
   this record;
 BEGIN
   PERFORM snowflake.refuse_null('adopt_schemas()', schemas::pg_catalog.text, shard::pg_catalog.text,
-    leave_out::pg_catalog.text,
-    by_name::pg_catalog.text, rewrite::pg_catalog.text, drop_sequence::pg_catalog.text, published::pg_catalog.text,
-    dry_run::pg_catalog.text, patience::pg_catalog.text);
+    leave_out::pg_catalog.text, by_name::pg_catalog.text, rewrite::pg_catalog.text,
+    drop_sequence::pg_catalog.text, published::pg_catalog.text, dry_run::pg_catalog.text, patience::pg_catalog.text);
   PERFORM snowflake.refuse_snapshot('adopt_schemas()');
   oids := snowflake.schemas_named(schemas);
   columns := snowflake.columns_of_schemas(oids, leave_out, by_name);
