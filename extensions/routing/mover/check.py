@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 
 from .errors import Refused, printable
-from .session import LOCK_MS
+from .session import GRACE, LOCK_MS, alarm
 
 OTHER_WAYS = "  Other ways to move it are Citus, pgcopydb, and replication of your own with fence_shard() and take_over(): see doc/routing.md."
 SHARED = "SELECT kind, object, definition FROM snowflake_fleet.shared_of(%s) ORDER BY 1, 2"
@@ -39,7 +39,7 @@ def content(session, table):
                                                              "AND attnum > 0 AND NOT attisdropped ORDER BY attname", (table,))]
     total, lines = 0, b""
     session.execute("SELECT 1", seconds=10)
-    with session.connection.cursor() as cursor, cursor.copy(sql.SQL("COPY {} ({}) TO STDOUT").format(sql.SQL(table), sql.SQL(", ").join(columns))) as rows:
+    with alarm(10 + GRACE, session.label), session.connection.cursor() as cursor, cursor.copy(sql.SQL("COPY {} ({}) TO STDOUT").format(sql.SQL(table), sql.SQL(", ").join(columns))) as rows:
         for data in rows:
             *whole, lines = (lines + bytes(data)).split(b"\n")
             total += sum(int.from_bytes(hashlib.sha256(line).digest()[:16], "big") for line in whole)

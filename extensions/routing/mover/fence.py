@@ -159,7 +159,7 @@ def take_over(move):
             rehearse(move)
             if move.counting is None:
                 move.counting = Session("target", move.target.conninfo)
-                move.counting.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', false), pg_catalog.set_config('lock_timeout', '0', false)", seconds=3600)
+                move.counting.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', false), pg_catalog.set_config('lock_timeout', '0', false)", seconds=30)
             document, began = fence(move)
             try:
                 behind_the_fence(move, document)
@@ -205,7 +205,7 @@ def behind_the_fence(move, document):
         raise Refused(f"the target cannot take over: it would mint below the ids that move there, or its sequences cannot be set\n  {words(error)}") from None
     move.target.commit()
     # What the target has now is what the source has: it can be counted when the writers continue.
-    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", seconds=3600)
+    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", seconds=30)
     move.stands = "Whether the source is fenced is not known: run this again, or with --abort."
     move.source.commit()
     move.stands = stands(move)

@@ -52,8 +52,11 @@ def push_map(move):
     if move.control is None:
         return
     program = os.path.join(os.path.dirname(os.path.realpath(sys.argv[0])), "snowflake-push-map")
-    ended = subprocess.run([sys.executable, program, "--timeout", str(PUSH_SECONDS), move.options.control], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True, timeout=10 * PUSH_SECONDS, check=False)
+    try:
+        ended = subprocess.run([sys.executable, program, "--timeout", str(PUSH_SECONDS), move.options.control], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=10 * PUSH_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise Refused("snowflake-push-map does not end: run it to see which server holds it up") from None
     say("\n  ".join(["the map is pushed", *ended.stdout.splitlines(), *(["Run snowflake-push-map for the others."] if ended.returncode else [])]))
 
 
@@ -65,6 +68,7 @@ def compare_counts(move, here):
     move.counting.rollback()
     wrong = [f"  Table {name}: {here[name]} rows on the source, {there.get(name)} on the target" for name in here if here[name] != there.get(name)]
     if wrong:
+        move.stands = None    # it would advise to finish
         raise Refused("the target took over with other rows than the source has\n" + "\n".join(wrong) + "\n  Nothing is finished, and the source is left as it is.")
 
 

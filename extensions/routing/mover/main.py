@@ -104,7 +104,9 @@ def run(move):
     if options.abort:
         return abort(move)
     if move.is_flipped():
-        return finish(move)
+        if not options.check:
+            return finish(move)
+        return say(f"shard {move.shard} is on the target: run this without --check to finish the move")
     row = move.source_row()
     if row is not None and row.state == "fenced" and not options.check:
         # Only the server for which it was fenced can say whether it has taken over.

@@ -139,6 +139,8 @@ $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
 is($result->{status}, 1, 'a target that lacks a row when it takes over');
 like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 on the target/, '... is found out by its count');
+unlike($result->{output}, qr/run this again to finish/, '... without the advice to finish');
+like($mover->run('--shard' => 4, '--to' => 'b', '--check')->{output}, qr/run this without --check to finish/, '... and --check finishes nothing');
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_4') FROM shard_4.users"), '1|t', '... and the source is left as it is');
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
