@@ -106,7 +106,7 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
   RAISE INFO '%', message;
-  RAISE INFO '%', regexp_replace(regexp_replace(detail, 'says \d{4}-\d\d-\d\d [\d:.]+\+00', 'says <now>'),
+  RAISE INFO '%', regexp_replace(regexp_replace(detail, 'shows \d{4}-\d\d-\d\d [\d:.]+\+00', 'shows <now>'),
                                  'were \d{4}-\d\d-\d\d', 'were <then>');
   RAISE INFO '%', hint;
 END $$;

@@ -407,7 +407,7 @@ SELECT regexp_replace(refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17
 DELETE FROM by_hand;
 CALL snowflake.backfill('heap', 'id', 'made', 17);
 -- A late row: ids of its time, never the same twice, in an origin of its own; where a tick is full, of the next one
-SELECT regexp_replace(refusal(format('SELECT snowflake.late_id(%s)', a)), 'clock says .*\. \|', 'clock says NOW. |') FROM unnest(ARRAY['NULL, 17', '''2020-01-01'', 17', '''2026-03-01'', 256', '''2026-03-01'', 17, 32',
+SELECT regexp_replace(refusal(format('SELECT snowflake.late_id(%s)', a)), 'clock shows .*\. \|', 'clock shows NOW. |') FROM unnest(ARRAY['NULL, 17', '''2020-01-01'', 17', '''2026-03-01'', 256', '''2026-03-01'', 17, 32',
   format('''2026-03-01'', 17, %s', current_setting('snowflake.region')), '''2026-03-01'', 17, 30', '''infinity'', 17']) AS a;
 DELETE FROM by_hand;
 INSERT INTO by_hand SELECT snowflake.late_id('2026-03-01', 17), n FROM generate_series(1, 2500) AS n;

@@ -65,7 +65,7 @@ $clock->step(-600);
 my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the ids of shard 3',
-	detail => 'The next id is of \S+ \S+.*, the clock says \S+ \S+.*: with "snowflake.max_lead" 100 ms'
+	detail => 'The next id is of \S+ \S+.*, the clock shows \S+ \S+.*: with "snowflake.max_lead" 100 ms'
 	  . ' the call would wait \S+ (?:s|min), more than "snowflake.max_wait" \(2000 ms\)',
 	hint => 'minting resumes by itself');
 $node->refuses('SELECT snowflake.next_id(3)', \%behind, 'a step back of ten minutes is refused');

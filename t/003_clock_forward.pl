@@ -97,7 +97,7 @@ $clock->set(1_704_067_200 - time);
 my %before = (
 	sqlstate => '55000',
 	message => 'the clock is before the epoch',
-	detail => 'The clock says 2024-01-01 .*, "snowflake.epoch" is 2025-01-01 00:00:00',
+	detail => 'The clock shows 2024-01-01 .*, "snowflake.epoch" is 2025-01-01 00:00:00',
 	hint => 'Correct the clock');
 $node->refuses('SELECT snowflake.next_id(1)', \%before, 'a clock before the epoch is refused');
 $node->restart;

@@ -211,8 +211,8 @@ $node->refuses(
 	{
 		sqlstate => '55000',
 		message => 'the high-water mark of this database is lost',
-		detail => 'Sequence snowflake.high_water says 0, which lies before the epoch \(1735689600000\)',
-		hint => 'Set it, with SELECT snowflake.set_mark\(...\), to a time'
+		detail => 'Sequence snowflake.high_water is 0, which is before the epoch \(1735689600000\)',
+		hint => 'Set it with SELECT snowflake.set_mark\(...\) to a time'
 	},
 	'a mark that is lost is not guessed');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),

@@ -114,7 +114,7 @@ mint('fourth');
 my %full = (
 	sqlstate => '53400',
 	message => 'too many databases use snowflake',
-	detail => '"snowflake.max_databases" is 4, and as many databases hold a place',
+	detail => '"snowflake.max_databases" is 4, and as many databases have a slot',
 	hint => 'SELECT \* FROM snowflake.databases.*raise "snowflake.max_databases" and restart the server');
 $node->refuses('SELECT snowflake.next_id(1)', \%full, 'a database too many is refused an id', 'fifth');
 $node->refuses('SELECT snowflake.next_ids(1, 5)', \%full, 'a database too many is refused a batch', 'fifth');

@@ -69,7 +69,7 @@ foreach my $name (sort keys %wrong)
 stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 	qr/FATAL:  "snowflake.layout" js53 with "snowflake.tick" 1 ms .* is not a layout\n.*DETAIL:  The preset has a tick of its own\.\n.*HINT:/);
 stops_the_start("snowflake.owned_shards = '0-8192'",
-	qr/FATAL:  "snowflake.owned_shards" names shards that the layout does not have\n.*DETAIL:  It says 0-8192; layout 41\/5\+8\/10 has shards 0 to 255/);
+	qr/FATAL:  "snowflake.owned_shards" contains shards that the layout does not have\n.*DETAIL:  It is 0-8192; layout 41\/5\+8\/10 has shards 0 to 255/);
 stops_the_start('snowflake.region = 32',
 	qr/FATAL:  invalid value for parameter "snowflake.region": 32\n.*DETAIL:  Layout 41\/5\+8\/10 has regions 0 to 31/);
 stops_the_start("snowflake.layout = 'instagram'\nsnowflake.region = 1",
@@ -113,15 +113,15 @@ sub says_on_create
 	my (undef, undef, $said) = $node->psql('postgres', 'DROP EXTENSION IF EXISTS snowflake; CREATE EXTENSION snowflake');
 	return $said;
 }
-my $sealed = qr/NOTICE:  ids of this database have layout 41\/5\+8\/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC for ever
+my $sealed = qr/NOTICE:  ids of this database permanently have layout 41\/5\+8\/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC
 DETAIL:  They run out at 2059-11-04 .* This server mints in region 0 of 32, shards all of 256.
-HINT:  To choose otherwise, drop the extension before the first id/;
+HINT:  To choose another layout, drop the extension before the first id/;
 my $others = qr/WARNING:  another server may mint the same ids/;
 my $alone = says_on_create('');
 like($alone, $sealed, 'CREATE EXTENSION says what it seals');
 unlike($alone, $others, 'CREATE EXTENSION does not warn on a server that is alone');
 like(says_on_create('wal_level = logical'),
-	qr/$others\nDETAIL:  This server looks like one of several \("wal_level" is "logical"\).*\nHINT:  Set "snowflake.region" to a number of its own/,
+	qr/$others\nDETAIL:  This server looks like one of several \("wal_level" is "logical"\).*\nHINT:  Set "snowflake.region" to a different number/,
 	'CREATE EXTENSION warns where wal_level is logical');
 like(says_on_create("wal_level = logical\nsnowflake.layout = '41/10/12'"), qr/$others\n.*\nHINT:  Set "snowflake.owned_shards"/, 'without regions');
 like(says_on_create("wal_level = logical\nsnowflake.layout = '41/0/22'"), qr/$others\n.*\nHINT:  Before the first id, drop the extension, set "snowflake.layout" to one with regions/,
@@ -132,7 +132,7 @@ configure('');
 $node->restart;
 $node->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere' PUBLICATION p WITH (connect = false)");
 like(says_on_create(''), qr/$others\nDETAIL:  .*\(there is a subscription\)/, 'CREATE EXTENSION warns where there is a subscription');
-like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\nHINT:  Set "snowflake.owned_shards" to shards of its own/,
+like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\nHINT:  Set "snowflake.owned_shards" to different shards/,
 	'without regions in the layout, the warning speaks of shards');
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
@@ -194,7 +194,7 @@ like($node->log_content, qr/WARNING:  the layout is exhausted/, 'a layout that h
 $node->safe_psql('postgres', 'CREATE DATABASE late');
 $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '2200H', message => 'the layout is exhausted',
-		detail => 'Layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* ended at 2026-01-01 00:17:28.576\+00, the clock says ',
+		detail => 'Layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* ended at 2026-01-01 00:17:28.576\+00, the clock shows ',
 		hint => 'set a "snowflake.layout" or "snowflake.epoch" that ends later and restart' },
 	'CREATE EXTENSION is refused under a layout that has run out', 'late');
 is($node->safe_psql('late', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'and leaves nothing behind');

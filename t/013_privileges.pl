@@ -50,9 +50,9 @@ foreach my $sql (
 $ledger->check(10_000, 'nothing comes again, whoever lowered the mark');
 foreach my $sql ('DELETE FROM snowflake.dumped_seal', 'UPDATE snowflake.dumped_seal SET seal = 0', 'UPDATE snowflake.dumped_seal SET seal = seal')
 {
-	$node->refuses("SET ROLE etl; $sql", { sqlstate => '42501', message => 'the row of snowflake.dumped_seal stays as it is' }, $sql);
+	$node->refuses("SET ROLE etl; $sql", { sqlstate => '42501', message => 'the row of snowflake.dumped_seal cannot be changed' }, $sql);
 }
-$node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message => 'stays as it is' }, 'also for superusers');
+$node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message => 'cannot be changed' }, 'also for superusers');
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'setting the mark is for superusers');
 
@@ -89,7 +89,7 @@ $node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
 
 # A role that may insert but owns no table gets an error. A member of pg_write_all_data stops the database.
 $node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
-$node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to present', hint => 'Remove what was restored' }, 'a loader is told');
+$node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to present', hint => 'Delete the restored rows' }, 'a loader is told');
 $node->mint($ledger);
 $node->refuses("SET ROLE etl; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, 'who may write everything is believed');
 $node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");

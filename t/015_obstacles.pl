@@ -37,7 +37,7 @@ my %table = (
 	'read-only by default' => [ '25006', 'cannot execute next_id\(\) in a read-only transaction', 'read_only' ],
 	'clock before the epoch' => [ '55000', 'the clock is before the epoch', 'clock_before_epoch' ],
 	'layout exhausted' => [ '2200H', 'the layout is exhausted', 'exhausted' ],
-	'clock not synchronized' => [ '55000', 'the clock is not synchronized, and minting waits for that', 'unsynchronized' ],
+	'clock not synchronized' => [ '55000', 'the clock is not synchronized, and minting waits for synchronization', 'unsynchronized' ],
 	'clock jumped ahead' => [ '55000', 'the clock jumped ahead by ', 'clock_jumped' ],
 	'clock behind the ids' => [ '55000', 'the clock is behind the ids of shard 1', 'clock_behind' ],
 	'another product' => [ '55000', 'extension "snowflake" in this database is another product', 'state_missing' ],
@@ -46,7 +46,7 @@ my %table = (
 	'restored under another layout' => [ '55000', 'this database was restored under another layout', 'seal' ],
 	'the next dump would not carry the seal' => [ '55000', 'the next dump of this database would not carry its layout', 'seal' ],
 	'the settings contradict the seal' => [ '55000', 'the settings contradict the layout', 'seal' ],
-	'minted under leases, and nothing is leased' => [ '55000', 'the ids of this database were minted under leases, and this server leases nothing', 'lease' ],
+	'minted under leases, and this server leases no region' => [ '55000', 'the ids of this database were minted under leases, and this server leases no region', 'lease' ],
 	'last minted elsewhere' => [ '55000', 'this database last minted elsewhere', 'copy' ],
 	'high-water mark not permanent' => [ '55000', 'the high-water mark would not survive a crash', 'mark_unsafe' ],
 	'high-water mark lost' => [ '55000', 'the high-water mark of this database is lost', 'mark_lost' ],
@@ -210,7 +210,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 	},
 	undo => sub { $disk->answer; $node->finish_writer($_) foreach @fillers });
 
-holds(reason => 'minted under leases, and nothing is leased',
+holds(reason => 'minted under leases, and this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
 # The lowest bit belongs to the files.
 holds(reason => 'last minted elsewhere',

@@ -26,7 +26,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 
-my $warning = qr/WARNING:  database "postgres" last minted elsewhere\n.*DETAIL:  Not the same as then: /;
+my $warning = qr/WARNING:  database "postgres" last minted elsewhere\n.*DETAIL:  Changed since then: /;
 my $state = 'SELECT minting, coalesce(reason, \'\'), copied FROM snowflake.health()';
 my $remembered = 'SELECT last_value FROM snowflake.fingerprint';
 
@@ -111,7 +111,7 @@ foreach my $case (
 	$ledger->record('psql', $out =~ /(\d+)/);
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g') for 1 .. 3;
 	is(warnings_of($node) - $before, 1, 'the log has one warning');
-	like($node->log_content, qr/$warning$what\. If the server that it comes from runs as well/, 'which says what is another');
+	like($node->log_content, qr/$warning$what\. If the original server also runs/, 'which says what is another');
 	is($node->safe_psql('postgres', $remembered), $home, 'and nothing is remembered');
 }
 unlike($node->log_content, qr/last minted elsewhere(?:(?!LOG:|WARNING:).)*STATEMENT/s, 'without the statement that noticed');
@@ -131,7 +131,7 @@ $copy->start;
 $_->safe_psql('postgres', 'SELECT snowflake.next_id(1)') foreach $node, $copy;
 is($copy->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'a base backup that is started mints, and says so');
 is($copy->safe_psql('postgres', 'SELECT advice FROM snowflake.health()'),
-	'Stop the server that it comes from, or give one of the two another region or other shards; then run SELECT snowflake.accept_copy().', 'and what to do');
+	'Stop the original server, or give one of the two another region or other shards; then run SELECT snowflake.accept_copy().', 'and what to do');
 is(warnings_of($copy), 1, 'its log has one warning');
 like($copy->log_content, qr/${warning}files\./, 'by its files');
 is($node->safe_psql('postgres', $state), 't||f', 'the original sees nothing');
@@ -143,7 +143,7 @@ $copy->reconfigure('snowflake.on_copy' => 'refuse');
 my %refused = (
 	sqlstate => '55000',
 	message => 'this database last minted elsewhere',
-	detail => 'Not the same as then: files\. If the server that it comes from runs as well, both mint the same ids, and the other one cannot notice',
+	detail => 'Changed since then: files\. If the original server also runs, both mint the same ids, and the original cannot detect this',
 	hint => 'SELECT snowflake\.accept_copy\(\)');
 my $said = '';
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)

@@ -28,7 +28,7 @@ my $year = 365 * 86400;
 
 my $jumped = { sqlstate => '55000', message => 'the clock jumped ahead by ', hint => 'SELECT snowflake\.accept_clock\(\)' };
 my $behind = { sqlstate => '55000', message => 'the clock is behind the high-water mark of this database' };
-my $believed = qr/LOG:  the clock was wrong when the server started, and is believed now\n.*DETAIL:  It was behind a high-water mark; it has reached that, having moved by \d+ ms against the time since boot, and says /;
+my $believed = qr/LOG:  the clock was wrong when the server started, and is accepted now\n.*DETAIL:  It was behind a high-water mark and has reached it: it moved by \d+ ms against the time since boot, and shows /;
 
 sub said { my ($pattern) = @_; my $log = $node->log_content; return scalar(() = $log =~ /$pattern/g); }
 
@@ -146,8 +146,8 @@ in_time('until it is taken back');
 # A synchronized clock
 my %unsynchronized = (
 	sqlstate => '55000',
-	message => 'the clock is not synchronized, and minting waits for that',
-	detail => 'The kernel knows of a maximum error of 16000\.500 ms; "snowflake\.max_clock_error" is 100 ms\. "snowflake\.unsynchronized" is (?:wait_at_start|refuse)[.,]',
+	message => 'the clock is not synchronized, and minting waits for synchronization',
+	detail => 'The kernel reports a maximum error of 16000\.500 ms; "snowflake\.max_clock_error" is 100 ms\. "snowflake\.unsynchronized" is (?:wait_at_start|refuse)[.,]',
 	hint => 'Check the time synchronization');
 my $state = 'SELECT minting, reason, synchronized FROM snowflake.health()';
 

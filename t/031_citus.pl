@@ -27,7 +27,7 @@ my %refused = (
 	sqlstate => '55000',
 	message => 'this node of Citus would mint the same ids as others',
 	detail => 'region 0 and owns all shards, as every node does by default',
-	hint => 'Set "snowflake.region" or "snowflake.owned_shards", other ones on each node');
+	hint => 'Set "snowflake.region" or "snowflake.owned_shards" to a different value on each node');
 $node->refuses($_, \%refused, "refused: $_") foreach
   'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', 'INSERT INTO t (n) VALUES (1)',
   'ALTER TABLE t ADD COLUMN other bigint DEFAULT snowflake.next_id(5)';

@@ -111,7 +111,7 @@ foreach my $database (sort keys %layouts)
 			"SELECT snowflake.$_(${\ ($last_uuid + 1)})",
 			{
 				sqlstate => '22003',
-				message => 'there is no UUID for id ' . ($last_uuid + 1),
+				message => 'id ' . ($last_uuid + 1) . ' cannot be represented as a UUID',
 				detail => 'The id is of 10889-08-02 05:31:50.656\+00; the 48 bits of a UUID\'s time end before 10889-08-02 05:31:50.656\+00',
 				hint => 'text form'
 			},

@@ -124,8 +124,8 @@ refuses('SELECT snowflake.next_id_near(-5)', { sqlstate => '22003', message => '
 refuses("BEGIN READ ONLY; SELECT snowflake.next_id(5)", { sqlstate => '25006', message => 'in a read-only transaction' }, 'a read-only transaction');
 refuses("BEGIN READ ONLY; SELECT snowflake.next_ids(5, 2000)", { sqlstate => '25006', message => 'cannot execute next_ids\(\)', hint => 'read-write' }, 'a read-only transaction');
 refuses("SET snowflake.max_wait = 'soon'; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '22023', message => 'invalid value for parameter "snowflake.max_wait"' }, 'no time', 'js53');
-refuses("SET snowflake.max_wait = 0; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 could be had in time', hint => 'max_wait' }, 'more than it has', 'js53');
-refuses("SET snowflake.max_wait = 0; SELECT count(snowflake.next_id(5)) FROM generate_series(1, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 could be had in time', hint => 'max_wait' }, 'more than it has, one by one', 'js53');
+refuses("SET snowflake.max_wait = 0; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 was available in time', hint => 'max_wait' }, 'more than it has', 'js53');
+refuses("SET snowflake.max_wait = 0; SELECT count(snowflake.next_id(5)) FROM generate_series(1, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 was available in time', hint => 'max_wait' }, 'more than it has, one by one', 'js53');
 is(as_app("SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())", 'fleet'), '7', 'the default shard');
 is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)))', 'fleet'), '9', 'near an id');
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'in a range of shards');

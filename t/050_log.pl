@@ -78,21 +78,21 @@ is(news(), '', 'a step back within max_lead: nothing is said');
 $clock->step(-1.5);
 mint(2);
 says('the clock was stepped back by 1\d\d\d ms',
-	'That is more than "snowflake.max_lead" \(100 ms\): .* It was step back number 2 since the server started; the clock says \d.*\.',
+	'That is more than "snowflake.max_lead" \(100 ms\): .* It was step back number 2 since the server started; the clock shows \d.*\.',
 	'Let the time synchronization slew the clock instead of stepping it\.',
 	'a step back by 1.5 s is told');
 is(count_of('LOG:  the clock was stepped back'), 1, 'once');
 $node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND (SELECT covered_until IS NOT NULL FROM snowflake.health)');
 select undef, undef, undef, 1.7;
 mint(1);
-says('the clock has caught up after it was stepped back', 'It was noticed \d+ ms ago; the clock says \d.*\.', undef,
+says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago; the clock shows \d.*\.', undef,
 	'that the clock has caught up is told');
 
 # Another one within the minute is counted but not logged, and neither is its end.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
-	'The clock says \d.* and has moved by -301\d\d\d ms against the time since boot; the high-water mark is \d.*\.',
+	'The clock shows \d.* and has moved by -301\d\d\d ms against the time since boot; the high-water mark is \d.*\.',
 	'Check the time synchronization; .*',
 	'the first refusal is told');
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 3;
@@ -116,7 +116,7 @@ $clock = $node->clock;
 mint(1);
 $clock->step(-0.5);
 mint(1);
-says('the clock was stepped back by (?:4\d\d|50\d) ms', 'That is within "snowflake.max_lead" \(1000 ms\): .* It was step back number 1 since the server started; the clock says \d.*\.',
+says('the clock was stepped back by (?:4\d\d|50\d) ms', 'That is within "snowflake.max_lead" \(1000 ms\): .* It was step back number 1 since the server started; the clock shows \d.*\.',
 	'Let the time synchronization slew the clock instead of stepping it\.', 'a step back within max_lead is told');
 $clock->step(-0.2);
 mint(1);
@@ -130,7 +130,7 @@ mint(1);
 $clock->step(+1800);
 mint(1);
 says('the clock was stepped ahead by 30\.0 min',
-	'Ids follow it, for that is less than "snowflake.max_forward_jump" \(3600 s\): .* It was step ahead number 1 since the server started; the clock says .*\.',
+	'Ids follow it, because that is less than "snowflake.max_forward_jump" \(3600 s\): .* It was step ahead number 1 since the server started; the clock shows .*\.',
 	'Check the time synchronization, if the clock was right before\.', 'a step ahead within max_forward_jump is told');
 is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_history'),
 	'1|t', 'it is counted');
@@ -147,7 +147,7 @@ is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE c
 $clock->step(-7200);
 select undef, undef, undef, 1.2;
 mint(1);
-$news = says('the clock\'s jump ahead is over', 'The clock has moved 1(?:79|80)\d{4} ms against the time since boot by now; it was noticed \d+ ms ago\.',
+$news = says('the clock\'s jump ahead is over', 'The clock has moved 1(?:79|80)\d{4} ms against the time since boot; the jump was detected \d+ ms ago.',
 	undef, 'that the jump was taken back is told');
 like($news, qr/LOG:  snowflake mints again in database "postgres"; refusals have ended: the clock jumped ahead\n.*DETAIL:  3 calls were refused, since \d+ ms ago\./,
 	'refusals of the whole database end when the mark is next extended, and the log tells all of them');
@@ -164,7 +164,7 @@ $clock = $node->clock;
 mint(1);
 $clock->set(1_704_067_200 - time);
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the clock is before the epoch', 'The clock says 2024-01-01 .*', 'Correct the clock; .*',
+says('snowflake refuses calls in database "postgres": the clock is before the epoch', 'The clock shows 2024-01-01 .*', 'Correct the clock; .*',
 	'a clock before the epoch is told');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|clock before the epoch', 'and health says so');
 $node->stop;
@@ -172,7 +172,7 @@ $clock->set(2_829_600_000 - time);    # 2059-09-01
 $node->start;
 news();
 mint(1) foreach 1 .. 3;
-$news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'The layout ends at 2059-11-04 .*; nothing is minted from then on\.',
+$news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'The layout ends at 2059-11-04 .*; minting stops then.',
 	'Move the database to a layout with more time bits or a later epoch\.', 'less than a year to go is told');
 is(count_of('LOG:  the ids of layout'), 1, 'once');
 $node->stop;
@@ -198,26 +198,26 @@ begin('others', conf => <<~'CONF');
 	CONF
 mint(1);
 $news = says('snowflake mints under a clock that is not synchronized', '"snowflake.clock_error" is 200 ms, "snowflake.max_clock_error" is 100 ms\.',
-	'Check the time synchronization, or say in "snowflake.clock_error" how wrong the clock may be\.', 'a clock that is not synchronized is told');
+	'Check the time synchronization, or set "snowflake.clock_error" to the greatest error that the clock may have.', 'a clock that is not synchronized is told');
 like($news, qr/LOG:  a call waited \d{3,} ms for the high-water mark to be flushed\n.*DETAIL:  .*"snowflake.reserve" \(1000 ms\).*\n.*HINT:  Check the disk/,
 	'a flush of more than 100 ms is told');
 ok($node->safe_psql('postgres', 'SELECT longest_mark_flush >= 100 AND mark_flushes >= 1 FROM snowflake.database_stats') eq 't', 'and counted');
 $node->reconfigure('snowflake.clock_error' => "'20ms'");
 select undef, undef, undef, 1.2;
 mint(1);
-says('the clock is synchronized again', 'Its maximum error is 20\.000 ms; that it was not was noticed \S+ m?s ago\.', undef,
+says('the clock is synchronized again', 'Its maximum error is 20\.000 ms; it was found unsynchronized \S+ m?s ago\.', undef,
 	'that it is synchronized again is told');
 refused('SELECT snowflake.next_id(77)');
-says('snowflake refuses calls in database "postgres": a shard is asked for that this server does not own', '.*', 'Insert on the server that owns the shard\.',
+says('snowflake refuses calls in database "postgres": a shard is requested that this server does not own', '.*', 'Insert on the server that owns the shard\.',
 	'the first refusal of a shard that is not owned is told');
 refused('BEGIN READ ONLY; SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the transaction or the server is read-only', '.*', 'Use a read-write transaction\.',
 	'the first read-only refusal is told');
 refused('SELECT snowflake.next_id(1, after => snowflake.make_id(now() + interval $$1 day$$, 1, 0))');
-says('snowflake refuses calls in database "postgres": an id is to be passed that lies too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
+says('snowflake refuses calls in database "postgres": the next id must exceed one that is too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
 	'the first refusal of an id ahead is told');
 refused('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 400000)');
-says('snowflake refuses calls in database "postgres": a shard is asked for more ids than it has', '.*', 'Spread the load .*',
+says('snowflake refuses calls in database "postgres": more ids are requested of a shard than it has', '.*', 'Spread the load .*',
 	'the first refusal for want of capacity is told');
 refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snowflake.next_id(2)');
 says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', '(?:Check the time synchronization|Raise "snowflake.max_wait"), .*',
@@ -270,6 +270,6 @@ $node->safe_psql('postgres', <<~'SQL');
 	COMMIT;
 	SQL
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the high-water mark is lost', '.*', 'Set it, with SELECT snowflake.set_mark\(\.\.\.\), .*', 'a mark that is lost is told');
+says('snowflake refuses calls in database "postgres": the high-water mark is lost', '.*', 'Set it with SELECT snowflake.set_mark\(\.\.\.\) .*', 'a mark that is lost is told');
 
 done_testing();

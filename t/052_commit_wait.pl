@@ -77,7 +77,7 @@ $ahead->refuses(
 	{
 		sqlstate => '55000',
 		message => 'the commit would wait too long for the clock',
-		detail => 'The transaction\'s last id is of \d.*, the clock says \d.* and may be wrong by 910\.000 ms, other servers\' by 910 ms: '
+		detail => 'The transaction\'s last id is of \d.*, the clock shows \d.* and may be wrong by 910\.000 ms, other servers\' by 910 ms: '
 		  . 'after 0 ms the commit would wait \d+ ms more, and "snowflake.max_wait" is 1000 ms\.',
 		hint => 'Raise "snowflake.max_wait", or lower "snowflake.max_clock_error" on all servers'
 	},
@@ -88,7 +88,7 @@ $ahead->refuses(
 		sqlstate => '55000',
 		message => 'the clock is not synchronized',
 		detail => '"snowflake.clock_error" is 911 ms, "snowflake.max_clock_error" is 910 ms\.',
-		hint => 'Check the time synchronization, or say in "snowflake.clock_error"'
+		hint => 'Check the time synchronization, or set "snowflake.clock_error"'
 	},
 	'a clock that is not synchronized');
 is($ahead->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'commit_wait'"), '2', 'both are counted');

@@ -184,8 +184,8 @@ foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 		{
 			sqlstate => '25001',
 			message => 'cannot execute settled_before\(\) in a transaction that reads in one snapshot',
-			detail => "The transaction is $level: all that it reads is of one snapshot, which is older than the answer would be\\.",
-			hint => 'Ask in a READ COMMITTED transaction, before the one that reads\.' },
+			detail => "The transaction is $level: all its queries read one snapshot, which is older than the answer would be\\.",
+			hint => 'Call it in a READ COMMITTED transaction, before the one that reads.' },
 		"$level: an error");
 	is(sql("BEGIN ISOLATION LEVEL $level; SELECT * FROM snowflake.settled"), '|the transaction that asks reads in one snapshot|||', "$level: the view says so");
 }

@@ -260,15 +260,18 @@ void define_lease_settings() {
   });
   define_string("snowflake.leased_regions",
                 "Sets the regions of this server, of which it leases one at a time.",
-                "Regions and ranges such as \"4,5\" that no other server has; empty is static.",
+                "Regions and ranges such as \"4,5\" that no other server has; empty means that the "
+                "region is not leased.",
                 &regions_setting, "", check_leased_regions);
   fix_leased_regions();
   define_int("snowflake.lease", "Sets how long a region is leased for.",
-             "0 is an hour; a layout without region bits wants it set.", &lease_ms, 0,
+             "0 is an hour; if the layout has no region bits, it must be set.", &lease_ms, 0,
              static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
-  define_int(
-      "snowflake.max_skew", "Sets how far the clocks of server and lease server may be apart.",
-      "Less than a third of the lease.", &max_skew_ms, 1, 1200000, PGC_POSTMASTER, GUC_UNIT_MS);
+  define_int("snowflake.max_skew",
+             "Sets the allowed difference between the clocks of server and lease "
+             "server.",
+             "Less than a third of the lease.", &max_skew_ms, 1, 1200000, PGC_POSTMASTER,
+             GUC_UNIT_MS);
   lease_conninfo = conninfo_setting;
   check_lease_settings();
 }
@@ -306,8 +309,7 @@ void define_settings() {
                              nullptr, nullptr);
   });
   define_string("snowflake.epoch", "Sets the time that ids count from.",
-                "An ISO date, in UTC where it names no offset, or milliseconds since 1970 in 13 "
-                "digits.",
+                "An ISO date, in UTC if it has no offset, or milliseconds since 1970 in 13 digits.",
                 &epoch_setting, "2025-01-01 00:00:00+00", check_epoch);
   fix_layout();
 
@@ -337,10 +339,10 @@ void define_settings() {
              INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
   define_enum("snowflake.on_copy",
               "Sets whether a database that last minted elsewhere mints before that is accepted.",
-              "Confirm a copy that is to mint with snowflake.accept_copy().", &on_copy, kOnCopy);
+              "Confirm a copy that should mint with snowflake.accept_copy().", &on_copy, kOnCopy);
   define_enum("snowflake.unsynchronized",
               "Sets whether ids are minted under a clock that is not synchronized.",
-              "wait_at_start asks for synchronization once after each start of the server.",
+              "wait_at_start requires synchronization once after each start of the server.",
               &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
              "Sets over how many numbers a new tick's sequence starts.",
@@ -359,11 +361,12 @@ void define_settings() {
       &commit_waits, PGC_USERSET);
   define_bool(
       "snowflake.use_tsc",
-      "Lets the processor's counter tell how long a reading of the clock lasts.",
+      "Sets whether the processor's counter decides how long a clock reading is valid.",
       "At most 50 us, within its millisecond, and if the kernel's clock is based on the counter.",
       &use_tsc, PGC_SIGHUP);
   define_real("snowflake.clock_error", "Sets how wrong the clock may be, instead of the kernel.",
-              "-1 asks the kernel. For clocks that something else than the kernel disciplines.",
+              "-1 uses the kernel's value. Use this if PTP or the hypervisor, not the kernel, "
+              "disciplines the clock.",
               &clock_error_ms, -1, 60000, PGC_SUSET);
   define_real("snowflake.max_clock_error",
               "Sets how wrong the clock of any server may be for it to count as synchronized.",

@@ -17,8 +17,8 @@ CREATE FUNCTION snowflake.accept_copy() RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_accept_copy'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.accept_copy() IS
-  'Confirms that this database, which last minted elsewhere, mints here from now on, and nowhere else; returns '
-  'whether it had minted elsewhere. A rollback does not undo it';
+  'Confirms that this database, which last minted elsewhere, now mints here, and nowhere else; returns whether it had '
+  'minted elsewhere. A rollback does not undo it';
 
 CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_set_mark'

@@ -129,7 +129,7 @@ void error_other_prefix(const Form& form, std::string_view text, std::string_vie
   ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                   errmsg("\"%s\" does not begin with \"%s\"", shown(text), shown(prefix)),
                   errdetail("The prefix is a part of %s.", form.name),
-                  errhint("Pass what %s made with this prefix.", form.maker)));
+                  errhint("Pass a result of %s with this prefix.", form.maker)));
 }
 
 void error_written(const Form& form, NumeralError error, size_t at, std::string_view text) {
@@ -139,16 +139,16 @@ void error_written(const Form& form, NumeralError error, size_t at, std::string_
               (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                errmsg("invalid character \"%s\" at position %d of %s", character_at(text, at),
                       pg_mbstrlen_with_len(text.data(), static_cast<int>(at)) + 1, form.name),
-               errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+               errdetail("%s", form.written), errhint("Pass a result of %s.", form.maker)));
     case NumeralError::length:
       ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg_plural("%s cannot have %zu character", "%s cannot have %zu characters",
                                     at, form.name, at),
-                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+                      errdetail("%s", form.written), errhint("Pass a result of %s.", form.maker)));
     default:
       ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                       errmsg("\"%s\" is out of range for %s", shown(text), form.name),
-                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+                      errdetail("%s", form.written), errhint("Pass a result of %s.", form.maker)));
   }
 }
 
@@ -165,7 +165,7 @@ void error_not_authentic(std::string_view name) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("the token was not made with key \"%s\"", shown(name)),
                   errdetail("No version of the key in the key file accepts it."),
-                  errhint("Pass what snowflake.token(id, key_name) made.")));
+                  errhint("Pass a result of snowflake.token(id, key_name).")));
 }
 
 }  // namespace snowflake::alias

@@ -68,10 +68,10 @@ eval { $holder->quit };
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
-	detail => 'It covers ids before .*, the next id is of .*, the clock says .*could not connect',
+	detail => 'It covers ids before .*; the next id is of .*; the clock shows .*could not connect',
 	hint => 'Check the lease server that "snowflake.lease_conninfo" names' }, 'minting is refused when the lease has ended');
 $server->refuses('SELECT snowflake.observe(snowflake.make_id(clock_timestamp(), 5, 0))', {
-	sqlstate => '55000', message => 'the id is beyond the lease', detail => 'It asks for ids after .*, region 0 is leased until',
+	sqlstate => '55000', message => 'the id is beyond the lease', detail => 'The call requires ids after .*; region 0 is leased until',
 	hint => 'Observe it again' }, 'observe() beyond the lease is refused');
 my $waiting = $server->start_writer('SELECT snowflake.next_id(5)');
 $control->start;
@@ -128,9 +128,9 @@ my $conf = $copy->data_dir . '/postgresql.conf';
 append_to_file($conf, "snowflake.leased_regions = ''\nsnowflake.lease_conninfo = ''\nsnowflake.region = 0\n");
 $copy->start;
 $copy->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000',
-	message => 'were minted under leases, and this server leases nothing',
+	message => 'were minted under leases, and this server leases no region',
 	detail => 'Sequence snowflake.fleet has fleet \d+', hint => 'Set "snowflake.leased_regions"' }, 'the regime is remembered');
-is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and nothing is leased', 'health says why');
+is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and this server leases no region', 'health says why');
 is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'nothing in the view');
 $copy->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 is(scalar(mint($copy, 3)), 3, 'until an operator has said that it left the fleet');

@@ -56,7 +56,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $node->poll_query_until('postgres', 'SELECT last_message IS NOT NULL FROM snowflake.lease') or die 'nothing said';
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
-	detail => 'Last said: could not connect to the lease server: .*nowhere', hint => 'Check the lease server' },
+	detail => 'Last message: could not connect to the lease server: .*nowhere', hint => 'Check the lease server' },
 	'a call that gets no region');
 is($node->safe_psql('postgres', 'SELECT region IS NULL, until IS NULL, last_contact IS NULL FROM snowflake.lease'), 't|t|t', 'the view');
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN');
@@ -65,7 +65,7 @@ $node->refuses('SET ROLE somebody; SHOW snowflake.lease_conninfo', { sqlstate =>
 $node->refuses('SET ROLE somebody; SELECT * FROM snowflake.lease', { sqlstate => '42501', message => 'permission denied' },
 	'what was last said, too');
 $node->refuses('SET ROLE somebody; SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
-	detail => 'Last said: what members of pg_monitor may read', hint => 'Check the lease server' }, 'and not in an error either');
+	detail => 'Last message: what members of pg_monitor may read', hint => 'Check the lease server' }, 'and not in an error either');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'what does not mint works');
 
 done_testing();

@@ -61,7 +61,7 @@ $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');
 refused('the ids of the leased region begin later',
-	{ message => 'the ids of the leased region begin later', detail => 'Region \d+ may be minted in from .* on, the clock says', hint => '.' },
+	{ message => 'the ids of the leased region begin later', detail => 'Ids of region \d+ may be minted from .* on; the clock shows', hint => '.' },
 	'with the clock behind the region', 'other');
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'when the time has come, it mints');

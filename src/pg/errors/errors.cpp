@@ -21,7 +21,7 @@ void error_not_preloaded() {
 
 void error_no_memory(size_t bytes) {
   ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map shared memory: %m"),
-                  errdetail("%zu bytes were asked for.", bytes),
+                  errdetail("%zu bytes were requested.", bytes),
                   errhint("Free memory on this machine and start the server again.")));
 }
 
@@ -38,7 +38,7 @@ void error_of_state(Obstacle obstacle) {
 
 void error_too_many_databases() {
   refuse(Obstacle::too_many_databases, nullptr,
-         psprintf("\"snowflake.max_databases\" is %d, and as many databases hold a place.",
+         psprintf("\"snowflake.max_databases\" is %d, and as many databases have a slot.",
                   max_databases));
 }
 
@@ -58,10 +58,10 @@ void error_one_snapshot() {
   ereport(ERROR,
           (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
            errmsg("cannot execute settled_before() in a transaction that reads in one snapshot"),
-           errdetail("The transaction is %s: all that it reads is of one snapshot, which is older "
+           errdetail("The transaction is %s: all its queries read one snapshot, which is older "
                      "than the answer would be.",
                      IsolationIsSerializable() ? "SERIALIZABLE" : "REPEATABLE READ"),
-           errhint("Ask in a READ COMMITTED transaction, before the one that reads.")));
+           errhint("Call it in a READ COMMITTED transaction, before the one that reads.")));
 }
 
 void error_of_mark(Obstacle obstacle) {
@@ -73,12 +73,12 @@ void error_of_mark(Obstacle obstacle) {
 
 void error_mark_unset(int64_t stored) {
   refuse(Obstacle::mark_lost, nullptr,
-         psprintf("Sequence snowflake.high_water says %lld, which lies before the epoch (%lld).",
+         psprintf("Sequence snowflake.high_water is %lld, which is before the epoch (%lld).",
                   static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)));
 }
 
 void error_of_seal(Obstacle obstacle, const Seals& seals) {
-  const char* detail = "Sequence snowflake.seal or snowflake.seal_local holds no layout.";
+  const char* detail = "Sequence snowflake.seal or snowflake.seal_local contains no layout.";
   if (obstacle == Obstacle::seal_restored) {
     const char* from = layout_text(layout_of(seals.dumped));
     detail = psprintf(
@@ -104,8 +104,8 @@ void error_not_a_seal(int64_t presented) {
 
 void error_seal_row_stays() {
   ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                  errmsg("the row of snowflake.dumped_seal stays as it is"),
-                  errdetail("A dump carries it, and with it the layout of this database's ids."),
+                  errmsg("the row of snowflake.dumped_seal cannot be changed"),
+                  errdetail("Dumps contain it as the layout of this database's ids."),
                   errhint("Leave it as it is.")));
 }
 
@@ -120,10 +120,10 @@ void error_may_not_present() {
   ereport(ERROR,
           (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
            errmsg("permission denied to present the seal of another layout"),
-           errdetail("It would stop minting in this database: that is for roles that may create "
-                     "schemas in it, own a table, or are members of pg_write_all_data. Rows that "
-                     "were restored with it mean something else here."),
-           errhint("Remove what was restored, and restore as the owner of the database.")));
+           errdetail("It would stop minting in this database. Only roles that may create schemas "
+                     "in it, own a table, or are members of pg_write_all_data may do this. Rows "
+                     "that were restored with it are decoded wrongly here."),
+           errhint("Delete the restored rows, and restore as the owner of the database.")));
 }
 
 void error_seal_not_recorded() {
@@ -140,10 +140,10 @@ void notice_sealed() {
   const char* region = own_region < 0 ? psprintf("a leased region of %u", layout.regions())
                                       : psprintf("region %d of %u", own_region, layout.regions());
   ereport(NOTICE,
-          (errmsg("ids of this database have layout %s for ever", layout_text(layout)),
+          (errmsg("ids of this database permanently have layout %s", layout_text(layout)),
            errdetail("They run out at %s. This server mints in %s, shards %s of %u.", end, region,
                      owned_shards_text, layout.shards()),
-           errhint("To choose otherwise, drop the extension before the first id, change the "
+           errhint("To choose another layout, drop the extension before the first id, change the "
                    "settings and restart the server.")));
 }
 
@@ -155,9 +155,9 @@ void warn_may_meet_others(const char* sign) {
                  "all shards, as every server does by default.",
                  sign),
        layout.regions() > 1
-           ? errhint("Set \"snowflake.region\" to a number of its own on each server.")
+           ? errhint("Set \"snowflake.region\" to a different number on each server.")
        : layout.shards() > 1
-           ? errhint("Set \"snowflake.owned_shards\" to shards of its own on each server.")
+           ? errhint("Set \"snowflake.owned_shards\" to different shards on each server.")
            : errhint("Before the first id, drop the extension, set \"snowflake.layout\" to one "
                      "with regions, and restart the server.")));
 }
@@ -167,7 +167,7 @@ void warn_may_meet_others(const char* sign) {
 void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* next = kept_time_text(next_ms);
   refuse(Obstacle::clock_behind, psprintf("%u", shard),
-         psprintf("The next id is of %s, the clock says %s: with \"snowflake.max_lead\" %d ms the "
+         psprintf("The next id is of %s, the clock shows %s: with \"snowflake.max_lead\" %d ms the "
                   "call would wait %s, more than \"snowflake.max_wait\" (%d ms).",
                   next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms));
 }
@@ -176,7 +176,7 @@ void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, in
   const char* next = kept_time_text(next_ms);
   refuse(Obstacle::waited_too_long, psprintf("%u", shard),
          psprintf("Waited %s, and \"snowflake.max_wait\" is %d ms. The shard's ids are taken up to "
-                  "%s, the clock says %s, and a shard has %llu ids per tick of %u ms.",
+                  "%s, the clock shows %s, and a shard has %llu ids per tick of %u ms.",
                   span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
                   static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms));
 }
@@ -184,7 +184,7 @@ void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, in
 void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* mark = kept_time_text(mark_ms);
   refuse(Obstacle::mark_ahead, nullptr,
-         psprintf("Ids may have been issued up to %s, the clock says %s: with "
+         psprintf("Ids may have been issued up to %s, the clock shows %s: with "
                   "\"snowflake.max_lead\" %d ms the call would wait %s, more than "
                   "\"snowflake.max_wait\" (%d ms).",
                   mark, kept_time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms));
@@ -199,9 +199,9 @@ void error_clock_jumped(int64_t jump_ms) {
 
 void error_clock_before_epoch(int64_t clock_ms) {
   const char* clock = kept_time_text(clock_ms);
-  refuse(
-      Obstacle::clock_before_epoch, nullptr,
-      psprintf("The clock says %s, \"snowflake.epoch\" is %s.", clock, time_text(layout.epoch_ms)));
+  refuse(Obstacle::clock_before_epoch, nullptr,
+         psprintf("The clock shows %s, \"snowflake.epoch\" is %s.", clock,
+                  time_text(layout.epoch_ms)));
 }
 
 void error_exhausted() {
@@ -214,7 +214,7 @@ void error_exhausted() {
 void error_exhausted_unsealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   refuse(Obstacle::layout_exhausted, nullptr,
-         psprintf("Layout %s ended at %s, the clock says %s.", layout_text(layout), end,
+         psprintf("Layout %s ended at %s, the clock shows %s.", layout_text(layout), end,
                   kept_time_text(wall_clock_ms())),
          "Correct the clock, or set a \"snowflake.layout\" or \"snowflake.epoch\" that ends later "
          "and restart the server.");

@@ -29,8 +29,8 @@ void error_commit_wait(int64_t id_ms, int64_t clock_ms, int64_t error_us, int64_
                        int64_t waited_ms) {
   const char* id = kept_time_text(id_ms);
   refuse(Obstacle::commit_wait, nullptr,
-         psprintf("The transaction's last id is of %s, the clock says %s and may be wrong by "
-                  "%.3f ms, other servers' by %g ms: after %s the commit would wait %s more, and "
+         psprintf("The transaction's last id is of %s, the clock shows %s and may be wrong by %.3f "
+                  "ms, other servers' by %g ms: after %s the commit would wait %s more, and "
                   "\"snowflake.max_wait\" is %d ms.",
                   id, time_text(clock_ms), static_cast<double>(error_us) / 1000, max_clock_error_ms,
                   span_text(waited_ms), span_text(needed_ms), max_wait_ms));

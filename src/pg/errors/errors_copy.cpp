@@ -18,8 +18,8 @@ const char* what_moved(const Moved& moved) {
 
 const char* detail_of(const Moved& moved) {
   return psprintf(
-      "Not the same as then: %s. If the server that it comes from runs as well, both "
-      "mint the same ids, and the other one cannot notice.",
+      "Changed since then: %s. If the original server also runs, both mint the same ids, and the "
+      "original cannot detect this.",
       what_moved(moved));
 }
 
@@ -42,9 +42,9 @@ void warn_copied(const Moved& moved) {
 }
 
 void log_copy_accepted(const Moved& moved) {
-  ereport(LOG, (errmsg("database \"%s\" mints here from now on", database_name()),
-                moved.any() ? errdetail("Not the same as before: %s.", what_moved(moved))
-                            : errdetail("It did before.")));
+  ereport(LOG, (errmsg("database \"%s\" now mints here", database_name()),
+                moved.any() ? errdetail("Changed since then: %s.", what_moved(moved))
+                            : errdetail("It minted here before.")));
 }
 
 }  // namespace snowflake::pg

@@ -26,16 +26,17 @@ void error_invalid_layout(const char* text, int tick_ms, const char* epoch, cons
 }
 
 void error_owned_shards_outside_layout(const char* owned) {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                  errmsg("\"snowflake.owned_shards\" names shards that the layout does not have"),
-                  errdetail("It says %s; layout %s has shards 0 to %u.", owned,
-                            layout_bits_text(layout), layout.shards() - 1),
-                  errhint("Correct \"snowflake.owned_shards\" in postgresql.conf.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+           errmsg("\"snowflake.owned_shards\" contains shards that the layout does not have"),
+           errdetail("It is %s; layout %s has shards 0 to %u.", owned, layout_bits_text(layout),
+                     layout.shards() - 1),
+           errhint("Correct \"snowflake.owned_shards\" in postgresql.conf.")));
 }
 
 void warn_epoch_in_future(const char* epoch) {
   ereport(WARNING, (errmsg("\"snowflake.epoch\" %s is in the future", epoch),
-                    errdetail("The clock says %s, and no id can be minted before the epoch.",
+                    errdetail("The clock shows %s, and no id can be minted before the epoch.",
                               time_text(wall_clock_ms())),
                     errhint("Correct the clock or \"snowflake.epoch\".")));
 }
@@ -43,8 +44,8 @@ void warn_epoch_in_future(const char* epoch) {
 void warn_layout_ended() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   ereport(WARNING, (errmsg("the layout is exhausted"),
-                    errdetail("Layout %s ended at %s, the clock says %s.", layout_text(layout), end,
-                              time_text(wall_clock_ms())),
+                    errdetail("Layout %s ended at %s, the clock shows %s.", layout_text(layout),
+                              end, time_text(wall_clock_ms())),
                     errhint("Correct the clock, \"snowflake.layout\" or \"snowflake.epoch\".")));
 }
 
@@ -56,8 +57,8 @@ void error_unknown_setting(const char* name) {
        errmsg("unrecognized configuration parameter \"%s\"", name),
        other ? errdetail("The setting belongs to pgEdge's extension of the same name; the two "
                          "cannot be installed together.")
-             : errdetail("The extension has no such setting, and a misspelt one would leave its "
-                         "default in force."),
+             : errdetail("The extension does not have this setting. A misspelt setting would keep "
+                         "its default."),
        errhint("Remove it from postgresql.conf or correct its name.")));
 }
 
@@ -103,22 +104,22 @@ void error_not_a_layout(const char* text, const char* tick, const char* epoch, c
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
            errmsg("\"%s\" with tick \"%s\" and epoch \"%s\" is not a layout", text, tick, epoch),
            errdetail("%s", detail),
-           errhint("Pass each as it would stand in postgresql.conf: preview_layout('41/5+8/10', "
-                   "'1ms', '2025-01-01').")));
+           errhint("Pass each in the form of postgresql.conf: preview_layout('41/5+8/10', '1ms', "
+                   "'2025-01-01').")));
 }
 
 void error_count(int count) {
   ereport(ERROR,
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("count %d is out of range", count),
            errdetail("A call mints 1 to %d ids.", kMaxBatch),
-           count < 1 ? errhint("Ask for at least one id.")
-                     : errhint("Ask for the ids in several calls.")));
+           count < 1 ? errhint("Pass a count of at least 1.")
+                     : errhint("Get the ids in several calls.")));
 }
 
 void error_count_null() {
-  ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("count is null"),
-                  errdetail("A call mints 1 to %d ids.", kMaxBatch),
-                  errhint("Pass how many ids are wanted.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("count is null"),
+           errdetail("A call mints 1 to %d ids.", kMaxBatch), errhint("Pass the number of ids.")));
 }
 
 void error_sequence_range(int sequence) {
@@ -146,7 +147,7 @@ void error_foreign_id(int64_t id) {
 
 void error_id_null() {
   ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("id is null"),
-                  errdetail("The shard to mint for is taken from the id."),
+                  errdetail("The new id gets the shard of this id."),
                   errhint("Pass the id of a row in the same shard, or call next_id(shard).")));
 }
 
@@ -168,14 +169,14 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
   // No clock is a day off by itself: the id counts from elsewhere.
   if (ahead_ms > kDayMs)
     refuse(Obstacle::id_ahead, subject,
-           psprintf("Read with layout %s, the id is of %s; the clock says %s. An id minted just "
-                    "now would read so if its epoch were %s.",
+           psprintf("Read with layout %s, the id is of %s; the clock shows %s. An id minted now "
+                    "would have this time if its epoch were %s.",
                     layout_text(layout), id_time, kept_time_text(clock_ms),
                     date_text(layout.epoch_ms - ahead_ms)),
-           "Was it minted with another epoch or layout? Seal those of the ids that exist: see "
+           "If it was minted with another epoch or layout, create the extension with these: see "
            "\"Moving from something else\" in the documentation.");
   refuse(Obstacle::id_ahead, subject,
-         psprintf("The id is of %s, the clock says %s, and \"snowflake.max_lead\" is %d ms%s.",
+         psprintf("The id is of %s, the clock shows %s, and \"snowflake.max_lead\" is %d ms%s.",
                   id_time, kept_time_text(clock_ms), max_lead_ms,
                   lead_ms < max_lead_ms ? ", of which a batch may use half" : ""),
          psprintf("Correct the clock, or try again in %s.",
@@ -183,7 +184,7 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
 }
 
 void notice_nothing_observed() {
-  ereport(NOTICE, (errmsg("nothing to observe: the id is null"),
+  ereport(NOTICE, (errmsg("no id to observe: the id is null"),
                    errdetail("The greatest id of an empty table is null.")));
 }
 

@@ -15,14 +15,14 @@ void error_lease_settings(const char* detail, const char* hint) {
 
 void error_no_region(Obstacle obstacle, const char* said) {
   refuse(obstacle, nullptr,
-         psprintf("\"snowflake.max_wait\" is %d ms. Last said: %s", max_wait_ms,
+         psprintf("\"snowflake.max_wait\" is %d ms. Last message: %s", max_wait_ms,
                   said[0] == '\0' ? "nothing yet." : said));
 }
 
 void error_region_begins_later(int32_t region, int64_t begin_ms, int64_t clock_ms) {
   const char* begin = kept_time_text(begin_ms);
   refuse(Obstacle::region_begins_later, nullptr,
-         psprintf("Region %d may be minted in from %s on, the clock says %s.", region, begin,
+         psprintf("Ids of region %d may be minted from %s on; the clock shows %s.", region, begin,
                   time_text(clock_ms)));
 }
 
@@ -30,14 +30,15 @@ void error_lease_ended(const LeaseView& lease, int64_t id_ms, int64_t clock_ms, 
   const char* until = kept_time_text(lease.until_ms);
   const char* id = kept_time_text(id_ms);
   refuse(Obstacle::lease_ended, psprintf("%d", lease.region),
-         psprintf("It covers ids before %s, the next id is of %s, the clock says %s. Last said: %s",
+         psprintf("It covers ids before %s; the next id is of %s; the clock shows %s. Last "
+                  "message: %s",
                   until, id, time_text(clock_ms), said[0] == '\0' ? "nothing yet." : said));
 }
 
 void error_beyond_lease(int64_t ms, const LeaseView& lease) {
   const char* until = kept_time_text(lease.until_ms);
   refuse(Obstacle::beyond_lease, nullptr,
-         psprintf("It asks for ids after %s, region %d is leased until %s.", time_text(ms),
+         psprintf("The call requires ids after %s; region %d is leased until %s.", time_text(ms),
                   lease.region, until));
 }
 

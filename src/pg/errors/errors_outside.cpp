@@ -39,8 +39,8 @@ const char* describe(UuidError error) {
 void error_negative_id(int64_t id) {
   ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                   errmsg("%lld is out of range for ids", static_cast<long long>(id)),
-                  errdetail("Text forms stand for 0 to %lld.", static_cast<long long>(kGreatestId)),
-                  errhint("Pass an id, which is never negative.")));
+                  errdetail("Text forms represent 0 to %lld.", static_cast<long long>(kGreatestId)),
+                  errhint("Pass an id; ids are never negative.")));
 }
 
 void error_numeral(const TextForm& form, NumeralError error, size_t at, std::string_view text) {
@@ -51,27 +51,27 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
       ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg("invalid character \"%s\" at position %d of a %s",
                              character_at(text, at), place_of(text, at), form.name),
-                      errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+                      errdetail("%s", form.written), errhint("Pass a result of %s.", form.maker)));
     case NumeralError::length:
       ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg_plural("a %s cannot have %zu character",
                                     "a %s cannot have %zu characters", at, form.name, at),
                       errdetail("%s", form.written),
                       at != 0 && at < static_cast<size_t>(form.padded_length)
-                          ? errhint("Pass what %s made. If another encoder made the text, pad it "
-                                    "with zeros: lpad(text, %d, '0').",
+                          ? errhint("Pass a result of %s. If another encoder created the text, pad "
+                                    "it with zeros: lpad(text, %d, '0').",
                                     form.maker, form.padded_length)
-                          : errhint("Pass what %s made.", form.maker)));
+                          : errhint("Pass a result of %s.", form.maker)));
     case NumeralError::overflow:
       ereport(ERROR,
               (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("%s is out of range", form.name),
-               errdetail("%s", form.written), errhint("Pass what %s made.", form.maker)));
+               errdetail("%s", form.written), errhint("Pass a result of %s.", form.maker)));
     case NumeralError::check:
-      ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                      errmsg("check symbol \"%s\" does not belong to this base32 id",
-                             character_at(text, at)),
-                      errdetail("At least one of its characters is wrong."),
-                      errhint("Compare it with its source.")));
+      ereport(ERROR,
+              (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+               errmsg("check symbol \"%s\" does not match this base32 id", character_at(text, at)),
+               errdetail("At least one of its characters is wrong."),
+               errhint("Compare it with its source.")));
   }
   elog(ERROR, "unexpected NumeralError %d", static_cast<int>(error));
 }
@@ -80,7 +80,7 @@ void error_no_uuid_for(int64_t id) {
   const int64_t ms = layout.ms_of_tick(layout.tick_of(static_cast<uint64_t>(id)));
   const char* time = kept_time_text(ms);
   ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                  errmsg("there is no UUID for id %lld", static_cast<long long>(id)),
+                  errmsg("id %lld cannot be represented as a UUID", static_cast<long long>(id)),
                   errdetail("The id is of %s; the 48 bits of a UUID's time end before %s.", time,
                             time_text(kUuidEndMs)),
                   errhint("Use a text form for ids of this time.")));
@@ -88,8 +88,8 @@ void error_no_uuid_for(int64_t id) {
 
 void error_foreign_uuid(const char* form, const char* text, const char* maker, UuidError error) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                  errmsg("%s \"%s\" does not stand for an id of this layout", form, text),
-                  errdetail("%s", describe(error)), errhint("Pass what %s made.", maker)));
+                  errmsg("%s \"%s\" does not represent an id of this layout", form, text),
+                  errdetail("%s", describe(error)), errhint("Pass a result of %s.", maker)));
 }
 
 }  // namespace snowflake::pg

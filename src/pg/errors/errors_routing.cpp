@@ -15,8 +15,8 @@ void error_hashes_combined_otherwise(uint64_t shard, uint64_t placed) {
        errdetail("Shard %llu would be placed as %llu, so partitions by snowflake.by_shard "
                  "would be read and written wrongly.",
                  static_cast<unsigned long long>(shard), static_cast<unsigned long long>(placed)),
-       errhint("Go back to the version before, or to a version of the extension that was "
-               "made for this one.")));
+       errhint("Use the previous version of PostgreSQL, or a version of the extension for this "
+               "one.")));
 }
 
 void error_tables_partitioned(const char* tables, int more) {
@@ -58,7 +58,7 @@ void error_no_default(const char* relation, const char* column) {
   ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                   errmsg("column \"%s\" of table \"%s\" has no default", column, relation),
                   errdetail("The trigger function snowflake.set_id() without a key column gives a "
-                            "row without an id what the default gives."),
+                            "row without an id the value of the default."),
                   errhint("Set one with ALTER TABLE %s ALTER COLUMN %s SET DEFAULT.",
                           quote_identifier(relation), quote_identifier(column))));
 }
@@ -89,15 +89,15 @@ void error_key_is_no_id(const char* relation, const char* column, int64_t key) {
   ereport(
       ERROR,
       (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-       errmsg("%lld in column \"%s\" of table \"%s\" is no id that was minted",
+       errmsg("%lld in column \"%s\" of table \"%s\" is not an id that was minted",
               static_cast<long long>(key), column, relation),
        layout.contains(bits)
-           ? errdetail("As an id of layout %s it would be of %s, within an hour of the epoch: it "
-                       "is taken for a plain number, whose shard means nothing.",
+           ? errdetail("As an id of layout %s it would be of %s, within an hour of the epoch. So "
+                       "it is treated as a plain number, which has no shard.",
                        layout_bits_text(layout), time_text(layout.ms_of_tick(layout.tick_of(bits))))
            : errdetail("Ids of layout %s are numbers from 0 to %lld.", layout_bits_text(layout),
                        static_cast<long long>(layout.last_id())),
-       errhint("For keys that are no ids say snowflake.set_id('%s', 'hash') in CREATE TRIGGER.",
+       errhint("For keys that are not ids, use snowflake.set_id('%s', 'hash') in CREATE TRIGGER.",
                column)));
 }
 
@@ -115,7 +115,7 @@ void error_hash_ambiguous(const char* relation, const char* key) {
       (errcode(ERRCODE_AMBIGUOUS_COLUMN),
        errmsg("'hash' in set_id() is ambiguous: table \"%s\" has a bigint column of that name",
               relation),
-       errdetail("It may be the column of the id, or ask for a shard by the hash of the key."),
+       errdetail("It can mean the column of the id, or a shard by the hash of the key."),
        errhint("Name the column of the id as well: snowflake.set_id('%s', 'id', 'hash').", key)));
 }
 
@@ -129,14 +129,13 @@ void error_collation_unknown() {
 }
 
 void error_collation_nondeterministic(unsigned collation) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-       errmsg("shard_for() does not support nondeterministic collations"),
-       errdetail("Under collation \"%s\" texts of different bytes are equal, and would be of "
-                 "different shards.",
-                 get_collation_name(collation)),
-       errhint("Bring the text into one form, with lower() for example, and say COLLATE \"C\".")));
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+           errmsg("shard_for() does not support nondeterministic collations"),
+           errdetail("Under collation \"%s\" texts of different bytes are equal, but would get "
+                     "different shards.",
+                     get_collation_name(collation)),
+           errhint("Normalize the text, for example with lower(), and use COLLATE \"C\".")));
 }
 
 void error_shards_range(const char* shards) {
@@ -170,31 +169,34 @@ void error_statement_not_known(const char* command) {
 }
 
 void error_statement_leads_out(const char* name) {
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_SCHEMA_NAME), errmsg("the statement names %s", name),
-           errdetail("It is for the tables of a shard's schema only, which is all of search_path."),
-           errhint("Name the tables without their schema.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_SCHEMA_NAME), errmsg("the statement names %s", name),
+       errdetail("It may use only the tables of a shard's schema, the only one in search_path."),
+       errhint("Name the tables without their schema.")));
 }
 
 void error_statement_temporary(const char* name) {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_TABLE_DEFINITION),
-                  errmsg("the statement makes a temporary relation, \"%s\"", name),
-                  errdetail("It would be in no shard's schema."), errhint("Leave out TEMPORARY.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+           errmsg("the statement creates a temporary relation, \"%s\"", name),
+           errdetail("It would not be in a shard's schema."), errhint("Leave out TEMPORARY.")));
 }
 
 void error_statement_cascades() {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                  errmsg("alter_shards() drops nothing by CASCADE"),
-                  errdetail("What would be dropped along may be in other schemas."),
-                  errhint("Drop what depends on it first.")));
+                  errmsg("alter_shards() does not run DROP ... CASCADE"),
+                  errdetail("The dependent objects can be in other schemas."),
+                  errhint("Drop the dependent objects first.")));
 }
 
 void error_statement_concurrent(const char* command) {
-  ereport(ERROR,
-          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-           errmsg("alter_shards() does not run %s CONCURRENTLY", command),
-           errdetail("It has a transaction for each schema, so that an error leaves nothing."),
-           errhint("Run it in each schema yourself, or leave out CONCURRENTLY.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+       errmsg("alter_shards() does not run %s CONCURRENTLY", command),
+       errdetail("It runs one transaction for each schema, so that an error leaves no changes."),
+       errhint("Run it in each schema yourself, or leave out CONCURRENTLY.")));
 }
 
 // Statements with the rights of a table's owner
@@ -219,7 +221,7 @@ void error_may_not_be_run(const char* statement) {
 void error_table_not_new(const char* table) {
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                   errmsg("table \"%s\" is not new and empty", table),
-                  errdetail("Its rows have to be checked."),
+                  errdetail("Its rows must be checked."),
                   errhint("Run ALTER TABLE ... VALIDATE CONSTRAINT.")));
 }
 

@@ -26,7 +26,7 @@ void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(),
                   text_of(text.cause).what),
-           errdetail("The clock says %s and has moved by %lld ms against the time since boot; the "
+           errdetail("The clock shows %s and has moved by %lld ms against the time since boot; the "
                      "high-water mark is %s.",
                      time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
            errhint("%s", text.hint), hide_caller()));
@@ -56,7 +56,8 @@ void log_stepped_back(int64_t step_ms, uint64_t steps) {
                 max_lead_ms);
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock was stepped back by %s", span_text(step_ms)),
-           errdetail("%s It was step back number %llu since the server started; the clock says %s.",
+           errdetail("%s It was step back number %llu since the server started; the clock shows "
+                     "%s.",
                      effect, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
            errhint("Let the time synchronization slew the clock instead of stepping it."),
            hide_caller()));
@@ -66,9 +67,9 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
   ereport(
       LOG_SERVER_ONLY,
       (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
-       errdetail("Ids follow it, for that is less than \"snowflake.max_forward_jump\" (%d s): "
-                 "should it be stepped back, shards that minted meanwhile wait for it. It was "
-                 "step ahead number %llu since the server started; the clock says %s.",
+       errdetail("Ids follow it, because that is less than \"snowflake.max_forward_jump\" (%d s): "
+                 "if it is stepped back, shards that have minted since then wait for it. It was "
+                 "step ahead number %llu since the server started; the clock shows %s.",
                  max_forward_jump_s, static_cast<unsigned long long>(steps),
                  time_text(wall_clock_ms())),
        errhint("Check the time synchronization, if the clock was right before."), hide_caller()));
@@ -76,7 +77,7 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
 
 void log_caught_up(int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock has caught up after it was stepped back"),
-                            errdetail("It was noticed %s ago; the clock says %s.",
+                            errdetail("The step was detected %s ago; the clock shows %s.",
                                       span_text(lasted_ms), time_text(wall_clock_ms())),
                             hide_caller()));
 }
@@ -85,8 +86,8 @@ void log_jumped_ahead(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock jumped ahead by %s", span_text(drift_ms)),
            errdetail("It has moved %lld ms further than the time since boot; "
-                     "\"snowflake.max_forward_jump\" is %d s. No mark is written, and soon "
-                     "nothing is minted, until it is corrected or confirmed.",
+                     "\"snowflake.max_forward_jump\" is %d s. No mark is written, and minting "
+                     "stops soon, until the clock is corrected or confirmed.",
                      static_cast<long long>(drift_ms), max_forward_jump_s),
            errhint("%s", text_of(Obstacle::clock_jumped).hint), hide_caller()));
 }
@@ -94,8 +95,8 @@ void log_jumped_ahead(int64_t drift_ms) {
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock's jump ahead is over"),
-           errdetail("The clock has moved %lld ms against the time since boot by now; it was "
-                     "noticed %s ago.",
+           errdetail("The clock has moved %lld ms against the time since boot; the jump was "
+                     "detected %s ago.",
                      static_cast<long long>(drift_ms), span_text(lasted_ms)),
            hide_caller()));
 }
@@ -108,27 +109,24 @@ void log_clock_accepted(int64_t drift_ms) {
 
 void log_clock_believed(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock was wrong when the server started, and is believed now"),
-           errdetail("It was behind a high-water mark; it has reached that, having moved by %lld "
-                     "ms against the time since boot, and says %s.",
+          (errmsg("the clock was wrong when the server started, and is accepted now"),
+           errdetail("It was behind a high-water mark and has reached it: it moved by %lld ms "
+                     "against the time since boot, and shows %s.",
                      static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
            hide_caller()));
 }
 
 const char* clock_error_text(const ClockBounds& bounds) {
   const double error_ms = static_cast<double>(bounds.maximum_error_us) / 1000;
-  if (!bounds.known) return "The kernel says nothing of the clock's error.";
+  if (!bounds.known) return "The kernel does not report the clock's error.";
   if (bounds.from_setting)
     return psprintf("\"snowflake.clock_error\" is %g ms, \"snowflake.max_clock_error\" is %g ms.",
                     clock_error_ms, max_clock_error_ms);
   if (error_ms <= max_clock_error_ms)
-    return psprintf(
-        "The kernel does not have it as synchronized; it knows of a maximum error of "
-        "%.3f ms.",
-        error_ms);
+    return psprintf("The kernel reports it as not synchronized, with a maximum error of %.3f ms.",
+                    error_ms);
   return psprintf(
-      "The kernel knows of a maximum error of %.3f ms; \"snowflake.max_clock_error\" is "
-      "%g ms.",
+      "The kernel reports a maximum error of %.3f ms; \"snowflake.max_clock_error\" is %g ms.",
       error_ms, max_clock_error_ms);
 }
 
@@ -142,7 +140,7 @@ void log_unsynchronized(const ClockBounds& bounds) {
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock is synchronized again"),
-           errdetail("Its maximum error is %.3f ms; that it was not was noticed %s ago.",
+           errdetail("Its maximum error is %.3f ms; it was found unsynchronized %s ago.",
                      static_cast<double>(bounds.maximum_error_us) / 1000, span_text(lasted_ms)),
            hide_caller()));
 }
@@ -198,11 +196,10 @@ void log_slow_mark(int64_t took_ms) {
   ereport(
       LOG_SERVER_ONLY,
       (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
-       errdetail("The mark is written \"snowflake.reserve\" (%lld ms) ahead so that none has to "
-                 "wait; the first call after an idle time does.",
+       errdetail("The mark is written \"snowflake.reserve\" (%lld ms) ahead so that calls need not "
+                 "wait; only the first call after an idle time waits.",
                  static_cast<long long>(reserve_ticks * layout.tick_ms)),
-       errhint("Check the disk that the WAL is on, or raise \"snowflake.reserve\"."),
-       hide_caller()));
+       errhint("Check the disk of the WAL, or raise \"snowflake.reserve\"."), hide_caller()));
 }
 
 void log_end_is_near() {
@@ -210,7 +207,7 @@ void log_end_is_near() {
   ereport(LOG_SERVER_ONLY,
           (errmsg("the ids of layout %s run out in %s", layout_bits_text(layout),
                   span_text(end_ms - wall_clock_ms())),
-           errdetail("The layout ends at %s; nothing is minted from then on.", time_text(end_ms)),
+           errdetail("The layout ends at %s; minting stops then.", time_text(end_ms)),
            errhint("%s", text_of(Obstacle::layout_exhausted).hint), hide_caller()));
 }
 

@@ -21,16 +21,16 @@ constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::node_without_place, Cause::not_owned, kState,
      "this node of Citus would mint the same ids as others",
      "Citus node without a region or shards of its own",
-     "Set \"snowflake.region\" or \"snowflake.owned_shards\", other ones on each node, and "
-     "restart."},
+     "Set \"snowflake.region\" or \"snowflake.owned_shards\" to a different value on each node, "
+     "and restart."},
     {Obstacle::read_only_by_default, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
      "cannot execute %s in a read-only transaction", "read-only by default",
      "Set \"default_transaction_read_only\" to off when this server may write again."},
     {Obstacle::flush_stalled, Cause::none, 0, nullptr, "waiting for the disk of the WAL",
-     "Check the disk that the WAL is on; calls go on when it answers."},
+     "Check the disk of the WAL; calls continue when it answers."},
     {Obstacle::clock_before_epoch, Cause::clock_before_epoch, kState,
      "the clock is before the epoch", "clock before the epoch",
-     "Correct the clock; an epoch in the future is set right before the first id."},
+     "Correct the clock; if the epoch is wrong, correct it before the first id."},
     {Obstacle::layout_exhausted, Cause::exhausted, ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
      "the layout is exhausted", "layout exhausted",
      "Move the database to a layout with more time bits or a later epoch."},
@@ -38,12 +38,13 @@ constexpr RefusalText kTable[kObstacles] = {
      "clock jumped ahead",
      "Correct the clock, or confirm it with SELECT snowflake.accept_clock()."},
     {Obstacle::unsynchronized, Cause::unsynchronized, kState,
-     "the clock is not synchronized, and minting waits for that", "clock not synchronized",
-     "Check the time synchronization, or say in \"snowflake.clock_error\" how wrong the clock may "
-     "be."},
+     "the clock is not synchronized, and minting waits for synchronization",
+     "clock not synchronized",
+     "Check the time synchronization, or set \"snowflake.clock_error\" to the greatest error that "
+     "the clock may have."},
     {Obstacle::lease_worker_gone, Cause::lease, kState, "the lease worker is not running",
      "the lease worker is not running",
-     "It starts when recovery has ended; else see in the server's log why it is gone."},
+     "Wait until recovery has ended, or check the server's log for the reason."},
     {Obstacle::no_region, Cause::lease, kState, "this server has no region to mint in",
      "no region is leased",
      "Check the lease server that \"snowflake.lease_conninfo\" names; the view snowflake.lease has "
@@ -64,12 +65,12 @@ constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::state_missing, Cause::state_missing, kState,
      "extension \"snowflake\" in this database has lost a part of its state",
      "a sequence of the extension is missing",
-     "Put it back, with ALTER EXTENSION snowflake ADD or ALTER ... RENAME, or restore the database "
+     "Restore it with ALTER EXTENSION snowflake ADD or ALTER ... RENAME, or restore the database "
      "from a backup. Do not drop the extension: its mark would be lost."},
     {Obstacle::state_locked, Cause::none, 0, nullptr, "the extension is being altered",
-     "See in pg_locks who holds the sequences of schema snowflake."},
+     "Find the session that locks the sequences of schema snowflake in pg_locks."},
     {Obstacle::seal_gone, Cause::none, 0, nullptr, "a sequence of the extension is gone",
-     "Ask again; if that does not help, restore the database from a backup."},
+     "Try again; if that does not help, restore the database from a backup."},
     {Obstacle::seal_unset, Cause::seal, kState, "the layout of this database is not sealed",
      "the seal is lost",
      "Restore the database again; if it holds no ids, drop and create the extension."},
@@ -88,27 +89,26 @@ constexpr RefusalText kTable[kObstacles] = {
      "Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the database's "
      "layout and restart the server."},
     {Obstacle::fleet_left, Cause::lease, kState,
-     "the ids of this database were minted under leases, and this server leases nothing",
-     "minted under leases, and nothing is leased",
+     "the ids of this database were minted under leases, and this server leases no region",
+     "minted under leases, and this server leases no region",
      "Set \"snowflake.leased_regions\" and restart the server; if the database has left the fleet "
      "for good, set sequence snowflake.fleet to 0."},
     {Obstacle::other_fleet, Cause::lease, kState, "this database belongs to another fleet",
      "of another fleet", "Correct \"snowflake.lease_conninfo\" and restart the server."},
     {Obstacle::copied, Cause::copy, kState, "this database last minted elsewhere",
      "last minted elsewhere",
-     "Stop the server that it comes from, or give one of the two another region or other shards; "
-     "then run SELECT snowflake.accept_copy()."},
+     "Stop the original server, or give one of the two another region or other shards; then run "
+     "SELECT snowflake.accept_copy()."},
     {Obstacle::mark_not_permanent, Cause::mark_unsafe, kState,
      "the high-water mark would not survive a crash", "high-water mark not permanent",
      "Run ALTER SEQUENCE snowflake.high_water SET LOGGED."},
     {Obstacle::mark_lost, Cause::mark_lost, kState, "the high-water mark of this database is lost",
      "high-water mark lost",
-     "Set it, with SELECT snowflake.set_mark(...), to a time that is later than every id of this "
-     "database."},
+     "Set it with SELECT snowflake.set_mark(...) to a time after every id of this database."},
     {Obstacle::mark_ahead, Cause::mark_ahead, kState,
      "the clock is behind the high-water mark of this database",
      "high-water mark ahead of the clock",
-     "Check the time synchronization; if it is the mark that is wrong, set it with SELECT "
+     "Check the time synchronization; if the mark is wrong, set it with SELECT "
      "snowflake.set_mark(...) to a time after every id."},
     {Obstacle::too_many_databases, Cause::too_many_databases, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
      "too many databases use snowflake", "too many databases",
@@ -130,7 +130,7 @@ constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::shard_not_owned, Cause::not_owned, kState, "shard %s is not owned by this server",
      nullptr, "Insert on the server that owns the shard."},
     {Obstacle::waited_too_long, Cause::waited_too_long, kState,
-     "no id of shard %s could be had in time", nullptr,
+     "no id of shard %s was available in time", nullptr,
      "Spread the load over more shards, or raise \"snowflake.max_wait\"."},
     {Obstacle::id_ahead, Cause::id_ahead, kState, "id %s is too far ahead of the clock", nullptr,
      "Compare the clocks of the servers."},
@@ -145,8 +145,8 @@ constexpr RefusalText kTable[kObstacles] = {
      "Commit the transaction first."},
     {Obstacle::clock_unsynchronized, Cause::commit_wait, kState, "the clock is not synchronized",
      nullptr,
-     "Check the time synchronization, or say in \"snowflake.clock_error\" how wrong the clock may "
-     "be."},
+     "Check the time synchronization, or set \"snowflake.clock_error\" to the greatest error that "
+     "the clock may have."},
     {Obstacle::commit_wait, Cause::commit_wait, kState,
      "the commit would wait too long for the clock", nullptr,
      "Raise \"snowflake.max_wait\", or lower \"snowflake.max_clock_error\" on all servers if their "

@@ -148,7 +148,7 @@ BEGIN
   IF NOT (at >= l.epoch AND at <= clock_timestamp()) THEN
     RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
       MESSAGE = format('timestamp "%s" is no time of a late row', at),
-      DETAIL = format('The epoch is %s, the clock says %s.', l.epoch, clock_timestamp()),
+      DETAIL = format('The epoch is %s, the clock shows %s.', l.epoch, clock_timestamp()),
       HINT = 'Pass a time between the epoch and now, or mint an id of now with next_id().';
   END IF;
   LOOP

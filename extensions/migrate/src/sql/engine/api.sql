@@ -74,7 +74,7 @@ BEGIN
   IF id < 0 OR id > {{LAST_ID}} THEN
     PERFORM snowflake_sql.refuse_id(id, 0);
   ELSIF ms >= 281474976710656 THEN
-    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('there is no UUID for id %s', id),
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('id %s cannot be represented as a UUID', id),
       DETAIL = format('The id is of %s; the 48 bits of a UUID''s time end before %s.', snowflake_sql.time_at(ms), snowflake_sql.time_at(281474976710656)),
       HINT = 'Use a text form for ids of this time.';
   END IF;
@@ -111,8 +111,8 @@ DECLARE
 BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('%s "%s" does not stand for an id of this layout', form, encoded), DETAIL = wrong,
-      HINT = format('Pass what %s made.', maker);
+      MESSAGE = format('%s "%s" does not represent an id of this layout', form, encoded), DETAIL = wrong,
+      HINT = format('Pass a result of %s.', maker);
   END IF;
   RETURN id;
 END
@@ -155,7 +155,7 @@ AS $$
 BEGIN
   PERFORM snowflake_sql.check_call('observe()');
   IF id IS NULL THEN
-    RAISE NOTICE USING MESSAGE = 'nothing to observe: the id is null', DETAIL = 'The greatest id of an empty table is null.';
+    RAISE NOTICE USING MESSAGE = 'no id to observe: the id is null', DETAIL = 'The greatest id of an empty table is null.';
     RETURN;
   ELSIF id < 0 OR id > {{LAST_ID}} THEN
     PERFORM snowflake_sql.refuse_id(id, 0);

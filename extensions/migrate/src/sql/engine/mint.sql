@@ -105,7 +105,7 @@ BEGIN
     RETURN mark;
   ELSIF mark IS NULL OR mark < {{EPOCH_MS}} THEN
     PERFORM snowflake_sql.refuse('mark_lost', NULL,
-      format('Sequence snowflake.high_water says %s, which lies before the epoch ({{EPOCH_MS}}).', coalesce(mark, 0)));
+      format('Sequence snowflake.high_water is %s, which is before the epoch ({{EPOCH_MS}}).', coalesce(mark, 0)));
   ELSIF mark < published THEN
     RETURN snowflake_sql.write_mark(published);
   END IF;
@@ -125,12 +125,12 @@ AS $$
 BEGIN
   IF now_ms < {{EPOCH_MS}} THEN
     PERFORM snowflake_sql.refuse('clock_before_epoch', NULL,
-      format('The clock says %s, the epoch is %s.', snowflake_sql.time_at(now_ms), snowflake_sql.time_at({{EPOCH_MS}})));
+      format('The clock shows %s, the epoch is %s.', snowflake_sql.time_at(now_ms), snowflake_sql.time_at({{EPOCH_MS}})));
   ELSIF now_ms >= {{END_MS}} THEN
     PERFORM snowflake_sql.refuse('layout_exhausted', NULL, format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
   END IF;
   PERFORM snowflake_sql.refuse('clock_jumped', snowflake_sql.span(now_ms - mark),
-    format('The clock says %s, the high-water mark %s; the SQL engine allows %s.',
+    format('The clock shows %s, the high-water mark %s; the SQL engine allows %s.',
            snowflake_sql.time_at(now_ms), snowflake_sql.time_at(mark), snowflake_sql.span({{JUMP_MS}})));
 END
 $$;
@@ -149,15 +149,18 @@ BEGIN
   IF waited + needed > budget THEN
     IF at_mark THEN
       PERFORM snowflake_sql.refuse('mark_ahead', NULL,
-        format('Ids may have been issued up to %s, the clock says %s: with "snowflake.max_lead" {{LEAD_MS}} ms the call would wait %s, more than "snowflake.max_wait" (%s ms).',
+        format('Ids may have been issued up to %s, the clock shows %s: with "snowflake.max_lead" {{LEAD_MS}} ms the '
+               'call would wait %s, more than "snowflake.max_wait" (%s ms).',
                snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
     ELSIF needed > budget AND next_ms > now_ms + {{LEAD_MS}} + {{TICK_MS}} THEN
       PERFORM snowflake_sql.refuse('clock_behind', shard::text,
-        format('The next id is of %s, the clock says %s: with "snowflake.max_lead" {{LEAD_MS}} ms the call would wait %s, more than "snowflake.max_wait" (%s ms).',
+        format('The next id is of %s, the clock shows %s: with "snowflake.max_lead" {{LEAD_MS}} ms the call would wait '
+               '%s, more than "snowflake.max_wait" (%s ms).',
                snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
     END IF;
     PERFORM snowflake_sql.refuse('waited_too_long', shard::text,
-      format('Waited %s, and "snowflake.max_wait" is %s ms. The shard''s ids are taken up to %s, the clock says %s, and a shard has {{PER_TICK}} ids per tick of {{TICK_MS}} ms.',
+      format('Waited %s, and "snowflake.max_wait" is %s ms. The shard''s ids are taken up to %s, the clock shows %s, '
+             'and a shard has {{PER_TICK}} ids per tick of {{TICK_MS}} ms.',
              snowflake_sql.span(waited), budget, snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms)));
   END IF;
   PERFORM pg_sleep(part / 1000.0);
@@ -268,12 +271,14 @@ DECLARE
 BEGIN
   IF id_ms - now_ms > 86400000 THEN
     PERFORM snowflake_sql.refuse('id_ahead', id::text,
-      format('Read with layout {{LAYOUT}}, the id is of %s; the clock says %s. An id minted just now would read so if its epoch were %s.',
+      format('Read with layout {{LAYOUT}}, the id is of %s; the clock shows %s. An id minted now would have this time '
+             'if its epoch were %s.',
              snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms), left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
-      'Was it minted with another epoch or layout? Seal those of the ids that exist: see "Moving from something else" in the documentation.');
+      'If it was minted with another epoch or layout, create the extension with these: see "Moving from something '
+      'else" in the documentation.');
   END IF;
   PERFORM snowflake_sql.refuse('id_ahead', id::text,
-    format('The id is of %s, the clock says %s, and "snowflake.max_lead" is {{LEAD_MS}} ms%s.', snowflake_sql.time_at(id_ms),
+    format('The id is of %s, the clock shows %s, and "snowflake.max_lead" is {{LEAD_MS}} ms%s.', snowflake_sql.time_at(id_ms),
            snowflake_sql.time_at(now_ms), CASE WHEN lead_ms < {{LEAD_MS}} THEN ', of which a batch may use half' ELSE '' END),
     format('Correct the clock, or try again in %s.', snowflake_sql.span(greatest(1, id_ms - now_ms - lead_ms))));
 END
@@ -378,7 +383,7 @@ AS $$
 BEGIN
   IF id IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'id is null',
-      DETAIL = 'The shard to mint for is taken from the id.',
+      DETAIL = 'The new id gets the shard of this id.',
       HINT = 'Pass the id of a row in the same shard, or call next_id(shard).';
   END IF;
   RETURN snowflake.next_id(snowflake.shard_of(id));
@@ -417,13 +422,13 @@ DECLARE
   waited bigint := 0;
 BEGIN
   IF shard IS NOT NULL AND count IS NULL THEN
-    PERFORM snowflake_sql.refuse_argument('22004', 'count is null', 'A call mints 1 to 1000000 ids.', 'Pass how many ids are wanted.');
+    PERFORM snowflake_sql.refuse_argument('22004', 'count is null', 'A call mints 1 to 1000000 ids.', 'Pass the number of ids.');
   END IF;
   PERFORM snowflake_sql.check_call('next_ids()');
   PERFORM snowflake_sql.check_shard(shard);
   IF count < 1 OR count > 1000000 THEN
     PERFORM snowflake_sql.refuse_argument('22023', format('count %s is out of range', count), 'A call mints 1 to 1000000 ids.',
-      CASE WHEN count < 1 THEN 'Ask for at least one id.' ELSE 'Ask for the ids in several calls.' END);
+      CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
   END IF;
   -- A few ids are drawn one by one. More ids take whole ticks.
   IF count < {{PER_TICK}} THEN

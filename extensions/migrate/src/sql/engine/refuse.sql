@@ -16,12 +16,13 @@ AS $$
       ('clock_jumped', '55000', 'the clock jumped ahead by %s', 'clock jumped ahead',
        'Correct the clock, or confirm it with SELECT snowflake.accept_clock().'),
       ('mark_lost', '55000', 'the high-water mark of this database is lost', 'high-water mark lost',
-       'Set it, with SELECT snowflake.set_mark(...), to a time that is later than every id of this database.'),
+       'Set it with SELECT snowflake.set_mark(...) to a time after every id of this database.'),
       ('mark_ahead', '55000', 'the clock is behind the high-water mark of this database', 'high-water mark ahead of the clock',
-       'Check the time synchronization; if it is the mark that is wrong, set it with SELECT snowflake.set_mark(...) to a time after every id.'),
+       'Check the time synchronization; if the mark is wrong, set it with SELECT snowflake.set_mark(...) to a time '
+       'after every id.'),
       ('clock_behind', '55000', 'the clock is behind the ids of shard %s', 'clock behind the ids',
        'Check the time synchronization; minting resumes by itself when the clock has caught up.'),
-      ('waited_too_long', '55000', 'no id of shard %s could be had in time', NULL,
+      ('waited_too_long', '55000', 'no id of shard %s was available in time', NULL,
        'Spread the load over more shards, or raise "snowflake.max_wait".'),
       ('id_ahead', '55000', 'id %s is too far ahead of the clock', NULL, 'Compare the clocks of the servers.')
     ) AS v (cause, state, message, reason, advice)
@@ -73,7 +74,7 @@ CREATE OR REPLACE FUNCTION snowflake_sql.refuse_negative(id bigint) RETURNS text
 AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range for ids', id),
-    DETAIL = 'Text forms stand for 0 to 9223372036854775807.', HINT = 'Pass an id, which is never negative.';
+    DETAIL = 'Text forms represent 0 to 9223372036854775807.', HINT = 'Pass an id; ids are never negative.';
 END
 $$;
 
@@ -97,16 +98,16 @@ BEGIN
   IF before <> encoded THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
       MESSAGE = format('invalid character "%s" at position %s of a %s', substr(encoded, length(before) + 1, 1), length(before) + 1, form),
-      DETAIL = written, HINT = format('Pass what %s made.', maker);
+      DETAIL = written, HINT = format('Pass a result of %s.', maker);
   ELSIF characters <> length THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
       MESSAGE = format('a %s cannot have %s character%s', form, characters, CASE characters WHEN 1 THEN '' ELSE 's' END),
-      DETAIL = written, HINT = format('Pass what %s made.', maker)
+      DETAIL = written, HINT = format('Pass a result of %s.', maker)
         || CASE WHEN form = 'base62 id' AND characters BETWEEN 1 AND length
-                THEN format(' If another encoder made the text, pad it with zeros: lpad(text, %s, ''0'').', length) ELSE '' END;
+                THEN format(' If another encoder created the text, pad it with zeros: lpad(text, %s, ''0'').', length) ELSE '' END;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range', form),
-    DETAIL = written, HINT = format('Pass what %s made.', maker);
+    DETAIL = written, HINT = format('Pass a result of %s.', maker);
 END
 $$;
 
