@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 # perl -I bench report.pl [--gate] OUT [README]: from OUT/results to OUT/RESULTS.md, and to what is between two marks in
-# README. The words are in RESULTS.md.in and performance.md.in; here are the numbers and tables that take the
-# place of their {{names}}. A paragraph with a name that was not measured is left out, and so is a section of which
-# nothing was; a value that is missing shows as such.
+# README. The words are in RESULTS.md.in and performance.md.in; here are the numbers and tables that take the place of
+# their {{names}}. A paragraph or section is left out if its values were not measured. A single missing value is marked.
 use strict;
 use warnings;
 use FindBin;
@@ -46,7 +45,7 @@ sub sum_of {
   return ($sum) x 3;
 }
 
-# Those subjects of a part that were measured, in the order given.
+# The measured subjects of a part, in the given order.
 sub subjects {
   my ($part, $metric, @order) = @_;
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
@@ -59,7 +58,7 @@ sub lines_of {
   return map { chomp; [split /\t/, $_, -1] } <$in>;
 }
 
-# The lines of a file of results that is no table.
+# The lines of a result file that has no table.
 sub lines_of_file {
   my ($name) = @_;
   open my $in, '<', "$out/results/$name" or return;

@@ -79,7 +79,7 @@ tps() {
   fi
 }
 
-# busy_cpus: how many CPUs are busy, over a second in which nothing of ours runs.
+# busy_cpus: how many CPUs other processes use, measured over a second.
 busy_cpus() {
   { head -1 /proc/stat; sleep 1; head -1 /proc/stat; } | awk -v cpus="$(nproc)" '
     { idle = $5 + $6; all = 0; for (i = 2; i <= NF; i++) all += $i
@@ -87,8 +87,8 @@ busy_cpus() {
     END { printf "%.2f", cpus * (1 - (idle - idle0) / (all - all0)) }'
 }
 
-# note_when PART BUSY SECONDS: parts can be measured apart, so each has its own commit, date, form, what else was going on,
-# and how long it took.
+# note_when PART BUSY SECONDS: stores the commit, date, form, other load and duration of a part, because parts can be
+# measured separately.
 note_when() {
   local when=$out/results/when.tsv
   touch "$when"

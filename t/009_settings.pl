@@ -1,5 +1,5 @@
-# A wrong setting stops the start of the server, and the message names what is wrong with it. What else
-# is wrong, and how it is said, the unit tests of the core and sql/settings show without a server start.
+# A wrong setting stops the start of the server, and the message names what is wrong with it. The unit tests of the core
+# and sql/settings show the other errors without a server start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,8 +22,7 @@ sub configure
 	return;
 }
 
-# As far as the libraries are loaded, and no further: the server computes a setting that depends on
-# them, prints it and ends.
+# Only loads the libraries: the server computes a setting that depends on them, prints it and ends.
 sub start_with
 {
 	my ($settings) = @_;
@@ -42,7 +41,7 @@ sub stops_the_start
 
 like((start_with("snowflake.max_lead = '30s'"))[0], qr/^\d+$/, 'a right setting does not stop the start');
 
-# Each of them, for PostgreSQL gives a setting that it came to know just now its default, and a warning.
+# Each invalid setting. PostgreSQL itself would replace it by the default, with a warning.
 my $range = qr/-?\d+(?: \w+)? is outside the valid range for parameter/;
 my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],
@@ -77,7 +76,7 @@ stops_the_start("snowflake.layout = 'instagram'\nsnowflake.region = 1",
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# Settings that are not there: a misspelt owned_shards would leave all shards owned. Names have no case.
+# Settings that do not exist: with a misspelt owned_shards all shards would be owned. Names ignore case.
 stops_the_start("Snowflake.owned_shard = '0-5'",
 	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",
@@ -85,7 +84,7 @@ stops_the_start("snowflake.owned_shard = '1-5'",
 stops_the_start('snowflake.node = 1',
 	qr/FATAL:  unrecognized configuration parameter "snowflake.node"\n.*DETAIL:  The setting belongs to pgEdge's extension/);
 
-# A wrong value in a running server leaves the old one in force.
+# A wrong value in a running server keeps the old one.
 configure("snowflake.max_lead = '30s'");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -96,7 +95,7 @@ $node->wait_for_log(qr/outside the valid range for parameter "snowflake.max_lead
 is($node->safe_psql('postgres', 'SHOW snowflake.max_lead'), '30s', 'a reload with a wrong value changes nothing');
 cmp_ok($node->safe_psql('postgres', 'SELECT snowflake.next_id(1)'), '>', 0, 'minting goes on after a reload with a wrong value');
 
-# What needs a server start is not changed by a reload.
+# A reload does not change settings that need a restart.
 configure("snowflake.max_lead = '30s'\nsnowflake.owned_shards = '1-5'\nsnowflake.layout = 'twitter'");
 $since = -s $node->logfile;
 $node->reload;
@@ -104,7 +103,7 @@ $node->wait_for_log(qr/parameter "snowflake.layout" cannot be changed without re
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(255))'),
 	'255', 'a reload changes neither the layout nor the owned shards');
 
-# What CREATE EXTENSION says: what it seals; and a warning where this server may not be the only one.
+# CREATE EXTENSION reports the layout that it seals, and warns if this server may be one of several.
 sub says_on_create
 {
 	my ($settings) = @_;
@@ -136,7 +135,7 @@ like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\n
 	'without regions in the layout, the warning speaks of shards');
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
-# Partitions by time from the day of the epoch on: the step that the epoch lies in begins with the first id, in every time zone.
+# Partitions by time from the day of the epoch on. The first partition begins with the first id, in every time zone.
 my $partitions = <<~'SQL';
 	CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 	CREATE TEMP TABLE cases AS
@@ -187,7 +186,7 @@ $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '55000', message => 'the clock is before the epoch', detail => '"snowflake.epoch" is 2039-01-01', hint => 'Correct the clock' },
 	'CREATE EXTENSION is refused before the epoch', 'early');
 
-# Of no use any more: 20 bits of 1 ms ticks are a quarter of an hour.
+# A layout that has ended: 20 bits of 1 ms ticks are a quarter of an hour.
 configure("snowflake.layout = '20/5+8/10'\nsnowflake.epoch = '2026-01-01'");
 $node->restart;
 like($node->log_content, qr/WARNING:  the layout is exhausted/, 'a layout that has run out warns at the start');

@@ -1,5 +1,5 @@
-# The SQL engine: what generator_sql() prints, installed by a role that owns the database and nothing else, mints and reads ids as
-# the library does, over crashes, cancels and a clock that steps.
+# The SQL engine that generator_sql() prints, installed by a role that owns only the database. It mints and reads ids as
+# the library does, over crashes, cancels and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -164,7 +164,7 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The caller's rights and search_path are nothing to it, and its owner's are nothing to the caller.
+# The engine does not depend on the caller's rights and search_path, and the caller does not get its owner's rights.
 is(as_app(<<~'SQL', 'fleet'), '5', 'operators and functions of the caller are not run');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;
@@ -183,7 +183,7 @@ foreach my $call ("setval('snowflake.high_water', 1)", "nextval('snowflake_sql.c
 $plain->refuses('BEGIN; SET ROLE app; LOCK TABLE snowflake_sql.gate', { sqlstate => '42501', message => 'permission denied' }, 'nor the lock', 'fleet');
 is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_proc AS p WHERE pronamespace = 'snowflake'::regnamespace AND prosecdef AND proconfig IS NULL AND prosrc ~ '(?<!OPERATOR\\(pg_catalog\\.)[<>=&|+*/]=?(?![^\\n]*--)' AND prosrc !~ ':=|=>'"), '0', 'every operator of what runs without a search_path of its own is named with its schema');
 
-# A ledger over lives. Everybody who was given an id wrote it down first.
+# A ledger over lives. Each client records an id before it uses it.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub mint { $plain->mint($ledger, undef, 'fleet'); $plain->mint($ledger, 'SELECT snowflake.next_id(7) FROM generate_series(1, 5000)', 'fleet'); return; }
 mint();
@@ -230,7 +230,7 @@ $plain->clock->step(-86400 * 366 * 120);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch');
 $plain->clock->step(86400 * 366 * 60);
 mint();
-# A mark that somebody raised is obeyed, one that somebody lowered is not.
+# A raised mark is respected, a lowered one is not.
 my $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark + 700)");
 cmp_ok(as_app('SELECT (extract(epoch FROM snowflake.time_of(max(snowflake.next_id(7)))) * 1000)::bigint FROM generate_series(1, 3000)', 'fleet'), '>=', $mark + 700, 'a raised mark is obeyed');
@@ -290,7 +290,7 @@ is("$twice $down", '0 0', 'none twice, none down within a session');
 $ledger->of('fleet')->record($ledger->anonymous, sort { $a <=> $b } keys %given);
 is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_sql.gate'::regclass"), '0', 'prepared transactions keep no lock of the gate');
 
-# A standby mints nothing; promoted, it mints above all before.
+# A standby does not mint. After its promotion its ids are above all earlier ones.
 $plain->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $plain, 'base', has_streaming => 1);
 $standby->clock->set($plain->clock->offset - 0.5);

@@ -18,7 +18,7 @@ namespace snowflake {
 enum class Obstacle : uint8_t {
   none,
 
-  // Of the whole database or server, in the order in which they are named where several apply.
+  // Obstacles of the whole database or server. If several apply, the first one is shown.
   not_preloaded,
   standby,
   node_without_place,    // of Citus
@@ -27,7 +27,7 @@ enum class Obstacle : uint8_t {
   clock_before_epoch,
   layout_exhausted,
   clock_jumped,
-  unsynchronized,  // the clock, where minting waits for that
+  unsynchronized,  // the clock, and minting waits for synchronization
   lease_worker_gone,
   no_region,
   region_begins_later,
@@ -65,12 +65,12 @@ enum class Obstacle : uint8_t {
 };
 inline constexpr int kObstacles = static_cast<int>(Obstacle::commit_wait) + 1;
 
-// Of the fleet that a database remembers, where no lease server has answered yet. Numbers of
-// fleets end at 2^48. It is far below INT64_MAX, so that no monitor finds the sequence used up.
+// The stored fleet of a database until a lease server has answered. Numbers of fleets end at 2^48.
+// It is far below INT64_MAX, so that monitors do not report an exhausted sequence.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
-// Leases of another fleet, or none, say nothing about the ids that a database has. `remembered`:
-// the fleet it minted under, 0 for none; `present`: the one that leases now, 0 while that is not
+// Leases of another fleet do not cover the ids of a database. `remembered`: the fleet that it
+// minted under, 0 if it minted without; `present`: the one that leases now, 0 while that is not
 // known.
 constexpr Obstacle fleet_obstacle(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Obstacle::none;
@@ -79,7 +79,7 @@ constexpr Obstacle fleet_obstacle(bool leased, int64_t remembered, int64_t prese
   return Obstacle::other_fleet;
 }
 
-// A mark that is before every id says nothing, unless this server has heard of a later one.
+// A mark before every id is lost, unless this server knows a later one.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
@@ -98,9 +98,9 @@ constexpr Obstacle time_obstacle(const Layout& layout, int64_t clock_ms) {
   return Obstacle::none;
 }
 
-// All that the judgement goes by. Times are milliseconds since 1970. What is still zero but the
-// clock is held against nobody: a call learns of one thing after the other, in the order of the
-// judgement, and asks it each time.
+// The input. Times are milliseconds since 1970. A field that is zero, except the clock, is no
+// obstacle: a call gathers one fact after the other, in the order of the checks, and checks after
+// each.
 struct Facts {
   bool recovery;
   bool node_without_place;
@@ -117,10 +117,10 @@ struct Facts {
   int32_t region;  // kNoRegion: none at present
   int64_t region_begin_ms;
   int64_t lease_until_ms;
-  uint64_t position;  // that is to be claimed; 0: none, and the end of the lease matters to nobody
+  uint64_t position;  // to be claimed; 0: none, so the end of the lease is no obstacle
 
   Obstacle state;     // not_installed, other_extension, state_missing, or none
-  bool state_locked;  // then nothing is known of what follows, up to the mark
+  bool state_locked;  // then the fields that follow, up to the mark, are unknown
   Obstacle seal;      // what is wrong with it, or none
   Seals seals;
   int64_t fleet_remembered;
@@ -130,7 +130,7 @@ struct Facts {
   Obstacle mark;            // what is wrong with its relation, or none
   bool mark_known;          // false: it was not read, and mark_ms is the highest known
   int64_t mark_ms;          // as it is stored
-  int64_t highest_mark_ms;  // that this server has heard of; 0: of none
+  int64_t highest_mark_ms;  // that this server knows; 0: none
 
   bool no_place;         // and none may be taken
   int64_t lead_ms;       // of the ids before the clock

@@ -7,13 +7,12 @@ CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT regi
   AS 'MODULE_PATHNAME', 'snowflake_decode'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.decode(bigint) IS
-  'When an id was made (start of its tick), in which region, for which shard, and its sequence number in the tick';
+  'The fields of an id: its time (the start of its tick), region, shard, and sequence number in the tick';
 
 CREATE FUNCTION snowflake.time_of(id bigint) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_time_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.time_of(bigint) IS
-  'When an id was made: the start of its tick';
+COMMENT ON FUNCTION snowflake.time_of(bigint) IS 'The time of an id: the start of its tick';
 
 CREATE FUNCTION snowflake.shard_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_of'
@@ -39,13 +38,13 @@ CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
-  'The shard of a number that is not an id: that of its decimal digits as text. Never changes';
+  'The shard of a number that is not an id, from its decimal digits as text. It never changes';
 
 CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
-  'A shard for a UUID: that of its 36 characters in lower case. Never changes';
+  'The shard of a UUID, from its 36 characters in lower case. It never changes';
 
 CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'

@@ -34,4 +34,4 @@ CREATE EVENT TRIGGER snowflake_guard_tables ON ddl_command_start
   WHEN TAG IN ('DROP EXTENSION', 'DROP OWNED') EXECUTE FUNCTION snowflake.guard_tables();
 ALTER EVENT TRIGGER snowflake_guard_tables ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER snowflake_guard_tables IS
-  'Keeps tables that are partitioned by extension snowflake from going with it, where its library is not loaded';
+  'Refuses to drop tables that are partitioned by extension snowflake together with it, if its library is not loaded';

@@ -26,8 +26,8 @@ CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then'
-  ' refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
+  'Mints an id greater than another one of any server, so a reply sorts after its post. If the other one is more than '
+  'max_lead ahead of the clock, it waits, then fails; null sets no bound';
 
 CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
@@ -41,8 +41,8 @@ CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
-  'Mints an id for some shard of a range that this server owns: the one that this session used last, or the next '
-  'one that is not ahead of the clock';
+  'Mints an id for a shard of the range that this server owns: the last one of this session, or the next one that is '
+  'not ahead of the clock';
 
 -- The same functions for the defaults of a COPY. They do not read the last argument. SQL cannot pass an argument of
 -- type internal, so only next_id_support() makes such a call. The cost keeps the planner from inlining an SQL
@@ -72,13 +72,13 @@ CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[
   AS 'MODULE_PATHNAME', 'snowflake_next_ids'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer) IS
-  'Mints 1 to 1,000,000 ids for a shard, ascending; pauses where the shard''s capacity asks for it';
+  'Mints 1 to 1,000,000 ids for a shard, ascending; waits if they exceed the shard''s capacity';
 
 CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_after'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
-  'Mints 1 to 1,000,000 ids, ascending, all greater than another id, whoever minted that';
+  'Mints 1 to 1,000,000 ids, ascending, all greater than another id of any server';
 
 -- Not another next_ids(): next_ids('5', 3) would be ambiguous.
 CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]
@@ -92,4 +92,4 @@ CREATE FUNCTION snowflake.last_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.last_id() IS
-  'The id that this session minted last, whatever became of the transaction';
+  'The last id that this session minted, even if its transaction was rolled back';

@@ -23,7 +23,7 @@ CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id_before'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
-  'The greatest id whose time is before this, for any time: -1 before the epoch, the layout''s last id past its end';
+  'The greatest id whose time is before any time: -1 before the epoch, the layout''s last id past its end';
 
 -- Both bounds are the last id before them: the first id of a time after the end would be greater than any bigint. The
 -- planner must be able to inline the function into index conditions. So it uses each argument once, is not STRICT and
@@ -36,12 +36,12 @@ CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until tim
        AND id OPERATOR(pg_catalog.<=) snowflake.last_id_before(until);
   END;
 COMMENT ON FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) IS
-  'Whether an id''s time is at or after since and before until; uses an index on the id; takes any time, also infinite';
+  'Whether since <= time of the id < until, for any times, also infinite; uses an index on the id';
 
 CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer,
                                   region integer DEFAULT 0) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_make_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
-  'Puts an id together from its fields. This is arithmetic: next_id() or backfill() may give another row the same '
-  'id. For a row that comes late use late_id()';
+  'Calculates an id from its fields. Another row may get the same id from next_id() or backfill(). For a row that '
+  'comes late use late_id()';

@@ -8,7 +8,7 @@ CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
        AND snowflake.shard_of(id) OPERATOR(pg_catalog.=) snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(bigint, bigint) IS
-  'id = key, also where the table is partitioned or indexed by shard_of(id): prunes to the shard of the key';
+  'id = key, also for tables that are partitioned or indexed by shard_of(id): prunes to the shard of the key';
 
 CREATE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
@@ -23,18 +23,17 @@ CREATE FUNCTION snowflake.set_id() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_set_id'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_id() IS
-  'Trigger before INSERT: set_id(''user_id'') gives a row without an id one of the shard that the id in user_id has; '
-  'set_id(''user_id'', ''hash'') one of shard_for(user_id); set_id(''user_id'', ''hash'', ''2000'') one of shard_for(user_id,'
-  ' 2000); an argument before ''hash'' names the id''s column. set_id(), or set_id('''', ''photo_id''): what the column''s '
-  'default gives, for clients that insert NULL';
+  'Trigger before INSERT for rows without an id. set_id(''user_id''): an id in the shard of the id in user_id. '
+  'set_id(''user_id'', ''hash''): in shard_for(user_id). set_id(''user_id'', ''hash'', ''2000''): in '
+  'shard_for(user_id, 2000). An argument before ''hash'' names the id''s column. set_id(), or set_id('''', '
+  '''photo_id''): the column''s default, for clients that insert NULL';
 
 CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
     SELECT prefix OPERATOR(pg_catalog.||) snowflake.shard_of(id)::text;
   END;
-COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
-  'The schema that holds the rows of an id''s shard, where each shard has a schema of its own';
+COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS 'The schema of an id''s shard, if each shard has a schema';
 
 -- Whatever a default goes through leaves its dependency: a domain, a function whose body is SQL that was parsed
 -- (BEGIN ATOMIC). The body of another function is text, in which nothing can be seen.

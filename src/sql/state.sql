@@ -31,7 +31,7 @@ COMMENT ON SEQUENCE snowflake.high_water IS
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
-  'Layout, tick and epoch of the ids in this database, packed; other than seal_local where a dump brought ids of '
+  'Layout, tick and epoch of the ids in this database, packed. It differs from seal_local if a dump brought ids of '
   'another layout';
 
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
@@ -40,13 +40,13 @@ COMMENT ON SEQUENCE snowflake.seal_local IS
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
-  'The fleet under whose leases ids of this database are minted; 0: under none; 1152921504606846976: under leases of a fleet '
-  'that this server had not heard of when the extension was created; it is written with the first id';
+  'The fleet under whose leases ids of this database are minted; 0: without leases; 1152921504606846976: a fleet that '
+  'this server did not know when the extension was created, which the first id replaces';
 
 CREATE SEQUENCE snowflake.fingerprint AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fingerprint IS
-  'Where this database last minted: a few bits each of hashes of system identifier, machine, disk and files, '
-  'packed; accept_copy() writes it anew';
+  'The place where this database last minted: some bits each of hashes of system identifier, machine, disk and files, '
+  'packed. accept_copy() replaces it';
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT fingerprint bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
@@ -109,8 +109,8 @@ CREATE TABLE snowflake.backfills (
   finished timestamptz,
   PRIMARY KEY (region, shard));
 COMMENT ON TABLE snowflake.backfills IS
-  'The origins, region and shard, that backfill() and late_id() give ids of, each for one table; the time before '
-  'which these ids are, how far a table has come, and when it finished';
+  'The origins (region and shard) of the ids of backfill() and late_id(), each for one table; the time before which '
+  'these ids are; the progress and end of each table';
 CREATE TABLE snowflake.late_ids (id bigint PRIMARY KEY);
 COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
@@ -127,7 +127,7 @@ COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Internal: behind the table sno
 
 CREATE TABLE snowflake.dumped_seal (seal bigint PRIMARY KEY CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
 COMMENT ON TABLE snowflake.dumped_seal IS
-  'The seal as a dump carries it; a row that is inserted is compared with the seal of this database, and not kept';
+  'The seal that dumps contain. An inserted row is compared with the seal of this database, and not stored';
 INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;
 
 CREATE FUNCTION snowflake.present_seal() RETURNS trigger

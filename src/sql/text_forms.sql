@@ -11,7 +11,7 @@ CREATE FUNCTION snowflake.from_base62(encoded text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_base62'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_base62(text) IS
-  'The id that to_base62() wrote; anything else is an error with the position';
+  'The id of a text of to_base62(); any other text is an error that shows the position';
 
 CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   AS 'MODULE_PATHNAME', 'snowflake_to_uuid'
@@ -22,5 +22,4 @@ COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
 CREATE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS
-  'The id of which to_uuid() made this; any other UUID is an error';
+COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'The id of a UUID of to_uuid(); any other UUID is an error';

@@ -12,15 +12,15 @@ COMMENT ON FUNCTION snowflake.layout() IS 'Behind the view snowflake.layout';
 
 CREATE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
-  'What the ids of this database look like: bits, tick, epoch, capacity of a shard, and when they run out';
+  'The layout of this database''s ids: bits, tick, epoch, capacity of a shard, and the end of the layout';
 
 CREATE FUNCTION snowflake.preview_layout(layout text, tick text DEFAULT '0', epoch text DEFAULT '2025-01-01')
   RETURNS snowflake.layout
   AS 'MODULE_PATHNAME', 'snowflake_preview_layout'
   LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.preview_layout(text, text, text) IS
-  'What the view layout would show of any layout, whatever this database is sealed with; tick and epoch as they '
-  'would stand in postgresql.conf: tick 0 is the preset''s own, or 1 ms';
+  'The view layout for any layout. The arguments are in the form of postgresql.conf; tick 0 is the preset''s own, or '
+  '1 ms';
 
 CREATE FUNCTION snowflake.shard_stats(
     OUT shard integer, OUT last_id bigint, OUT last_time timestamptz, OUT ids bigint,
@@ -33,9 +33,9 @@ COMMENT ON FUNCTION snowflake.shard_stats() IS 'Behind the view snowflake.shard_
 
 CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
-  'Per shard of this database that minted since the server started: last id and its time; since stats_since: ids, '
-  'batches, ticks borrowed ahead of the clock, waits and ms waited, calls refused because of the clock, ids a '
-  'second on average; capacity: ids a second that a shard can mint';
+  'Each shard of this database that minted since the server started: its last id and the time of that. Since '
+  'stats_since: ids, batches, ticks borrowed ahead of the clock, waits and ms waited, calls refused because of the '
+  'clock, average ids a second. capacity: the ids a second that a shard can mint';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,
@@ -49,9 +49,9 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Behind the view snowflake.dat
 
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
-  'This database since stats_since: ids, batches, borrowed ticks, waits and ms waited of all shards, refusals of '
-  'all causes; how often the high-water mark was written, and how often, how long in all and at most (ms) a call '
-  'waited for its flush; waits before commits; ids a second on average, and the capacity of one shard';
+  'The statistics of all shards of this database since stats_since: ids, batches, borrowed ticks, waits and ms '
+  'waited, refusals. Writes of the high-water mark; the number, total ms and longest ms of waits for its flush; waits '
+  'before commits; average ids a second, and the capacity of one shard';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -62,8 +62,8 @@ COMMENT ON FUNCTION snowflake.refusals() IS 'Behind the view snowflake.refusals'
 
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
-  'Calls of this database that were refused since stats_since, a row for every cause: how many, when the last was, '
-  'and since when they have been going on (null where they are over)';
+  'The refused calls of this database since stats_since, a row for each cause: their number, the time of the last '
+  'one, and since when they continue (null if they have ended)';
 
 CREATE FUNCTION snowflake.databases(OUT database text, OUT mark timestamptz, OUT ids bigint)
   RETURNS SETOF record
@@ -73,9 +73,8 @@ COMMENT ON FUNCTION snowflake.databases() IS 'Behind the view snowflake.database
 
 CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
-  'The databases of this server that hold a place of snowflake.max_databases, because they have minted since it '
-  'started: the mark of each as it is known, and its ids since its statistics begin. A place is free again when its'
-  ' database is dropped';
+  'The databases that have a slot of snowflake.max_databases, because they have minted since the server started, with '
+  'their marks and their ids since stats_since. Dropping a database frees its slot';
 
 CREATE FUNCTION snowflake.clock_history(
     OUT backward_steps bigint, OUT largest_backward_step_ms double precision,
@@ -103,12 +102,11 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Where regions are leased: the fleet and the region, until when ids of it may be minted and are published in any '
-  'database, for how long it is asked for by now (as long as this incarnation is old, a minute at least, '
-  'snowflake.lease and snowflake.max_lead at most), when it was last granted or renewed and how many attempts have '
-  'failed since, when the lease server last answered and how far this server''s clock was ahead of its (ms), the '
-  'incarnation, another server that mints in the same region, and the last message of either side. A static region '
-  'that is reported has a row without a lease; no row if snowflake.lease_conninfo is not set';
+  'The lease of this server: fleet and region; the end of the lease, and the end that is published in any database; '
+  'the requested length, which is the age of this incarnation, at least a minute and at most snowflake.lease; the '
+  'last renewal and the failed attempts since; the last answer, and by how many ms this server''s clock was ahead '
+  'then; the incarnation; another server that mints in the same region; the last message. A reported static region '
+  'has a row without a lease. Without snowflake.lease_conninfo there is no row';
 
 -- The last message may name other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
@@ -125,9 +123,9 @@ COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'What a probe should ask: whether this database mints, if not why and what to do, and the numbers behind it; a '
-  'reason beside minting is what an operator has to confirm: that this copy of the database is the one that mints. '
-  'Always one row, also where every other function is refused';
+  'For probes: whether this database mints, the reason and the advice if it does not, and the numbers behind it. If '
+  'it mints, a reason shows what an operator must confirm: that this copy of the database is the one that mints. It '
+  'always has one row, even if all other functions are refused';
 
 
 CREATE FUNCTION snowflake.explain_id(
@@ -137,21 +135,21 @@ CREATE FUNCTION snowflake.explain_id(
   AS 'MODULE_PATHNAME', 'snowflake_explain_id'
   LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.explain_id(bigint) IS
-  'What is to be known of any number as an id: its fields, its age, who mints such ids or for which table '
-  'backfill() gave them, whether this database can have minted it, and what contradicts that';
+  'Any number as an id: its fields and age, the server or the table of backfill() that it belongs to, whether this '
+  'database can have minted it, and the contradictions';
 
 CREATE FUNCTION snowflake.now_bounds(OUT earliest timestamptz, OUT latest timestamptz)
   AS 'MODULE_PATHNAME', 'snowflake_now_bounds'
   LANGUAGE C VOLATILE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.now_bounds() IS
-  'Between which times the true time lies: the clock, less and plus its maximum error; an error where the clock is '
-  'not synchronized';
+  'The two times between which the true time lies: the clock, minus and plus its maximum error. An error if the clock '
+  'is not synchronized';
 
 CREATE FUNCTION snowflake.reset_stats() RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_reset_stats'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.reset_stats() IS
-  'Starts the counters of this database anew: shard_stats, database_stats, refusals';
+  'Resets the counters of this database: shard_stats, database_stats, refusals';
 
 -- As with pg_stat_reset(): who may look need not be who may wipe.
 REVOKE ALL ON FUNCTION snowflake.reset_stats() FROM PUBLIC;

@@ -1,4 +1,4 @@
-# A server that leases its region: start, renew, restart, crash, eviction, and what it says where it cannot.
+# A server that leases its region: start, renewal, restart, crash, revocation, and the errors without a lease.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +34,7 @@ sub mint
 }
 sub region_of { return $_[0]->safe_psql('postgres', "SELECT snowflake.region_of($_[1])"); }
 
-# The first ids, and what the view and the lease server say.
+# The first ids, and the lease in the view and on the lease server.
 my @ids = mint($server);
 is(scalar(@ids), 400, 'it mints');
 is(region_of($server, $ids[0]), '0', 'in the region that it was granted');
@@ -52,7 +52,7 @@ $server->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.le
 mint($server);
 pass('the lease is renewed ahead of time');
 
-# A crash goes on where it was, without asking.
+# A crash restart continues with the lease that it had, without a request.
 my $pid = $server->safe_psql('postgres', 'SELECT pg_backend_pid()');
 my $holder = $server->session;
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
@@ -64,7 +64,7 @@ is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $i
 like($server->log_content, qr/WARNING:  snowflake: could not connect to the lease server/, 'the log says what is wrong');
 eval { $holder->quit };
 
-# Its lease ends: sessions wait, then are told who and until when; and go on as soon as there is time.
+# The lease ends: sessions wait, then get an error that names the holder and the end. They continue after the renewal.
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
@@ -80,7 +80,7 @@ is($end->{errors}, '', 'who waits goes on when the lease server is back');
 $ledger->record($waiting->{name}, @{ $end->{ids} });
 $ledger->check(1_000, 'so far');
 
-# A restart gives the region back; the next life has one at once, and no id again.
+# A restart returns the region. The next run gets one at once, and repeats no id.
 $server->restart;
 like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'a stop gives the region back');
 $ledger->new_life;
@@ -110,7 +110,7 @@ $session->quit;
 
 $ledger->check(1_800, 'a restart, a power loss, a lease revoked');
 
-# A copy beside its original: regions of their own.
+# A copy that runs next to its original has another region.
 $server->safe_psql('postgres', 'CHECKPOINT');
 $server->backup('copy');
 my $copy = Snowflake::Node->create_from_backup('copy', $server, 'copy');

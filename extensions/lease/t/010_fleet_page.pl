@@ -1,6 +1,6 @@
-# doc/fleet.md: its commands set up three servers, and each statement for getting out of trouble gets out of the
-# trouble that it is for. The commands are run as they stand there, but for names of machines, lengths of time and the time
-# of the day. And what it says of messages, against the sources.
+# doc/fleet.md: its commands set up three servers, and each statement for getting out of trouble gets out of the trouble
+# that it is for. The commands are run as they stand there, but for names of machines, lengths of time and the time of
+# the day. Also compares the page's table of messages with the sources.
 
 use strict;
 use warnings FATAL => 'all';
@@ -40,8 +40,8 @@ sub adapted
 	return $text;
 }
 
-# Files as Debian's packages lay them out, below the node's own directory: configuration apart from data, conf.d, and a list of
-# libraries that has something already. `runuser`, `chown` and `systemctl` do there what they would do for postgresql@15-main.
+# Files as in Debian's packages, below the node's own directory: configuration apart from data, conf.d, and libraries
+# that are preloaded already. `runuser`, `chown` and `systemctl` do there what they would do for postgresql@15-main.
 sub debian
 {
 	my ($node, $hba) = @_;
@@ -61,7 +61,7 @@ sub debian
 		shared_preload_libraries = 'pg_stat_statements'
 		include_dir = 'conf.d'
 		CONF
-	# Who runs this is the account already.
+	# The test already runs as that account.
 	append_to_file("$base/bin/runuser", "#!/bin/sh\nshift 3\nexec \"\$\@\"\n");
 	append_to_file("$base/bin/chown", "#!/bin/sh\n");
 	append_to_file("$base/bin/systemctl", "#!/bin/sh\n[ \"\$2\" = postgresql\@15-main ] || exit 2\nexec pg_ctl \"\$1\" -s -w -D '$etc' -l '@{[ $node->logfile ]}'\n");
@@ -110,7 +110,7 @@ sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 my $title = 'Three servers';
 my $control = Snowflake::Control->new('control');
 $control->init;
-# Whoever comes over the network has to fit the line of the page.
+# A connection over the network must match the page's line of pg_hba.conf.
 debian($control, "local all all trust\n");
 shell($control, adapted(next_block($title), q{'\*'} => q{'127.0.0.1'}));
 $control->_update_pid(1);
@@ -259,7 +259,7 @@ section_ends($title);
 
 is(join(', ', sort keys %blocks), '', 'no command of the page was left out');
 
-# Functions: one is on a page for its users, or says itself that it is not for them; and the table has none that there is not.
+# Each function is on a page for its users, or its comment marks it as internal. The page names no other function.
 my %comment = map { split /\|/, $_, 2 } split /\n/, $control->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(oid, 'pg_proc'), 20) FROM pg_proc WHERE pronamespace = 'snowflake_fleet'::regnamespace
 	SQL

@@ -43,7 +43,7 @@ sub renewed
 mint();
 my $held = lease();
 
-# To what ends idle sessions it is none; and who ends it nevertheless ends a process, and not the lease.
+# Tools that end idle sessions do not see the worker as one. If it is terminated, the lease does not end.
 is($server->safe_psql('postgres', "SELECT coalesce(state, 'none') FROM $workers"), 'none', 'it is no idle session');
 $control->stop;
 my $first = worker();
@@ -57,14 +57,14 @@ $control->start;
 renewed('and renewed when it is back');
 is(lease(), $held, 'the same region and incarnation');
 
-# Cancelled: the attempt ends, and nothing else does. Its number stays.
+# A cancel ends only the attempt. The process stays.
 my $cancelled = worker();
 $server->safe_psql('postgres', "SELECT pg_cancel_backend($cancelled)");
 renewed('cancelled, it goes on');
 is(worker(), $cancelled, 'as the same process');
 like($server->log_content, qr/ERROR:  canceling statement/, 'and the log says so');
 
-# An error of PostgreSQL's own: no file descriptor is left for what it waits with.
+# An error of PostgreSQL: no file descriptor is left for waiting.
 my $limited = worker();
 my %used = map { m{/(\d+)$} ? ($1 => 1) : () } glob "/proc/$limited/fd/*";
 my ($free) = grep { !$used{$_} } 0 .. 1000;
@@ -75,7 +75,8 @@ command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'and no more');
 renewed('after errors it goes on');
 is(worker(), $limited, 'as the same process');
 
-# Ended while the clock is ahead, which is then corrected: PostgreSQL starts again by the clock what has failed.
+# The worker ends while the clock is ahead, and the clock is then corrected. PostgreSQL restarts failed workers by the
+# clock.
 $server->clock->set(600);
 $server->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'it is not refused';
 $server->safe_psql('postgres', 'SELECT pg_terminate_backend(' . worker() . ')');
@@ -83,7 +84,7 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'ended, and the clock went back: a successor at once');
 renewed('which leases');
 
-# None at all, for the postmaster stands still: health says so when the lease is over.
+# The postmaster is suspended, so no worker starts. When the lease has ended, health shows this.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
 sub poll_session
@@ -118,7 +119,7 @@ $server->wait_for_log(qr/LOG:  snowflake: the lease worker was asked to end, and
 renewed('without a slot for a successor, it goes on itself');
 is(worker(), $only, 'as the same process');
 
-# Two lives later the lease is given back once, by whoever is the worker then.
+# After two restarts of the worker, the lease is returned once.
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 $server->restart;
 $ledger->new_life;
@@ -156,7 +157,8 @@ sleep 5;
 cmp_ok($control->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease shorter than the lead is renewed about once a second');
 $server->stop;
 
-# The lease server on the server itself lets nobody in when it stops: nothing is tried.
+# If the lease server is this server, it accepts no connection while it stops, so the worker does not try to return the
+# lease.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;

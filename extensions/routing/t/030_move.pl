@@ -1,4 +1,4 @@
-# Moving a shard while it is written to: nothing lost, nothing twice, everything where its id says.
+# Moves a shard while it is written to. No row is lost or repeated, and each is where its id leads.
 
 use strict;
 use warnings FATAL => 'all';
@@ -104,7 +104,8 @@ sub dump_of
 	my ($node) = @_;
 	my ($out, $err);
 	IPC::Run::run([ 'pg_dump', '-s', '-n', 'shard_20', '-d', $node->connstr('postgres') ], '>', \$out, '2>', \$err) or die $err;
-	# An identity column's sequence has the name that PostgreSQL gives it. What is revoked before the grants is ALL, or each that an older version has.
+	# An identity column's sequence has the name that PostgreSQL gives it. The statement before the grants revokes ALL, or
+	# each privilege of an older version.
 	return join "\n", sort grep { !/^--|^$/ } split /\n/, $out =~ s/^\\(un)?restrict .*\n//mgr =~ s/^REVOKE [A-Z,]+ ON TABLE/REVOKE ALL ON TABLE/mgr =~ s/another|"Odd ""one"", \{\} %s_n_seq"/SEQUENCE/gr;
 }
 sub rows_of { return join "\n", map { $_[0]->safe_psql('postgres', "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY id)) FROM shard_20.$_ AS t") } 'plain', '"Odd ""one"", {} %s"'; }
@@ -115,7 +116,7 @@ like($there->{output}, qr/verified: the same rows on both sides/, '... verified'
 is(rows_of($south), $all_rows, '... the same rows');
 my $second = dump_of($south);
 my $only = sub { my %one = map { $_ => 1 } split /\n/, $_[0]; return join "\n", grep { !$one{$_} } split /\n/, $_[1]; };
-# What the server prints of an expression it prints otherwise after the first copy, and never again.
+# The server prints an expression differently after the first copy, but not after the second.
 unlike($only->($dump, $second), qr/^(?!.*status)./m, '... the same definitions, owners and privileges') or diag($only->($dump, $second));
 is($only->($second, $dump) =~ s/^.*status.*$//mgr =~ s/\n//gr, '', '... and none is missing');
 is($south->safe_psql('postgres', q{SELECT nextval('shard_20.down'), has_schema_privilege('public', 'shard_20', 'USAGE'), has_column_privilege('app', 'shard_20.plain', 't', 'UPDATE')}), '70|f|t', '... a sequence goes on');

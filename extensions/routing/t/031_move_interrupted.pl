@@ -88,7 +88,7 @@ is($mover->differences($fleet->node($from), 1, \%rows), '', 'no row lost, none t
 is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users WHERE snowflake.shard_of(id) <> 1'), '0', 'each in the schema that its id names');
 is($mover->leftovers, '', 'nothing is left over');
 
-# At the fence: a change that had begun is waited for, also when it is prepared meanwhile.
+# At the fence: it waits for a change that has begun, also if that is prepared in the meantime.
 ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $session = hold($north, "UPDATE shard_2.users SET name = 'begun before' WHERE name = 'old_7'");
@@ -103,7 +103,7 @@ $north->safe_psql('postgres', "COMMIT PREPARED 'p'");
 is($mover->finish($move)->{status}, 0, 'then it goes on');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'what had begun has come along');
 
-# Behind the fence nobody writes, whoever he is.
+# Behind the fence no role can write.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 3, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
@@ -140,8 +140,8 @@ is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken ba
 is($mover->leftovers, '', 'nothing is left over');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'the source takes writes again');
 is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, 'not after the map has changed');
-# The program is gone, and a statement of its that changes the map is still under way: the server ends it, and nobody decides
-# anything before that.
+# The program has ended while its statement that changes the map still runs. The server ends the statement, and no other
+# run decides before that.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');
@@ -174,7 +174,7 @@ is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
 # A target that is behind does not take over, also where it falls behind at the fence: the writers continue.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
-# What is rehearsed has more time than writers may be held up.
+# A rehearsal may take longer than writers may wait.
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--lock-timeout' => 1);
 $mover->wait_for($move, qr/writers were not done in 1 ms, or other/);
 $move->{run}->signal('TERM');

@@ -1,4 +1,4 @@
-# A schema stands still while it moves: DDL is refused, whatever its form; and what gets by is found at the fence.
+# While a schema moves, DDL is refused. The fence detects any change that was not refused.
 
 use strict;
 use warnings FATAL => 'all';
@@ -59,7 +59,7 @@ $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite 
 like($mover->run('--shard' => 7, '--to' => 'a', '--check')->{output}, qr/event trigger .* is missing, or not ENABLE ALWAYS/, 'without the guard nothing moves');
 $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE ALWAYS');
 
-# At the fence: a writer is open for minutes, and somebody migrates.
+# At the fence: a transaction writes for minutes, and a migration begins.
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $writer = $north->session;
 $writer->query_safe('BEGIN');
@@ -75,7 +75,8 @@ like($north->finish_writer($waits)->{errors}, qr/schema shard_2 moves to another
 is($mover->finish($move)->{status}, 0, 'it moves all the same');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'with what had begun');
 
-# A migration that had begun before the move: of a table that is there, the check waits for it; a table that it makes is found in time.
+# A migration that began before the move. The check waits if it changes a table, and a table that it creates is found in
+# time.
 foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', undef, 'SELECT count(*) FROM shard_3.users WHERE balance = 7' ],
 	[ 5, 'CREATE TABLE shard_5.late (id bigint PRIMARY KEY); INSERT INTO shard_5.late SELECT generate_series(1, 500)', qr/waiting for transactions that have written, \d+ s: process \d+/, 'SELECT count(*) FROM shard_5.late' ])
 {
@@ -100,7 +101,8 @@ foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', un
 	is($south->safe_psql('postgres', $query), '500', '... comes along');
 }
 
-# What event triggers do not see, and what a superuser does without them, is found under the fence, and nothing is lost. The DDL of others is not refused for it.
+# The fence detects changes without event triggers, such as a superuser's, and no row is lost. The DDL of others is not
+# refused for it.
 my $off = 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE';
 my $on = 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
 foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); INSERT INTO shard_4.late SELECT generate_series(1, 500); $on", 'SELECT count(*) FROM shard_4.late', '500' ],

@@ -1,5 +1,5 @@
-# Servers that are not any more what they were: put back, promoted, made again, or gone for good. No row is lost, nobody is believed, and every
-# state has a way out.
+# Servers that are not any more what they were: put back, promoted, made again, or gone for good. No row is lost, a
+# server's claim is never trusted, and every state can be left.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,7 +22,7 @@ sub names { my ($node, $shard) = @_; return $node->safe_psql('postgres', "SELECT
 sub insert { my ($shard, $name, $count) = @_; return $north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) SELECT '$name' FROM generate_series(1, $count)"); }
 sub copied { return $mover->run('--shard' => $_[0], '--to' => 'b', '--until' => 'copied')->{status} == 0 || die; }
 
-# A copy of a server's files while it is down, and the same put in the place of what has become of them: a snapshot of a disk has no more, and no less.
+# Copies a server's files while it is down, and puts the copy back later, as a snapshot of a disk does.
 sub snapshot
 {
 	my ($node) = @_;
@@ -74,7 +74,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# The source is put back from a snapshot of its disk, slots included: rows that it has not any more are not on the target, rows that came since are.
+# The source is restored from a snapshot of its disk, slots included. Rows that it lost are not on the target, and later
+# rows are.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -120,7 +121,7 @@ is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'with the
 is(takes_writes($north, 2), '1', '... and the source takes writes');
 is($mover->leftovers, '', '... nothing is left over');
 
-# The same after the end, when what was kept is to be dropped.
+# The same after the end, before the kept schema is dropped.
 $copy = snapshot($south);
 is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'a move that has ended');
 put_back($south, $copy);
@@ -145,7 +146,7 @@ is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
 
-# Servers that are gone for good, in every state. What remains is clean, and takes DDL; what it has of rows stays.
+# Servers that are gone for good, in every state. The remaining schema accepts DDL, and its rows stay.
 my %make = (copying => \&copied, fenced => \&killed_at_the_fence, flipped => \&killed_after_the_map);
 sub clean
 {
@@ -222,7 +223,7 @@ $fleet->control("UPDATE snowflake_fleet.map_shard SET server = 'b' WHERE shard =
 is($mover->run('--shard' => 14, '--to' => 'b')->{status}, 0, 'with the right map it is finished');
 is(names($south, 14), 'old 1 on 1', '... and no row is lost');
 
-# What was done to the source while it was not fenced is found.
+# The program detects changes that were made to the source while it was not fenced.
 killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
 like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/the source's schema shard_15 is not fenced, and is left alone/, 'a source that is not fenced');

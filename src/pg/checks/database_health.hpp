@@ -1,5 +1,5 @@
-// Whether the current database mints, and if not why: for health. Raises nothing
-// and waits for nothing.
+// Finds out whether the current database mints, and if not why, for the view health. It raises no
+// error and does not wait.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace snowflake::pg {
 
-// Of a server that mints: it says so, and is not stopped.
+// Shown for a server that shares its region. It continues to mint.
 struct SharedRegion {
   static constexpr const char* reason = "another server mints in the same region";
   static constexpr const char* hint =
@@ -19,8 +19,8 @@ struct SharedRegion {
 
 struct Condition {
   Obstacle obstacle;     // for which a call would be refused or wait
-  bool copied;           // it last minted elsewhere, which nobody has accepted yet
-  DatabaseState* state;  // null where nothing was minted yet
+  bool copied;           // it last minted elsewhere, and that is not accepted
+  DatabaseState* state;  // null before the first id
   int64_t clock_ms;
   int64_t lead_ms;     // how far the shard that is furthest ahead of the clock is; 0 where none is
   int64_t mark_ms;     // as it is stored; 0 where it could not be read
@@ -29,8 +29,8 @@ struct Condition {
   const char* conflict;  // another server that mints in the same region; null: none is known
 
   bool minting() const { return obstacle == Obstacle::none; }
-  // What is wrong in a few words, and what to do, a sentence; null where nothing is. A copy that
-  // mints is wrong as well, and so is a server that shares its region.
+  // The reason in a few words, and the advice as a sentence. Both are null if the database mints,
+  // unless it is a copy or its server shares its region.
   const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
   const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
 

@@ -1,5 +1,5 @@
-// The state of the server, the database and the clock. What is wrong with settings and arguments is
-// in errors_input.cpp.
+// The state of the server, the database and the clock. Errors of settings and arguments are in
+// errors_input.cpp.
 
 #include "pg/errors/errors.hpp"
 

@@ -10,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The statement that happened to notice is not to blame, and may hold what is nobody's business.
+// The statement that detected the event did not cause it, and may contain private data.
 int hide_caller() {
   errhidestmt(true);
   errhidecontext(true);

@@ -8,9 +8,9 @@ namespace {
 
 constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 
-// Counted are the calls that were refused an id, or whose id was refused. Not counted: what no call
-// fails for, and what is refused where there is no memory to count in. The same obstacle can be met
-// by who asks for no id: now_bounds() raises clock_unsynchronized without counting it.
+// Counted are the calls that were refused an id, or whose id was refused. Obstacles that fail no
+// call, and refusals without shared memory, are not counted. The same obstacle can be met by who
+// asks for no id: now_bounds() raises clock_unsynchronized without counting it.
 constexpr RefusalText kTable[kObstacles] = {
     {Obstacle::none, Cause::none, 0, nullptr, nullptr, nullptr},
     {Obstacle::not_preloaded, Cause::none, kState,

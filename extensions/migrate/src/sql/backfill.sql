@@ -17,7 +17,8 @@ CREATE FUNCTION snowflake.has_ids_of_origin(relation regclass, id_column name, r
   AS 'MODULE_PATHNAME', 'snowflake_has_ids_of_origin'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) IS
-  'Internal: for backfill(): whether a column of a table, or of what inherits from it, holds an id of a region and shard that is greater than another; sees uncommitted rows, evaluates no expression';
+  'Internal: for backfill(): whether a column of a table and its child tables has an id of a region and shard that is '
+  'greater than another. It reads uncommitted rows, and evaluates no expression';
 
 CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after bigint) RETURNS text
   LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -30,7 +31,8 @@ AS $$
    LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake.column_of_origin(integer, integer, bigint) IS
-  'Internal: for backfill(): a column that mints and holds an id of a region and shard, greater than another; null where there is none';
+  'Internal: for backfill(): a column that mints and has an id of a region and shard, greater than another; null if '
+  'there is none';
 REVOKE ALL ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint),
   snowflake.column_of_origin(integer, integer, bigint) FROM PUBLIC;
 
@@ -54,7 +56,8 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake.check_origin(integer, integer) IS 'Internal: for backfill(): an error where ids of a region, which may be null, and a shard cannot be given';
+COMMENT ON FUNCTION snowflake.check_origin(integer, integer) IS
+  'Internal: for backfill(): an error if ids of a shard and a region, which may be null, are not possible';
 
 -- If two sessions choose the same origin, the primary key refuses one of them, and it chooses again.
 CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,
@@ -131,7 +134,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.reserve_origin(regclass, name, integer, integer) IS
-  'Internal: for backfill() and late_id(): the region for a column''s old rows, the one it has already or one that is reserved from now on, and the time before which its ids are';
+  'Internal: for backfill() and late_id(): the region for a column''s old rows, which it reserves if necessary, and '
+  'the time before which its ids are';
 
 CREATE FUNCTION snowflake.late_id(at timestamptz, shard integer, region integer DEFAULT NULL) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -177,7 +181,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
-  'Gives an id of a time that is over to a row that comes late: of a shard, in a region (or, in layouts without, for a shard) in which nobody mints and which is reserved for late ids; in the first tick from that time that has room. It never gives an id twice';
+  'Gives an id of a past time to a row that comes late. Without regions in the layout, pass a shard that is reserved '
+  'for late ids. The id has the first tick from that time that has room. It never gives an id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;
 
 -- Checks the arguments of backfill(), and returns the place of the origin and the time before which it works.
@@ -240,7 +245,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Internal: for backfill(): raises the error that fits its arguments; returns the region of the ids, and the time before which they are';
+  'Internal: for backfill(): checks its arguments; returns the region of the ids, and the time before which they are';
 
 -- Does not wait for locked rows, so it cannot deadlock: the batch ends before the first locked row.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, place_shard integer, place_region integer,
@@ -321,7 +326,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.backfill_batch(regclass, name, name, integer, integer, timestamptz, boolean, integer) IS
-  'Internal: for backfill(): gives one batch of rows their ids; returns how many, -1 where somebody else holds the next one, 0 at the end';
+  'Internal: for backfill(): gives one batch of rows their ids. Returns their number, -1 if another session holds the '
+  'next row, 0 at the end';
 
 CREATE FUNCTION snowflake.tell_backfill(relation regclass, id_column name, created_at name, utc boolean, done bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -348,7 +354,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.tell_backfill(regclass, name, name, boolean, bigint) IS
-  'Internal: for backfill(): a notice of what was done, and what is left and why';
+  'Internal: for backfill(): a notice of the filled rows, the remaining rows and the reasons';
 
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
 CREATE PROCEDURE snowflake.backfill(relation regclass, id_column name, created_at name, shard integer, region integer DEFAULT NULL,
@@ -383,4 +389,6 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Gives rows without an id one of the time in another column, oldest first, in a region (or, in layouts without, a shard) in which nobody has minted and which no other table gets. Commits each batch, waits for no row, goes on where it stopped; rows from before the epoch, from the future or without a time are counted and left';
+  'Gives rows without an id one of the time in another column, oldest first, in a region that is reserved for this '
+  'table (in layouts without regions: a shard). It commits each batch, waits for no row in it, and continues where it '
+  'stopped. It leaves and counts rows from before the epoch, from the future or without a time';

@@ -1,8 +1,7 @@
 -- Copies of the map on data servers and routers: taken as one document, and put in place of an older one.
 
--- Options of a connection string, as libpq reads it: name = value, where a value may be 'quoted', and
--- a backslash takes the next character as it is. URIs are not for the map. An error repeats nothing of the
--- string: a password may be in it.
+-- The options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash escapes
+-- the next character. URIs are refused. An error does not contain the string, because a password may be in it.
 CREATE FUNCTION snowflake_fleet.options_of(conninfo text)
   RETURNS TABLE (option text, value text)
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -30,7 +29,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'Internal: the options of a connection string in libpq''s form name=value';
 
--- Of an option that is there twice libpq takes the last. In a URI a password may have a question mark.
+-- If an option is there twice, libpq uses the last one. In a URI a password may have a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
@@ -162,7 +161,7 @@ BEGIN
       HINT = 'Call it in the control database.';
   END IF;
   known := state.history || state.version || others;
-  -- A copy whose version this map follows knows nothing that is not here.
+  -- A copy that this map follows contains no later change.
   IF newest IS NOT NULL AND NOT (newest ->> 'version')::bigint = ANY (state.history || state.version) THEN
     PERFORM snowflake_fleet.check_map(newest);
     FOR difference IN
@@ -208,7 +207,7 @@ COMMENT ON FUNCTION snowflake_fleet.pull_map(text) IS
   'Fetches the map from the control database, by its connection string, through extension dblink; '
   'returns whether it was newer';
 
--- The map is for everybody who routes; who may change it is the owner.
+-- All roles may read the map. Only its owner may change it.
 REVOKE ALL ON FUNCTION snowflake_fleet.change_map(), snowflake_fleet.set_server(text, text),
   snowflake_fleet.drop_server(text), snowflake_fleet.check_server(text), snowflake_fleet.assign(int4range, text),
   snowflake_fleet.move(integer, text, text), snowflake_fleet.import_map(jsonb), snowflake_fleet.replace_map(jsonb),

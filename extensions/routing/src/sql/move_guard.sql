@@ -1,8 +1,8 @@
--- A schema stands still while it moves: DDL that would change it is refused, whatever its form. It is not the
--- statement that is looked at, but what it has done to the catalogues.
+-- Refuses every DDL that would change a schema while it moves. It is not the statement that is looked at, but what it
+-- has done to the catalogues.
 
--- The rows of the catalogues that a schema is made of, but for what changes by itself and what the fence changes; and what would
--- keep it from moving. It takes no lock on the tables: sessions that run DDL elsewhere must not wait for whoever has one.
+-- The catalogue rows of a schema, without the columns that change by themselves or by the fence. Also its objects that
+-- cannot move. It takes no lock on the tables, because sessions that run DDL elsewhere must not wait for them.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -17,7 +17,7 @@ AS $$
       FROM part JOIN pg_attribute AS a ON classid = 'pg_class'::regclass AND attrelid = objid WHERE attnum > 0
     UNION ALL SELECT (to_jsonb(i) - 'indcheckxmin')::text FROM part JOIN pg_index AS i ON classid = 'pg_class'::regclass AND indexrelid = objid
     UNION ALL SELECT (to_jsonb(s) - 'seqcycle')::text FROM part JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
-    -- Who owns a sequence; what belongs to an extension.
+    -- The owner of a sequence; the members of an extension.
     UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_depend AS d ON d.classid = part.classid AND d.objid = part.objid WHERE d.classid = 'pg_class'::regclass
     UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND d.oid = objid
     UNION ALL SELECT to_jsonb(c)::text FROM part JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND c.oid = objid
@@ -31,7 +31,7 @@ AS $$
   SELECT md5(string_agg(text, E'\n' ORDER BY text COLLATE "C")) FROM line
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fingerprint(name) IS
-  'Internal: the same as long as nothing alters a schema; comparable within one database only. NULL if the schema does not exist';
+  'Internal: a value that stays the same until a schema is altered; comparable within one database only. NULL if the schema does not exist';
 
 CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURNS boolean
   LANGUAGE sql STABLE STRICT
@@ -43,8 +43,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Internal: whether a schema was altered since its row was written';
 
--- Runs with the rights of the owner: sessions that run DDL need not read the table. What event triggers do not see (REINDEX
--- CONCURRENTLY, DDL in a snapshot from before the move) alters a schema as well, and the fence finds it. So that the next command of
+-- Runs with the rights of the owner: sessions that run DDL need not read the table. Event triggers do not detect
+-- REINDEX CONCURRENTLY, or DDL in a snapshot from before the move. The fence detects both. So that the next command of
 -- another session is not refused for it, each command begins with a note of what is altered already.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER

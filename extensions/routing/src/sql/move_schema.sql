@@ -1,5 +1,5 @@
--- What moves: what create_shards() makes, and what it uses that both servers have. What is refused, in sentences; what is
--- shared; and the statements that make the schema on the target.
+-- Decides what can move: objects of create_shards(), and the objects on both servers that they use. The refused
+-- objects, as sentences; the shared objects; and the statements that create the schema on the target.
 
 -- Objects that no ordinary role can alter: those of these extensions that superusers own. The server's own have no entries in
 -- pg_depend.
@@ -138,7 +138,7 @@ BEGIN
   UNION ALL
   SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   UNION ALL
-  -- What create_shards() would write otherwise for this shard.
+  -- Expressions that create_shards() would write differently for this shard.
   SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK (snowflake.shard_of(column) = %2$s).', pg_describe_object(m.classid, m.oid, 0), shard)
     FROM (SELECT 'pg_attrdef'::regclass::oid, d.oid, snowflake.definition_of('pg_attrdef', d.oid, schema)
             FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attrdef AS d ON adrelid = t WHERE snowflake.names_shard('pg_attrdef', d.oid, adbin::text) IS NOT NULL
@@ -152,7 +152,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'Internal: what keeps a schema from being moved by snowflake-move-shard, in sentences; none if it can be moved';
 
--- Of an object that both servers are to have: by its name, so that one server can be asked about the other's.
+-- Describes an object that both servers must have by its name, so that one server can compare the other's.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -210,7 +210,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS 'Internal: the privileges that a role needs to make a schema again';
 
--- Of the sequences that are no identity's, and of the schema itself. Steps as those of snowflake.statements_of(table).
+-- For sequences that belong to no identity column, and for the schema itself. Steps as those of
+-- snowflake.statements_of(table).
 CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (step integer, statement text)
   LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -270,8 +271,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give it its owners and privileges';
 
--- On the target. What the statements name there may be what an ordinary role has put in its place, and is run as soon as it is
--- planned: so the role of the move runs them, which has no more than what they need, and that for as long. It owns the schema.
+-- On the target. An ordinary role can have put another object in the place of one that the statements name, and
+-- planning runs its code. So the role of the move runs them. It has only the privileges that they need, and only for
+-- that time. It owns the schema.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -373,7 +375,7 @@ BEGIN
   END IF;
   EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- Of a target that is gone without a word the walsender is still there; of one that is not gone, it comes again.
+  -- If a target fails silently, its walsender is still there. If the target still runs, it connects again.
   FOR attempt IN 1 .. 20 LOOP
     BEGIN
       PERFORM pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;

@@ -1,8 +1,8 @@
--- PL/Proxy: the cluster functions that it asks, answered from the map.
+-- The cluster functions that PL/Proxy calls. They read the map.
 --
--- A cluster has as many partitions as the layout has shards, in their order, so that RUN ON
--- snowflake.shard_of(id) is the partition. Shards that are not in the map have a partition that
--- nobody can connect to, and whose name says so; snowflake_fleet.run_on(id) refuses them properly.
+-- A cluster has as many partitions as the layout has shards, in their order, so that RUN ON snowflake.shard_of(id) is
+-- the partition. For a shard outside the map, the partition's connection string fails and contains the reason.
+-- snowflake_fleet.run_on(id) refuses such shards with an error.
 
 CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -39,7 +39,7 @@ CREATE PROCEDURE snowflake_fleet.use_plproxy(cluster text DEFAULT 'snowflake')
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  -- What follows the BEGIN of each function, so that ours are known again.
+  -- The first line of each function, which identifies ours.
   mark CONSTANT text := '-- made by snowflake_fleet.use_plproxy()';
   body CONSTANT text := E'\nBEGIN\n  ' || mark || E'\n'
     '  IF cluster_name IS DISTINCT FROM %1$L THEN\n'
@@ -95,8 +95,8 @@ BEGIN
   IF to_regnamespace('plproxy') IS NULL THEN
     CREATE SCHEMA plproxy;
   END IF;
-  -- Whoever calls a function of PL/Proxy has these functions called, as himself. They tell what the map tells everybody, so
-  -- the schema is opened to everybody, unless there is more in it, or its privileges were chosen already.
+  -- PL/Proxy calls these functions as the caller. All roles may read the map, so all roles get USAGE on the schema,
+  -- unless it contains other objects or its privileges were set before.
   IF NOT EXISTS (SELECT FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
                     AND NOT (classid = 'pg_proc'::regclass AND objid IN
                              (SELECT oid FROM pg_proc WHERE pronamespace = 'plproxy'::regnamespace AND strpos(prosrc, mark) > 0)))

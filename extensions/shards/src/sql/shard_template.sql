@@ -1,6 +1,6 @@
--- Routing within a server: a schema for each shard, made from a template. What is printed while the
--- template's schema is all of search_path names its objects without a schema, and so means those of
--- the shard's schema when that takes its place.
+-- Routing within a server: a schema for each shard, made from a template. Definitions are printed while search_path
+-- contains only the template's schema, so they name its objects without a schema. When search_path contains only the
+-- shard's schema, the same text refers to the objects there.
 
 CREATE FUNCTION snowflake.definition_of(catalogue regclass, object oid, schema name) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -27,8 +27,8 @@ $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'Internal: for create_shards(): how an object is defined, as seen from a schema';
 
--- What names a shard is made another shard's where it is exactly one of two forms, and is otherwise not
--- copied: an expression is told apart by what it depends on, never by what its text holds.
+-- An expression that refers to a shard is adapted only in two exact forms, and otherwise not copied. The dependencies
+-- of an expression decide this, never its text.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -227,7 +227,7 @@ COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
   'Internal: for create_shards(): statements for the constraint that a column which mints takes ids of its shard '
   'only, where the table has none';
 
--- What is made is its owner's from the beginning: expressions are the owner's code, as soon as they are planned.
+-- A new object belongs to its owner from the beginning, because planning its expressions runs the owner's code.
 CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -329,7 +329,7 @@ BEGIN
   WITH tab AS (
     SELECT c.* FROM pg_class AS c WHERE relnamespace = template AND relkind = 'r'
   ), odd (classid, objid, why) AS (
-    -- What lies in the schema and is no table.
+    -- Objects in the schema other than tables.
     SELECT classid, objid, 'is no ordinary table, and stays in the template'
       FROM pg_depend AS d
      WHERE refclassid = 'pg_namespace'::regclass AND refobjid = template AND deptype IN ('n', 'a')
@@ -369,7 +369,7 @@ BEGIN
             OR strpos(encode(tgargs, 'escape'), schema || '.') > 0 OR strpos(encode(tgargs, 'escape'), quote_ident(schema) || '.') > 0
             OR encode(tgargs, 'escape') ~ ('(^|\\000)' || regexp_replace(schema, '(\W)', '\\\1', 'g') || '\\000'))
     UNION ALL
-    -- What would mint for the template's shard, or compare with it, in every schema.
+    -- Expressions that would mint for the template's shard, or compare with it, in every schema.
     SELECT 'pg_attrdef'::regclass, d.oid, CASE named WHEN 'mints' THEN 'mints, and is not snowflake.next_id(N) by itself'
                                                      ELSE 'compares a shard with a constant' END
       FROM pg_attrdef AS d, snowflake.names_shard('pg_attrdef', d.oid, adbin::text) AS named
@@ -431,4 +431,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.uncopyable(regnamespace) IS
-  'What create_shards() cannot copy of a template schema, and why';
+  'The parts of a template schema that create_shards() cannot copy, with the reasons';

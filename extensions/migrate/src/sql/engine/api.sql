@@ -232,7 +232,7 @@ $$;
 COMMENT ON FUNCTION snowflake.layout() IS 'Behind the view snowflake.layout';
 CREATE OR REPLACE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
-  'What the ids of this database look like: bits, tick, epoch, capacity of a shard, and when they run out';
+  'The layout of this database''s ids: bits, tick, epoch, capacity of a shard, and when they run out';
 
 CREATE OR REPLACE FUNCTION snowflake.health(
     OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
