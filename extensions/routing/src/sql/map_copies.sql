@@ -206,15 +206,3 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.pull_map(text) IS
   'Fetches the map from the control database, by its connection string, through extension dblink; '
   'returns whether it was newer';
-
--- All roles may read the map. Only its owner may change it.
-REVOKE ALL ON FUNCTION snowflake_fleet.change_map(), snowflake_fleet.set_server(text, text),
-  snowflake_fleet.drop_server(text), snowflake_fleet.check_server(text), snowflake_fleet.assign(int4range, text),
-  snowflake_fleet.move(integer, text, text), snowflake_fleet.import_map(jsonb), snowflake_fleet.replace_map(jsonb),
-  snowflake_fleet.check_map_state(snowflake_fleet.map_state), snowflake_fleet.begin_version(bigint, bigint[]),
-  snowflake_fleet.map_is_behind(bigint), snowflake_fleet.map_recovered(jsonb, bigint[]),
-  snowflake_fleet.check_conninfo(text), snowflake_fleet.check_map(jsonb),
-  snowflake_fleet.pull_map(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
-  snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
-  snowflake_fleet.with_timeouts(text) TO PUBLIC;

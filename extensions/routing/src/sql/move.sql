@@ -124,6 +124,3 @@ ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.move_holder FOR SELECT USING (true);
-
-REVOKE ALL ON FUNCTION snowflake_fleet.identity(), snowflake_fleet.has_applied(name, pg_lsn), snowflake_fleet.hold_move(integer, text),
-  snowflake_fleet.holds_move(), snowflake_fleet.tables_of(name) FROM PUBLIC;

@@ -325,8 +325,3 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
   'On the source: with the receipt of take_over() renames the fenced schema, which stays fenced; without it, takes the fence away. Returns the schema';
-
-REVOKE ALL ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer), snowflake_fleet.take_over(jsonb, name), snowflake_fleet.release_shard(integer, jsonb),
-  snowflake_fleet.limit_wait(timestamptz), snowflake_fleet.lock_tables(name, text, timestamptz), snowflake_fleet.require_unaltered(snowflake_fleet.moving),
-  snowflake_fleet.fence_sequences(name, timestamptz), snowflake_fleet.last_id(integer), snowflake_fleet.sequences_of(name), snowflake_fleet.fenced(name),
-  snowflake_fleet.require_applied(jsonb, name), snowflake_fleet.keep_schema(snowflake_fleet.moving), snowflake_fleet.refuse_write() FROM PUBLIC;

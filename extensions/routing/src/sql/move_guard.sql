@@ -108,6 +108,3 @@ BEGIN
   COMMENT ON EVENT TRIGGER snowflake_move_guard_start IS 'The same for what commits while it runs: CONCURRENTLY; and notes what is altered before a command';
 END
 $$;
-
-REVOKE ALL ON FUNCTION snowflake_fleet.fingerprint(name), snowflake_fleet.is_altered(snowflake_fleet.moving),
-  snowflake_fleet.refuse_ddl() FROM PUBLIC;

@@ -392,8 +392,3 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
   'Ends a move on this side (source or target) only, when the other server is gone for good; returns what is left. A fence stays: see release_shard()';
-
-REVOKE ALL ON FUNCTION snowflake_fleet.is_trusted(oid, oid), snowflake_fleet.parts_of(name), snowflake_fleet.types_of(name), snowflake_fleet.refused_tables(name),
-  snowflake_fleet.refused_uses(name), snowflake_fleet.refusals(name, integer), snowflake_fleet.shared_definition(text, text), snowflake_fleet.shared_of(name),
-  snowflake_fleet.needs_of(name), snowflake_fleet.statements_beside(name), snowflake_fleet.statements_of(name, integer), snowflake_fleet.make_schema(name, name, text[], text[]), snowflake_fleet.drop_schema(name),
-  snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean), snowflake_fleet.forget_move(integer, text, boolean) FROM PUBLIC;

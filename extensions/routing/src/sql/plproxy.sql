@@ -123,6 +123,3 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_plproxy(text) IS
   'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes. Opens their schema, plproxy, to all roles where nothing else is in it. 42501 where it belongs to another role that is no superuser''s';
-
-REVOKE ALL ON PROCEDURE snowflake_fleet.use_plproxy(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION snowflake_fleet.run_on(bigint), snowflake_fleet.partitions() TO PUBLIC;

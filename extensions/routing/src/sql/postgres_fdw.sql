@@ -290,7 +290,3 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw() IS
   'Gives each table that has foreign partitions of use_postgres_fdw() those for shards that are new in the map';
-
-REVOKE ALL ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text), snowflake_fleet.use_postgres_fdw() FROM PUBLIC;
-REVOKE ALL ON FUNCTION snowflake_fleet.follow_map(), snowflake_fleet.make_fdw_servers(), snowflake_fleet.check_fdw_parent(regclass),
-  snowflake_fleet.check_partitions(regclass, text), snowflake_fleet.lock_shortly(regclass) FROM PUBLIC;
