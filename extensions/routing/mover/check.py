@@ -6,9 +6,11 @@ import psycopg
 from psycopg import sql
 
 from .errors import Refused, printable
+from .places import is_elsewhere
 from .session import GRACE, LOCK_MS, alarm
 
 OTHER_WAYS = "  Other ways to move it are Citus, pgcopydb, and replication of your own with fence_shard() and take_over(): see doc/routing.md."
+WRITERS_WAIT = "\n  Run with a larger --shared-timeout: writers of that table wait as long before the fence."
 SHARED = "SELECT kind, object, definition FROM snowflake_fleet.shared_of(%s) ORDER BY 1, 2"
 SHARED_THERE = """SELECT kind, object, snowflake_fleet.shared_definition(kind, object)
   FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::text[])) AS shared (kind, object) ORDER BY 1, 2"""
@@ -21,6 +23,8 @@ WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers'
   pg_catalog.current_setting('max_worker_processes')::int - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type ~ 'logical replication|parallel worker'),
   coalesce(pg_catalog.current_setting('max_active_replication_origins', true), pg_catalog.current_setting('max_replication_slots'))::int
     - (SELECT count(*) FROM pg_catalog.pg_replication_origin), pg_catalog.current_setting('max_sync_workers_per_subscription')::int"""
+COLUMNS = """SELECT attname FROM pg_catalog.pg_attribute
+  WHERE attrelid = %s::pg_catalog.regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attname"""
 PREPARED = "SELECT gid, database, owner FROM pg_catalog.pg_prepared_xacts ORDER BY prepared"
 
 
@@ -28,34 +32,35 @@ def refusals(move, session):
     return [sentence for sentence, in session.rows("SELECT DISTINCT * FROM snowflake_fleet.refusals(%s, %s)", (move.schema, move.shard))]
 
 
-def lookups(move):
-    """The tables of other schemas that foreign keys refer to."""
-    return [name for kind, name, _ in move.source.rows(SHARED, (move.schema,)) if kind == "table"]
-
-
-def content(session, table):
-    """A number that tells the rows of a shared table. COPY plans no query, in which a superuser would call functions of the table's owner."""
-    columns = [sql.Identifier(name) for name, in session.rows("SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s::pg_catalog.regclass "
-                                                             "AND attnum > 0 AND NOT attisdropped ORDER BY attname", (table,))]
-    total, lines = 0, b""
-    session.execute("SELECT 1", seconds=10)
-    with alarm(10 + GRACE, session.label), session.connection.cursor() as cursor, cursor.copy(sql.SQL("COPY {} ({}) TO STDOUT").format(sql.SQL(table), sql.SQL(", ").join(columns))) as rows:
-        for data in rows:
-            *whole, lines = (lines + bytes(data)).split(b"\n")
-            total += sum(int.from_bytes(hashlib.sha256(line).digest()[:16], "big") for line in whole)
-    return total
+def content(session, table, seconds, more=""):
+    """Count and hash of a table's rows. COPY plans no query, in which a superuser would call functions of its owner."""
+    columns = [sql.Identifier(name) for name, in session.rows(COLUMNS, (table,))]
+    count, total, lines = 0, 0, b""
+    copy = sql.SQL("COPY {} ({}) TO STDOUT").format(sql.SQL(table), sql.SQL(", ").join(columns))
+    session.execute("SELECT 1", seconds=seconds)
+    try:
+        with alarm(seconds + GRACE, session.label), session.connection.cursor() as cursor, cursor.copy(copy) as rows:
+            for data in rows:
+                *whole, lines = (lines + bytes(data)).split(b"\n")
+                count += len(whole)
+                total += sum(int.from_bytes(hashlib.sha256(line).digest()[:16], "big") for line in whole)
+    except psycopg.errors.QueryCanceled:
+        raise Refused(f"{session.label}: the rows of {table} cannot be compared within {seconds} s{more}") from None
+    return f"{count} rows with hash {total % 2**64:x}"
 
 
 def of_shared(move):
     """What the schema uses outside of itself has to be the same on both servers."""
-    here = move.source.rows(SHARED, (move.schema,))
+    here, seconds = move.source.rows(SHARED, (move.schema,)), move.options.shared_timeout
+    for session in (move.source, move.target):    # each is idle while rows of the other are read
+        session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (f"{seconds + 60}s",))
     there = move.target.rows(SHARED_THERE, ([kind for kind, _, _ in here], [name for _, name, _ in here]))
     for (kind, name, definition), (_, _, other) in zip(here, there):
         if other is None:
             yield f"The target has no {kind} {name}, which the schema uses: make it there as it is on the source."
         elif definition != other:
             yield f"The {kind} {name} is not the same on both servers: the source has {definition}, the target {other}."
-        elif kind == "table" and content(move.source, name) != content(move.target, name):
+        elif kind == "table" and content(move.source, name, seconds, WRITERS_WAIT) != content(move.target, name, seconds, WRITERS_WAIT):
             yield f"The table {name}, to which a foreign key refers, has other rows on the target."
 
 
@@ -88,9 +93,9 @@ def of_servers(move):
 def of_rows(move):
     """What is recorded of moves, and what is in the way of this one."""
     here, there = move.source_row(), move.target_row()
-    if here is not None and here.other_database != move.target_database:
+    if is_elsewhere(here, move.target_identity):
         yield f"Shard {move.shard} is on its way to another server, {here.other}: end that move first, take it back with --abort, or with --forget source if that server is gone for good."
-    if there is not None and there.other_database != move.source_database:
+    if is_elsewhere(there, move.source_identity):
         yield f"The target waits for shard {move.shard} from another server, {there.other}: end that move first, or run --forget target if that server is gone for good."
 
 

@@ -5,7 +5,8 @@ import psycopg
 from psycopg import sql
 
 from .check import refusals
-from .errors import Refused, Stale, in_bytes, say
+from .errors import Refused, Stale, say
+from .places import database_of
 from .session import LOCK_MS, WHO
 
 SUBSCRIPTION = "s.subname = %s AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
@@ -17,23 +18,20 @@ SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's')), count(*),
        (SELECT count(*) FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid AND pid IS NOT NULL),
        (SELECT coalesce(max(pg_catalog.pg_wal_lsn_diff(latest_end_lsn, '0/0')), 0) FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid)
   FROM pg_catalog.pg_subscription AS s LEFT JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid WHERE {SUBSCRIPTION} GROUP BY s.oid"""
+BEHIND = """SELECT pg_catalog.pg_size_pretty(pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn))
+  FROM pg_catalog.pg_replication_slots WHERE slot_name = %s"""
 # What each table that is not ready waits for.
 UNREADY = f"""
-SELECT pg_catalog.format('table %%s %%s', srrelid::pg_catalog.regclass, CASE
-         WHEN srsubstate = 'i' AND w.pid IS NULL THEN pg_catalog.format('has not begun: no worker copies it (max_sync_workers_per_subscription = %%s)',
-                                                                       pg_catalog.current_setting('max_sync_workers_per_subscription'))
-         WHEN w.pid IS NULL THEN 'has no worker' WHEN srsubstate = 'f' THEN 'is copied, and catches up'
-         ELSE 'is copied' || coalesce(', waiting for ' || a.wait_event, '') END)
+SELECT pg_catalog.concat_ws(' ', 'table', srrelid::pg_catalog.regclass, CASE WHEN w.pid IS NOT NULL THEN 'is copied' ELSE
+         'has not begun: no worker copies it (max_sync_workers_per_subscription = ' || pg_catalog.current_setting('max_sync_workers_per_subscription') || ')' END,
+         'and waits for ' || a.wait_event)
   FROM pg_catalog.pg_subscription AS s JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid LEFT JOIN pg_catalog.pg_stat_subscription AS w ON w.subid = s.oid AND w.relid = srrelid
   LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = w.pid WHERE {SUBSCRIPTION} AND srsubstate NOT IN ('r', 's') ORDER BY 1 LIMIT 3"""
-BLOCKERS = f"""SELECT DISTINCT {WHO}
-  FROM pg_catalog.pg_stat_subscription AS s CROSS JOIN pg_catalog.unnest(pg_catalog.pg_blocking_pids(s.pid)) AS blocking LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = blocking
- WHERE s.subname = %s AND s.pid IS NOT NULL LIMIT 5"""
 # Transactions that have begun to write, anywhere on the server: a slot begins when they have ended.
 WRITERS = """
-SELECT format('process %%s (%%s of database %%s, since %%s)', pid, usename, datname, date_trunc('second', xact_start))
-  FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> ALL (%s) AND backend_type <> 'walsender'
-UNION ALL SELECT format('prepared transaction %%s of database %%s', gid, database) FROM pg_catalog.pg_prepared_xacts"""
+SELECT format('process %s (%s of database %s, since %s)', pid, usename, datname, date_trunc('second', xact_start))
+  FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND backend_type <> 'walsender'
+UNION ALL SELECT format('prepared transaction %s of database %s', gid, database) FROM pg_catalog.pg_prepared_xacts"""
 # The settings of the processes that write the rows are those of their role: so these are as the rows need them.
 APPLY = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off", "lock_timeout": "0", "row_security": "off"}
 STALLED = 10          # seconds without progress after which it is reported what is waited for
@@ -42,8 +40,8 @@ STALLED = 10          # seconds without progress after which it is reported what
 def believe(move):
     """Raises Stale if the copy that is there cannot be relied on: a server may have been put back if it was restarted since."""
     here, there = move.source_row(), move.target_row()
-    if here is None and there is None or (here or there).other_database != (move.target_database if here else move.source_database):
-        return    # no move, or one that check() refuses
+    if here is None and there is None:
+        return
     if here is None and move.target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
         raise Refused("the target has rows of a move that the source has no record of, and may be the only ones\n  Run with --abort to throw them away, then again.")
     if here is None or there is None:
@@ -62,19 +60,20 @@ def require_slot(move):
 
 def begin(move):
     """The move is recorded on both sides, each with the other's identity. From here on DDL on the schema is refused."""
+    system, _ = database_of(move.target_identity)
     fingerprint = move.source.value("SELECT snowflake_fleet.fingerprint(%s)", (move.schema,))
     while not try_to_reserve(move):
         time.sleep(0.5)
     say(f"schema {move.schema}: made on the target")
     subscription = move.target.value(f"SELECT oid FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,))
-    slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{move.target_database.split('/')[0]})$"
+    slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{system})$"
 
     def insert():
         # The locks wait for DDL on these tables that has not been committed yet.
         move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
-        move.source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, other_identity, slots, fingerprint) "
-                            "VALUES (%s, %s, 'source', 'copying', %s, %s, %s, %s, %s)",
-                            (move.shard, move.schema, move.to_name, move.target_database, move.target_identity, slots, fingerprint))
+        move.source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_identity, slots, fingerprint) "
+                            "VALUES (%s, %s, 'source', 'copying', %s, %s, %s, %s)",
+                            (move.shard, move.schema, move.to_name, move.target_identity, slots, fingerprint))
     move.source.patiently("recording the move", LOCK_MS, insert)
     make_slot(move)
     if move.is_altered():
@@ -101,7 +100,7 @@ def try_to_reserve(move):
 def reserve(move):
     """In the caller's transaction, the target's part: a subscription that rests, and the schema. The role of the move owns both until the
     target takes over, so no superuser applies rows. Only version 15 wants a superuser for the owner of a subscription, until the commit."""
-    target, role = move.target, f"snowflake_move_{move.target_database.split('/')[1]}_{move.shard}"
+    target, role = move.target, f"snowflake_move_{database_of(move.target_identity)[1]}_{move.shard}"
     statements = move.source.rows("SELECT step, statement FROM snowflake_fleet.statements_of(%s, %s)", (move.schema, move.shard))
     needs = [need for need, in move.source.rows("SELECT * FROM snowflake_fleet.needs_of(%s)", (move.schema,))]
     parts = {"subscription": sql.Identifier(move.name), "role": sql.Identifier(role), "conninfo": sql.Literal(move.source_for_target), "slot": sql.Literal(move.slot),
@@ -115,8 +114,8 @@ def reserve(move):
         target.execute(sql.SQL("ALTER ROLE {role} SUPERUSER; ALTER SUBSCRIPTION {subscription} OWNER TO {role}; ALTER ROLE {role} NOSUPERUSER").format(**parts))
         for name, value in dict(APPLY, client_encoding=target.value("SHOW server_encoding"), **({"transaction_timeout": "0"} if target.version >= 170000 else {})).items():
             target.execute(sql.SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}").format(name=sql.Identifier(name), value=sql.Literal(value), **parts))
-        target.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_database, other_identity, role, statements) VALUES (%s, %s, 'target', 'arriving', %s, %s, %s, %s, %s)",
-                       (move.shard, move.schema, move.from_name, move.source_database, move.source_identity, role, [statement for step, statement in statements if step >= 6]))
+        target.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_identity, role, statements) VALUES (%s, %s, 'target', 'arriving', %s, %s, %s, %s)",
+                       (move.shard, move.schema, move.from_name, move.source_identity, role, [statement for step, statement in statements if step >= 6]))
     except psycopg.Error as error:
         if error.diag.message_primary is None:
             raise
@@ -131,48 +130,39 @@ def reserve(move):
 def try_out(move):
     """For --check: all that the target has to do before rows arrive, taken back."""
     move.target.begin()
-    try:
-        reserve(move)
-    finally:
-        move.target.rollback()
+    reserve(move)
+    move.target.rollback()
 
 
 def make_slot(move):
     """What the slot decodes is published by the catalogues of that time, so the publication comes first. A slot waits for all transactions that have begun to write."""
-    source, probe = move.source, move.probe
+    source = move.source
     with source.transaction():
         source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
         source.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(move.name), sql.SQL(", ").join(move.tables(source))))
-    probe.execute("SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active", (move.slot,))
+    source.execute("SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active", (move.slot,))
     say("the source makes a slot")
-    source.send(f"SELECT pg_catalog.set_config('lock_timeout', '0', false), pg_catalog.pg_create_logical_replication_slot('{move.slot}', 'pgoutput')", seconds=7 * 86400)
-    mine = [source.connection.info.backend_pid, probe.connection.info.backend_pid]
-    began = said = time.monotonic()
-    while source.answer() is None:
-        now = time.monotonic()
-        if now - said > 5:
-            said = now
-            writers = [who for who, in probe.rows(WRITERS, (mine,))]
-            say(f"waiting for transactions that have written, {now - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))
-        time.sleep(0.01 if now - began < 1 else 0.1)
-    source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, false)", (str(LOCK_MS),))
+    began, limit = time.monotonic(), LOCK_MS
+    while True:
+        try:
+            with source.transaction():
+                source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(limit),), seconds=limit)
+                return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')", (move.slot,))
+        except psycopg.errors.LockNotAvailable:
+            # An attempt waits for those that it found. The next one is longer, or short transactions could hold up all of them.
+            limit *= 2
+            writers = [who for who, in source.rows(WRITERS)]
+            say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))
 
 
 def subscribe(move):
     """Idempotent: a subscription that is enabled already continues."""
-    target, name, attempt = move.target, sql.Identifier(move.name), 0
+    target, name = move.target, sql.Identifier(move.name)
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} CONNECTION {}").format(name, sql.Literal(move.source_for_target)))
     if not target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
         say("the target subscribes")
         target.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
-    # Other moves to this target wait behind an attempt.
-    while True:
-        attempt += 1
-        try:
-            return target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
-        except psycopg.errors.LockNotAvailable:
-            say(f"tables of the target are locked, attempt {attempt}: waiting for " + ("; ".join(target.holders([move.schema])) or "a session that has gone since"))
-        time.sleep(1)
+    target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
 
 
 def forget(session, move, side, drop_rows):
@@ -180,10 +170,10 @@ def forget(session, move, side, drop_rows):
     return session.patiently("ending the move", move.options.lock_timeout, lambda: session.value("SELECT snowflake_fleet.forget_move(%s, %s, %s)", (move.shard, side, drop_rows)))
 
 
-def clear(move):
-    """What was copied is thrown away, and both sides are as before the move. The subscription lets go of the slot first."""
-    forget(move.target, move, "target", True)
-    forget(move.source, move, "source", True)
+def clear(move, drop_rows=True):
+    """What was copied is thrown away, and both sides are as before the move; or the rows stay, and it ends. The subscription lets go of the slot first."""
+    forget(move.target, move, "target", drop_rows)
+    forget(move.source, move, "source", drop_rows)
 
 
 def progress(move):
@@ -196,17 +186,17 @@ def progress(move):
 def standing(move, stalled):
     """How far the copy is, and what keeps the subscription from its work."""
     ready, tables, size, errors, is_copied, workers, _ = progress(move)
-    behind = move.source.value("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn)::bigint FROM pg_catalog.pg_replication_slots WHERE slot_name = %s", (move.slot,))
-    text = f"catching up: {in_bytes(behind or 0)} behind" if is_copied else f"copying: {ready} of {tables} tables, {in_bytes(size)}"
+    if is_copied:
+        text = "catching up: " + (move.source.value(BEHIND, (move.slot,)) or "nothing") + " behind"
+    else:
+        text = f"copying: {ready} of {tables} tables, " + move.target.value("SELECT pg_catalog.pg_size_pretty(%s::bigint)", (size,))
     if errors:
         text += f"; {errors} errors, which the logs of both servers explain"
     if workers == 0:
         text += "; no worker runs for it: the subscription is disabled, or the target's workers are used up, or the source does not answer it"
-    who = [holder for holder, in move.target.rows(BLOCKERS, (move.name,))]
-    if who:
-        text += f"; waiting for {'; '.join(who)}"
     if stalled > STALLED:
-        text += f"; no progress for {stalled:.0f} s" + "".join(f"; {what}" for what, in move.target.rows(UNREADY, (move.name,)))
+        text += f"; no progress for {stalled:.0f} s"
+        text += "".join(f"; {what}" for what, in move.target.rows(UNREADY, (move.name,))) + "".join(f"; waiting for {who}" for who in move.target.holders([move.schema]))
     return text
 
 
@@ -246,10 +236,7 @@ def follow(move):
 def analyze(move):
     """Plans on the target are not guesses from the first query on."""
     for table in move.tables(move.target):
-        try:
-            move.target.execute(sql.SQL("ANALYZE {}").format(table), seconds=3600)
-        except psycopg.errors.LockNotAvailable:
-            say(f"table {table.as_string(move.target.connection)} of the target is not analyzed, for it is locked: run ANALYZE when the move has ended")
+        move.target.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(table), seconds=3600)
 
 
 def copy(move):

@@ -31,11 +31,3 @@ def words(error):
 
 def in_millis(seconds):
     return f"{1000 * seconds:.1f} ms"
-
-
-def in_bytes(number):
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 10240:
-            return f"{number:.0f} {unit}"
-        number /= 1024
-    return f"{number:.0f} TB"

@@ -10,27 +10,18 @@ from secrets import token_hex
 import psycopg
 from psycopg import sql
 
-from .check import lookups, of_schema
+from .check import SHARED, of_schema
 from .copying import follow, is_level, require_slot
 from .errors import Refused, complain, in_millis, say, words
-from .session import Session, lost
+from .session import lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
 MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
 FENCE = "SELECT snowflake_fleet.fence_shard(%s, %s, %s)"
 TAKE_OVER = "SELECT snowflake_fleet.take_over(%s::jsonb, %s)"
 REHEARSAL_MS = 30_000     # no writer waits for it, and a busy server takes its time to compile what it runs for the first time
-VERIFY_SECONDS = 300      # that writers may wait for --verify
+FENCED = "The source refuses writes: run this again to continue, or with --abort to take the move back."
 BEFORE_THE_FENCE = "The source takes writes as before: run this again to continue, or with --abort to take the move back."
-TAKEN_OVER = "The target has taken over: run this again to finish."
-
-
-class Busy(Exception):
-    """Another session holds what has to be changed while writers wait: they continue, and it is tried again."""
-
-
-def stands(move):
-    return f"The source refuses writes to schema {move.schema}: run this again to continue, or with --abort to take the move back."
 
 
 def rehearse(move):
@@ -38,36 +29,24 @@ def rehearse(move):
     catalogues are read, and what would fail fails. The fence is rehearsed on a schema that no other session sees."""
     source, name = move.source, f"{move.name}_rehearsal_{token_hex(4)}"
     source.begin()
-    try:
-        source.execute(sql.SQL("CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s").format(sql.Identifier(name)))
-        source.execute("UPDATE snowflake_fleet.moving SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity' "
-                       "WHERE shard = %s AND side = 'source' AND state = 'copying'", (name, name, move.shard))
-        for _ in range(2):
-            source.execute("SAVEPOINT once")
-            source.value(FENCE, (move.shard, None, REHEARSAL_MS))
-            source.execute("ROLLBACK TO once")
-    finally:
-        source.rollback()
+    source.execute(sql.SQL("CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s").format(sql.Identifier(name)))
+    source.execute("UPDATE snowflake_fleet.moving SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity' "
+                   "WHERE shard = %s AND side = 'source' AND state = 'copying'", (name, name, move.shard))
+    for _ in range(2):
+        source.execute("SAVEPOINT once")
+        source.value(FENCE, (move.shard, None, REHEARSAL_MS))
+        source.execute("ROLLBACK TO once")
+    source.rollback()
     for _ in range(2):
         if not is_level(move, 5):
             raise TimeoutError
-        rehearse_change(move)
-
-
-def rehearse_change(move):
-    move.target.begin()
-    try:
+        move.target.begin()
         move.target.execute(TAKE_OVER, (json.dumps({"id": "", "shard": move.shard, "schema": move.schema, "lsn": "0/0", "tables": [], "sequences": []}), move.name))
         begin_control(move)
+        ask_control(move)
         if move.control is not None:
-            ask_control(move)
             move.control.execute(MOVE, (move.shard, move.from_name, move.to_name))
-    except psycopg.errors.LockNotAvailable:
-        raise Busy from None
-    finally:
-        move.target.rollback()
-        if move.control is not None:
-            move.control.rollback()
+        back(move)
 
 
 def begin_control(move):
@@ -87,39 +66,50 @@ def ask_control(move):
 
 def begin_both(move):
     """Transactions that the servers end by themselves if this program falls silent. The shared tables stand still in them, and what is shared is the same."""
-    limit = str(move.options.level_timeout + 5000)
-    tables = lookups(move)
+    tables = [name for kind, name, _ in move.source.rows(SHARED, (move.schema,)) if kind == "table"]
     move.source.begin(seconds=30)
     move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
     move.target.begin(seconds=30)
     for session in (move.source, move.target):
-        session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true), pg_catalog.set_config('lock_timeout', %s, true)", (limit, str(move.options.lock_timeout)))
+        session.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
         if tables:
             session.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE MODE").format(sql.SQL(", ONLY ").join(sql.SQL(table) for table in tables)))
     found = of_schema(move)
     if found:
         raise Refused("the schema cannot be moved as it is now\n" + "\n".join(f"  {sentence}" for sentence in found) + "\n  Mend that and run this again, or run with --abort.")
+    for session in (move.source, move.target):
+        session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (str(move.options.level_timeout + 5000),), seconds=30)
 
 
 def fence(move):
-    """Returns what take_over() needs, and when the writers began to wait."""
-    options, attempt = move.options, 0
-    while True:
-        attempt += 1
-        begin_control(move)
-        try:
-            begin_both(move)
-            document = move.source.value(FENCE, (move.shard, None, options.lock_timeout))
-            return document, time.monotonic() - float(document["ms"]) / 1000
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            back(move)
-            if attempt % 10 == 1:
-                who = move.probe.holders([move.schema, "snowflake_fleet"])
-                say(f"the writers were not done in {options.lock_timeout} ms, or other locks not free: attempt {attempt}; waiting for " + ("; ".join(who) or "a session that has gone since"))
-            time.sleep(0.1 * min(attempt, 20))
-        except BaseException:
-            back(move)
+    """Writers wait until this has committed the fence; then they are refused. Returns when they began to wait."""
+    begin_control(move)
+    begin_both(move)
+    move.counting.execute("SELECT 1", seconds=2)    # no writer waits yet for what this sets
+    document = move.source.value(FENCE, (move.shard, None, move.options.lock_timeout))
+    began = time.monotonic() - float(document["ms"]) / 1000
+    if not is_level(move, move.options.level_timeout / 1000):
+        raise TimeoutError
+    ask_control(move)
+    try:
+        move.target.execute(TAKE_OVER, (json.dumps(document), move.name))
+    except psycopg.errors.LockNotAvailable:
+        raise
+    except psycopg.Error as error:
+        if error.diag.message_primary is None:
             raise
+        raise Refused(f"the target cannot take over\n  {words(error)}") from None
+    move.target.commit()
+    open_snapshot(move)
+    move.stands = "Whether the source is fenced is not known: run this again, or with --abort."
+    move.source.commit()
+    move.stands = FENCED
+    return began
+
+
+def open_snapshot(move):
+    """What the target has now is what the source has: it can be counted when the writers continue."""
+    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '600s'; SELECT 1", seconds=2)
 
 
 def back(move):
@@ -129,101 +119,52 @@ def back(move):
             session.rollback()
 
 
-def verify(move):
-    """Counts and hashes of every table on both sides, while no session writes. format() calls no cast, which may be somebody's."""
-    until, answers, readers = time.monotonic() + VERIFY_SECONDS, [None, None], (move.probe, move.counting)
-    one = "SELECT {0} AS name, count(*) AS rows, sum(pg_catalog.hashtextextended(pg_catalog.format('%s', t.*), 0)) AS hash FROM ONLY {1}.{2} AS t"
-    query = sql.SQL("SELECT pg_catalog.json_object_agg(name, pg_catalog.format('%s rows with hash %s', rows, hash)) FROM ({}) AS every").format(
-        sql.SQL(" UNION ALL ").join(sql.SQL(one).format(sql.Literal(name), sql.Identifier(move.schema), sql.Identifier(name)) for name in move.names(move.source)))
-    for session in readers:
-        session.send(query, seconds=VERIFY_SECONDS)
-    while None in answers:
-        answers = [answer or session.answer() for answer, session in zip(answers, readers)]
-        if time.monotonic() > until:
-            raise Refused(f"--verify has not ended within {VERIFY_SECONDS} s, and writers wait: run this without it")
-        # Sessions that are idle for long would be ended, as those of a program which has fallen silent.
-        for session in (move.source, move.target):
-            session.execute("SELECT 1")
-        time.sleep(0.01)
-    here, there = (json.loads(answer[0]) for answer in answers)
-    wrong = [f"  Table {name} has {here[name]} on the source, {there[name]} on the target" for name in here if here[name] != there[name]]
-    if wrong:
-        raise Refused("\n".join(["the target does not take over, for it has other rows", *wrong]) + "\n  Run with --abort, then again.")
-    begin_control(move)
-    say("verified: the same rows on both sides")
-
-
 def take_over(move):
+    attempts = rehearsed = 0
     while True:
         try:
-            rehearse(move)
-            if move.counting is None:
-                move.counting = Session("target", move.target.conninfo)
-                move.counting.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', false), pg_catalog.set_config('lock_timeout', '0', false)", seconds=30)
-            document, began = fence(move)
-            try:
-                behind_the_fence(move, document)
-            except psycopg.errors.LockNotAvailable:
-                raise Busy from None
-            except BaseException:
-                if move.stands == BEFORE_THE_FENCE:
-                    back(move)
-                raise
-        except Busy:
-            who = move.target.holders([move.schema, "snowflake", "snowflake_fleet"]) if move.target.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE else []
+            if not rehearsed:
+                rehearse(move)
+                rehearsed = 1
+            began = fence(move)
+            break
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             back(move)
-            say("what has to be changed is locked, the map or the target's tables: the writers continue; waiting for " + ("; ".join(who) or "a session that has gone since"))
-            time.sleep(1)
-            continue
+            if attempts % 10 == 0:
+                schemas = [move.schema, "snowflake", "snowflake_fleet"]
+                who = [who for session in (move.source, move.target, move.control) if session is not None for who in session.holders(schemas)]
+                say(f"the writers were not done in {move.options.lock_timeout} ms, or other locks not free: attempt {attempts + 1}; waiting for "
+                    + ("; ".join(who) or "a session that has gone since"))
+            attempts += 1
+            time.sleep(0.1 * min(attempts, 20))
         except TimeoutError:
+            back(move)
             say(f"the target was not level within {move.options.level_timeout} ms: the writers continue, later again")
             require_slot(move)
             follow(move)
-            continue
-        refused = time.monotonic()
-        flip(move)
-        move.stands = TAKEN_OVER
-        end = time.monotonic()
-        say(f"taken over, the fence took {in_millis(end - began)}: writers waited {in_millis(refused - began)}, then were refused for {in_millis(end - refused)}")
-        return
-
-
-def behind_the_fence(move, document):
-    """Writers wait until this has committed the fence; then they are refused."""
-    if not is_level(move, move.options.level_timeout / 1000):
-        raise TimeoutError
-    if move.options.verify:
-        verify(move)
-    ask_control(move)
-    try:
-        move.target.execute(TAKE_OVER, (json.dumps(document), move.name))
-    except psycopg.errors.LockNotAvailable:
-        raise
-    except psycopg.Error as error:
-        if error.diag.message_primary is None:
+        except BaseException:
+            if move.stands == BEFORE_THE_FENCE:
+                back(move)
             raise
-        raise Refused(f"the target cannot take over: it would mint below the ids that move there, or its sequences cannot be set\n  {words(error)}") from None
-    move.target.commit()
-    # What the target has now is what the source has: it can be counted when the writers continue.
-    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", seconds=30)
-    move.stands = "Whether the source is fenced is not known: run this again, or with --abort."
-    move.source.commit()
-    move.stands = stands(move)
+    refused = time.monotonic()
+    flip(move)
+    end = time.monotonic()
+    say(f"taken over, the fence took {in_millis(end - began)}: writers waited {in_millis(refused - began)}, then were refused for {in_millis(end - refused)}")
 
 
 def resume(move):
     """The source is fenced: the target has taken over for this fence, and only the map has to be changed."""
-    move.stands = stands(move)
+    move.stands = FENCED
     here = move.source_row()
-    there = move.target_row(here.fence_id())
-    if there is None or there.fence_id() != here.fence_id():
+    there = move.target_row(here.fence_id)
+    if there is None or there.fence_id != here.fence_id:
         lift(move)
         raise Refused("the target has no record of having taken over, as after a restore or a failover\n  Run this again: the copy starts over.")
     say("the source is fenced already")
     begin_control(move)
     ask_control(move)
+    open_snapshot(move)
     flip(move)
-    move.stands = TAKEN_OVER
 
 
 def flip(move):
@@ -255,7 +196,8 @@ def reconnected(move):
     until = time.monotonic() + move.options.wait
     while time.monotonic() < until:
         try:
-            move.reconnect_control()
+            move.control.close()
+            move.open_control()
             return True
         except psycopg.Error:
             time.sleep(0.5)

@@ -11,7 +11,7 @@ from .copying import clear, copy, try_out
 from .errors import Refused, Stale, complain, say, words
 from .fence import BEFORE_THE_FENCE, resume, take_over
 from .finish import abort, drop_source, finish, forget_side
-from .places import Move
+from .places import Move, is_elsewhere
 
 ABOUT = """Moves schema shard_N from one server to another by logical replication, with a pause for its writers of some
 milliseconds. TARGET and SOURCE are connection strings ('host=db2 dbname=app'), or, with --control, names of the map in the
@@ -26,22 +26,12 @@ refused in connection strings. Needs extensions snowflake and snowflake_routing 
 Exit status: 0 done, 1 failed, 2 not as called."""
 
 
-def whole(low):
-    def parse(text):
-        number = int(text)
-        if number < low:
-            raise ValueError
-        return number
-    parse.__name__ = "number"
-    return parse
-
-
 def arguments():
     parser = argparse.ArgumentParser(prog="snowflake-move-shard", description=ABOUT, epilog=AFTER, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"snowflake-move-shard {VERSION}")
     add = parser.add_argument
-    add("--shard", type=whole(0), metavar="N")
+    add("--shard", type=int, default=-1, metavar="N")
     add("--to", dest="target", metavar="TARGET")
     add("--from", dest="source", metavar="SOURCE")
     add("--control", metavar="CONNINFO", help="the control database, which has the map")
@@ -51,23 +41,25 @@ def arguments():
     what.add_argument("--forget", choices=["source", "target"], help="ends a move on this side only, if the other server is gone for good")
     what.add_argument("--until", choices=["copied"], help="stops when the target is level, before the pause; run again to continue")
     what.add_argument("--drop-source", action="store_true", help="drops what --from kept of this shard, if nothing else hangs on it and the target has taken over")
-    add("--force", action="store_true", help="with --drop-source: although the server that took over cannot be asked, or has no record of that")
-    add("--verify", action="store_true", help="counts and hashes both sides while the writers wait, for 300 s at most")
+    add("--force", action="store_true", help="finishes a move whose rows an earlier run found to differ, or uncounted; "
+        "with --drop-source: although the server that took over cannot be asked, or has no record of that")
+    add("--verify", action="store_true", help="afterwards compares hashes of all rows, not only their number")
     add("--schema", metavar="NAME", help="the schema, if it is not called shard_N")
     add("--source-for-target", metavar="CONNINFO", help="how the target's server connects to the source, if not as this program does")
-    add("--lock-timeout", type=whole(1), default=300, metavar="MS", help="how long one attempt to stop the writers may hold them up, all in all (300)")
-    add("--level-timeout", type=whole(1), default=2000, metavar="MS", help="how long the target may take to become level meanwhile (2000)")
-    add("--wait", type=whole(0), default=30, metavar="SECONDS", help="how long to wait for what a program that was killed has left running, "
-        "and for a control database that went away (30)")
+    add("--lock-timeout", type=int, default=300, metavar="MS", help="how long one attempt to stop the writers may hold them up, all in all (300)")
+    add("--level-timeout", type=int, default=2000, metavar="MS", help="how long the target may take to become level meanwhile (2000)")
+    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of a shared table may wait (10)")
+    add("--wait", type=int, default=30, metavar="SECONDS", help="how long to wait for what a program that was killed has left running, "
+        "for a control database that went away, and for each server to take the map (30)")
     options = parser.parse_args()
-    if options.shard is None or not (options.source or options.control or options.forget == "target"):
+    if options.shard < 0 or not (options.source or options.control or options.forget == "target"):
         parser.error("--shard, and --from or --control are needed")
     elif options.target is None and not options.drop_source and options.forget != "source":
         parser.error("--to is needed")
     elif options.source is None and (options.drop_source or options.forget == "source"):
         parser.error("--from is needed")
-    elif options.force and not options.drop_source:
-        parser.error("--force goes with --drop-source")
+    elif options.wait < 0 or min(options.lock_timeout, options.level_timeout, options.shared_timeout) < 1:
+        parser.error("a limit is too small")
     return options
 
 
@@ -91,16 +83,16 @@ def run(move):
     options = move.options
     if options.control is not None:
         move.open_control()
-    if options.drop_source or options.forget:
-        session, side = (move.open_target(), "target") if options.forget == "target" else (move.open_source(), "source")
-        move.hold_one(session, side, options.wait)
+    if options.forget == "target":
+        move.open_target()
+        return forget_side(move)
+    if options.forget or options.drop_source:
+        move.open_source()
         return forget_side(move) if options.forget else drop_source(move)
     move.open_target()
     if move.control is not None and not has_source(move):
         return say(f"shard {move.shard} is on the target")
     move.open_source()
-    if not options.check:
-        move.hold()
     if options.abort:
         return abort(move)
     if move.is_flipped():
@@ -110,7 +102,7 @@ def run(move):
     row = move.source_row()
     if row is not None and row.state == "fenced" and not options.check:
         # Only the server for which it was fenced can say whether it has taken over.
-        if row.other_database != move.target_database:
+        if is_elsewhere(row, move.target_identity):
             raise Refused(f"shard {move.shard} is fenced on its way to another server, {row.other}\n  Run with --to of that server; or if it is gone for good, with --forget source.")
         resume(move)
         return finish(move)
@@ -125,29 +117,21 @@ def run(move):
 def has_source(move):
     """Finds the source by the map. If the map has the shard on the target, the record of an interrupted move has where it came from; false if there is none."""
     where = move.map_says()
-    if move.from_name is None:
-        move.from_name = where
-    if where != move.to_name or move.options.source is not None:
-        return True
-    row = move.target_row()
-    if row is not None:
-        move.from_name = row.other
+    row = move.target_row() if where == move.to_name else None
+    move.from_name = move.from_name or (row.other if row else where)
+    if where != move.to_name or row or move.options.source:
         return True
     if move.options.abort:
         raise Refused(f"shard {move.shard} is on the target already, and nothing of a move is left\n  Move it back.")
-    if not move.has_schema(move.target):
+    if not move.has_schema(move.target, move.schema):
         raise Refused(f"the map has shard {move.shard} on {move.to_name}, which has no schema {move.schema}\n"
                       "  Correct the map, or name the server that has it with --from.")
     return False
 
 
-def interrupted(_signal, _frame):
-    raise KeyboardInterrupt
-
-
 def main():
     options = arguments()
-    signal.signal(signal.SIGTERM, interrupted)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)    # as Ctrl-C
     move = Move(options)
     try:
         run(move)

@@ -64,11 +64,12 @@ def parse(conninfo, what):
 
 @contextlib.contextmanager
 def alarm(seconds, label):
-    """Raises Silent where the body is not done in time: what a server's own timeouts cannot see."""
+    """Raises Silent if the body is not done in time: what a server's own timeouts cannot see. Then again each second, for what cleans up
+    may wait for the same server."""
     def ring(_signal, _frame):
         raise Silent(f"{label} does not answer")
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
         yield
     finally:
@@ -98,8 +99,7 @@ class Session:
     def execute(self, query, params=None, seconds=None):
         """`seconds` is what the statement may take; within a transaction that of its first statement holds on."""
         if seconds is None:
-            idle = self.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-            seconds = SECONDS if idle or self.limit is None else self.limit
+            seconds = self.limit if self.in_transaction() and self.limit is not None else SECONDS
         if self.limit != seconds:
             self.connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)", (str(int(seconds * 1000)),))
             self.limit = seconds
@@ -115,6 +115,9 @@ class Session:
     def value(self, query, params=None, seconds=None):
         row = self.row(query, params, seconds)
         return row[0] if row else None
+
+    def in_transaction(self):
+        return self.connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
 
     def begin(self, seconds=None):
         self.execute("BEGIN ISOLATION LEVEL READ COMMITTED", seconds=seconds)
@@ -159,32 +162,6 @@ class Session:
     def holders(self, schemas):
         """Who has locks on relations of these schemas that others wait for, but for this program."""
         return [who for who, in self.rows(HOLDERS, (schemas,))]
-
-    def send(self, query, seconds):
-        """Sends a statement that may take its time; answer() returns its first row when it has ended."""
-        self.execute("SELECT 1", seconds=seconds)
-        self.connection.pgconn.send_query(query.encode() if isinstance(query, str) else query.as_bytes(self.connection))
-        self.connection.pgconn.flush()
-
-    def answer(self):
-        pgconn = self.connection.pgconn
-        try:
-            pgconn.consume_input()
-        except psycopg.Error as error:
-            raise psycopg.OperationalError(f"{self.label}: {error}") from None
-        if pgconn.is_busy():
-            return None
-        row, error = [], None
-        while (result := pgconn.get_result()) is not None:
-            if result.error_message:
-                state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
-                error = (psycopg.errors.lookup(state.decode()) if state else psycopg.OperationalError)(f"{self.label}: {result.error_message.decode(errors='replace').strip()}")
-            elif result.ntuples:
-                row = [result.get_value(0, column).decode() for column in range(result.nfields)]
-        self.limit = None
-        if error:
-            raise error
-        return row
 
     def close(self):
         with contextlib.suppress(Exception):

@@ -112,7 +112,7 @@ sub rows_of { return join "\n", map { $_[0]->safe_psql('postgres', "SELECT count
 my ($dump, $all_rows) = (dump_of($north), rows_of($north));
 my $there = $mover->run('--shard' => 20, '--to' => 'b', '--verify');
 is($there->{status}, 0, 'a shard of a template with shared things moves') or diag($there->{output});
-like($there->{output}, qr/verified: the same rows on both sides/, '... verified');
+like($there->{output}, qr/the same rows were on both sides/, '... verified');
 is(rows_of($south), $all_rows, '... the same rows');
 my $second = dump_of($south);
 my $only = sub { my %one = map { $_ => 1 } split /\n/, $_[0]; return join "\n", grep { !$one{$_} } split /\n/, $_[1]; };
@@ -146,7 +146,7 @@ my $other = Snowflake::Node->create('other', conf => "snowflake.layout = 'instag
 $other->start;
 $other->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my @to_other = ('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => 'host=' . $other->host . ' port=' . $other->port . ' dbname=postgres');
-like($mover->run_without_map(@to_other)->{output}, qr/target: extensions snowflake and snowflake_routing have to be installed/, 'refused: a target without extensions');
+like($mover->run_without_map(@to_other)->{output}, qr/target: extension snowflake_routing has to be installed/, 'refused: a target without extensions');
 $other->safe_psql('postgres', 'CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map(@to_other)->{output}, qr/The layouts differ: the source has .*fleet|41.*, the target .*\./, 'refused: another layout');
 $other->stop;

@@ -62,7 +62,7 @@ foreach my $place (@places)
 	sleep 0.3 if $hold;
 	$mover->kill_it($move);
 	release();
-	my $again = $mover->run('--shard' => 1, '--to' => $to);
+	my $again = $mover->run_again('--shard' => 1, '--to' => $to);
 	is($again->{status}, 0, "killed $name, and run again") or diag($again->{output});
 	is($mover->leftovers, '', '... nothing is left over');
 	($from, $to) = ($to, $from);
@@ -73,7 +73,7 @@ foreach (1 .. 8)
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
 	sleep rand 3;
 	$mover->kill_it($move);
-	my $again = $mover->run('--shard' => 1, '--to' => $to);
+	my $again = $mover->run_again('--shard' => 1, '--to' => $to);
 	is($again->{status}, 0, 'killed at some moment, and run again') or diag($again->{output});
 	($from, $to) = ($to, $from);
 }

@@ -144,6 +144,22 @@ like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The domain public.
 $south->safe_psql('postgres', 'ALTER DOMAIN fine DROP CONSTRAINT evil');
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, '... without it the shard moves');
 
+# A planner calls what an owner has put into the predicate of an index. The rows of the target's tables are counted when their owner may alter them.
+$south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
+	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
+	BEGIN
+	  INSERT INTO public.callers SELECT 'planned', rolsuper FROM pg_roles WHERE rolname = current_user;
+	  RETURN true;
+	END $$;
+	CREATE FUNCTION own.planned(int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN own.notes($1); END$$;
+	CREATE INDEX ON shard_2."a, b; {} %(x)s" (id) WHERE own.planned(1);
+	SQL
+is($south->safe_psql('postgres', "SELECT count(*) > 0, bool_or(super) FROM callers WHERE name = 'planned'"), 't|f', 'an owner of a table that has moved puts a function into an index');
+my $dropped = $mover->run('--shard' => 2, '--from' => 'a', '--drop-source');
+is($dropped->{status}, 0, '... what was kept is dropped') or diag($dropped->{output});
+like($dropped->{output}, qr/rows of shard_2_moved and of the target now: .*1 rows and 1 rows/, '... after the rows of both were counted');
+is($south->safe_psql('postgres', "SELECT bool_or(super) FROM callers WHERE name = 'planned'"), 'f', '... and no superuser called it');
+
 # No password where others read: of all forms, and it is not repeated.
 foreach my $conninfo ("host=x password=hunter2", "host=x sslpassword='hunter2'", 'postgresql://u:hunter2@x/db', 'postgresql://u@x/db?password=hunter2', "host='x password=hunter2", 'postgresql://u:hunter2@x:bad:port/db')
 {

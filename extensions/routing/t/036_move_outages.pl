@@ -5,6 +5,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use File::Basename qw(dirname);
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use PostgreSQL::Test::Utils;
@@ -122,7 +123,7 @@ sleep 1;
 $control->stop('immediate');
 eval { $holder->quit };
 my $doubt = ends_within($move, 60, 'the control database crashes in the commit');
-like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes to schema shard_6: run this again to continue, or with --abort/, '... it says what stands');
+like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes: run this again to continue, or with --abort/, '... it says what stands');
 $control->start;
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard');
 is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
@@ -132,14 +133,15 @@ is($mover->leftovers, '', 'nothing is left over');
 # A server of the map that accepts and says nothing holds up no other, and the map is pushed before the schema is renamed.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
-$move = $mover->start('--shard' => 7, '--to' => 'b');
+$move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);
 $north->poll_query_until('postgres', "SELECT server = 'b' FROM snowflake_fleet.map_shard WHERE shard = 7") or die;
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_7') IS NOT NULL"), 't', 'the map is pushed before the schema is renamed');
 $move->{run}->pump_nb;
 unlike($move->{output}, qr/map is pushed/, '... and before a server that says nothing is given up');
 my $mute_end = ends_within($move, 90, 'a server that says nothing');
+unlike($mute_end->{output}, qr/map is pushed/, '... the map is not called pushed');
 is($mute_end->{status}, 0, '... the shard has moved');
-like($mute_end->{output}, qr/0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, '... and it is said who did not hear of it');
+like($mute_end->{output}, qr/the map is not on all servers: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, '... and it is said who did not hear of it');
 $fleet->control("SELECT snowflake_fleet.drop_server('0mute')");
 
 # The program falls silent while writers wait: the servers end its sessions by themselves.
@@ -149,7 +151,7 @@ $south->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3); RETURN NULL; END';
 	CREATE TRIGGER slow AFTER UPDATE ON snowflake_fleet.moving FOR EACH ROW WHEN (NEW.state = 'level') EXECUTE FUNCTION slow();
 	SQL
-$move = $mover->start('--shard' => 11, '--to' => 'b', '--verify');
+$move = $mover->start('--shard' => 11, '--to' => 'b');
 $north->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE state = 'idle in transaction' AND application_name = 'snowflake-move-shard'
   AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'shard_11.users'::regclass AND mode = 'ExclusiveLock')}) or die $move->{output};
 $move->{run}->signal('STOP');
@@ -159,6 +161,54 @@ is(ends_within($move, 100, 'its session is gone')->{status}, 1, '... it has fail
 $south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
 is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, '... run again, it moves');
 is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', '... with all rows');
+
+# A server that falls silent while its rows are read, or while the snapshot is opened in which they are counted; and a program for the
+# map that does not end. Each of these waits has a limit.
+sub backend
+{
+	my ($node, $which) = @_;
+	my $query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'snowflake-move-shard' AND $which";
+	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM ($query) AS s") or die $move->{output};
+	return $node->safe_psql('postgres', $query);
+}
+$_->safe_psql('postgres', q{CREATE TABLE looked_up (id int PRIMARY KEY, t text); INSERT INTO looked_up SELECT n, repeat(md5(n::text), 1000) FROM generate_series(1, 200) n}) foreach $north, $south;
+$north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[13,14]'); ALTER TABLE shard_13.users ADD l int REFERENCES looked_up; INSERT INTO shard_13.users (name) VALUES ('old'); INSERT INTO shard_14.users (name) VALUES ('old')");
+$fleet->control("SELECT snowflake_fleet.assign('[13,14]', 'a')");
+my $lock = hold($north, 'LOCK TABLE looked_up');
+like($mover->run('--shard' => 13, '--to' => 'b', '--check', '--shared-timeout' => 1)->{output}, qr/source: the rows of public.looked_up cannot be compared within 1 s\n  Run with a larger --shared-timeout/, 'a shared table that takes longer than the limit');
+$move = $mover->start('--shard' => 13, '--to' => 'b', '--check', '--shared-timeout' => 4);
+my $pid = backend($north, "wait_event_type = 'Lock' AND query LIKE 'COPY%'");
+$move->{run}->signal('STOP');
+$lock->quit;
+backend($north, "pid = $pid AND wait_event = 'ClientWrite'");
+kill 'STOP', $pid;
+$move->{run}->signal('CONT');
+like(ends_within($move, 60, 'the source falls silent within COPY')->{output}, qr/source does not answer/, '... it says so');
+kill 'CONT', $pid;
+is($mover->run('--shard' => 13, '--to' => 'b', '--check')->{status}, 0, 'with its answers it can be moved');
+
+$mover->run('--shard' => 14, '--to' => 'b', '--until' => 'copied');
+$writer = hold($north, "UPDATE shard_14.users SET name = name");
+$move = $mover->start('--shard' => 14, '--to' => 'b');
+$mover->wait_for($move, qr/writers were not done/);
+$pid = backend($south, "query = 'SELECT 1'");
+kill 'STOP', $pid;
+$writer->quit;
+like(ends_within($move, 60, 'the target falls silent when the snapshot is opened')->{output}, qr/target does not answer/, '... it says so');
+kill 'CONT', $pid;
+is(takes_writes($north, 14), '1', '... the source takes writes');
+
+my $bin = PostgreSQL::Test::Utils::tempdir();
+mkdir "$bin/bin";
+system_or_bail('cp', $mover->{program}, "$bin/bin/");
+symlink dirname($mover->{program}) . '/../mover', "$bin/mover" or die;
+append_to_file("$bin/bin/snowflake-push-map", "import time\ntime.sleep(1000)\n");
+{
+	local $mover->{program} = "$bin/bin/snowflake-move-shard";
+	$move = $mover->start('--shard' => 14, '--to' => 'b', '--wait' => 2);
+	like(ends_within($move, 60, 'a program for the map that does not end')->{output}, qr/snowflake-push-map does not end/, '... it says so');
+}
+is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, '... run again, it has moved');
 
 # A time without progress is reported, with what each table waits for.
 $south->safe_psql('postgres', <<~'SQL');

@@ -139,12 +139,32 @@ copied(4);
 $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
 is($result->{status}, 1, 'a target that lacks a row when it takes over');
-like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 on the target/, '... is found out by its count');
+like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 rows on the target/, '... is found out by its count');
 unlike($result->{output}, qr/run this again to finish/, '... without the advice to finish');
 like($mover->run('--shard' => 4, '--to' => 'b', '--check')->{output}, qr/run this without --check to finish/, '... and --check finishes nothing');
+foreach my $what ('again', 'and again')
+{
+	$result = $mover->run('--shard' => 4, '--to' => 'b');
+	is($result->{status}, 1, "... nor by a later run: $what");
+	like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows/, '... which says the same');
+}
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_4') FROM shard_4.users"), '1|t', '... and the source is left as it is');
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
+
+# Nor is a source whose schema was altered behind the fence.
+my $pushed = $south->session;
+$pushed->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_state FOR UPDATE');
+my $altered = $mover->start('--shard' => 4, '--to' => 'b');
+$mover->wait_for($altered, qr/taken over/);
+$north->safe_psql('postgres', ($north->pg_version >= 17 ? 'SET event_triggers = off; ' : '') . 'REINDEX TABLE CONCURRENTLY shard_4.users');
+$pushed->quit;
+foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' => 'b'))
+{
+	is($run->{status}, 1, 'a schema that was altered behind the fence');
+	like($run->{output}, qr/the source's schema was altered while the target took over\n.*the source is left as it is/, '... is found out');
+}
+is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '... and finished when that is confirmed');
 
 # Servers that are gone for good, in every state. The remaining schema accepts DDL, and its rows stay.
 my %make = (copying => \&copied, fenced => \&killed_at_the_fence, flipped => \&killed_after_the_map);
@@ -162,7 +182,7 @@ my @missing = (
 	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is lifted: the source takes writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
 	[ 8, 'fenced', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_8 stays as it was taken over/, "INSERT INTO shard_8.users (name) VALUES ('on'); ALTER TABLE shard_8.users ADD x int" ],
 	[ 9, 'flipped', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_9 stays as it was taken over/, "INSERT INTO shard_9.users (name) VALUES ('on'); ALTER TABLE shard_9.users ADD x int" ],
-	[ 10, 'flipped', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the map has the shard on the target: the schema is kept as shard_10_moved/, 'SELECT 1 FROM shard_10_moved.users' ]);
+	[ 10, 'flipped', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source's schema is kept as shard_10_moved/, 'SELECT 1 FROM shard_10_moved.users' ]);
 foreach my $case (@missing)
 {
 	my ($shard, $state, $gone, $options, $said, $passes) = @$case;
@@ -200,6 +220,17 @@ is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
 
+# The role of the move is gone, as after a cleaning by hand: what arrived is forgotten all the same.
+copied(13);
+my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'");
+$south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
+$result = $mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target');
+is($result->{status}, 0, 'the role of the move is gone: the target forgets it') or diag($result->{output});
+like($result->{output}, qr/schema shard_13 has the rows that had arrived/, '... and says what it leaves');
+$south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
+is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the source as well');
+is($mover->leftovers, '', '... and nothing is left over');
+
 # A target that was made again under the same name has no record of the move: taken back as if it were there.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
@@ -220,7 +251,10 @@ my $state = $fleet->control('SELECT system_identifier FROM snowflake_fleet.map_s
 $fleet->control("ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up; UPDATE snowflake_fleet.map_shard SET server = 'a' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = 1");
 like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the map here may be older than its copies/, "nor does a control database from before: $_") foreach '--abort', '--verify';
 $fleet->control("UPDATE snowflake_fleet.map_shard SET server = 'b' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = $state");
-is($mover->run('--shard' => 14, '--to' => 'b')->{status}, 0, 'with the right map it is finished');
+$result = $mover->run('--shard' => 14, '--to' => 'b', '--force');
+is($result->{status}, 1, 'with the right map it is not finished: nobody has seen yet that the rows were not counted');
+like($result->{output}, qr/the program ended before it had counted the rows of both sides as of the fence\n.*\n  If the target has all rows, finish with --force/, '... it says so');
+is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, '... and when that is confirmed, it is');
 is(names($south, 14), 'old 1 on 1', '... and no row is lost');
 
 # The program detects changes that were made to the source while it was not fenced.
@@ -228,7 +262,7 @@ killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
 like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/the source's schema shard_15 is not fenced, and is left alone/, 'a source that is not fenced');
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users ENABLE ALWAYS TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
-is($mover->run('--shard' => 15, '--to' => 'b')->{status}, 0, '... is finished when it is');
+is($mover->run_again('--shard' => 15, '--to' => 'b')->{status}, 0, '... is finished when it is');
 $north->safe_psql('postgres', ($north->pg_version >= 17 ? 'SET event_triggers = off; ' : '') . 'REINDEX TABLE CONCURRENTLY shard_15_moved.users');
 like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, qr/not any more what was moved: drop it by hand/, 'what was kept was altered: not dropped');
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');

@@ -27,7 +27,7 @@ my $fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)
 $north->refuses("INSERT INTO shard_1.users (name) VALUES ('late')", { sqlstate => 40001, message => 'shard 1 moves', hint => 'retry' }, 'fenced');
 $north->refuses('SELECT snowflake_fleet.fence_shard(1)', { %order, message => 'shard 1 is fenced already', hint => 'release_shard\(1\)' }, 'not twice');
 my $take = sub { return 'SELECT snowflake_fleet.take_over(' . quote($fence) . ", 'mine')" };
-$south->refuses($take->(), { %order, message => 'is not filled by subscription mine', detail => 'lack rows', hint => 'copy all tables' }, 'no subscription, no taking over');
+$south->refuses($take->(), { %order, message => 'is not filled completely by subscription mine', detail => 'does not have the table', hint => 'subscription copy it' }, 'no subscription, no taking over');
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/shard 1 is fenced on its way to another server, replication of your own/, 'the program leaves such a fence alone');
 is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_1')"), 't', '... which stays');
 is($north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(1)'), 'shard_1', 'given up: the fence is lifted');
@@ -37,6 +37,16 @@ is($mover->leftovers, "a: publication mine\n", '... and nothing is left');
 
 $south->safe_psql('postgres', 'CREATE SUBSCRIPTION mine CONNECTION ' . quote($fleet->conninfo('a')) . ' PUBLICATION mine');
 $south->poll_query_until('postgres', "SELECT count(*) = 2 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die;
+
+# A publication that does not carry all of a table.
+foreach my $part (q{SET (publish = 'insert')}, q{SET (publish = 'insert, update, delete')}, 'SET TABLE shard_1.users, shard_1.photos WHERE (id > 0)', 'SET TABLE shard_1.users, shard_1.photos (id, user_id, number)', 'DROP TABLE shard_1.photos')
+{
+	$north->safe_psql('postgres', "ALTER PUBLICATION mine $part");
+	$fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)');
+	$south->poll_query_until('postgres', "SELECT snowflake_fleet.has_applied('mine', (" . quote($fence) . "::jsonb ->> 'lsn')::pg_lsn)") or die;
+	$south->refuses($take->(), { %order, message => 'table shard_1.\w+ is not filled completely by subscription mine', detail => 'row filter', hint => 'Publish all' }, "not taken over: $part");
+	$north->safe_psql('postgres', "SELECT snowflake_fleet.release_shard(1); ALTER PUBLICATION mine SET (publish = 'insert, update, delete, truncate'); ALTER PUBLICATION mine SET TABLE shard_1.users, shard_1.photos");
+}
 # A subscription that is behind: the apply worker waits for this lock.
 my $lock = $south->session;
 $lock->query_safe('BEGIN; LOCK TABLE shard_1.users IN SHARE MODE');

@@ -9,7 +9,6 @@ CREATE TABLE snowflake_fleet.moving (
   side text NOT NULL,
   state text NOT NULL,
   other text NOT NULL,
-  other_database text NOT NULL DEFAULT '',
   other_identity text NOT NULL DEFAULT '',
   fingerprint text,
   slots text,
@@ -25,8 +24,9 @@ CREATE TABLE snowflake_fleet.moving (
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
-  'Moves of shards from and to this database, and how far they are: see the table in extensions/routing/README.md. `schema` is its name here; `other`, '
-  '`other_database` and `other_identity` are the other side, which is not believed with another identity; `fence` is what fence_shard() returned';
+  'Moves of shards from and to this database, and how far they are: see the table in extensions/routing/README.md. `schema` is its name here; `other` '
+  'and `other_identity` are the other side, which is not believed with another identity; `fence` is what fence_shard() returned, and on the source '
+  '`compared`: what was found when the rows of both sides were counted, empty if they were the same';
 
 -- The session that moves a shard, as long as it lives. Only a superuser can pretend to be one, unlike with advisory
 -- locks; and a row lock would hold up the slots of other moves.

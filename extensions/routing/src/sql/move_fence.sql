@@ -39,14 +39,6 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS
   'Internal: the sequences of a schema, and where they are';
 
-CREATE FUNCTION snowflake_fleet.limit_wait(until timestamptz) RETURNS void
-  LANGUAGE sql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text, true)
-$$;
-COMMENT ON FUNCTION snowflake_fleet.limit_wait(timestamptz) IS 'Internal: no lock is waited for after that moment';
-
 CREATE FUNCTION snowflake_fleet.lock_tables(schema name, mode text DEFAULT 'SHARE UPDATE EXCLUSIVE',
                                             until timestamptz DEFAULT pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '5 s'::interval) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT
@@ -56,7 +48,7 @@ DECLARE
   name regclass;
 BEGIN
   FOR name IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
+    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text, true);
     EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', name, mode);
   END LOOP;
   -- Locks are taken by name, and another table may have the name by now.
@@ -100,6 +92,22 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.require_unaltered(snowflake_fleet.moving) IS
   'Internal: an error if a schema that moves is not any more what it was when the move began';
 
+-- Each publication's tables of which it publishes all rows, all columns and all operations.
+CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
+  LANGUAGE sql STABLE STRICT
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT coalesce(jsonb_object_agg(pubname, tables), '{}') FROM (
+    SELECT p.pubname, jsonb_agg(tablename) AS tables
+      FROM pg_publication AS p JOIN pg_publication_tables AS t ON t.pubname = p.pubname
+     WHERE schemaname = schema AND rowfilter IS NULL AND pubinsert AND pubupdate AND pubdelete AND pubtruncate
+       AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = format('%I.%I', schemaname, tablename)::regclass AND attnum > 0
+                          AND NOT attisdropped AND attgenerated = '' AND attname <> ALL (attnames))
+     GROUP BY p.pubname) AS publication
+$$;
+COMMENT ON FUNCTION snowflake_fleet.published_whole(name) IS
+  'Internal: publications, and the tables of a schema of which each publishes all rows, columns and operations';
+
 CREATE FUNCTION snowflake_fleet.fence_sequences(schema name, until timestamptz) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -110,7 +118,7 @@ DECLARE
 BEGIN
   -- First a change of no consequence, which waits for transactions that have taken numbers, then where they are.
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
+    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text, true);
     EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.name, this.cache);
   END LOOP;
   every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
@@ -168,16 +176,16 @@ BEGIN
     VALUES (shard, schema, 'source', 'copying', 'replication of your own', snowflake_fleet.fingerprint(schema)) RETURNING * INTO moving;
   END IF;
   PERFORM snowflake_fleet.require_unaltered(moving);
+  moving.fence := jsonb_build_object('published', snowflake_fleet.published_whole(schema));
   began := clock_timestamp();
   until := began + lock_ms * interval '1 ms';
   PERFORM snowflake_fleet.lock_tables(schema, 'EXCLUSIVE', until);
   FOR name IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    PERFORM snowflake_fleet.limit_wait(until);
     EXECUTE format('CREATE OR REPLACE TRIGGER snowflake_move BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
                    'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', name, shard);
     EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', name);
   END LOOP;
-  moving.fence := jsonb_build_object('id', gen_random_uuid(), 'shard', shard, 'schema', schema,
+  moving.fence := moving.fence || jsonb_build_object('id', gen_random_uuid(), 'shard', shard, 'schema', schema,
     'tables', (SELECT jsonb_agg(relname) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t),
     'sequences', snowflake_fleet.fence_sequences(schema, until), 'greatest', snowflake_fleet.last_id(shard), 'lsn', pg_current_wal_insert_lsn());
   moving.fence := moving.fence || jsonb_build_object('ms', round(extract(epoch FROM clock_timestamp() - began) * 1000, 1));
@@ -206,12 +214,14 @@ DECLARE
   this record;
 BEGIN
   SELECT format('%I.%I', fence ->> 'schema', name) AS name INTO this FROM jsonb_array_elements_text(fence -> 'tables') AS name
-   WHERE NOT EXISTS (SELECT FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
-                      WHERE subname = subscription AND srrelid = to_regclass(format('%I.%I', fence ->> 'schema', name)));
+   WHERE NOT EXISTS (SELECT FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid, unnest(subpublications) AS publication
+                      WHERE subname = subscription AND srrelid = to_regclass(format('%I.%I', fence ->> 'schema', name))
+                        AND fence -> 'published' -> publication ? name);
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %s is not filled by subscription %I', this.name, subscription),
-      DETAIL = 'It would lack rows of the source.', HINT = 'Have the subscription copy all tables of the shard.';
+      MESSAGE = format('table %s is not filled completely by subscription %I', this.name, subscription),
+      DETAIL = 'The subscription does not have the table, or its publication has a row filter or a column list, or omits an operation.',
+      HINT = 'Publish all of the table, have the subscription copy it, and fence the shard again.';
   END IF;
   IF snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

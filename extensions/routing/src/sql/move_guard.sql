@@ -93,18 +93,21 @@ COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS
 
 -- Only a superuser can make them. A control database that an ordinary role made has no shards; refusals() looks for them.
 DO $$
+DECLARE
+  guard text;
+  event text;
+  what text;
 BEGIN
   IF NOT (SELECT r.rolsuper FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER) THEN
     RETURN;
   END IF;
-  CREATE EVENT TRIGGER snowflake_move_guard ON ddl_command_end EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
-  ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS;
-  COMMENT ON EVENT TRIGGER snowflake_move_guard IS 'A schema stands still while snowflake-move-shard moves it';
-  CREATE EVENT TRIGGER snowflake_move_guard_start ON ddl_command_start EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
-  ALTER EVENT TRIGGER snowflake_move_guard_start ENABLE ALWAYS;
-  CREATE EVENT TRIGGER snowflake_move_guard_rewrite ON table_rewrite EXECUTE FUNCTION snowflake_fleet.refuse_ddl();
-  ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE ALWAYS;
-  COMMENT ON EVENT TRIGGER snowflake_move_guard_rewrite IS 'The same for ALTER TABLE that gives a table other rows and leaves its definition as it was';
-  COMMENT ON EVENT TRIGGER snowflake_move_guard_start IS 'The same for what commits while it runs: CONCURRENTLY; and notes what is altered before a command';
+  FOR guard, event, what IN VALUES
+    ('snowflake_move_guard', 'ddl_command_end', 'A schema stands still while snowflake-move-shard moves it'),
+    ('snowflake_move_guard_start', 'ddl_command_start', 'The same for CONCURRENTLY, which commits while it runs; and records what is altered already'),
+    ('snowflake_move_guard_rewrite', 'table_rewrite', 'The same for other rows under an unchanged definition')
+  LOOP
+    EXECUTE pg_catalog.format('CREATE EVENT TRIGGER %I ON %I EXECUTE FUNCTION snowflake_fleet.refuse_ddl()', guard, event);
+    EXECUTE pg_catalog.format('ALTER EVENT TRIGGER %I ENABLE ALWAYS; COMMENT ON EVENT TRIGGER %1$I IS %L', guard, what);
+  END LOOP;
 END
 $$;

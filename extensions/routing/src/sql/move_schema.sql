@@ -334,12 +334,11 @@ BEGIN
     PERFORM snowflake_fleet.drop_schema(moving.schema);
   ELSIF moving.state = 'arriving' THEN
     left_over := format('schema %I has the rows that had arrived, and belongs to role %I: drop it, or rename it and give it to its owner', moving.schema, current_user);
-    EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER', moving.role);
   ELSE
     left_over := format('schema %I stays as it was taken over', moving.schema);
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) THEN
-    EXECUTE format('DROP ROLE %I', moving.role);
+    EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
   END IF;
   IF moving.state = 'level' AND NOT drop_rows THEN
     UPDATE snowflake_fleet.moving AS m SET state = 'here', role = NULL, changed = clock_timestamp() WHERE m.id = moving.id;

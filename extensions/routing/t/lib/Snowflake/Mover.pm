@@ -26,6 +26,17 @@ sub command { my ($self, @arguments) = @_; return ($self->{program}, '--control'
 sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
 sub run_without_map { my ($self, @arguments) = @_; return _run($self->{program}, @arguments); }
 
+# Runs a move again that was killed. If its rows were not counted before, nothing is finished until somebody confirms that.
+sub run_again
+{
+	my ($self, @arguments) = @_;
+	my $run = $self->run(@arguments);
+	return $run if $run->{output} !~ /ended before it had counted the rows/;
+	my $second = $self->run(@arguments);
+	Test::More::is("$run->{status} $second->{status}", '1 1', 'rows that were not counted are not passed by a later run');
+	return $self->run(@arguments, '--force');
+}
+
 sub _run
 {
 	my @command = @_;
