@@ -194,6 +194,15 @@ ok($called->{well}, 'when the reader has ended, it is done') or diag($called->{e
 is($router->safe_psql('postgres', "SELECT string_agg(inhrelid::regclass::text, ' ' ORDER BY inhrelid::regclass::text) FROM pg_inherits WHERE inhrelid::regclass::text ~ '_1[67]\$'"),
 	'photos_shard_16 photos_shard_17 users_shard_16 users_shard_17', 'both tables have the new shards');
 is($router->safe_psql('postgres', "INSERT INTO users (id, name) VALUES (snowflake.next_id(17), 'new') RETURNING name"), 'new', '... and use them');
+
+# postgres_fdw sends NULL for the columns that an INSERT does not name, and an identity column refuses it.
+my $author = $router->safe_psql('postgres', 'SELECT max(id) FROM users_shard_17');
+$router->refuses("INSERT INTO photos (id, user_id) VALUES (snowflake.next_id(17), $author)", { sqlstate => 23502, message => 'null value in column "number"' }, 'an identity column in the table of the router');
+$router->safe_psql('postgres', 'CREATE TABLE unnumbered (id bigint NOT NULL, user_id bigint NOT NULL, caption text) PARTITION BY HASH (id snowflake.by_shard)');
+$router->safe_psql('postgres', "CALL snowflake_fleet.use_postgres_fdw('unnumbered', 'shard_%s.photos')");
+is($router->safe_psql('postgres', "INSERT INTO unnumbered (id, user_id) VALUES (snowflake.next_id(17), $author) RETURNING 1"), '1', '... without it the server of the shard gives the number');
+is($fleet->node('c')->safe_psql('postgres', 'SELECT count(number) FROM shard_17.photos'), '1', '... there');
+$router->safe_psql('postgres', 'DROP TABLE unnumbered');
 is($router->safe_psql('postgres', q{SELECT array_to_string(umoptions, ' ') FROM pg_user_mappings WHERE srvname = 'snowflake_shard_17' AND usename = 'someone'}), 'user=someone password=p',
 	'roles that the other servers know, the new ones know');
 $before = $router->safe_psql('postgres', $oids);
