@@ -248,7 +248,21 @@ RESET lock_timeout;
 CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false);
 SHOW lock_timeout;
 SELECT tableoid::regclass, count(*) FROM windows GROUP BY 1 ORDER BY 1;
+-- All waits share one deadline, which the first drop exceeds.
+SELECT format('CREATE TABLE w_06 PARTITION OF windows FOR VALUES FROM (%L) TO (%L)', snowflake.min_id('2025-06-01'), snowflake.min_id('2025-07-01')) \gexec
+CREATE TABLE deadlines (at timestamptz DEFAULT clock_timestamp(), lock_timeout text);
+CREATE FUNCTION drop_slowly() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO moving.deadlines (lock_timeout) VALUES (current_setting('lock_timeout'));
+  PERFORM pg_sleep(0.06);
+END
+$$;
+CREATE EVENT TRIGGER drop_slowly ON ddl_command_start WHEN TAG IN ('DROP TABLE') EXECUTE FUNCTION drop_slowly();
+SET lock_timeout = '50ms';
 CALL snowflake.drop_time_partitions('windows', '2025-08-01', false);
+RESET lock_timeout;
+DROP EVENT TRIGGER drop_slowly;
+SELECT count(*), (array_agg(lock_timeout ORDER BY at DESC))[1] AS last FROM deadlines;
 CALL snowflake.drop_time_partitions('windows', '1999-01-01', false);
 SELECT regexp_replace(r, 'It is [^|]* now,', 'It is ... now,') AS refused FROM (VALUES
   ($$'windows', '2200-01-01'$$), ($$'windows', 'infinity'$$), ($$'windows', '-infinity'$$), ($$'windows', NULL$$), ($$'windows', '2025-07-31', NULL$$),

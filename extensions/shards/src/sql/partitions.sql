@@ -169,7 +169,21 @@ $$;
 COMMENT ON FUNCTION snowflake.partitions_before(regclass, bigint) IS
   'Internal: for drop_time_partitions(): the partitions whose ids are all below this one';
 
-CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint) RETURNS void
+-- Locks that are waited for one after the other share one deadline. A lock that is free is taken after it, too.
+CREATE FUNCTION snowflake.limit_waits(until timestamptz) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  remaining CONSTANT integer := extract(epoch FROM until - clock_timestamp()) * 1000;
+BEGIN
+  PERFORM set_config('lock_timeout', greatest(remaining, 1)::text, true);
+  RETURN remaining > 0;
+END
+$$;
+COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
+  'Internal: for drop_time_partitions(): sets lock_timeout to the time that remains, and returns whether any remains';
+
+CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -177,13 +191,15 @@ DECLARE
   name CONSTANT text := partition::text;
   dependent text;
 BEGIN
-  PERFORM snowflake.run_as(owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', name));
+  PERFORM snowflake.run_as(owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE%s', name,
+                                         CASE WHEN snowflake.limit_waits(until) THEN '' ELSE ' NOWAIT' END));
   -- Before the lock, its owner may have renamed it, or attached it with other bounds.
   IF to_regclass(name) IS DISTINCT FROM partition OR partition NOT IN (SELECT snowflake.partitions_before(parent, first_kept)) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = format('partition %s was changed by another session', name),
       DETAIL = 'Nothing was dropped.', HINT = 'Call drop_time_partitions() again.';
   END IF;
+  PERFORM snowflake.limit_waits(until);
   PERFORM snowflake.run_as(owner, format('DROP TABLE %s', name));
 EXCEPTION WHEN dependent_objects_still_exist THEN
   GET STACKED DIAGNOSTICS dependent = PG_EXCEPTION_DETAIL;
@@ -193,15 +209,17 @@ EXCEPTION WHEN dependent_objects_still_exist THEN
     HINT = 'Drop these objects, or detach the partition, and call drop_time_partitions() again.';
 END
 $$;
-COMMENT ON FUNCTION snowflake.drop_partition(regclass, regclass, bigint) IS
+COMMENT ON FUNCTION snowflake.drop_partition(regclass, regclass, bigint, timestamptz) IS
   'Internal: for drop_time_partitions(): drops a partition without CASCADE';
 
--- DROP locks the parent, so everybody waits behind it: it gives up after 3 s, or lock_timeout.
+-- DROP locks the parent, so other sessions wait behind it. It waits 3 s for all its locks together, or lock_timeout.
 CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  patience CONSTANT text := current_setting('lock_timeout');
+  setting CONSTANT text := current_setting('lock_timeout');
+  patience CONSTANT text := CASE setting WHEN '0' THEN '3s' ELSE setting END;
+  until CONSTANT timestamptz := clock_timestamp() + patience::interval;
   first_kept bigint;
   partition regclass;
   partitions integer := 0;
@@ -216,24 +234,24 @@ BEGIN
   END IF;
   first_kept := snowflake.last_id_before(before) + 1;
   IF NOT dry_run THEN
-    PERFORM set_config('lock_timeout', CASE patience WHEN '0' THEN '3s' ELSE patience END, true);
+    PERFORM snowflake.limit_waits(until);
     PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = parent), format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent));
   END IF;
   FOR partition IN SELECT snowflake.partitions_before(parent, first_kept) LOOP
     RAISE INFO 'DROP TABLE %;', partition;
     IF NOT dry_run THEN
-      PERFORM snowflake.drop_partition(parent, partition, first_kept);
+      PERFORM snowflake.drop_partition(parent, partition, first_kept, until);
     END IF;
     partitions := partitions + 1;
   END LOOP;
-  PERFORM set_config('lock_timeout', patience, true);
+  PERFORM set_config('lock_timeout', setting, true);
   IF dry_run AND partitions > 0 THEN
     RAISE NOTICE USING MESSAGE = format('nothing was dropped; partitions to drop: %s', partitions), HINT = 'Pass dry_run => false to drop them.';
   END IF;
 EXCEPTION WHEN lock_not_available THEN
   RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
     MESSAGE = format('table %s or a partition is in use', parent),
-    DETAIL = format('No lock was available within %s. Nothing was dropped.', CASE patience WHEN '0' THEN '3s' ELSE patience END),
+    DETAIL = format('The locks were not available within %s. Nothing was dropped.', patience),
     HINT = 'Call drop_time_partitions() again, or set "lock_timeout" to a longer time.';
 END
 $$;
