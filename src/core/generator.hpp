@@ -1,0 +1,218 @@
+// A generator for programs outside PostgreSQL that remembers in a file how far it has come.
+//
+// It cannot detect the following states, in which ids may repeat:
+//  - A program or server on another machine mints in the same region.
+//  - The machine or container was cloned, with the file.
+//  - The mark file was restored from a backup, or deleted and made again, while the clock has not
+//    passed every id that was returned.
+//  - The file system does not pass locks on, as some network file systems.
+// It cannot detect either that the clock is wrong at start. Ids do not repeat then, but their times
+// are wrong.
+//
+// The rules are those of the server, by the same classes:
+//  - No id is returned before a mark above it is durable in the file (limits.hpp, mark_file.hpp).
+//    So a new run begins above every id of the earlier runs, even if the clock was set back.
+//  - An id is at most `max_lead_ms` ahead of the clock. A call waits up to `max_wait_ms` if the
+//    sequence of these ticks is used up, or the clock is behind the ids or the mark. Then it is
+//    refused.
+//  - The mark is not raised after a jump of the clock ahead by more than `max_jump_ms`, see
+//    clock_base.hpp. So calls are refused at the mark. Correct the clock, or start the program
+//    again.
+//  - A call that is refused returns no id. Ids that it had claimed are skipped.
+//
+// Thread safety: any number of threads may call next_ids() and next_id(). One of them writes the
+// mark, about once in `reserve_ms`, and the others wait for it. A child after fork() is refused,
+// because it would repeat its parent's ids; it needs a region and a file of its own.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <pthread.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/clock_base.hpp"
+#include "core/generator_error.hpp"
+#include "core/limits.hpp"
+#include "core/mark_file.hpp"
+#include "core/obstacle.hpp"
+#include "core/shard.hpp"
+
+namespace snowflake {
+
+struct GeneratorStatus {
+  GeneratorError error = GeneratorError::none;
+  int64_t number = 0;  // errno for file_system; ms for clock_jumped, mark_ahead and clock_behind
+
+  explicit operator bool() const noexcept { return error == GeneratorError::none; }
+};
+
+// The defaults are those of the server's settings.
+struct GeneratorOptions {
+  int64_t max_lead_ms = 1000;
+  int64_t reserve_ms = 1000;  // how far ahead the mark is written; at least two ticks
+  int64_t max_wait_ms = 2000;
+  int64_t max_jump_ms = 60'000;
+};
+
+// The clocks of this machine. A test has others.
+struct GeneratorClocks {
+  static int64_t wall_ms() noexcept { return wall_clock_ms(); }
+  static int64_t boot_us() noexcept { return snowflake::boot_us(); }
+  static int64_t offset_us() noexcept { return clock_offset_us(); }
+  static void sleep_ms(int64_t ms) noexcept {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  }
+};
+
+namespace detail {
+
+// How often this process is a child. The handler runs in the child of each fork().
+inline std::atomic<uint32_t> forks{0};
+inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+
+}  // namespace detail
+
+template <class Clocks>
+class BasicGenerator {
+ public:
+  // Makes the mark file of a region. Call it once for each region, before the first generator. The
+  // mark lies above all ids that a program can have minted by this clock until now.
+  static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
+                                const GeneratorOptions& options = {}) {
+    if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};
+    const int64_t now_ms = Clocks::wall_ms();
+    if (const auto time = status_of(layout, now_ms); !time) return time;
+    return status_of(MarkFile::create(path, layout, region, now_ms + ahead_ms(layout, options)));
+  }
+
+  // Locks the file until the generator is destroyed, and begins at its mark. If `status()` shows an
+  // error afterwards, all calls are refused with it. `path` should be absolute.
+  BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
+                 const GeneratorOptions& options = {})
+      : layout_(layout), region_(region), options_(options), forks_(detail::forks) {
+    status_ = are_valid(layout, region, options)
+                  ? status_of(file_.open(path, layout, region))
+                  : GeneratorStatus{GeneratorError::invalid_argument};
+    if (!status_) return;
+    counters_.reset(new Shard[layout.shards()]());
+    limits_.bind(1, file_.mark_ms(), {static_cast<int32_t>(region), 0});
+    limits_.adopt(layout, file_.mark_ms(), [this](uint64_t floor) {
+      for (uint32_t shard = 0; shard < layout_.shards(); ++shard)
+        counters_[shard].raise_floor(floor);
+    });
+    base_.start(Clocks::offset_us());
+    base_.see_mark(file_.mark_ms(), Clocks::boot_us(), ahead_ms(layout, options),
+                   options.max_jump_ms);
+  }
+
+  GeneratorStatus status() const noexcept { return status_; }
+
+  // Fills `ids` with ids of a shard, in ascending order.
+  GeneratorStatus next_ids(uint32_t shard, std::span<int64_t> ids) noexcept {
+    if (!status_) return status_;
+    if (shard >= layout_.shards()) return {GeneratorError::invalid_argument};
+    const auto lead = static_cast<uint64_t>(options_.max_lead_ms) / layout_.tick_ms;
+    for (int64_t wait_ms = options_.max_wait_ms; !ids.empty();) {
+      if (detail::forks.load(std::memory_order_relaxed) != forks_) return {GeneratorError::forked};
+      const int64_t now_ms = Clocks::wall_ms();
+      if (const auto time = status_of(layout_, now_ms); !time) return time;
+      const uint64_t now = layout_.tick_at(now_ms);
+      const Claim claim =
+          counters_[shard].claim(layout_, {now, lead, limits_.read(), 0}, ids.size());
+      GeneratorStatus status;
+      if (claim.outcome == Outcome::exhausted) status = {GeneratorError::layout_exhausted};
+      if (claim.outcome == Outcome::at_limit) status = extend(claim.first);
+      if (claim.outcome == Outcome::ahead_of_clock)
+        status = wait(layout_.tick_of_position(claim.first) - lead, now_ms, wait_ms);
+      if (!status) return status;
+      write_ids(layout_, region_, shard, claim.first, claim.count, ids.data());
+      ids = ids.subspan(claim.count);
+    }
+    return {};
+  }
+  GeneratorStatus next_id(uint32_t shard, int64_t& id) noexcept {
+    return next_ids(shard, {&id, 1});
+  }
+
+ private:
+  static bool are_valid(const Layout& layout, uint32_t region,
+                        const GeneratorOptions& options) noexcept {
+    constexpr int64_t kDayMs = 86'400'000;
+    for (const int64_t ms : {options.max_lead_ms, options.reserve_ms})
+      if (ms < 0 || ms > kDayMs) return false;
+    return check(layout) == LayoutError::none && region < layout.regions() &&
+           options.max_wait_ms >= 0 && options.max_jump_ms >= 0;
+  }
+
+  static GeneratorStatus status_of(const Layout& layout, int64_t now_ms) noexcept {
+    const Obstacle time = time_obstacle(layout, now_ms);
+    if (time == Obstacle::none) return {};
+    return {time == Obstacle::layout_exhausted ? GeneratorError::layout_exhausted
+                                               : GeneratorError::clock_before_epoch};
+  }
+
+  static GeneratorStatus status_of(GeneratorError error) noexcept {
+    return {error, error == GeneratorError::file_system ? errno : 0};
+  }
+
+  static int64_t reserve_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
+    return std::max(options.reserve_ms, 2 * int64_t{layout.tick_ms});
+  }
+  // The greatest distance of a written mark ahead of the clock.
+  static int64_t ahead_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
+    return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
+  }
+
+  // Makes `position` mintable: raises the mark in the file above it, and then the limit.
+  GeneratorStatus extend(uint64_t position) noexcept {
+    const std::lock_guard<std::mutex> locked(extending_);
+    if (limits_.read() > position) return {};
+    const int64_t offset_us = Clocks::offset_us();
+    base_.replace(offset_us, Clocks::wall_ms(), ahead_ms(layout_, options_));
+    const int64_t jump_ms = base_.drift_us(offset_us) / 1000;
+    if (jump_ms > options_.max_jump_ms) return {GeneratorError::clock_jumped, jump_ms};
+    const int64_t mark_ms =
+        mark_within_lease(layout_, position, reserve_ms(layout_, options_), INT64_MAX);
+    if (!file_.write(mark_ms)) return status_of(GeneratorError::file_system);
+    base_.vouch();
+    limits_.note_written(mark_ms);
+    limits_.publish(layout_, limits_.generation(), mark_ms, static_cast<LeaseMemory*>(nullptr));
+    return {};
+  }
+
+  // Sleeps until the clock has reached the tick, at most until `left_ms` is used up.
+  GeneratorStatus wait(uint64_t tick, int64_t now_ms, int64_t& left_ms) const noexcept {
+    const int64_t behind_ms = layout_.ms_of_tick(tick) - now_ms;
+    if (left_ms <= 0)
+      return {limits_.read() == 0 ? GeneratorError::mark_ahead : GeneratorError::clock_behind,
+              behind_ms};
+    // In short parts, because the clock may be corrected in the meantime.
+    const int64_t part_ms = std::min({behind_ms, left_ms, int64_t{100}});
+    Clocks::sleep_ms(part_ms);
+    left_ms -= part_ms;
+    return {};
+  }
+
+  const Layout layout_;
+  const uint32_t region_;
+  const GeneratorOptions options_;
+  const uint32_t forks_;
+  GeneratorStatus status_;
+  MarkFile file_;
+  std::unique_ptr<Shard[]> counters_;
+  Limits limits_{};
+  ClockBase base_{};
+  std::mutex extending_;
+};
+
+using Generator = BasicGenerator<GeneratorClocks>;
+
+}  // namespace snowflake

@@ -1,0 +1,66 @@
+// Why the generator outside PostgreSQL refuses a call: core/generator.hpp.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <cstdint>
+
+namespace snowflake {
+
+enum class GeneratorError : uint8_t {
+  none,
+  invalid_argument,
+  file_system,
+  file_exists,
+  file_missing,
+  file_in_use,
+  file_damaged,
+  file_of_another,
+  forked,
+  layout_exhausted,
+  clock_before_epoch,
+  clock_jumped,
+  mark_ahead,
+  clock_behind,
+};
+
+// The fault and the action, as full sentences.
+constexpr const char* describe(GeneratorError error) noexcept {
+  switch (error) {
+    case GeneratorError::none:
+      return "";
+    case GeneratorError::invalid_argument:
+      return "The layout, region, shard or an option is out of range.";
+    case GeneratorError::file_system:
+      return "The mark file cannot be used. Correct what errno shows.";
+    case GeneratorError::file_exists:
+      return "The mark file exists already. Open it instead of creating it.";
+    case GeneratorError::file_missing:
+      return "The mark file does not exist. Create it only if no program has minted in the region.";
+    case GeneratorError::file_in_use:
+      return "Another process holds the mark file. Use a region and a file for each process.";
+    case GeneratorError::file_damaged:
+      return "The mark file is damaged. Wait until the clock is past every id of the region, "
+             "delete "
+             "the file and create it again.";
+    case GeneratorError::file_of_another:
+      return "The mark file belongs to another layout or region. Pass those it was created with.";
+    case GeneratorError::forked:
+      return "The process was forked. Make a generator in the child, in a region of its own.";
+    case GeneratorError::layout_exhausted:
+      return "The time field of the layout is used up. Use a layout with more bits of time.";
+    case GeneratorError::clock_before_epoch:
+      return "The clock is before the epoch of the layout. Correct the clock.";
+    case GeneratorError::clock_jumped:
+      return "The clock jumped ahead. Correct it, or start the program again if it is right.";
+    case GeneratorError::mark_ahead:
+      return "The mark in the file is ahead of the clock. Wait, or correct the clock.";
+    case GeneratorError::clock_behind:
+      return "The clock is behind the ids of the shard. Wait, or correct the clock.";
+  }
+  return "";
+}
+
+}  // namespace snowflake

@@ -1,0 +1,141 @@
+// A durable mark outside PostgreSQL: one line of text in a file that one process at a time holds.
+//
+// The line is shorter than a sector, which a disk writes as a whole, and it is written in place. A
+// line that is incomplete or was changed does not match its checksum, and the file is refused. The
+// lock belongs to the open file: it ends when the process ends, however that happens.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "core/generator_error.hpp"
+#include "core/seal.hpp"
+#include "core/sha256.hpp"
+
+namespace snowflake {
+
+class MarkFile {
+ public:
+  MarkFile() = default;
+  MarkFile(const MarkFile&) = delete;
+  MarkFile& operator=(const MarkFile&) = delete;
+  ~MarkFile() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  // Makes the file of a layout and region. It exists durably afterwards, or not at all. For
+  // GeneratorError::file_system, here and in open(), `errno` has the reason.
+  static GeneratorError create(const std::string& path, const Layout& layout, uint32_t region,
+                               int64_t mark_ms) noexcept {
+    MarkFile made;
+    made.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (made.file_ < 0)
+      return errno == EEXIST ? GeneratorError::file_exists : GeneratorError::file_system;
+    made.seal_ = seal_of(layout);
+    made.region_ = region;
+    // Locked, because another process could open it before its first line is durable.
+    if (::flock(made.file_, LOCK_EX | LOCK_NB) == 0 && made.put(mark_ms) && sync_folder(path))
+      return GeneratorError::none;
+    const int reason = errno;
+    ::unlink(path.c_str());
+    errno = reason;
+    return GeneratorError::file_system;
+  }
+
+  // Locks the file and reads the mark. REQUIRES that no file is open.
+  GeneratorError open(const std::string& path, const Layout& layout, uint32_t region) noexcept {
+    seal_ = seal_of(layout);
+    region_ = region;
+    path_ = path;
+    file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file_ < 0)
+      return errno == ENOENT ? GeneratorError::file_missing : GeneratorError::file_system;
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0)
+      return errno == EWOULDBLOCK ? GeneratorError::file_in_use : GeneratorError::file_system;
+    return is_in_place() ? read() : GeneratorError::file_system;
+  }
+
+  // The mark that was read.
+  int64_t mark_ms() const noexcept { return mark_ms_; }
+
+  // Writes the mark, and returns true when it is durable. On failure, `errno` has the reason.
+  bool write(int64_t mark_ms) noexcept { return is_in_place() && put(mark_ms); }
+
+ private:
+  static constexpr size_t kMostBytes = 256;
+
+  std::string line(int64_t seal, uint32_t region, int64_t mark_ms) const {
+    char text[kMostBytes];
+    std::snprintf(text, sizeof text, "snowflake mark 1 seal %019lld region %08u ms %019lld",
+                  static_cast<long long>(seal), region, static_cast<long long>(mark_ms));
+    const Sha256 hash = sha256(text);
+    char sum[32];
+    std::snprintf(sum, sizeof sum, " sum %08x%08x\n", hash[0], hash[1]);
+    return std::string(text) + sum;
+  }
+
+  GeneratorError read() noexcept {
+    char text[kMostBytes] = {};
+    const ssize_t bytes = ::pread(file_, text, sizeof text - 1, 0);
+    if (bytes < 0) return GeneratorError::file_system;
+    long long seal = 0;
+    long long ms = 0;
+    unsigned region = 0;
+    const int fields =
+        std::sscanf(text, "snowflake mark 1 seal %19lld region %8u ms %19lld", &seal, &region, &ms);
+    const std::string_view found(text, static_cast<size_t>(bytes));
+    if (fields != 3 || found != line(seal, region, ms)) return GeneratorError::file_damaged;
+    if (seal != seal_ || region != region_) return GeneratorError::file_of_another;
+    mark_ms_ = ms;
+    return GeneratorError::none;
+  }
+
+  bool put(int64_t mark_ms) noexcept {
+    const std::string text = line(seal_, region_, mark_ms);
+    const ssize_t bytes = ::pwrite(file_, text.data(), text.size(), 0);
+    if (bytes >= 0 && bytes != static_cast<ssize_t>(text.size())) errno = ENOSPC;
+    return bytes == static_cast<ssize_t>(text.size()) && ::fdatasync(file_) == 0;
+  }
+
+  // Whether the path still names the locked file. If it was moved or replaced, another process may
+  // lock what is there now.
+  bool is_in_place() const noexcept {
+    struct stat mine {};
+    struct stat there {};
+    if (::fstat(file_, &mine) != 0 || ::stat(path_.c_str(), &there) != 0) return false;
+    const bool same = mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+    if (!same) errno = ESTALE;
+    return same;
+  }
+
+  // Makes the name of a new file durable.
+  static bool sync_folder(const std::string& path) noexcept {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
+    const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return false;
+    const bool synced = ::fsync(opened) == 0;
+    ::close(opened);
+    return synced;
+  }
+
+  int file_ = -1;
+  std::string path_;
+  int64_t seal_ = 0;
+  uint32_t region_ = 0;
+  int64_t mark_ms_ = 0;
+};
+
+}  // namespace snowflake
