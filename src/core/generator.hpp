@@ -182,7 +182,6 @@ class BasicGenerator {
     const int64_t mark_ms =
         mark_within_lease(layout_, position, reserve_ms(layout_, options_), INT64_MAX);
     if (!file_.write(mark_ms)) return status_of(GeneratorError::file_system);
-    base_.vouch();
     limits_.note_written(mark_ms);
     limits_.publish(layout_, limits_.generation(), mark_ms, static_cast<LeaseMemory*>(nullptr));
     return {};

@@ -18,9 +18,10 @@ namespace snowflake {
 // The content of a file after a power failure: that of its last fdatasync().
 struct Disk {
   static inline std::string content;
-  static inline int syncs = 0;
   static inline int error = 0;  // of the next calls, if not 0
   static inline int folder_syncs = 0;
+  static inline std::atomic<int> writers{0};
+  static inline bool overlapped = false;  // two threads wrote at the same time
 
   static std::string of(int file) {
     char text[512];
@@ -34,8 +35,10 @@ struct Disk {
 // In place of the C library's.
 extern "C" int fdatasync(int file) {
   if (snowflake::Disk::error != 0) return errno = snowflake::Disk::error, -1;
+  if (++snowflake::Disk::writers != 1) snowflake::Disk::overlapped = true;
+  usleep(20);  // a disk takes time, in which other threads arrive
   snowflake::Disk::content = snowflake::Disk::of(file);
-  ++snowflake::Disk::syncs;
+  --snowflake::Disk::writers;
   return 0;
 }
 extern "C" int fsync(int file) {

@@ -207,6 +207,9 @@ TEST_F(MarkFileTest, SharesItsShardsBetweenThreads) {
     all.insert(all.end(), ids.begin(), ids.end());
   }
   EXPECT_TRUE(all_distinct(all));
+  const auto last = static_cast<uint64_t>(*std::max_element(all.begin(), all.end()));
+  EXPECT_FALSE(Disk::overlapped);
+  EXPECT_GT(mark_in(Disk::content), kWide.ms_of_tick(kWide.tick_of(last)));
 }
 
 }  // namespace
