@@ -42,7 +42,7 @@
 #include "core/generator_error.hpp"
 #include "core/limits.hpp"
 #include "core/mark_file.hpp"
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "core/shard.hpp"
 
 namespace snowflake {
@@ -153,10 +153,10 @@ class BasicGenerator {
   }
 
   static GeneratorStatus status_of(const Layout& layout, int64_t now_ms) noexcept {
-    const Obstacle time = time_obstacle(layout, now_ms);
-    if (time == Obstacle::none) return {};
-    return {time == Obstacle::layout_exhausted ? GeneratorError::layout_exhausted
-                                               : GeneratorError::clock_before_epoch};
+    const Blocker time = time_blocker(layout, now_ms);
+    if (time == Blocker::none) return {};
+    return {time == Blocker::layout_exhausted ? GeneratorError::layout_exhausted
+                                              : GeneratorError::clock_before_epoch};
   }
 
   static GeneratorStatus status_of(GeneratorError error) noexcept {

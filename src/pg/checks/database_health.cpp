@@ -38,11 +38,11 @@ bool try_read_mark(Relation mark, int64_t* mark_ms) {
 void look_at_mark(Facts& facts, Oid high_water) {
   Relation mark = try_relation_open(high_water, NoLock);
   if (mark == nullptr) {
-    facts.state = Obstacle::state_missing;
+    facts.state = Blocker::state_missing;
     return;
   }
   facts.mark_known = try_read_mark(mark, &facts.mark_ms);
-  facts.mark = obstacle_for_all(mark);
+  facts.mark = blocker_for_all(mark);
   relation_close(mark, NoLock);
 }
 
@@ -56,8 +56,8 @@ bool is_flush_stalled(const DatabaseState* state) {
 // too.
 void look_at_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
-  facts.state = sequences.obstacle();
-  if (facts.state != Obstacle::none) return;
+  facts.state = sequences.blocker();
+  if (facts.state != Blocker::none) return;
   // The lock mode of calls: ALTER SEQUENCE blocks it, but does not block reading.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
@@ -110,7 +110,7 @@ Condition condition_of_database() {
     facts.clock_jumped = clock_jumped_ahead();
   }
 
-  condition.obstacle = obstacle(layout, facts);
+  condition.blocker = blocker(layout, facts);
   condition.copied = facts.moved.any() && !facts.recovery;
   condition.clock_ms = facts.clock_ms;
   condition.lead_ms = facts.lead_ms;

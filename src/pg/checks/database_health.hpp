@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/memory/database_state.hpp"
 #include "pg/errors/refusal.hpp"
 
@@ -18,7 +18,7 @@ struct SharedRegion {
 };
 
 struct Condition {
-  Obstacle obstacle;     // for which a call would be refused or wait
+  Blocker blocker;       // for which a call would be refused or wait
   bool copied;           // it last minted elsewhere, and that is not accepted
   DatabaseState* state;  // null before the first id
   int64_t clock_ms;
@@ -28,7 +28,7 @@ struct Condition {
   int64_t covered_ms;  // until when ids are covered by a published limit
   const char* conflict;  // another server that mints in the same region; null: none is known
 
-  bool minting() const { return obstacle == Obstacle::none; }
+  bool minting() const { return blocker == Blocker::none; }
   // The reason in a few words, and the advice as a sentence. Both are null if the database mints,
   // unless it is a copy or its server shares its region.
   const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
@@ -37,7 +37,7 @@ struct Condition {
  private:
   bool shares_region() const { return minting() && conflict != nullptr; }
   const RefusalText& text() const {
-    return text_of(minting() && copied ? Obstacle::copied : obstacle);
+    return text_of(minting() && copied ? Blocker::copied : blocker);
   }
 };
 

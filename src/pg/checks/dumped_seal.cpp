@@ -80,7 +80,7 @@ void compare(const StateSequences& sequences, int64_t presented) {
   // The function may be called directly, and the trigger may belong to a temporary table.
   if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
   record_contradiction(sequences.seal, presented);
-  error_of_seal(Obstacle::seal_restored, {sealed, presented});
+  error_of_seal(Blocker::seal_restored, {sealed, presented});
 }
 
 bool has_rows(Relation table) {

@@ -46,51 +46,51 @@ Facts facts_of_server() {
 }
 
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
-  const Obstacle found = obstacle(layout, facts);
-  if (found == Obstacle::none) return false;
+  const Blocker found = blocker(layout, facts);
+  if (found == Blocker::none) return false;
   if (mark != nullptr) relation_close(mark, RowExclusiveLock);
   switch (found) {
-    case Obstacle::node_without_place:
+    case Blocker::node_without_place:
       error_node_without_place();
-    case Obstacle::clock_before_epoch:
+    case Blocker::clock_before_epoch:
       error_clock_before_epoch(facts.clock_ms);
-    case Obstacle::layout_exhausted:
+    case Blocker::layout_exhausted:
       error_exhausted();
-    case Obstacle::clock_jumped:
+    case Blocker::clock_jumped:
       error_clock_jumped(clock_drift_us() / 1000);
-    case Obstacle::unsynchronized:
+    case Blocker::unsynchronized:
       wait_for_synchronization(budget);
       return true;
-    case Obstacle::lease_worker_gone:
-    case Obstacle::no_region:
-    case Obstacle::region_begins_later:
-    case Obstacle::lease_ended:
+    case Blocker::lease_worker_gone:
+    case Blocker::no_region:
+    case Blocker::region_begins_later:
+    case Blocker::lease_ended:
       wait_for_lease(found, facts, budget);
       return true;
-    case Obstacle::seal_unset:
-    case Obstacle::seal_restored:
-    case Obstacle::seal_not_carried:
-    case Obstacle::seal_contradicted:
+    case Blocker::seal_unset:
+    case Blocker::seal_restored:
+    case Blocker::seal_not_carried:
+    case Blocker::seal_contradicted:
       error_of_seal(found, facts.seals);
-    case Obstacle::fleet_left:
+    case Blocker::fleet_left:
       error_fleet_left(facts.fleet_remembered);
-    case Obstacle::other_fleet:
+    case Blocker::other_fleet:
       error_other_fleet(facts.fleet_remembered, facts.fleet_present);
-    case Obstacle::copied:
+    case Blocker::copied:
       error_copied(facts.moved);
-    case Obstacle::mark_not_permanent:
-    case Obstacle::mark_uncommitted:
-    case Obstacle::extension_recreated:
+    case Blocker::mark_not_permanent:
+    case Blocker::mark_uncommitted:
+    case Blocker::extension_recreated:
       error_of_mark(found);
-    case Obstacle::mark_lost:
+    case Blocker::mark_lost:
       error_mark_unset(facts.mark_ms);
-    case Obstacle::mark_ahead:
+    case Blocker::mark_ahead:
       wait_for_mark(facts.mark_ms, budget);
       return true;
-    case Obstacle::too_many_databases:
+    case Blocker::too_many_databases:
       error_too_many_databases();
     default:
-      elog(ERROR, "unexpected obstacle %d", static_cast<int>(found));
+      elog(ERROR, "unexpected blocker %d", static_cast<int>(found));
   }
   return true;
 }

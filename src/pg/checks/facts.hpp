@@ -1,9 +1,9 @@
-// The glue around core/obstacle.hpp: gathers the facts that need no wait, and lets a call act on an
-// obstacle. Facts that need a lock are gathered separately by attach() (waits) and health() (does
+// The glue around core/blocker.hpp: gathers the facts that need no wait, and lets a call act on an
+// blocker. Facts that need a lock are gathered separately by attach() (waits) and health() (does
 // not wait).
 #pragma once
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/clock/wait.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -12,9 +12,9 @@ namespace snowflake::pg {
 // The facts about the server, its clock and its lease.
 Facts facts_of_server();
 
-// Acts on the first obstacle. Raises its error, or waits for a lease or the clock for a part of
+// Acts on the first blocker. Raises its error, or waits for a lease or the clock for a part of
 // max_wait and returns true: then gather all facts again. Closes the mark before, if one is given.
-// Returns false without an obstacle.
+// Returns false without a blocker.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
 // Whether a mark is so far ahead that calls wait for it.

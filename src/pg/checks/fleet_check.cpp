@@ -1,6 +1,6 @@
 #include "pg/checks/fleet_check.hpp"
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/memory/statistics.hpp"
@@ -54,7 +54,7 @@ bool fleet_still_holds(const StateSequences& sequences) {
   if (!ConditionalLockRelationOid(sequences.fleet, AccessShareLock)) return true;
   const int64_t remembered = remembered_fleet(sequences);
   UnlockRelationOid(sequences.fleet, AccessShareLock);
-  return fleet_obstacle(leased(), remembered, lease_fleet()) == Obstacle::none;
+  return fleet_blocker(leased(), remembered, lease_fleet()) == Blocker::none;
 }
 
 }  // namespace snowflake::pg

@@ -12,23 +12,22 @@ bool is_created_here(Relation mark) {
   return mark->rd_createSubid != InvalidSubTransactionId;
 }
 
-Obstacle obstacle_for_all(Relation mark) {
-  return mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT ? Obstacle::none
-                                                                  : Obstacle::mark_not_permanent;
+Blocker blocker_for_all(Relation mark) {
+  return mark->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT ? Blocker::none
+                                                                  : Blocker::mark_not_permanent;
 }
 
-Obstacle obstacle_here(Relation mark) {
-  if (const Obstacle obstacle = obstacle_for_all(mark); obstacle != Obstacle::none) return obstacle;
+Blocker blocker_here(Relation mark) {
+  if (const Blocker blocker = blocker_for_all(mark); blocker != Blocker::none) return blocker;
   // A rollback to a savepoint restores the old storage, also of a mark that was created here.
-  if (storage_is_uncommitted(mark)) return Obstacle::mark_uncommitted;
+  if (storage_is_uncommitted(mark)) return Blocker::mark_uncommitted;
   // After a rollback the old mark would be valid again, and would not cover the ids of this one.
-  if (is_created_here(mark) && dropped_in_this_transaction()) return Obstacle::extension_recreated;
-  return Obstacle::none;
+  if (is_created_here(mark) && dropped_in_this_transaction()) return Blocker::extension_recreated;
+  return Blocker::none;
 }
 
 void check_mark(Relation mark) {
-  if (const Obstacle obstacle = obstacle_here(mark); obstacle != Obstacle::none)
-    error_of_mark(obstacle);
+  if (const Blocker blocker = blocker_here(mark); blocker != Blocker::none) error_of_mark(blocker);
 }
 
 int64_t set_mark(int64_t ms) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -13,8 +13,8 @@ bool is_created_here(Relation mark);
 
 // Why ids must not be minted under this relation, or none: a crash would lose it, or, in this
 // transaction, a rollback would.
-Obstacle obstacle_for_all(Relation mark);
-Obstacle obstacle_here(Relation mark);
+Blocker blocker_for_all(Relation mark);
+Blocker blocker_here(Relation mark);
 // Raises its error.
 void check_mark(Relation mark);
 

@@ -86,22 +86,22 @@ void note_seal_checked(DatabaseState& state) {
   state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
-Obstacle look_at_seal(const StateSequences& sequences, Seals* seals) {
+Blocker look_at_seal(const StateSequences& sequences, Seals* seals) {
   if (!read_sequence(sequences.seal_local, &seals->local) ||
       !read_sequence(sequences.seal, &seals->dumped)) {
     forget_state_sequences();
-    return Obstacle::seal_gone;
+    return Blocker::seal_gone;
   }
   if (good(*seals)) {
     const int64_t carried = carried_seal(sequences.dumped_seal, seals->local);
-    if (carried == seals->local) return Obstacle::none;
-    if (carried == 0) return Obstacle::seal_not_carried;
+    if (carried == seals->local) return Blocker::none;
+    if (carried == 0) return Blocker::seal_not_carried;
     seals->dumped = carried;
   }
   if (check(layout_of(seals->local)) != LayoutError::none ||
       check(layout_of(seals->dumped)) != LayoutError::none)
-    return Obstacle::seal_unset;
-  return seals->local != seals->dumped ? Obstacle::seal_restored : Obstacle::seal_contradicted;
+    return Blocker::seal_unset;
+  return seals->local != seals->dumped ? Blocker::seal_restored : Blocker::seal_contradicted;
 }
 
 bool seal_still_holds(const StateSequences& sequences) {
@@ -127,14 +127,14 @@ void require_seal_slowly() {
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !seal_checked_lately(*state)) {
     Oid mark = InvalidOid;
-    Obstacle fault = Obstacle::seal_gone;
+    Blocker fault = Blocker::seal_gone;
     Seals seals{};
-    while (fault == Obstacle::seal_gone) {
+    while (fault == Blocker::seal_gone) {
       const StateSequences sequences = known_state_sequences();
       mark = sequences.high_water;
       fault = look_at_seal(sequences, &seals);
     }
-    if (fault != Obstacle::none) error_of_seal(fault, seals);
+    if (fault != Blocker::none) error_of_seal(fault, seals);
     // The record also means that the state's mark belongs to this seal.
     if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
   }

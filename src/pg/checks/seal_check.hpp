@@ -6,7 +6,7 @@
 // would hide that.
 #pragma once
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/memory/database_state.hpp"
 #include "pg/checks/state_sequences.hpp"
 
@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 // The fault of the seal, or none. seal_gone: one of the sequences has been dropped, look them up
 // again.
-Obstacle look_at_seal(const StateSequences& sequences, Seals* seals);
+Blocker look_at_seal(const StateSequences& sequences, Seals* seals);
 
 // The same check for a caller that must not block: false only if a contradiction was found. A seal
 // that is locked is being dropped, not changed.

@@ -62,8 +62,7 @@ StateSequences known_state_sequences() {
 StateSequences current_state_sequences() {
   watch_session_events();
   const StateSequences found = present_state_sequences();
-  if (const Obstacle obstacle = found.obstacle(); obstacle != Obstacle::none)
-    error_of_state(obstacle);
+  if (const Blocker blocker = found.blocker(); blocker != Blocker::none) error_of_state(blocker);
   known = found;
   return found;
 }

@@ -1,7 +1,7 @@
 // The extension's own sequences and tables in the current database: its durable state.
 #pragma once
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -19,11 +19,11 @@ struct StateSequences {
 
   bool complete() const { return count() == kMembers; }
   // The first fault of these relations, or none.
-  Obstacle obstacle() const {
-    if (complete()) return Obstacle::none;
-    if (!installed) return Obstacle::not_installed;
+  Blocker blocker() const {
+    if (complete()) return Blocker::none;
+    if (!installed) return Blocker::not_installed;
     // An extension of the same name without any of them is another product.
-    return count() != 0 ? Obstacle::state_missing : Obstacle::other_extension;
+    return count() != 0 ? Blocker::state_missing : Blocker::other_extension;
   }
 
  private:

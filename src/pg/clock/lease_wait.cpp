@@ -29,17 +29,17 @@ const char* visible_message() {
 
 }  // namespace
 
-void wait_for_lease(Obstacle obstacle, const Facts& facts, WaitBudget& budget) {
-  if (sleep_a_little(budget, obstacle != Obstacle::region_begins_later)) return;
+void wait_for_lease(Blocker blocker, const Facts& facts, WaitBudget& budget) {
+  if (sleep_a_little(budget, blocker != Blocker::region_begins_later)) return;
   const int64_t clock_ms = wall_clock_ms();
-  if (obstacle == Obstacle::region_begins_later)
+  if (blocker == Blocker::region_begins_later)
     error_region_begins_later(facts.region, facts.region_begin_ms, clock_ms);
-  if (obstacle == Obstacle::lease_ended)
+  if (blocker == Blocker::lease_ended)
     error_lease_ended(
         lease_view(),
         std::max(clock_ms, layout.ms_of_tick(layout.tick_of_position(facts.position))), clock_ms,
         visible_message());
-  error_no_region(obstacle, visible_message());
+  error_no_region(blocker, visible_message());
 }
 
 }  // namespace snowflake::pg

@@ -1,13 +1,13 @@
 // Waits for a region, or for a renewal of the leased one.
 #pragma once
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/clock/wait.hpp"
 
 namespace snowflake::pg {
 
 // Wakes the worker if that can help, sleeps for a short time and returns. If the call has waited
-// for snowflake.max_wait, raises the error of this obstacle. Interruptible.
-void wait_for_lease(Obstacle obstacle, const Facts& facts, WaitBudget& budget);
+// for snowflake.max_wait, raises the error of this blocker. Interruptible.
+void wait_for_lease(Blocker blocker, const Facts& facts, WaitBudget& budget);
 
 }  // namespace snowflake::pg

@@ -15,7 +15,7 @@ namespace snowflake::pg {
 // State of the server or the database
 
 void error_not_preloaded() {
-  refuse(Obstacle::not_preloaded, nullptr,
+  refuse(Blocker::not_preloaded, nullptr,
          "Its shards live in shared memory, which is allocated at server start.");
 }
 
@@ -25,32 +25,32 @@ void error_no_memory(size_t bytes) {
                   errhint("Free memory on this machine and start the server again.")));
 }
 
-void error_of_state(Obstacle obstacle) {
+void error_of_state(Blocker blocker) {
   const char* detail =
       "A sequence high_water, seal, seal_local, fleet or fingerprint, or a table dumped_seal, "
       "backfills or late_ids, was taken out or renamed.";
-  if (obstacle == Obstacle::not_installed)
+  if (blocker == Blocker::not_installed)
     detail = "The function was called outside of its extension.";
-  if (obstacle == Obstacle::other_extension)
+  if (blocker == Blocker::other_extension)
     detail = "It has none of the sequences high_water, seal, seal_local, fleet and fingerprint.";
-  refuse(obstacle, nullptr, detail);
+  refuse(blocker, nullptr, detail);
 }
 
 void error_too_many_databases() {
-  refuse(Obstacle::too_many_databases, nullptr,
+  refuse(Blocker::too_many_databases, nullptr,
          psprintf("\"snowflake.max_databases\" is %d, and as many databases have a slot.",
                   max_databases));
 }
 
 void error_read_only(const char* function) {
-  if (RecoveryInProgress()) refuse(Obstacle::standby, function, "This server is a standby.");
-  refuse(is_on_for_all("default_transaction_read_only") ? Obstacle::read_only_by_default
-                                                        : Obstacle::read_only_transaction,
+  if (RecoveryInProgress()) refuse(Blocker::standby, function, "This server is a standby.");
+  refuse(is_on_for_all("default_transaction_read_only") ? Blocker::read_only_by_default
+                                                        : Blocker::read_only_transaction,
          function, "It may have to write the durable high-water mark.");
 }
 
 void error_parallel(const char* function) {
-  refuse(Obstacle::parallel_operation, function,
+  refuse(Blocker::parallel_operation, function,
          "It may have to write the durable high-water mark.");
 }
 
@@ -64,35 +64,35 @@ void error_one_snapshot() {
            errhint("Call it in a READ COMMITTED transaction, before the one that reads.")));
 }
 
-void error_of_mark(Obstacle obstacle) {
-  refuse(obstacle, nullptr,
-         obstacle == Obstacle::mark_not_permanent
+void error_of_mark(Blocker blocker) {
+  refuse(blocker, nullptr,
+         blocker == Blocker::mark_not_permanent
              ? "Sequence snowflake.high_water is not a permanent relation."
              : "Ids minted now would lose their protection if it rolled back.");
 }
 
 void error_mark_unset(int64_t stored) {
-  refuse(Obstacle::mark_lost, nullptr,
+  refuse(Blocker::mark_lost, nullptr,
          psprintf("Sequence snowflake.high_water is %lld, which is before the epoch (%lld).",
                   static_cast<long long>(stored), static_cast<long long>(layout.epoch_ms)));
 }
 
-void error_of_seal(Obstacle obstacle, const Seals& seals) {
+void error_of_seal(Blocker blocker, const Seals& seals) {
   const char* detail = "Sequence snowflake.seal or snowflake.seal_local contains no layout.";
-  if (obstacle == Obstacle::seal_restored) {
+  if (blocker == Blocker::seal_restored) {
     const char* from = layout_text(layout_of(seals.dumped));
     detail = psprintf(
         "The server had layout %s; the dump's ids have layout %s. Generated columns, "
         "indexes and partitions may be wrong.",
         layout_text(layout_of(seals.local)), from);
-  } else if (obstacle == Obstacle::seal_not_carried) {
+  } else if (blocker == Blocker::seal_not_carried) {
     detail = "Table snowflake.dumped_seal has no row.";
-  } else if (obstacle == Obstacle::seal_contradicted) {
+  } else if (blocker == Blocker::seal_contradicted) {
     const char* ids = layout_text(layout_of(seals.local));
     detail = psprintf("The server has layout %s; this database has layout %s.", layout_text(layout),
                       ids);
   }
-  refuse(obstacle, nullptr, detail);
+  refuse(blocker, nullptr, detail);
 }
 
 void error_not_a_seal(int64_t presented) {
@@ -166,7 +166,7 @@ void warn_may_meet_others(const char* sign) {
 
 void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* next = kept_time_text(next_ms);
-  refuse(Obstacle::clock_behind, psprintf("%u", shard),
+  refuse(Blocker::clock_behind, psprintf("%u", shard),
          psprintf("The next id is of %s, the clock shows %s: with \"snowflake.max_lead\" %d ms the "
                   "call would wait %s, more than \"snowflake.max_wait\" (%d ms).",
                   next, time_text(clock_ms), max_lead_ms, span_text(needed_ms), max_wait_ms));
@@ -174,7 +174,7 @@ void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64
 
 void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t waited_ms) {
   const char* next = kept_time_text(next_ms);
-  refuse(Obstacle::waited_too_long, psprintf("%u", shard),
+  refuse(Blocker::waited_too_long, psprintf("%u", shard),
          psprintf("Waited %s, and \"snowflake.max_wait\" is %d ms. The shard's ids are taken up to "
                   "%s, the clock shows %s, and a shard has %llu ids per tick of %u ms.",
                   span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
@@ -183,7 +183,7 @@ void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, in
 
 void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* mark = kept_time_text(mark_ms);
-  refuse(Obstacle::mark_ahead, nullptr,
+  refuse(Blocker::mark_ahead, nullptr,
          psprintf("Ids may have been issued up to %s, the clock shows %s: with "
                   "\"snowflake.max_lead\" %d ms the call would wait %s, more than "
                   "\"snowflake.max_wait\" (%d ms).",
@@ -191,7 +191,7 @@ void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
 }
 
 void error_clock_jumped(int64_t jump_ms) {
-  refuse(Obstacle::clock_jumped, span_text(jump_ms),
+  refuse(Blocker::clock_jumped, span_text(jump_ms),
          psprintf("The clock has moved %lld ms further than the time since boot; "
                   "\"snowflake.max_forward_jump\" is %d s.",
                   static_cast<long long>(jump_ms), max_forward_jump_s));
@@ -199,13 +199,13 @@ void error_clock_jumped(int64_t jump_ms) {
 
 void error_clock_before_epoch(int64_t clock_ms) {
   const char* clock = kept_time_text(clock_ms);
-  refuse(Obstacle::clock_before_epoch, nullptr,
+  refuse(Blocker::clock_before_epoch, nullptr,
          psprintf("The clock shows %s, \"snowflake.epoch\" is %s.", clock,
                   time_text(layout.epoch_ms)));
 }
 
 void error_exhausted() {
-  refuse(Obstacle::layout_exhausted, nullptr,
+  refuse(Blocker::layout_exhausted, nullptr,
          psprintf("Layout %s ended at %s.", layout_text(layout),
                   time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
 }
@@ -213,7 +213,7 @@ void error_exhausted() {
 // Nothing has been minted with it: it can be chosen otherwise.
 void error_exhausted_unsealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
-  refuse(Obstacle::layout_exhausted, nullptr,
+  refuse(Blocker::layout_exhausted, nullptr,
          psprintf("Layout %s ended at %s, the clock shows %s.", layout_text(layout), end,
                   kept_time_text(wall_clock_ms())),
          "Correct the clock, or set a \"snowflake.layout\" or \"snowflake.epoch\" that ends later "

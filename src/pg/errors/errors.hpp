@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 
 namespace snowflake::pg {
 
@@ -21,16 +21,16 @@ void warn_layout_ended();
 [[noreturn]] void error_not_preloaded();
 [[noreturn]] void error_no_memory(size_t bytes);
 // For not_installed, other_extension, state_missing.
-[[noreturn]] void error_of_state(Obstacle obstacle);
+[[noreturn]] void error_of_state(Blocker blocker);
 [[noreturn]] void error_too_many_databases();
 [[noreturn, gnu::cold]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
 [[noreturn]] void error_one_snapshot();
 // For mark_not_permanent, mark_uncommitted, extension_recreated.
-[[noreturn]] void error_of_mark(Obstacle obstacle);
+[[noreturn]] void error_of_mark(Blocker blocker);
 [[noreturn]] void error_mark_unset(int64_t stored);
 // For seal_unset, seal_restored, seal_not_carried, seal_contradicted.
-[[noreturn]] void error_of_seal(Obstacle obstacle, const Seals& seals);
+[[noreturn]] void error_of_seal(Blocker blocker, const Seals& seals);
 [[noreturn]] void error_not_a_seal(int64_t presented);
 [[noreturn]] void error_seal_row_stays();
 [[noreturn]] void error_not_the_seals_trigger();

@@ -9,26 +9,26 @@
 namespace snowflake::pg {
 
 void error_clock_unsynchronized(const ClockBounds& bounds) {
-  const RefusalText& text = text_of(Obstacle::clock_unsynchronized);
+  const RefusalText& text = text_of(Blocker::clock_unsynchronized);
   ereport(ERROR, (errcode(text.sqlstate), errmsg_internal("%s", text.message),
                   errdetail_internal("%s", clock_error_text(bounds)), errhint("%s", text.hint)));
 }
 
 void error_mint_unsynchronized(const ClockBounds& bounds, int64_t waited_ms) {
-  refuse(Obstacle::unsynchronized, nullptr,
+  refuse(Blocker::unsynchronized, nullptr,
          psprintf("%s \"snowflake.unsynchronized\" is %s%s.", clock_error_text(bounds),
                   GetConfigOption("snowflake.unsynchronized", false, false),
                   waited_ms == 0 ? "" : psprintf(", the call waited %s", span_text(waited_ms))));
 }
 
 void error_commit_unsynchronized(const ClockBounds& bounds) {
-  refuse(Obstacle::clock_unsynchronized, nullptr, clock_error_text(bounds));
+  refuse(Blocker::clock_unsynchronized, nullptr, clock_error_text(bounds));
 }
 
 void error_commit_wait(int64_t id_ms, int64_t clock_ms, int64_t error_us, int64_t needed_ms,
                        int64_t waited_ms) {
   const char* id = kept_time_text(id_ms);
-  refuse(Obstacle::commit_wait, nullptr,
+  refuse(Blocker::commit_wait, nullptr,
          psprintf("The transaction's last id is of %s, the clock shows %s and may be wrong by %.3f "
                   "ms, other servers' by %g ms: after %s the commit would wait %s more, and "
                   "\"snowflake.max_wait\" is %d ms.",

@@ -26,7 +26,7 @@ const char* detail_of(const Moved& moved) {
 }  // namespace
 
 void error_copied(const Moved& moved) {
-  refuse(Obstacle::copied, nullptr, detail_of(moved));
+  refuse(Blocker::copied, nullptr, detail_of(moved));
 }
 
 void warn_copied(const Moved& moved) {
@@ -36,7 +36,7 @@ void warn_copied(const Moved& moved) {
   ereport(
       WARNING,
       (errcode(ERRCODE_WARNING), errmsg("database \"%s\" last minted elsewhere", database_name()),
-       errdetail_internal("%s", detail_of(moved)), errhint("%s", text_of(Obstacle::copied).hint),
+       errdetail_internal("%s", detail_of(moved)), errhint("%s", text_of(Blocker::copied).hint),
        errhidestmt(true), errhidecontext(true)));
   AtEOXact_GUC(true, level);
 }

@@ -87,7 +87,7 @@ void error_shard_range(int shard) {
 }
 
 void error_shard_not_owned(int shard) {
-  refuse(Obstacle::shard_not_owned, psprintf("%d", shard),
+  refuse(Blocker::shard_not_owned, psprintf("%d", shard),
          psprintf("\"snowflake.owned_shards\" is %s.", owned_shards_text));
 }
 
@@ -168,14 +168,14 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
   const int64_t ahead_ms = id_ms - clock_ms;
   // No clock is a day off by itself: the id counts from elsewhere.
   if (ahead_ms > kDayMs)
-    refuse(Obstacle::id_ahead, subject,
+    refuse(Blocker::id_ahead, subject,
            psprintf("Read with layout %s, the id is of %s; the clock shows %s. An id minted now "
                     "would have this time if its epoch were %s.",
                     layout_text(layout), id_time, kept_time_text(clock_ms),
                     date_text(layout.epoch_ms - ahead_ms)),
            "If it was minted with another epoch or layout, create the extension with these: see "
            "\"Moving from something else\" in the documentation.");
-  refuse(Obstacle::id_ahead, subject,
+  refuse(Blocker::id_ahead, subject,
          psprintf("The id is of %s, the clock shows %s, and \"snowflake.max_lead\" is %d ms%s.",
                   id_time, kept_time_text(clock_ms), max_lead_ms,
                   lead_ms < max_lead_ms ? ", of which a batch may use half" : ""),

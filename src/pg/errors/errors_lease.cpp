@@ -13,15 +13,15 @@ void error_lease_settings(const char* detail, const char* hint) {
                   errdetail("%s", detail), errhint("%s", hint)));
 }
 
-void error_no_region(Obstacle obstacle, const char* said) {
-  refuse(obstacle, nullptr,
+void error_no_region(Blocker blocker, const char* said) {
+  refuse(blocker, nullptr,
          psprintf("\"snowflake.max_wait\" is %d ms. Last message: %s", max_wait_ms,
                   said[0] == '\0' ? "nothing yet." : said));
 }
 
 void error_region_begins_later(int32_t region, int64_t begin_ms, int64_t clock_ms) {
   const char* begin = kept_time_text(begin_ms);
-  refuse(Obstacle::region_begins_later, nullptr,
+  refuse(Blocker::region_begins_later, nullptr,
          psprintf("Ids of region %d may be minted from %s on; the clock shows %s.", region, begin,
                   time_text(clock_ms)));
 }
@@ -29,7 +29,7 @@ void error_region_begins_later(int32_t region, int64_t begin_ms, int64_t clock_m
 void error_lease_ended(const LeaseView& lease, int64_t id_ms, int64_t clock_ms, const char* said) {
   const char* until = kept_time_text(lease.until_ms);
   const char* id = kept_time_text(id_ms);
-  refuse(Obstacle::lease_ended, psprintf("%d", lease.region),
+  refuse(Blocker::lease_ended, psprintf("%d", lease.region),
          psprintf("It covers ids before %s; the next id is of %s; the clock shows %s. Last "
                   "message: %s",
                   until, id, time_text(clock_ms), said[0] == '\0' ? "nothing yet." : said));
@@ -37,21 +37,21 @@ void error_lease_ended(const LeaseView& lease, int64_t id_ms, int64_t clock_ms, 
 
 void error_beyond_lease(int64_t ms, const LeaseView& lease) {
   const char* until = kept_time_text(lease.until_ms);
-  refuse(Obstacle::beyond_lease, nullptr,
+  refuse(Blocker::beyond_lease, nullptr,
          psprintf("The call requires ids after %s; region %d is leased until %s.", time_text(ms),
                   lease.region, until));
 }
 
 void error_fleet_left(int64_t fleet) {
   refuse(
-      Obstacle::fleet_left, nullptr,
+      Blocker::fleet_left, nullptr,
       psprintf("Sequence snowflake.fleet has fleet %lld, and \"snowflake.leased_regions\" is not "
                "set. Another server may hold the leases.",
                static_cast<long long>(fleet)));
 }
 
 void error_other_fleet(int64_t remembered, int64_t present) {
-  refuse(Obstacle::other_fleet, nullptr,
+  refuse(Blocker::other_fleet, nullptr,
          psprintf("Sequence snowflake.fleet has fleet %lld, the lease server that "
                   "\"snowflake.lease_conninfo\" names is that of fleet %lld.",
                   static_cast<long long>(remembered), static_cast<long long>(present)));

@@ -19,8 +19,8 @@ int hide_caller() {
 
 }  // namespace
 
-void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms) {
-  const RefusalText& text = text_of(obstacle);
+void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms) {
+  const RefusalText& text = text_of(blocker);
   const int64_t clock_ms = wall_clock_ms();
   const char* mark = mark_ms == 0 ? "not known yet" : kept_time_text(mark_ms);
   ereport(LOG_SERVER_ONLY,
@@ -89,7 +89,7 @@ void log_jumped_ahead(int64_t drift_ms) {
                      "\"snowflake.max_forward_jump\" is %d s. No mark is written, and minting "
                      "stops soon, until the clock is corrected or confirmed.",
                      static_cast<long long>(drift_ms), max_forward_jump_s),
-           errhint("%s", text_of(Obstacle::clock_jumped).hint), hide_caller()));
+           errhint("%s", text_of(Blocker::clock_jumped).hint), hide_caller()));
 }
 
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
@@ -134,7 +134,7 @@ void log_unsynchronized(const ClockBounds& bounds) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake mints under a clock that is not synchronized"),
            errdetail_internal("%s", clock_error_text(bounds)),
-           errhint("%s", text_of(Obstacle::clock_unsynchronized).hint), hide_caller()));
+           errhint("%s", text_of(Blocker::clock_unsynchronized).hint), hide_caller()));
 }
 
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms) {
@@ -208,7 +208,7 @@ void log_end_is_near() {
           (errmsg("the ids of layout %s run out in %s", layout_bits_text(layout),
                   span_text(end_ms - wall_clock_ms())),
            errdetail("The layout ends at %s; minting stops then.", time_text(end_ms)),
-           errhint("%s", text_of(Obstacle::layout_exhausted).hint), hide_caller()));
+           errhint("%s", text_of(Blocker::layout_exhausted).hint), hide_caller()));
 }
 
 }  // namespace snowflake::pg

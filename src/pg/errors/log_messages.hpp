@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "core/clock_bounds.hpp"
 #include "core/counter.hpp"
 #include "pg/errors/cause.hpp"
@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 // Refusals `drift_us`: how far the clock has moved against the time since boot; `mark_ms`: 0 if not
 // known yet.
-void log_refusals_begin(Obstacle obstacle, int64_t drift_us, int64_t mark_ms);
+void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
 
 // The clock

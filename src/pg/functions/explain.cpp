@@ -117,7 +117,7 @@ ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
   ReservedOrigin origin{true, false, nullptr, -1, 0};
   const StateSequences sequences = present_state_sequences();
   const Oid table = sequences.backfills;
-  if (!OidIsValid(table) || sequences.obstacle() == Obstacle::other_extension) return origin;
+  if (!OidIsValid(table) || sequences.blocker() == Blocker::other_extension) return origin;
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return {false, false, nullptr, -1, 0};
   if (Relation relation = try_relation_open(table, NoLock)) {
     SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);

@@ -31,7 +31,7 @@ LastRefusal last_refusal(const DatabaseState* state) {
 }
 
 Datum not_preloaded(FunctionCallInfo fcinfo) {
-  const RefusalText& text = text_of(Obstacle::not_preloaded);
+  const RefusalText& text = text_of(Blocker::not_preloaded);
   return row_of(fcinfo, {
                             {"minting", BoolGetDatum(false)},
                             {"reason", text.reason},

@@ -62,7 +62,7 @@ struct Attachment {
   MarkBinding binding;
 };
 
-// Called after a step: minting is refused if the facts contain an obstacle. If a sequence was
+// Called after a step: minting is refused if the facts contain a blocker. If a sequence was
 // dropped in the meantime, all steps are repeated.
 enum class Next { go_on, judge, begin_again };
 
@@ -85,7 +85,7 @@ Next find_sequences(Attachment& a) {
 Next check_seal(Attachment& a) {
   if (a.all_checked) return Next::go_on;
   a.facts.seal = look_at_seal(a.sequences, &a.facts.seals);
-  return a.facts.seal == Obstacle::seal_gone ? Next::begin_again : Next::judge;
+  return a.facts.seal == Blocker::seal_gone ? Next::begin_again : Next::judge;
 }
 
 Next check_fleet(Attachment& a) {
@@ -101,7 +101,7 @@ Next check_place(Attachment& a) {
 Next check_relation(Attachment& a) {
   if (!a.all_checked) a.mark = open_mark(a.sequences.high_water);
   if (a.mark == nullptr) return Next::begin_again;
-  a.facts.mark = obstacle_here(a.mark);
+  a.facts.mark = blocker_here(a.mark);
   return Next::judge;
 }
 
@@ -114,7 +114,7 @@ Next adopt_mark(Attachment& a) {
   a.facts.mark_known = true;
   a.facts.mark_ms = page.mark();
   a.facts.highest_mark_ms = a.state == nullptr ? 0 : a.state->limits.highest_ms();
-  if (obstacle(layout, a.facts) == Obstacle::none) adopt_stored_mark(*a.state, a.facts.mark_ms);
+  if (blocker(layout, a.facts) == Blocker::none) adopt_stored_mark(*a.state, a.facts.mark_ms);
   page.close();
   see_mark(a.facts.mark_ms);
   return Next::judge;
@@ -145,7 +145,7 @@ Next take_hold(Attachment& a) {
   return Next::go_on;
 }
 
-// In the order in which blockers are named (core/obstacle.hpp).
+// In the order in which blockers are named (core/blocker.hpp).
 using Step = Next (*)(Attachment&);
 constexpr Step kSteps[] = {check_server,   find_sequences, check_seal,   check_fleet, check_place,
                            check_relation, adopt_mark,     bind_to_mark, take_hold};

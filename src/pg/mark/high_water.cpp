@@ -186,7 +186,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
 
   Relation mark = open_mark(hold.mark.relation);
   if (mark == nullptr) return;
-  facts.mark = obstacle_here(mark);
+  facts.mark = blocker_here(mark);
   if (is_in_the_way(facts, budget, mark)) return;
   int64_t ahead_ms = 0;
   if (revalidate(mark)) {

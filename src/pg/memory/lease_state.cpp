@@ -1,6 +1,6 @@
 #include "pg/memory/lease_state.hpp"
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "core/clock.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"

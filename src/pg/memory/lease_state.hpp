@@ -21,7 +21,7 @@ bool reports_region();
 bool lease_worker_runs();
 
 // The fleet that a database of this server stores before its first id. kUnheardFleet
-// (core/obstacle.hpp) if no lease server has answered yet; 0 if the region is not leased.
+// (core/blocker.hpp) if no lease server has answered yet; 0 if the region is not leased.
 int64_t fleet_to_remember();
 
 // The age of the incarnation.

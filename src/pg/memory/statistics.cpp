@@ -109,10 +109,10 @@ void reset_statistics(const DatabaseState* state) {
   statistics.since_us.store(boot_us(), std::memory_order_relaxed);
 }
 
-void count_refusal(Obstacle obstacle) {
+void count_refusal(Blocker blocker) {
   if (shared_state == nullptr) return;
   const DatabaseState* const state = find_database_state();
-  Refusals& refusals = statistics_of(state).refusals[static_cast<int>(text_of(obstacle).cause)];
+  Refusals& refusals = statistics_of(state).refusals[static_cast<int>(text_of(blocker).cause)];
   if (refusals.database.exchange(MyDatabaseId, std::memory_order_relaxed) != MyDatabaseId)
     begin_anew(refusals);
   const uint64_t before = refusals.count.fetch_add(1, std::memory_order_relaxed);
@@ -124,7 +124,7 @@ void count_refusal(Obstacle obstacle) {
     refusals.count_before.store(before, std::memory_order_relaxed);
   watch_for_claim();
   if (refusals.episode.begin())
-    log_refusals_begin(obstacle, clock_drift_us(),
+    log_refusals_begin(blocker, clock_drift_us(),
                        state == nullptr ? 0 : state->limits.highest_ms());
 }
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "pg/memory/database_counters.hpp"
 #include "pg/memory/database_state.hpp"
 
@@ -26,7 +26,7 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 
 // Counts a refusal in the current database, and logs that refusals of this cause have begun.
 // refuse() calls it before it raises the error. It takes no slot: only minting does.
-void count_refusal(Obstacle obstacle);
+void count_refusal(Blocker blocker);
 
 // Called when the database mints. Ends the refusals of causes that concern the whole database, and
 // of other causes that have not occurred for some seconds.

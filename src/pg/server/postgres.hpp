@@ -19,7 +19,7 @@
 #include "core/layout.hpp"
 #include "core/lease_memory.hpp"
 #include "core/limits.hpp"
-#include "core/obstacle.hpp"
+#include "core/blocker.hpp"
 #include "core/seal.hpp"
 #include "core/settled.hpp"
 #include "core/shard.hpp"

@@ -1,5 +1,5 @@
 // Decides why no id is minted, for calls and for `health`. The input are facts, the result is the
-// first obstacle. The function itself reads no state.
+// first blocker. The function itself reads no state.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -15,10 +15,10 @@
 
 namespace snowflake {
 
-enum class Obstacle : uint8_t {
+enum class Blocker : uint8_t {
   none,
 
-  // Obstacles of the whole database or server. If several apply, the first one is shown.
+  // Blockers of the whole database or server. If several apply, the first one is shown.
   not_preloaded,
   standby,
   node_without_place,    // of Citus
@@ -63,7 +63,7 @@ enum class Obstacle : uint8_t {
   clock_unsynchronized,
   commit_wait,
 };
-inline constexpr int kObstacles = static_cast<int>(Obstacle::commit_wait) + 1;
+inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
 // The stored fleet of a database until a lease server has answered. Numbers of fleets end at 2^48.
 // It is far below INT64_MAX, so that monitors do not report an exhausted sequence.
@@ -72,11 +72,11 @@ inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 // Leases of another fleet do not cover the ids of a database. `remembered`: the fleet that it
 // minted under, 0 if it minted without; `present`: the one that leases now, 0 while that is not
 // known.
-constexpr Obstacle fleet_obstacle(bool leased, int64_t remembered, int64_t present) {
-  if (remembered == 0) return Obstacle::none;
-  if (!leased) return Obstacle::fleet_left;
-  if (remembered == kUnheardFleet || present == 0 || remembered == present) return Obstacle::none;
-  return Obstacle::other_fleet;
+constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
+  if (remembered == 0) return Blocker::none;
+  if (!leased) return Blocker::fleet_left;
+  if (remembered == kUnheardFleet || present == 0 || remembered == present) return Blocker::none;
+  return Blocker::other_fleet;
 }
 
 // A mark before every id is lost, unless this server knows a later one.
@@ -92,14 +92,14 @@ constexpr bool is_ahead_of_clock(const Layout& layout, int64_t ms, int64_t clock
          layout.tick_at(clock_ms) + static_cast<uint64_t>(max_lead_ms) / layout.tick_ms;
 }
 
-constexpr Obstacle time_obstacle(const Layout& layout, int64_t clock_ms) {
-  if (clock_ms < layout.epoch_ms) return Obstacle::clock_before_epoch;
-  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) return Obstacle::layout_exhausted;
-  return Obstacle::none;
+constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
+  if (clock_ms < layout.epoch_ms) return Blocker::clock_before_epoch;
+  if (layout.tick_at(clock_ms) > layout.last_minted_tick()) return Blocker::layout_exhausted;
+  return Blocker::none;
 }
 
 // The input. Times are milliseconds since 1970. A field that is zero, except the clock, is no
-// obstacle: a call gathers one fact after the other, in the order of the checks, and checks after
+// blocker: a call gathers one fact after the other, in the order of the checks, and checks after
 // each.
 struct Facts {
   bool recovery;
@@ -117,17 +117,17 @@ struct Facts {
   int32_t region;  // kNoRegion: none at present
   int64_t region_begin_ms;
   int64_t lease_until_ms;
-  uint64_t position;  // to be claimed; 0: none, so the end of the lease is no obstacle
+  uint64_t position;  // to be claimed; 0: none, so the end of the lease is no blocker
 
-  Obstacle state;     // not_installed, other_extension, state_missing, or none
+  Blocker state;      // not_installed, other_extension, state_missing, or none
   bool state_locked;  // then the fields that follow, up to the mark, are unknown
-  Obstacle seal;      // what is wrong with it, or none
+  Blocker seal;       // what is wrong with it, or none
   Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
   Moved moved;  // since it last minted
   bool copies_refused;
-  Obstacle mark;            // what is wrong with its relation, or none
+  Blocker mark;             // what is wrong with its relation, or none
   bool mark_known;          // false: it was not read, and mark_ms is the highest known
   int64_t mark_ms;          // as it is stored
   int64_t highest_mark_ms;  // that this server knows; 0: none
@@ -137,53 +137,52 @@ struct Facts {
   bool commits_refused;  // of transactions that mint
 };
 
-constexpr Obstacle lease_obstacle(const Layout& layout, const Facts& facts) {
-  if (!facts.leased || facts.recovery) return Obstacle::none;
+constexpr Blocker lease_blocker(const Layout& layout, const Facts& facts) {
+  if (!facts.leased || facts.recovery) return Blocker::none;
   const bool over =
       facts.position != 0 && facts.position >= position_below(layout, facts.lease_until_ms);
   // Elsewhere the worker has until the end of the lease to come back.
   if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
-    return Obstacle::lease_worker_gone;
-  if (facts.region == kNoRegion) return Obstacle::no_region;
+    return Blocker::lease_worker_gone;
+  if (facts.region == kNoRegion) return Blocker::no_region;
   if (is_ahead_of_clock(layout, facts.region_begin_ms, facts.clock_ms, facts.max_lead_ms))
-    return Obstacle::region_begins_later;
-  return over ? Obstacle::lease_ended : Obstacle::none;
+    return Blocker::region_begins_later;
+  return over ? Blocker::lease_ended : Blocker::none;
 }
 
-constexpr Obstacle state_obstacle(const Layout& layout, const Facts& facts) {
-  if (facts.state != Obstacle::none) return facts.state;
-  if (facts.state_locked) return Obstacle::state_locked;
-  if (facts.seal != Obstacle::none) return facts.seal;
-  const Obstacle fleet = fleet_obstacle(facts.leased, facts.fleet_remembered, facts.fleet_present);
-  if (fleet != Obstacle::none) return fleet;
-  if (facts.moved.any() && facts.copies_refused) return Obstacle::copied;
-  if (facts.mark != Obstacle::none) return facts.mark;
+constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
+  if (facts.state != Blocker::none) return facts.state;
+  if (facts.state_locked) return Blocker::state_locked;
+  if (facts.seal != Blocker::none) return facts.seal;
+  const Blocker fleet = fleet_blocker(facts.leased, facts.fleet_remembered, facts.fleet_present);
+  if (fleet != Blocker::none) return fleet;
+  if (facts.moved.any() && facts.copies_refused) return Blocker::copied;
+  if (facts.mark != Blocker::none) return facts.mark;
   if (facts.mark_known && is_mark_lost(layout, facts.mark_ms, facts.highest_mark_ms))
-    return Obstacle::mark_lost;
+    return Blocker::mark_lost;
   if (facts.mark_ms > facts.highest_mark_ms &&
       is_ahead_of_clock(layout, facts.mark_ms, facts.clock_ms, facts.max_lead_ms))
-    return Obstacle::mark_ahead;
-  return Obstacle::none;
+    return Blocker::mark_ahead;
+  return Blocker::none;
 }
 
 // The first that applies. Server before database, database before its ids.
-constexpr Obstacle obstacle(const Layout& layout, const Facts& facts) {
-  if (facts.recovery) return Obstacle::standby;
-  if (facts.node_without_place) return Obstacle::node_without_place;
-  if (facts.read_only_by_default) return Obstacle::read_only_by_default;
-  if (facts.flush_stalled) return Obstacle::flush_stalled;
-  if (const Obstacle time = time_obstacle(layout, facts.clock_ms); time != Obstacle::none)
-    return time;
-  if (facts.clock_jumped) return Obstacle::clock_jumped;
-  if (facts.unsynchronized) return Obstacle::unsynchronized;
-  if (const Obstacle lease = lease_obstacle(layout, facts); lease != Obstacle::none) return lease;
-  if (const Obstacle state = state_obstacle(layout, facts); state != Obstacle::none) return state;
-  if (facts.no_place) return Obstacle::too_many_databases;
+constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
+  if (facts.recovery) return Blocker::standby;
+  if (facts.node_without_place) return Blocker::node_without_place;
+  if (facts.read_only_by_default) return Blocker::read_only_by_default;
+  if (facts.flush_stalled) return Blocker::flush_stalled;
+  if (const Blocker time = time_blocker(layout, facts.clock_ms); time != Blocker::none) return time;
+  if (facts.clock_jumped) return Blocker::clock_jumped;
+  if (facts.unsynchronized) return Blocker::unsynchronized;
+  if (const Blocker lease = lease_blocker(layout, facts); lease != Blocker::none) return lease;
+  if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
+  if (facts.no_place) return Blocker::too_many_databases;
   // Load alone drives ids no further ahead than one tick past the lead.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
-    return Obstacle::clock_behind;
-  if (facts.commits_refused) return Obstacle::commits_refused;
-  return Obstacle::none;
+    return Blocker::clock_behind;
+  if (facts.commits_refused) return Blocker::commits_refused;
+  return Blocker::none;
 }
 
 }  // namespace snowflake
