@@ -84,14 +84,14 @@ void look_at_sequences(Facts& facts) {
 
 }  // namespace
 
-Condition condition_of_database() {
+DatabaseHealth database_health() {
   look_at_clock();
-  Condition condition{};
+  DatabaseHealth health{};
   Facts facts = facts_of_server();
-  DatabaseState* const state = condition.state = find_database_state();
+  DatabaseState* const state = health.state = find_database_state();
   if (state != nullptr) {
     facts.lead_ms = std::max<int64_t>(0, furthest_ms(*state) - facts.clock_ms);
-    condition.covered_ms = layout.ms_of_tick(layout.tick_of_position(state->limits.read()));
+    health.covered_ms = layout.ms_of_tick(layout.tick_of_position(state->limits.read()));
   }
   facts.position = position_below(layout, facts.clock_ms);
   facts.recovery = RecoveryInProgress();
@@ -110,15 +110,15 @@ Condition condition_of_database() {
     facts.clock_jumped = clock_jumped_ahead();
   }
 
-  condition.blocker = blocker(layout, facts);
-  condition.copied = facts.moved.any() && !facts.recovery;
-  condition.clock_ms = facts.clock_ms;
-  condition.lead_ms = facts.lead_ms;
-  condition.mark_ms = facts.mark_ms;
-  condition.sealed = facts.seals.local;
-  condition.conflict = reports_region() ? region_conflict() : nullptr;
-  if (condition.minting() && state != nullptr) end_refusals(*state);
-  return condition;
+  health.blocker = blocker(layout, facts);
+  health.copied = facts.moved.any() && !facts.recovery;
+  health.clock_ms = facts.clock_ms;
+  health.lead_ms = facts.lead_ms;
+  health.mark_ms = facts.mark_ms;
+  health.sealed = facts.seals.local;
+  health.conflict = reports_region() ? region_conflict() : nullptr;
+  if (health.minting() && state != nullptr) end_refusals(*state);
+  return health;
 }
 
 }  // namespace snowflake::pg

@@ -17,7 +17,7 @@ struct SharedRegion {
       "Read \"conflict\" in the view snowflake.lease, and give each server a region of its own.";
 };
 
-struct Condition {
+struct DatabaseHealth {
   Blocker blocker;       // for which a call would be refused or wait
   bool copied;           // it last minted elsewhere, and that is not accepted
   DatabaseState* state;  // null before the first id
@@ -41,6 +41,6 @@ struct Condition {
   }
 };
 
-Condition condition_of_database();
+DatabaseHealth database_health();
 
 }  // namespace snowflake::pg

@@ -18,9 +18,9 @@ namespace snowflake::pg {
 namespace {
 
 // The layout of this database's ids: that of the settings, unless the seal has another one.
-Layout layout_of_ids(const Condition& condition) {
-  const Layout sealed = layout_of(condition.sealed);
-  return condition.sealed != 0 && check(sealed) == LayoutError::none ? sealed : layout;
+Layout layout_of_ids(const DatabaseHealth& health) {
+  const Layout sealed = layout_of(health.sealed);
+  return health.sealed != 0 && check(sealed) == LayoutError::none ? sealed : layout;
 }
 
 class Contradictions {
@@ -32,19 +32,19 @@ class Contradictions {
   const char* text_ = nullptr;
 };
 
-void contradict_time(const Condition& condition, const Layout& ids, uint64_t id,
+void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                      Contradictions& all) {
   const int64_t ms = ids.ms_of_tick(ids.tick_of(id));
-  if (ms > condition.clock_ms + max_lead_ms)
+  if (ms > health.clock_ms + max_lead_ms)
     all.add(psprintf("its time is %s ahead of the clock, \"snowflake.max_lead\" is %d ms",
-                     span_text(ms - condition.clock_ms), max_lead_ms));
-  if (condition.mark_ms >= ids.epoch_ms && ms >= condition.mark_ms) {
+                     span_text(ms - health.clock_ms), max_lead_ms));
+  if (health.mark_ms >= ids.epoch_ms && ms >= health.mark_ms) {
     all.add(psprintf("no id of this database has reached its time: the high-water mark is %s",
-                     time_text(condition.mark_ms)));
+                     time_text(health.mark_ms)));
     return;
   }
-  if (condition.state == nullptr || ids != layout) return;
-  const uint64_t last = word_of(words_of(*condition.state), ids.shard_of(id)).last();
+  if (health.state == nullptr || ids != layout) return;
+  const uint64_t last = word_of(words_of(*health.state), ids.shard_of(id)).last();
   if (last != 0 && ids.position_of(id) > last)
     all.add(psprintf("shard %u has not come so far: its last id is of %s", ids.shard_of(id),
                      time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
@@ -72,7 +72,7 @@ const char* server_of(const Layout& ids, uint64_t id, bool ours) {
 }
 
 // Finds contradictions in an id that a server mints. Returns the server that would mint it.
-const char* judge_minted(const Condition& condition, const Layout& ids, uint64_t id,
+const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);
   const bool own = is_own(ids, id);
@@ -85,7 +85,7 @@ const char* judge_minted(const Condition& condition, const Layout& ids, uint64_t
   if (!owned_shards.contains(shard))
     all.add(
         psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard, owned_shards_text));
-  contradict_time(condition, ids, id, all);
+  contradict_time(health, ids, id, all);
   return server_of(ids, id, own && owned_shards.contains(shard));
 }
 
@@ -131,13 +131,14 @@ ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
 }
 
 // The same for an id whose origin backfill() or late_id() may have reserved.
-const char* judge(const Condition& condition, const Layout& ids, uint64_t id, Contradictions& all) {
+const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
+                  Contradictions& all) {
   const ReservedOrigin origin = find_reserved_origin(ids, id);
   if (!origin.known)
     all.add("snowflake.backfills is locked, so backfill() may have reserved its region and shard");
   const char* by;
   if (!origin.found || timestamp_of_ms(ids.ms_of_tick(ids.tick_of(id))) >= origin.until) {
-    by = judge_minted(condition, ids, id, all);
+    by = judge_minted(health, ids, id, all);
   } else if (origin.relation == nullptr) {
     by = "late_id()";
   } else {
@@ -154,8 +155,8 @@ const char* judge(const Condition& condition, const Layout& ids, uint64_t id, Co
 SF_SQL_FUNCTION(explain_id) {
   if (shared_state == nullptr) error_not_preloaded();
   const auto id = static_cast<uint64_t>(PG_GETARG_INT64(0));
-  const Condition condition = condition_of_database();
-  const Layout ids = layout_of_ids(condition);
+  const DatabaseHealth health = database_health();
+  const Layout ids = layout_of_ids(health);
   Contradictions all;
   if (ids != layout)
     all.add(psprintf("the server has layout %s, this database has layout %s", layout_text(layout),
@@ -165,16 +166,16 @@ SF_SQL_FUNCTION(explain_id) {
   const uint32_t shard = known ? ids.shard_of(id) : 0;
   const char* by = "no server of this layout";
   if (known) {
-    by = judge(condition, ids, id, all);
+    by = judge(health, ids, id, all);
   } else {
     all.add(static_cast<int64_t>(id) < 0
                 ? "it is negative, and no layout mints negative numbers"
                 : psprintf("it is beyond %llu, the last id of layout %s",
                            static_cast<unsigned long long>(ids.last_id()), layout_bits_text(ids)));
   }
-  const int64_t ms = known ? ids.ms_of_tick(ids.tick_of(id)) : condition.clock_ms;
+  const int64_t ms = known ? ids.ms_of_tick(ids.tick_of(id)) : health.clock_ms;
   const Datum age =
-      DirectFunctionCall2(timestamp_mi, timestamp_datum(condition.clock_ms), timestamp_datum(ms));
+      DirectFunctionCall2(timestamp_mi, timestamp_datum(health.clock_ms), timestamp_datum(ms));
   return row_of(
       fcinfo,
       {

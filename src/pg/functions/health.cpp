@@ -54,29 +54,29 @@ Datum not_preloaded(FunctionCallInfo fcinfo) {
 
 SF_SQL_FUNCTION(health) {
   if (shared_state == nullptr) PG_RETURN_DATUM(not_preloaded(fcinfo));
-  const Condition condition = condition_of_database();
+  const DatabaseHealth health = database_health();
   const ClockBounds bounds = clock_bounds();
-  const LastRefusal refusal = last_refusal(condition.state);
+  const LastRefusal refusal = last_refusal(health.state);
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
   return row_of(
       fcinfo,
       {
-          {"minting", BoolGetDatum(condition.minting())},
-          {"reason", condition.reason()},
-          {"advice", condition.advice()},
-          {"clock", timestamp_datum(condition.clock_ms)},
-          {"mark", timestamp_datum(std::clamp<int64_t>(condition.mark_ms, 0, end_ms)),
-           condition.mark_ms == 0},
-          {"covered_until", timestamp_datum(condition.covered_ms),
-           condition.covered_ms <= condition.clock_ms},
-          {"lead_ms", Float8GetDatum(static_cast<double>(condition.lead_ms))},
+          {"minting", BoolGetDatum(health.minting())},
+          {"reason", health.reason()},
+          {"advice", health.advice()},
+          {"clock", timestamp_datum(health.clock_ms)},
+          {"mark", timestamp_datum(std::clamp<int64_t>(health.mark_ms, 0, end_ms)),
+           health.mark_ms == 0},
+          {"covered_until", timestamp_datum(health.covered_ms),
+           health.covered_ms <= health.clock_ms},
+          {"lead_ms", Float8GetDatum(static_cast<double>(health.lead_ms))},
           {"drift_ms", milliseconds_datum(clock_drift_us())},
           {"synchronized", BoolGetDatum(bounds.synchronized), !bounds.known},
           {"maximum_error_ms", milliseconds_datum(bounds.maximum_error_us), !bounds.known},
           {"last_refusal", timestamp_datum(refusal.at_ms), refusal.at_ms == 0},
           {"last_refusal_cause", refusal.at_ms == 0 ? nullptr : text_of(refusal.cause).label},
           {"layout_ends_at", timestamp_datum(end_ms)},
-          {"copied", BoolGetDatum(condition.copied)},
+          {"copied", BoolGetDatum(health.copied)},
       });
 }
 
