@@ -28,7 +28,7 @@ SELECT count(*) AS posts, count(*) FILTER (WHERE reply > id) AS replies_after,
 SELECT count(*) FILTER (WHERE snowflake.time_of(reply) > greatest(snowflake.time_of(id), snowflake.time_of(:first)) + interval '2 s') AS too_far
   FROM posts WHERE ahead >= 0;
 
--- No more than one tick is spent: the same place goes on in the same tick
+-- No more than one tick is spent: the same origin goes on in the same tick
 SELECT pg_sleep(0.2);
 DO $$
 DECLARE
@@ -40,7 +40,7 @@ BEGIN
     reply := snowflake.next_id(242, post);
     EXIT WHEN clock_timestamp() < snowflake.time_of(post);
   END LOOP;
-  ASSERT reply = post + 1, 'the next of the same place';
+  ASSERT reply = post + 1, 'the next of the same origin';
   LOOP
     post := snowflake.make_id(greatest(clock_timestamp(), snowflake.time_of(reply)) + interval '5 ms', 242, 1000, 2);
     reply := snowflake.next_id(242, post);

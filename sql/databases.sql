@@ -1,5 +1,5 @@
--- Several databases of one server: each is a generator of its own, and places are limited. This
--- server has places for four.
+-- Several databases of one server: each is a generator of its own, and slots are limited. This
+-- server has slots for four.
 SELECT current_database() AS home \gset
 SET client_min_messages = warning;
 CREATE DATABASE regress_snowflake_1;
@@ -71,7 +71,7 @@ SELECT last_value < :mark + 60000 AS also_in_a_new_extension FROM snowflake.high
 SELECT snowflake.next_id(230) > :id AS above;
 RESET client_min_messages;
 
--- The fifth finds no place; what reads needs none, nor does what drops
+-- The fifth finds no slot; what reads needs none, nor does what drops
 \c :home
 SELECT snowflake.next_id(230) > 0 AS minted;
 \c regress_snowflake_1
@@ -92,7 +92,7 @@ RESET client_min_messages;
 -- ... the others go on
 \c regress_snowflake_3
 SELECT snowflake.next_id(230) > :id AS above;
--- ... and the place of a dropped one is free
+-- ... and the slot of a dropped one is free
 \c :home
 DROP DATABASE regress_snowflake_2;
 \c regress_snowflake_4

@@ -22,7 +22,7 @@ SELECT created_at - now() BETWEEN interval '89 min' AND interval '90 min' AS cre
   FROM snowflake.explain_id(snowflake.make_id(now() + interval '90 min', 161, 0, region => 3));
 -- ... of days and years
 SELECT age >= interval '3 days' AND age < interval '4 days' AS age, possible FROM snowflake.explain_id(snowflake.make_id(now() - interval '3 days', 1, 0, 3));
--- ... of a place that backfill() keeps: what it gave, what it has not given, and while that cannot be read
+-- ... of an origin that backfill() keeps: what it gave, what it has not given, and while that cannot be read
 CREATE TABLE old (id bigint DEFAULT snowflake.next_id(161), made timestamptz);
 INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 50) AS n;
 CREATE INDEX ON old (made) WHERE id IS NULL;
@@ -33,10 +33,10 @@ SELECT minted_by, possible, contradiction FROM snowflake.explain_id(snowflake.ma
 SELECT max(id) AS old FROM old \gset
 BEGIN;
 LOCK TABLE snowflake.backfills;
-PREPARE TRANSACTION 'locks the places';
+PREPARE TRANSACTION 'locks the origins';
 SET lock_timeout = '1min';
 SELECT minted_by, possible, contradiction FROM snowflake.explain_id(:old);
-ROLLBACK PREPARED 'locks the places';
+ROLLBACK PREPARED 'locks the origins';
 RESET lock_timeout;
 DELETE FROM snowflake.backfills WHERE relation = 'public.old';
 DROP TABLE old;

@@ -392,7 +392,7 @@ SELECT count(new_id), count(DISTINCT new_id), bool_and(snowflake.time_of(new_id)
        max(snowflake.time_of(new_id) - created_at) AS at_most, bool_and(snowflake.region_of(new_id) <> current_setting('snowflake.region')::integer) AS elsewhere
   FROM old WHERE new_id IS NOT NULL;
 SELECT bool_and(new_id > before) AS ascending FROM (SELECT new_id, lag(new_id) OVER (ORDER BY created_at, new_id) AS before FROM old WHERE new_id IS NOT NULL) AS s;
--- Another table gets another place, also where times are without a zone
+-- Another table gets another origin, also where times are without a zone
 CREATE TABLE old_too AS SELECT id, made, NULL::bigint AS new_id FROM old WHERE made BETWEEN '2026-01-01' AND '2026-06-01';
 ALTER TABLE old_too ALTER COLUMN new_id SET DEFAULT snowflake.next_id(243);
 CREATE INDEX ON old_too (made);
@@ -483,19 +483,19 @@ UPDATE theirs SET id = NULL;
 DROP TRIGGER trap ON theirs;
 CREATE CONSTRAINT TRIGGER trap AFTER UPDATE ON theirs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION regress_trap('');
 SELECT refusal($$SELECT snowflake.run_as('regress_moving'::regrole, 'UPDATE moving.theirs SET id = 7')$$);
--- Who may update the table but does not have the rights of its owner is refused, before a place is reserved
+-- Who may update the table but does not have the rights of its owner is refused, before an origin is reserved
 DROP TRIGGER trap ON theirs;
 CREATE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap('');
 CREATE ROLE regress_guest;
 GRANT USAGE ON SCHEMA moving TO regress_guest;
 GRANT SELECT, UPDATE ON theirs TO regress_guest;
 GRANT INSERT, UPDATE ON snowflake.backfills TO regress_guest;
-SELECT count(*) AS places FROM snowflake.backfills \gset
+SELECT count(*) AS origins FROM snowflake.backfills \gset
 SET ROLE regress_guest;
 SELECT refusal($$CALL snowflake.backfill('theirs', 'id', 'created_at', 8)$$);
 SELECT refusal($$SELECT snowflake.run_as('regress_moving'::regrole, 'UPDATE moving.theirs SET id = 7')$$);
 RESET ROLE;
-SELECT count(*) = :places AS reserved_nothing FROM snowflake.backfills;
+SELECT count(*) = :origins AS reserved_nothing FROM snowflake.backfills;
 SELECT DISTINCT who FROM theirs;
 -- A role or a statement that is not there is an error, and not a step left out; rows are compared with what was asked
 SELECT refusal(format('SELECT snowflake.run_as(%s)', a)) FROM unnest(ARRAY['NULL, ''SELECT 1''', '1, ''SELECT 1''', '10, NULL', '10, ''COMMIT''', '10, ''COPY theirs TO STDOUT''', '10, ''''']) AS a;

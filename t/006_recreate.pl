@@ -123,9 +123,9 @@ mint($_) foreach qw(postgres fickle copy fourth);
 pass('a database too many does not keep the others from minting');
 $node->safe_psql('postgres', 'DROP DATABASE copy');
 mint('fifth');
-pass('the place of a dropped database is used again');
+pass('the slot of a dropped database is used again');
 $node->safe_psql('postgres', 'CREATE DATABASE sixth TEMPLATE fickle');
-$node->refuses('SELECT snowflake.next_id(1)', \%full, 'the place of a dropped database is used by one other', 'sixth');
+$node->refuses('SELECT snowflake.next_id(1)', \%full, 'the slot of a dropped database is used by one other', 'sixth');
 
 # The oid of a dropped database, with the relations of its template: its slot looks the same.
 $node->safe_psql('postgres', 'DROP DATABASE sixth; DROP DATABASE fourth; DROP DATABASE fifth');

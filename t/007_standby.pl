@@ -82,7 +82,7 @@ $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 
 # Promotion, ten seconds back.
-is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'what a standby refuses takes no place');
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'what a standby refuses takes no slot');
 $standby->clock->step(-10);
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');

@@ -143,7 +143,7 @@ $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP E
 kill_a_backend();
 mint($_) foreach qw(prod third fourth);
 $node->refuses('CREATE EXTENSION snowflake; SELECT snowflake.next_id(3)',
-	{ sqlstate => '53400', message => 'too many databases' }, 'no place is left', 'fickle');
+	{ sqlstate => '53400', message => 'too many databases' }, 'no slot is left', 'fickle');
 $node->safe_psql('fickle', 'DROP EXTENSION snowflake');
 kill_a_backend();
 $node->safe_psql('postgres', 'DROP DATABASE third');
@@ -151,6 +151,6 @@ $node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
 $ledger->new_life;
 mint('fickle');
 mint('prod');
-$ledger->check(300, 'an extension that was dropped without a place');
+$ledger->check(300, 'an extension that was dropped without a slot');
 
 done_testing();

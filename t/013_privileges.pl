@@ -270,7 +270,7 @@ foreach my $database (qw(a b c d))
 	$node->refuses('BEGIN READ ONLY; SELECT snowflake.next_id(1)', { sqlstate => '25006', message => 'read-only' }, "$database is refused", $database);
 	is($node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = 'read_only'"), '1', 'and that is counted');
 }
-is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'none has a place');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'none has a slot');
 $node->mint($ledger, 'SELECT snowflake.next_id(1)', $_) foreach qw(a b);
 $node->mint($ledger);
 is($node->safe_psql('postgres', 'SELECT string_agg(database, $$ $$ ORDER BY database) FROM snowflake.databases WHERE mark > now() - interval $$1 min$$'),

@@ -43,7 +43,7 @@ my $PREPARED = 'a transaction that minted is prepared';
 # Before the first id.
 my $first = settled();
 like($first, qr/^\d+$/, 'an answer before the first id');
-is(sql('SELECT count(*) FROM snowflake.databases'), '0', 'for which no place is taken');
+is(sql('SELECT count(*) FROM snowflake.databases'), '0', 'for which no slot is taken');
 sql(<<~'SQL');
 	CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);
 	CREATE ROLE reader;

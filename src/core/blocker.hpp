@@ -21,7 +21,7 @@ enum class Blocker : uint8_t {
   // Blockers of the whole database or server. If several apply, the first one is shown.
   not_preloaded,
   standby,
-  node_without_place,    // of Citus
+  node_without_origin,   // of Citus
   read_only_by_default,  // for all, by a setting
   flush_stalled,         // the disk of the WAL does not answer
   clock_before_epoch,
@@ -103,7 +103,7 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 // each.
 struct Facts {
   bool recovery;
-  bool node_without_place;
+  bool node_without_origin;
   bool read_only_by_default;
   bool flush_stalled;
 
@@ -132,7 +132,7 @@ struct Facts {
   int64_t mark_ms;          // as it is stored
   int64_t highest_mark_ms;  // that this server knows; 0: none
 
-  bool no_place;         // and none may be taken
+  bool no_slot;          // and none may be taken
   int64_t lead_ms;       // of the ids before the clock
   bool commits_refused;  // of transactions that mint
 };
@@ -169,7 +169,7 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
 // The first that applies. Server before database, database before its ids.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
-  if (facts.node_without_place) return Blocker::node_without_place;
+  if (facts.node_without_origin) return Blocker::node_without_origin;
   if (facts.read_only_by_default) return Blocker::read_only_by_default;
   if (facts.flush_stalled) return Blocker::flush_stalled;
   if (const Blocker time = time_blocker(layout, facts.clock_ms); time != Blocker::none) return time;
@@ -177,7 +177,7 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.unsynchronized) return Blocker::unsynchronized;
   if (const Blocker lease = lease_blocker(layout, facts); lease != Blocker::none) return lease;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
-  if (facts.no_place) return Blocker::too_many_databases;
+  if (facts.no_slot) return Blocker::too_many_databases;
   // Load alone drives ids no further ahead than one tick past the lead.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Blocker::clock_behind;

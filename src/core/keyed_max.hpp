@@ -13,42 +13,42 @@
 
 namespace snowflake {
 
-template <size_t kPlaces>
+template <size_t kEntries>
 class KeyedMax {
  public:
   void raise(uint32_t key, int64_t value) noexcept {
-    Place* const place = find(key, true);
-    raise_to(place == nullptr ? others_ : place->value, value);
+    Entry* const entry = find(key, true);
+    raise_to(entry == nullptr ? others_ : entry->value, value);
   }
 
   // The value of a key, or 0.
   int64_t read(uint32_t key) noexcept {
-    const Place* const place = find(key, false);
-    return (place == nullptr ? others_ : place->value).load(std::memory_order_relaxed);
+    const Entry* const entry = find(key, false);
+    return (entry == nullptr ? others_ : entry->value).load(std::memory_order_relaxed);
   }
 
  private:
-  struct Place {
+  struct Entry {
     std::atomic<uint32_t> key;
     std::atomic<int64_t> value;
   };
 
   // Entries are taken in the order of probing and never freed, so a free one ends a search.
-  Place* find(uint32_t key, bool take) noexcept {
-    for (size_t i = 0; i < kPlaces; ++i) {
-      Place& place = places_[(key + i) % kPlaces];
-      uint32_t holder = place.key.load(std::memory_order_relaxed);
+  Entry* find(uint32_t key, bool take) noexcept {
+    for (size_t i = 0; i < kEntries; ++i) {
+      Entry& entry = entries_[(key + i) % kEntries];
+      uint32_t holder = entry.key.load(std::memory_order_relaxed);
       if (holder == 0) {
         if (!take) return nullptr;
-        if (place.key.compare_exchange_strong(holder, key, std::memory_order_relaxed))
-          return &place;
+        if (entry.key.compare_exchange_strong(holder, key, std::memory_order_relaxed))
+          return &entry;
       }
-      if (holder == key) return &place;
+      if (holder == key) return &entry;
     }
     return nullptr;
   }
 
-  Place places_[kPlaces];
+  Entry entries_[kEntries];
   std::atomic<int64_t> others_;
 };
 

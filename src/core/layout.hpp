@@ -4,7 +4,7 @@
 //   | time: ticks since the epoch | region | shard | sequence |
 //
 // The region identifies the server that mints, and the shard where the row belongs. Both together
-// are the origin of the id, `place` in names. A *position* is an id without them: tick <<
+// are the origin of the id. A *position* is an id without them: tick <<
 // sequence_bits | sequence. It is the state of a shard, and all bounds are positions. All functions
 // here depend only on the layout.
 #pragma once
@@ -36,8 +36,8 @@ struct Layout {
   uint32_t tick_ms;  // length of a tick, one of kTicks
   int64_t epoch_ms;  // start of tick 0, in ms since 1970-01-01 UTC
 
-  constexpr unsigned place_bits() const noexcept { return unsigned{region_bits} + shard_bits; }
-  constexpr unsigned id_bits() const noexcept { return time_bits + place_bits() + sequence_bits; }
+  constexpr unsigned origin_bits() const noexcept { return unsigned{region_bits} + shard_bits; }
+  constexpr unsigned id_bits() const noexcept { return time_bits + origin_bits() + sequence_bits; }
   constexpr uint32_t regions() const noexcept { return uint32_t{1} << region_bits; }
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
@@ -60,22 +60,22 @@ struct Layout {
   constexpr uint64_t first_position(uint64_t tick) const noexcept { return tick << sequence_bits; }
   constexpr uint64_t sequence_mask() const noexcept { return ids_per_tick() - 1; }
 
-  constexpr uint32_t place(uint32_t region, uint32_t shard) const noexcept {
+  constexpr uint32_t origin(uint32_t region, uint32_t shard) const noexcept {
     return region << shard_bits | shard;
   }
 
   constexpr uint64_t id(uint64_t position, uint32_t region, uint32_t shard) const noexcept {
-    return (tick_of_position(position) << (place_bits() + sequence_bits)) |
-           (uint64_t{place(region, shard)} << sequence_bits) | (position & sequence_mask());
+    return (tick_of_position(position) << (origin_bits() + sequence_bits)) |
+           (uint64_t{origin(region, shard)} << sequence_bits) | (position & sequence_mask());
   }
   constexpr uint64_t tick_of(uint64_t id) const noexcept {
-    return id >> (place_bits() + sequence_bits);
+    return id >> (origin_bits() + sequence_bits);
   }
-  constexpr uint32_t place_of(uint64_t id) const noexcept {
-    return static_cast<uint32_t>(id >> sequence_bits) & ((uint32_t{1} << place_bits()) - 1);
+  constexpr uint32_t origin_of(uint64_t id) const noexcept {
+    return static_cast<uint32_t>(id >> sequence_bits) & ((uint32_t{1} << origin_bits()) - 1);
   }
-  constexpr uint32_t region_of(uint64_t id) const noexcept { return place_of(id) >> shard_bits; }
-  constexpr uint32_t shard_of(uint64_t id) const noexcept { return place_of(id) & (shards() - 1); }
+  constexpr uint32_t region_of(uint64_t id) const noexcept { return origin_of(id) >> shard_bits; }
+  constexpr uint32_t shard_of(uint64_t id) const noexcept { return origin_of(id) & (shards() - 1); }
   constexpr uint32_t sequence_of(uint64_t id) const noexcept {
     return static_cast<uint32_t>(id & sequence_mask());
   }
@@ -94,10 +94,10 @@ struct Layout {
   }
   constexpr bool contains(uint64_t id) const noexcept { return id <= last_id(); }
 
-  // The first position of `place` whose id is greater than `id`, which may have any origin.
-  constexpr uint64_t first_position_after(uint64_t id, uint32_t place) const noexcept {
-    if (place == place_of(id)) return position_of(id) + 1;
-    return first_position(tick_of(id) + (place > place_of(id) ? 0 : 1));
+  // The first position of `origin` whose id is greater than `id`, which may have any origin.
+  constexpr uint64_t first_position_after(uint64_t id, uint32_t origin) const noexcept {
+    if (origin == origin_of(id)) return position_of(id) + 1;
+    return first_position(tick_of(id) + (origin > origin_of(id) ? 0 : 1));
   }
 
   // The start of a tick in ms since 1970. Any tick of the time field fits, see check().
@@ -122,7 +122,7 @@ struct Layout {
 // The accepted range of each field. The epoch must fit the 41 bits of the seal.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
-inline constexpr unsigned kMaxPlaceBits = 24;
+inline constexpr unsigned kMaxOriginBits = 24;
 inline constexpr unsigned kMaxSequenceBits = 22;
 inline constexpr int64_t kEpochEnd = int64_t{1} << 41;         // 2039-09-07
 inline constexpr int64_t kDefaultEpoch = 1735689600000;        // 2025-01-01
@@ -132,7 +132,7 @@ enum class LayoutError : uint8_t {
   none,
   syntax,
   time_bits,
-  place_bits,
+  origin_bits,
   sequence_bits,
   total_bits,
   tick,
@@ -152,7 +152,7 @@ constexpr const char* describe(LayoutError error) noexcept {
              "time/region+shard/sequence, or time/shard/sequence without regions.";
     case LayoutError::time_bits:
       return "The time takes 20 to 53 bits.";
-    case LayoutError::place_bits:
+    case LayoutError::origin_bits:
       return "Region and shard together take 0 to 24 bits.";
     case LayoutError::sequence_bits:
       return "The sequence takes 0 to 22 bits.";
@@ -177,9 +177,9 @@ constexpr const char* describe(LayoutError error) noexcept {
 constexpr LayoutError check(const Layout& layout) noexcept {
   if (layout.time_bits < kMinTimeBits || layout.time_bits > kMaxTimeBits)
     return LayoutError::time_bits;
-  if (layout.region_bits > kMaxPlaceBits || layout.shard_bits > kMaxPlaceBits ||
-      layout.place_bits() > kMaxPlaceBits)
-    return LayoutError::place_bits;
+  if (layout.region_bits > kMaxOriginBits || layout.shard_bits > kMaxOriginBits ||
+      layout.origin_bits() > kMaxOriginBits)
+    return LayoutError::origin_bits;
   if (layout.sequence_bits > kMaxSequenceBits) return LayoutError::sequence_bits;
   if (layout.id_bits() > 64) return LayoutError::total_bits;
   if (!is_tick(layout.tick_ms)) return LayoutError::tick;
@@ -254,8 +254,8 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
 
   // Compare before the numbers are narrowed to the eight bits of the fields.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
-  if (region > int{kMaxPlaceBits} || shard > int{kMaxPlaceBits})
-    return {nothing, LayoutError::place_bits};
+  if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})
+    return {nothing, LayoutError::origin_bits};
   if (sequence > int{kMaxSequenceBits}) return {nothing, LayoutError::sequence_bits};
   const Layout layout{static_cast<uint8_t>(time),  static_cast<uint8_t>(region),
                       static_cast<uint8_t>(shard), static_cast<uint8_t>(sequence),

@@ -17,7 +17,7 @@ namespace detail {
 
 inline constexpr uint64_t kSealTicks = 4;
 inline constexpr uint64_t kSealSequences = kMaxSequenceBits + 1;
-inline constexpr uint64_t kSealPlaces = kMaxPlaceBits + 1;
+inline constexpr uint64_t kSealPlaces = kMaxOriginBits + 1;
 inline constexpr uint64_t kSealTimes = kMaxTimeBits - kMinTimeBits + 2;
 static_assert(uint64_t{kEpochEnd} * kSealTimes * kSealPlaces * kSealPlaces * kSealSequences *
                   kSealTicks <

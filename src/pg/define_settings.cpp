@@ -316,7 +316,7 @@ void define_settings() {
   define_int("snowflake.region", "Sets the region that this server mints in.",
              "A different number on each server that may mint the same shards; -1 if it is leased, "
              "see snowflake.leased_regions.",
-             &own_region, -1, static_cast<int>((uint32_t{1} << kMaxPlaceBits) - 1), PGC_POSTMASTER,
+             &own_region, -1, static_cast<int>((uint32_t{1} << kMaxOriginBits) - 1), PGC_POSTMASTER,
              0, check_region);
   define_string("snowflake.owned_shards", "Sets which shards this server may mint.",
                 "\"all\", or shards and ranges such as \"0-127,200\".", &owned_setting, "all",

@@ -36,7 +36,7 @@ struct Fault {
 
 const std::vector<Fault> kFaults = {
     {Blocker::standby, [](Facts& f) { f.recovery = true; }},
-    {Blocker::node_without_place, [](Facts& f) { f.node_without_place = true; }},
+    {Blocker::node_without_origin, [](Facts& f) { f.node_without_origin = true; }},
     {Blocker::read_only_by_default, [](Facts& f) { f.read_only_by_default = true; }},
     {Blocker::flush_stalled, [](Facts& f) { f.flush_stalled = true; }},
     {Blocker::clock_before_epoch, [](Facts& f) { f.clock_ms = 0; }},
@@ -59,7 +59,7 @@ const std::vector<Fault> kFaults = {
     {Blocker::mark_not_permanent, [](Facts& f) { f.mark = Blocker::mark_not_permanent; }},
     {Blocker::mark_lost, [](Facts& f) { f.mark_ms = f.highest_mark_ms = 0; }},
     {Blocker::mark_ahead, [](Facts& f) { f.mark_ms = kNow + 3'600'000; }},
-    {Blocker::too_many_databases, [](Facts& f) { f.no_place = true; }},
+    {Blocker::too_many_databases, [](Facts& f) { f.no_slot = true; }},
     {Blocker::clock_behind, [](Facts& f) { f.lead_ms = f.max_lead_ms + 1000; }},
     {Blocker::commits_refused, [](Facts& f) { f.commits_refused = true; }},
 };

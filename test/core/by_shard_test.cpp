@@ -22,7 +22,7 @@ constexpr uint64_t hash_combine64(uint64_t a, uint64_t b) {
 }
 
 TEST(ByShard, TheHashBecomesTheShard) {
-  for (uint32_t shard = 0; shard < 1u << kMaxPlaceBits; ++shard)
+  for (uint32_t shard = 0; shard < 1u << kMaxOriginBits; ++shard)
     ASSERT_EQ(hash_combine64(0, partition_hash(shard)), shard);
 }
 

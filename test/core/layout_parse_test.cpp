@@ -99,7 +99,7 @@ TEST(LayoutParse, EachFieldHasItsBounds) {
     EXPECT_EQ(parse(text).error, LayoutError::time_bits) << text;
   for (const char* text : {"30/25/0", "30/24+1/0", "30/1+24/0", "30/255+1/0", "30/1+255/0",
                            "30/256/0", "30/256+5/0", "30/13+256/0"})
-    EXPECT_EQ(parse(text).error, LayoutError::place_bits) << text;
+    EXPECT_EQ(parse(text).error, LayoutError::origin_bits) << text;
   for (const char* text : {"30/0/23", "30/0/256", "30/0/266", "30/0/999"})
     EXPECT_EQ(parse(text).error, LayoutError::sequence_bits) << text;
   for (const char* text : {"41/13/11", "42/13/10", "41/14/10", "41/7+7/10", "53/12/0", "53/24/22"})

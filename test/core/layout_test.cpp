@@ -13,7 +13,7 @@ TEST(Layout, DecodesATweet) {
   const Layout twitter = layout_from("twitter", 0, 1288834974657);
   constexpr uint64_t tweet = 1541815603606036480;  // 2022-06-28 16:07:40.105 UTC
   EXPECT_EQ(twitter.ms_of_tick(twitter.tick_of(tweet)), 1656432460105);
-  EXPECT_EQ(twitter.place_of(tweet), 378u);
+  EXPECT_EQ(twitter.origin_of(tweet), 378u);
   EXPECT_EQ(twitter.region_of(tweet), 11u);
   EXPECT_EQ(twitter.shard_of(tweet), 26u);
   EXPECT_EQ(twitter.sequence_of(tweet), 0u);
@@ -46,8 +46,8 @@ bool round_trips(const Layout& layout, uint64_t tick, uint32_t region, uint32_t 
              ((tick * layout.regions() + region) * layout.shards() + shard) * per_tick + sequence &&
          layout.tick_of(id) == tick && layout.region_of(id) == region &&
          layout.shard_of(id) == shard && layout.sequence_of(id) == sequence &&
-         layout.place_of(id) == layout.place(region, shard) && layout.position_of(id) == position &&
-         layout.tick_of_position(position) == tick &&
+         layout.origin_of(id) == layout.origin(region, shard) &&
+         layout.position_of(id) == position && layout.tick_of_position(position) == tick &&
          layout.first_position(tick) == tick * per_tick &&
          layout.contains(id) == (tick <= layout.last_minted_tick());
 }
@@ -64,9 +64,9 @@ TEST(Layout, EveryDivisionRoundTrips) {
     for (const uint64_t tick :
          {uint64_t{0}, uint64_t{1}, minted, std::min(minted + 1, layout.last_tick()),
           layout.last_tick(), random.between(0, layout.last_tick())})
-      for (const uint32_t place : {0u, 1u, 2u}) {
+      for (const uint32_t origin : {0u, 1u, 2u}) {
         const auto region =
-            place == 2 ? static_cast<uint32_t>(random.below(regions)) : place * (regions - 1);
+            origin == 2 ? static_cast<uint32_t>(random.below(regions)) : origin * (regions - 1);
         const auto shard = static_cast<uint32_t>(random.below(shards));
         for (const uint32_t which : {0u, shards - 1, shard})
           for (const uint64_t sequence : {uint64_t{0}, per_tick - 1, random.below(per_tick)})
@@ -121,17 +121,17 @@ TEST(Layout, IdsOfAShardGrowWithThePosition) {
   }
 }
 
-// The least position of the place whose id is greater: the position before gives no greater id.
+// The least position of the origin whose id is greater: the position before gives no greater id.
 TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   Random random(3);
   int carried = 0;
   for (int i = 0; i < 50'000; ++i) {
     const Layout layout = random_layout(random);
-    const auto place = [&] {
-      return static_cast<uint32_t>(random.below(uint64_t{1} << layout.place_bits()));
+    const auto origin = [&] {
+      return static_cast<uint32_t>(random.below(uint64_t{1} << layout.origin_bits()));
     };
-    const uint32_t own = place();
-    const uint32_t other = random.below(3) == 0 ? own : place();
+    const uint32_t own = origin();
+    const uint32_t other = random.below(3) == 0 ? own : origin();
     const auto id = [&](uint64_t position, uint32_t where) {
       return layout.id(position, where >> layout.shard_bits, where & (layout.shards() - 1));
     };

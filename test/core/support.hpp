@@ -118,8 +118,8 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
 template <class Visit>
 void for_each_division(Visit visit) {
   for (unsigned time = kMinTimeBits; time <= kMaxTimeBits; ++time)
-    for (unsigned region = 0; region <= kMaxPlaceBits; ++region)
-      for (unsigned local = 0; region + local <= kMaxPlaceBits; ++local)
+    for (unsigned region = 0; region <= kMaxOriginBits; ++region)
+      for (unsigned local = 0; region + local <= kMaxOriginBits; ++local)
         for (unsigned sequence = 0; sequence <= kMaxSequenceBits; ++sequence)
           if (time + region + local + sequence <= 64 && !testing::Test::HasFailure())
             visit(Layout{static_cast<uint8_t>(time), static_cast<uint8_t>(region),

@@ -15,7 +15,7 @@ our %faults = (
 	write_all_data   => \&write_all_data,
 	disable_triggers => \&disable_triggers,
 	async_create     => \&async_create,
-	refused_places   => \&refused_places,
+	refused_slots   => \&refused_slots,
 	raise_mark    => \&raise_mark,
 	long_lock     => \&long_lock,
 	cancel        => \&cancel,
@@ -216,7 +216,7 @@ sub async_create
 }
 
 # Refused calls take no place from sessions that mint.
-sub refused_places
+sub refused_slots
 {
 	my ($w) = @_;
 	my $node = $w->main;

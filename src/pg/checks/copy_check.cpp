@@ -34,7 +34,7 @@ void remember(Relation relation) {
 
 }  // namespace
 
-bool remember_place(const StateSequences& sequences, Moved* moved) {
+bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
   Relation relation = open_fingerprint(sequences, AccessShareLock);
   if (relation == nullptr) return false;
   const Fingerprint present = present_fingerprint();

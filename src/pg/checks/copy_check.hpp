@@ -15,7 +15,7 @@ namespace snowflake::pg {
 
 // Stores the present fingerprint durably, unless a part has changed. Returns the changed parts in
 // *moved, and false if the sequence does not exist any more.
-bool remember_place(const StateSequences& sequences, Moved* moved);
+bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
 // Publishes the result for all sessions, and logs a copy.
 void note_copy(DatabaseState& state, const Moved& moved);

@@ -99,7 +99,7 @@ DatabaseHealth database_health() {
   facts.commits_refused =
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
-  facts.no_place = !has_or_may_take_place();
+  facts.no_slot = !has_or_may_take_slot();
   look_at_sequences(facts);
   // Read after the mark: another session may have raised both, the mark first.
   if (const DatabaseState* const now = find_database_state())

@@ -34,7 +34,7 @@ void look_at_lease(Facts& facts) {
 
 Facts facts_of_server() {
   Facts facts{};
-  facts.node_without_place = owns_everything() && citus_preloaded;
+  facts.node_without_origin = owns_everything() && citus_preloaded;
   facts.clock_ms = wall_clock_ms();
   facts.max_lead_ms = max_lead_ms;
   facts.clock_jumped = clock_jumped_ahead();
@@ -50,7 +50,7 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
   if (found == Blocker::none) return false;
   if (mark != nullptr) relation_close(mark, RowExclusiveLock);
   switch (found) {
-    case Blocker::node_without_place:
+    case Blocker::node_without_origin:
       error_node_without_place();
     case Blocker::clock_before_epoch:
       error_clock_before_epoch(facts.clock_ms);

@@ -14,7 +14,7 @@ const char* character_at(std::string_view text, size_t at) {
   return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));
 }
 
-int place_of(std::string_view text, size_t at) {
+int character_number(std::string_view text, size_t at) {
   return pg_mbstrlen_with_len(text.data(), static_cast<int>(at)) + 1;
 }
 
@@ -50,7 +50,7 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
     case NumeralError::symbol:
       ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg("invalid character \"%s\" at position %d of a %s",
-                             character_at(text, at), place_of(text, at), form.name),
+                             character_at(text, at), character_number(text, at), form.name),
                       errdetail("%s", form.written), errhint("Pass a result of %s.", form.maker)));
     case NumeralError::length:
       ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),

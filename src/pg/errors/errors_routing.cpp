@@ -31,7 +31,7 @@ void error_tables_partitioned(const char* tables, int more) {
 }
 
 void error_node_without_place() {
-  refuse(Blocker::node_without_place, nullptr,
+  refuse(Blocker::node_without_origin, nullptr,
          "It mints in region 0 and owns all shards, as every node does by default, and Citus "
          "evaluates defaults on any node.");
 }

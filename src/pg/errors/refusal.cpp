@@ -17,7 +17,7 @@ constexpr RefusalText kTable[kBlockers] = {
      "not preloaded", "Add snowflake to \"shared_preload_libraries\" and restart the server."},
     {Blocker::standby, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
      "cannot execute %s during recovery", "standby", "Connect to the primary server."},
-    {Blocker::node_without_place, Cause::not_owned, kState,
+    {Blocker::node_without_origin, Cause::not_owned, kState,
      "this node of Citus would mint the same ids as others",
      "Citus node without a region or shards of its own",
      "Set \"snowflake.region\" or \"snowflake.owned_shards\" to a different value on each node, "

@@ -68,11 +68,11 @@ HTAB* new_groups() {
 
 void put_group(FunctionCallInfo fcinfo, const Group& group) {
   const Kind kind = group.key.kind;
-  const bool no_place = kind != Kind::id && kind != Kind::ahead;
+  const bool no_origin = kind != Kind::id && kind != Kind::ahead;
   put_row(fcinfo, {
                       {"kind", kKindNames[static_cast<int>(kind)]},
-                      {"region", Int32GetDatum(group.key.region), no_place},
-                      {"shard", Int32GetDatum(group.key.shard), no_place},
+                      {"region", Int32GetDatum(group.key.region), no_origin},
+                      {"shard", Int32GetDatum(group.key.shard), no_origin},
                       {"ids", Int64GetDatum(group.ids)},
                       {"lowest", Int64GetDatum(group.least), kind == Kind::none},
                       {"highest", Int64GetDatum(group.greatest), kind == Kind::none},

@@ -12,13 +12,13 @@ namespace snowflake::pg {
 namespace {
 
 struct Wanted {
-  uint32_t place;
+  uint32_t origin;
   int64_t after;
 
   bool matches(Datum value) const {
     const int64_t id = DatumGetInt64(value);
     return id > after && id >= 0 && layout.contains(static_cast<uint64_t>(id)) &&
-           layout.place_of(static_cast<uint64_t>(id)) == place;
+           layout.origin_of(static_cast<uint64_t>(id)) == origin;
   }
 };
 
@@ -121,7 +121,7 @@ SF_SQL_FUNCTION(has_ids_of_origin) {
   const auto region = static_cast<uint32_t>(PG_GETARG_INT32(2));
   const auto shard = static_cast<uint32_t>(PG_GETARG_INT32(3));
   if (region >= layout.regions() || shard >= layout.shards()) PG_RETURN_BOOL(false);
-  const Wanted wanted{layout.place(region, shard), PG_GETARG_INT64(4)};
+  const Wanted wanted{layout.origin(region, shard), PG_GETARG_INT64(4)};
   const Oid relation = PG_GETARG_OID(0);
   if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation))) PG_RETURN_BOOL(false);
   ListCell* cell;

@@ -171,7 +171,7 @@ void advance_past(int shard, int64_t after, uint64_t lead) {
       continue;
     }
     const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),
-                                                       layout.place(hold.region, number));
+                                                       layout.origin(hold.region, number));
     if (layout.tick_of_position(floor) <= current_tick(exact_clock()) + lead) {
       word_of(hold.words, number).raise_floor(floor);
       return;

@@ -30,7 +30,7 @@ void check_combination() {
   function.fn_mcxt = CurrentMemoryContext;
   Oid collation = InvalidOid;
   bool null = false;
-  for (unsigned bit = 0; bit <= kMaxPlaceBits; ++bit) {
+  for (unsigned bit = 0; bit <= kMaxOriginBits; ++bit) {
     const uint64_t shard = (uint64_t{1} << bit) - 1;
     Datum value = UInt64GetDatum(shard);
     const uint64_t placed = compute_partition_hash_value(1, &function, &collation, &value, &null);

@@ -53,7 +53,7 @@ void ask_mark_about_clock() {
 // The state of attach() after some steps.
 struct Attachment {
   bool to_claim;
-  bool all_checked;  // seal, fleet and place, by another session within a second
+  bool all_checked;  // seal, fleet and fingerprint, by another session within a second
   Facts facts;
   StateSequences sequences;
   Relation mark;  // open and locked, or null
@@ -93,9 +93,9 @@ Next check_fleet(Attachment& a) {
   return remember_fleet(a.sequences, &a.facts.fleet_remembered) ? Next::judge : Next::begin_again;
 }
 
-Next check_place(Attachment& a) {
+Next check_fingerprint(Attachment& a) {
   if (a.all_checked) return Next::go_on;
-  return remember_place(a.sequences, &a.facts.moved) ? Next::judge : Next::begin_again;
+  return remember_fingerprint(a.sequences, &a.facts.moved) ? Next::judge : Next::begin_again;
 }
 
 Next check_relation(Attachment& a) {
@@ -107,7 +107,7 @@ Next check_relation(Attachment& a) {
 
 Next adopt_mark(Attachment& a) {
   a.state = find_or_take_database_state();
-  a.facts.no_place = a.state == nullptr;
+  a.facts.no_slot = a.state == nullptr;
   a.facts.clock_ms = wall_clock_ms();  // what came before may have waited for locks
   SequencePage page = SequencePage::open(a.mark, BUFFER_LOCK_EXCLUSIVE);
   a.shown_ms = page.value();
@@ -147,8 +147,9 @@ Next take_hold(Attachment& a) {
 
 // In the order in which blockers are named (core/blocker.hpp).
 using Step = Next (*)(Attachment&);
-constexpr Step kSteps[] = {check_server,   find_sequences, check_seal,   check_fleet, check_place,
-                           check_relation, adopt_mark,     bind_to_mark, take_hold};
+constexpr Step kSteps[] = {check_server, find_sequences,    check_seal,
+                           check_fleet,  check_fingerprint, check_relation,
+                           adopt_mark,   bind_to_mark,      take_hold};
 
 }  // namespace
 

@@ -6,8 +6,8 @@ namespace snowflake::pg {
 
 constinit Statistics* database_statistics = nullptr;
 
-void clear_statistics(int place) {
-  new (&database_statistics[place]) Statistics{};
+void clear_statistics(int slot) {
+  new (&database_statistics[slot]) Statistics{};
 }
 
 }  // namespace snowflake::pg

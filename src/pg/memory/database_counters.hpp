@@ -46,6 +46,6 @@ struct alignas(64) Statistics {
 // One for each slot of a database, taken and cleared with it; and one for all databases without a
 // slot, which only counts refusals.
 extern Statistics* database_statistics;
-void clear_statistics(int place);
+void clear_statistics(int slot);
 
 }  // namespace snowflake::pg

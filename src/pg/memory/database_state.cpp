@@ -34,7 +34,7 @@ bool database_exists(Oid database) {
 
 // Frees the slots of dropped databases. No backend uses one, because a database with sessions
 // cannot be dropped.
-void free_places_of_dropped_databases() {
+void free_slots_of_dropped_databases() {
   for (int i = 0; i < max_databases; ++i) {
     DatabaseState& state = database_states[i];
     const Oid database = holder_of(state);
@@ -48,7 +48,7 @@ void free_places_of_dropped_databases() {
   }
 }
 
-DatabaseState* take_place() {
+DatabaseState* take_database_slot() {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   DatabaseState* state = state_of(MyDatabaseId);
   if (state == nullptr) {
@@ -85,12 +85,12 @@ DatabaseState* find_database_state() {
 
 DatabaseState* find_or_take_database_state() {
   if (DatabaseState* state = find_database_state()) return state;
-  if (DatabaseState* state = take_place()) return state;
-  free_places_of_dropped_databases();
-  return take_place();
+  if (DatabaseState* state = take_database_slot()) return state;
+  free_slots_of_dropped_databases();
+  return take_database_slot();
 }
 
-bool has_or_may_take_place() {
+bool has_or_may_take_slot() {
   if (find_database_state() != nullptr) return true;
   for (int i = 0; i < max_databases; ++i) {
     const Oid database = holder_of(database_states[i]);

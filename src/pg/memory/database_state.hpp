@@ -58,7 +58,7 @@ void for_each_database(Visit visit) {
 }
 
 // Whether find_or_take would find a slot, without taking one.
-bool has_or_may_take_place();
+bool has_or_may_take_slot();
 
 // The shard counters of a database, word_count() of them; and the counter of a shard.
 Shard* words_of(const DatabaseState& state);

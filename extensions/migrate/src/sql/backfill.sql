@@ -185,9 +185,9 @@ COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
   'for late ids. The id has the first tick from that time that has room. It never gives an id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;
 
--- Checks the arguments of backfill(), and returns the place of the origin and the time before which it works.
+-- Checks the arguments of backfill(), and returns the region of the origin and the time before which it works.
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer, region integer,
-                                         utc boolean, batch integer, OUT place integer, OUT upto timestamptz)
+                                         utc boolean, batch integer, OUT origin_region integer, OUT upto timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -241,21 +241,21 @@ BEGIN
   END IF;
   -- A caller without the owner's rights must not reserve an origin.
   PERFORM snowflake.run_as(snowflake.owner_of(relation), format('SELECT FROM %s LIMIT 0', relation));
-  SELECT r.chosen, r.upto INTO place, upto FROM snowflake.reserve_origin(relation, id_column, shard, region) AS r;
+  SELECT r.chosen, r.upto INTO origin_region, upto FROM snowflake.reserve_origin(relation, id_column, shard, region) AS r;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
   'Internal: for backfill(): checks its arguments; returns the region of the ids, and the time before which they are';
 
 -- Does not wait for locked rows, so it cannot deadlock: the batch ends before the first locked row.
-CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, place_shard integer, place_region integer,
+CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, origin_shard integer, origin_region integer,
                                          upto timestamptz, utc boolean, batch integer)
   RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off SET datestyle = 'ISO'
 AS $$
 DECLARE
   layout CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
-  place snowflake.backfills;
+  reserved snowflake.backfills;
   zone CONSTANT text := CASE WHEN utc THEN ' AT TIME ZONE ''UTC''' ELSE '' END;
   owner CONSTANT oid := snowflake.owner_of(relation);
   -- The first position that is not before "upto".
@@ -270,23 +270,23 @@ DECLARE
   done integer;
 BEGIN
   PERFORM snowflake.refuse_snapshot('backfill()');
-  SELECT * INTO place FROM snowflake.backfills AS b WHERE b.region = place_region AND b.shard = place_shard FOR UPDATE;
+  SELECT * INTO reserved FROM snowflake.backfills AS b WHERE b.region = origin_region AND b.shard = origin_shard FOR UPDATE;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('region %s, shard %s is not reserved any more', place_region, place_shard),
+      MESSAGE = format('region %s, shard %s is not reserved any more', origin_region, origin_shard),
       DETAIL = 'Its row in snowflake.backfills was deleted.', HINT = 'Call backfill() again.';
   END IF;
-  since := greatest(layout.epoch, place.done_until);
+  since := greatest(layout.epoch, reserved.done_until);
   SELECT a.newest INTO newest FROM snowflake.ask_as(owner, format(
       'SELECT max(at)%4$s FROM (SELECT %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
       'ORDER BY 1 LIMIT %7$s) AS s', created_at, relation, id_column, zone, since, upto - interval '1 us', batch)) AS a (newest timestamptz);
   IF newest IS NULL THEN
-    UPDATE snowflake.backfills SET finished = clock_timestamp() WHERE region = place_region AND shard = place_shard;
+    UPDATE snowflake.backfills SET finished = clock_timestamp() WHERE region = origin_region AND shard = origin_shard;
     RETURN 0;
   END IF;
   SELECT a.tids, a.times INTO tids, times FROM snowflake.ask_as(owner, format(
-      'SELECT array_agg(place ORDER BY at, place), array_agg(at%4$s ORDER BY at, place) '
-      'FROM (SELECT ctid AS place, %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
+      'SELECT array_agg(tid ORDER BY at, tid), array_agg(at%4$s ORDER BY at, tid) '
+      'FROM (SELECT ctid AS tid, %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
       'ORDER BY %1$I LIMIT %7$s %8$s SKIP LOCKED) AS s', created_at, relation, id_column, zone, since, newest, batch,
       -- A column with a unique index is part of what foreign keys lock.
       CASE WHEN EXISTS (SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
@@ -299,11 +299,11 @@ BEGIN
 
   -- The last ticks may have no room for all their rows.
   SELECT array_agg(tid ORDER BY number) FILTER (WHERE position < bound), array_agg(snowflake.make_id(
-           layout.epoch + (position >> layout.sequence_bits) * layout.tick_ms * interval '1 ms', place_shard,
-           (position & ((1::bigint << layout.sequence_bits) - 1))::integer, place_region) ORDER BY number) FILTER (WHERE position < bound),
-         coalesce(max(position) FILTER (WHERE position < bound), place.last_position), min(at) FILTER (WHERE position >= bound)
-    INTO tids, ids, place.last_position, full_at
-    FROM (SELECT tid, at, number, number + greatest(place.last_position, max(earliest - number) OVER (ORDER BY number)) AS position
+           layout.epoch + (position >> layout.sequence_bits) * layout.tick_ms * interval '1 ms', origin_shard,
+           (position & ((1::bigint << layout.sequence_bits) - 1))::integer, origin_region) ORDER BY number) FILTER (WHERE position < bound),
+         coalesce(max(position) FILTER (WHERE position < bound), reserved.last_position), min(at) FILTER (WHERE position >= bound)
+    INTO tids, ids, reserved.last_position, full_at
+    FROM (SELECT tid, at, number, number + greatest(reserved.last_position, max(earliest - number) OVER (ORDER BY number)) AS position
             FROM (SELECT t.tid, t.at, t.number,
                          floor(extract(epoch FROM t.at - layout.epoch) * 1000 / layout.tick_ms)::bigint << layout.sequence_bits AS earliest
                     FROM unnest(tids, times) WITH ORDINALITY AS t (tid, at, number)
@@ -311,8 +311,8 @@ BEGIN
   -- Counts the rows that have an id afterwards. A trigger may remove the id again. Without this count, the loop would
   -- select such rows forever.
   SELECT a.done INTO done FROM snowflake.ask_as(owner, format(
-      'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS v (place, id) '
-      'WHERE t.ctid = v.place RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER (WHERE has_it) FROM given',
+      'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS v (tid, id) '
+      'WHERE t.ctid = v.tid RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER (WHERE has_it) FROM given',
       relation, id_column, coalesce(tids, '{}'), coalesce(ids, '{}'))) AS a (done bigint);
   IF done <> coalesce(cardinality(tids), 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'triggered_action_exception',
@@ -320,8 +320,8 @@ BEGIN
       DETAIL = 'A trigger before UPDATE has left them out, or changed their ids.',
       HINT = 'Disable the trigger, and call backfill() again.';
   END IF;
-  UPDATE snowflake.backfills AS b SET last_position = place.last_position, done_until = least(held, full_at), rows = b.rows + done, finished = NULL
-   WHERE b.region = place_region AND b.shard = place_shard;
+  UPDATE snowflake.backfills AS b SET last_position = reserved.last_position, done_until = least(held, full_at), rows = b.rows + done, finished = NULL
+   WHERE b.region = origin_region AND b.shard = origin_shard;
   RETURN CASE WHEN done > 0 THEN done WHEN full_at IS NOT NULL THEN 0 ELSE -1 END;
 END
 $$;
@@ -362,16 +362,16 @@ CREATE PROCEDURE snowflake.backfill(relation regclass, id_column name, created_a
   LANGUAGE plpgsql
 AS $$
 DECLARE
-  place pg_catalog.int4;
+  origin_region pg_catalog.int4;
   upto pg_catalog.timestamptz;
   done pg_catalog.int4;
   total pg_catalog.int8 := 0;
   told pg_catalog.timestamptz := pg_catalog.clock_timestamp();
 BEGIN
-  SELECT c.place, c.upto INTO place, upto FROM snowflake.check_backfill(relation, id_column, created_at, shard, region, utc, batch) AS c;
+  SELECT c.origin_region, c.upto INTO origin_region, upto FROM snowflake.check_backfill(relation, id_column, created_at, shard, region, utc, batch) AS c;
   COMMIT;
   LOOP
-    done := snowflake.backfill_batch(relation, id_column, created_at, shard, place, upto, utc, batch);
+    done := snowflake.backfill_batch(relation, id_column, created_at, shard, origin_region, upto, utc, batch);
     COMMIT;
     EXIT WHEN done OPERATOR(pg_catalog.=) 0;
     IF done OPERATOR(pg_catalog.<) 0 THEN

@@ -64,10 +64,10 @@ AS $$
            ' OPERATOR(pg_catalog.|) (drawn OPERATOR(pg_catalog.&) {{LAST_SEQUENCE}})' END,
     'FAST_TIME', '(seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}})'
       || CASE l.tick_ms WHEN 1 THEN '' ELSE ' OPERATOR(pg_catalog.*) {{TICK_MS}}' END || ' OPERATOR(pg_catalog.+) {{EPOCH_MS}}',
-    'FAST_REGION', CASE region WHEN 0 THEN '' ELSE ' OPERATOR(pg_catalog.|) {{REGION_PLACE}}' END,
+    'FAST_REGION', CASE region WHEN 0 THEN '' ELSE ' OPERATOR(pg_catalog.|) {{REGION_FIELD}}' END,
     'EARLY_EPOCH_US', (epoch_ms - half_lead * l.tick_ms) * 1000, 'HALF_LEAD_TICKS', half_lead,
     'TICK_SHIFT', shift, 'TICK_MASK', (1::bigint << shift) - 1, 'PER_TICK', 1::bigint << l.sequence_bits,
-    'REGION', region, 'REGION_PLACE', region::bigint << l.shard_bits + l.sequence_bits,
+    'REGION', region, 'REGION_FIELD', region::bigint << l.shard_bits + l.sequence_bits,
     'LEAD_MS', 2 * half_lead * l.tick_ms, 'LEAD_TICKS', 2 * half_lead,
     'RESERVE_MS', (extract(epoch FROM reserve) * 1000)::bigint, 'JUMP_MS', (extract(epoch FROM max_forward_jump) * 1000)::bigint,
     'SEAL', ((((epoch_ms * 35 + l.time_bits - 19) * 25 + l.region_bits) * 25 + l.shard_bits) * 23 + l.sequence_bits) * 4

@@ -438,7 +438,7 @@ BEGIN
     SELECT * INTO taken FROM snowflake_sql.open_tick(shard, (missing + {{LAST_SEQUENCE}}) >> {{SEQUENCE_BITS}}, 'next_ids()', waited);
     waited := taken.waited;
     ids := ids || ARRAY(
-      SELECT (taken.first + (n >> {{SEQUENCE_BITS}}) << {{BELOW_BITS}}) | {{REGION_PLACE}} | (shard::bigint << {{SEQUENCE_BITS}}) | (n & {{LAST_SEQUENCE}})
+      SELECT (taken.first + (n >> {{SEQUENCE_BITS}}) << {{BELOW_BITS}}) | {{REGION_FIELD}} | (shard::bigint << {{SEQUENCE_BITS}}) | (n & {{LAST_SEQUENCE}})
         FROM generate_series(0, least(missing, taken.ticks << {{SEQUENCE_BITS}}) - 1) AS n);
     missing := count - cardinality(ids);
   END LOOP;
