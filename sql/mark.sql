@@ -97,7 +97,7 @@ SELECT nextval('snowflake.high_water') > 0 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 ALTER SEQUENCE snowflake.high_water INCREMENT 1 CACHE 1 NO CYCLE;
 
--- Lowered in a database that has not minted in this server life: what was written stands
+-- Lowered in a database that has not minted in this server run: what was written stands
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;

@@ -70,7 +70,7 @@ foreach my $end (sort keys %ends)
 	$ends{$end}->();
 	finish_writers(@writers);
 	$node->clock->step(-6);
-	$ledger->new_life;
+	$ledger->new_server_run;
 	$node->start;
 	mint();
 	$ledger->check(10_000, "$end with the clock 6 s back");
@@ -85,7 +85,7 @@ my ($victim) = $node->ids(<<~'SQL');
 $node->clock->step(-6);
 $node->kill_backend($victim);
 finish_writers(@writers);
-$ledger->new_life;
+$ledger->new_server_run;
 mint();
 $ledger->check(25_000, 'a killed backend with the clock 6 s back');
 

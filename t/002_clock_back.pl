@@ -182,7 +182,7 @@ select undef, undef, undef, 0.01 while kill(0, $pid) && --$tries;
 ok($tries, 'the death of the postmaster ends the waiting backend');
 
 # With the default lead, a server that starts with its clock behind fails calls until the clock has caught up.
-$ledger->new_life;
+$ledger->new_server_run;
 $node->start;
 $node->refuses('SELECT snowflake.next_id(20)', { sqlstate => '55000', message => 'clock is behind' },
 	'a server that starts with its clock behind refuses a shard that has minted');

@@ -60,7 +60,7 @@ $node->poll_query_until('postgres',
 my ($pid) = $node->ids("SELECT pid FROM pg_stat_activity WHERE application_name = 'writer'");
 $node->kill_backend($pid);
 $node->finish_writer($victim);
-$ledger->new_life;
+$ledger->new_server_run;
 $node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'a jump is refused after a crash, too');
 
 # Only a superuser may confirm it.
@@ -101,7 +101,7 @@ my %before = (
 	hint => 'Correct the clock');
 $node->refuses('SELECT snowflake.next_id(1)', \%before, 'a clock before the epoch is refused');
 $node->restart;
-$ledger->new_life;
+$ledger->new_server_run;
 like($node->log_content, qr/WARNING:  "snowflake.epoch" 2025-01-01 00:00:00\+00 is in the future/,
 	'a server that starts with a clock before the epoch warns');
 $node->refuses('SELECT snowflake.next_id(1)', \%before, 'a server that started with a clock before the epoch refuses');
@@ -112,7 +112,7 @@ in_time('a correction by years, to where the mark says that the clock has been, 
 # A clock past the end of the layout.
 $node->stop;
 $clock->set(2_840_140_800 - time);    # 2060-01-01
-$ledger->new_life;
+$ledger->new_server_run;
 $node->start;
 $node->refuses(
 	'SELECT snowflake.next_id(1)',

@@ -53,7 +53,7 @@ is_durable('an immediate stop while the WAL writer sleeps');
 # A call that writes the mark adds nothing to its own transaction. The first call after a start writes it, and so do
 # some later calls when the clock has caught up with the ids.
 $node->clock->set(0);
-$ledger->new_life;
+$ledger->new_server_run;
 $node->restart;
 my $before = $node->mark;
 is( $node->safe_psql('postgres', <<~'SQL'), "0\n0\nt", 'a call that writes the mark holds no lock and has no transaction id');
@@ -133,7 +133,7 @@ $node->append_conf('postgresql.conf', <<~'CONF');
 	full_page_writes = off
 	snowflake.reserve = 200ms
 	CONF
-$ledger->new_life;
+$ledger->new_server_run;
 $node->start;
 is_durable('wal_level = minimal, full_page_writes = off');
 

@@ -61,7 +61,7 @@ $node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 mint();
-$ledger->check(2_200, 'a new extension before the first call of a server life');
+$ledger->check(2_200, 'a new extension before the first call of a server run');
 
 # In one transaction: a change that may be rolled back protects no id.
 $node->refuses(

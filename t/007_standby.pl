@@ -86,7 +86,7 @@ is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), 
 $standby->clock->step(-10);
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
-$ledger->new_life;
+$ledger->new_server_run;
 $ledger->record('lived through', split /\n/, $session->query_safe('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 100) g'));
 mint($standby);
 $ledger->check(15_000, 'promotion with the clock 10 s back, in a session that lived through it and in new ones');
@@ -103,7 +103,7 @@ $standby->wait_for_catchup($cascade, 'replay');
 $standby->stop('immediate');
 $cascade->clock->set($standby->clock->offset - 10);
 $cascade->promote;
-$ledger->new_life;
+$ledger->new_server_run;
 mint($cascade);
 $ledger->check(26_000, 'a second failover');
 
@@ -118,7 +118,7 @@ $cascade->wait_for_catchup($third, 'replay');
 $cascade->stop;
 $third->clock->step(-10);
 $third->promote;
-$ledger->new_life;
+$ledger->new_server_run;
 mint($third);
 $ledger->check(38_000, 'a third failover');
 is($third->safe_psql('postgres', 'SELECT count(*) = count(DISTINCT id) FROM photos'), 't', 'the committed rows of all primaries are there after three failovers');

@@ -40,7 +40,7 @@ sub continues
 	my ($node, $rows, $name) = @_;
 	my $ledger = Snowflake::Ledger->new;
 	$ledger->record('restored', $node->ids('SELECT id FROM app.photos ORDER BY id', 'app'));
-	$ledger->new_life;
+	$ledger->new_server_run;
 	$ledger->record('new', insert($node, 99), $node->ids('SELECT snowflake.next_id(5)', 'app'));
 	$ledger->check($rows + 201, $name);
 	is($node->safe_psql('app', 'SELECT count(*) = 0 FROM app.photos WHERE shard <> snowflake.shard_of(id)'),

@@ -129,7 +129,7 @@ foreach my $database (sort keys %layouts)
 	}
 	$node->clock->step(-5);
 	start_with($layout->{settings}, $database);
-	$ledger->new_life;
+	$ledger->new_server_run;
 	$ledger->record('second', $node->ids($mint, $database));
 	$ledger->check(20_000, "$database, two lives");
 	next if $database ne 'js53';

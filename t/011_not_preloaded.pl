@@ -74,16 +74,16 @@ sub single_user
 	return $output;
 }
 $clock->step(-8);
-$ledger->new_life;
+$ledger->new_server_run;
 my $before = $ledger->count;
 my $output = single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\nSELECT snowflake.shard_of($id)\n");
 is($ledger->count - $before, 50, 'single-user mode mints');
 like($output, qr/shard_of = "1"/, 'single-user mode decodes');
 $clock->step(-8);
-$ledger->new_life;
+$ledger->new_server_run;
 single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\n");
 $clock->step(-8);
-$ledger->new_life;
+$ledger->new_server_run;
 $node->start;
 $node->mint($ledger, $mint);
 $ledger->check(300, 'single-user mode between servers, the clock back each time');

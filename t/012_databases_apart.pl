@@ -128,7 +128,7 @@ foreach my $way (
 		$node->mint($ledger, "$before; " . join('; ', ($burst) x 9) . "; $after;", 'fickle');
 		kill_a_backend() if $round == 2;
 		$node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
-		$ledger->new_life;
+		$ledger->new_server_run;
 		mint('fickle');
 		$node->safe_psql('fickle', 'DROP EXTENSION snowflake');
 		$node->clock->step(+60);
@@ -148,7 +148,7 @@ $node->safe_psql('fickle', 'DROP EXTENSION snowflake');
 kill_a_backend();
 $node->safe_psql('postgres', 'DROP DATABASE third');
 $node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
-$ledger->new_life;
+$ledger->new_server_run;
 mint('fickle');
 mint('prod');
 $ledger->check(300, 'an extension that was dropped without a slot');

@@ -26,7 +26,7 @@ sub killed
 	my ($step, $database) = @_;
 	$node->kill_all;
 	$node->clock->step($step);
-	$ledger->new_life;
+	$ledger->new_server_run;
 	$node->start;
 	$node->mint($ledger, undef, $database);
 	$node->clock->step(-$step);
@@ -238,7 +238,7 @@ foreach my $round (1 .. 3)
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
 	$node->kill_all;
 	$node->clock->step(-1);
-	$ledger->new_life;
+	$ledger->new_server_run;
 	$node->start;
 	is($node->safe_psql('hasty', "SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), '1', 'an acknowledged CREATE EXTENSION is kept');
 	$node->safe_psql('hasty', 'CREATE EXTENSION IF NOT EXISTS snowflake');
@@ -254,7 +254,7 @@ $node->safe_psql('hasty', 'DROP SEQUENCE kept; DROP EXTENSION snowflake');
 my $victim = $node->session;
 $node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
 $node->clock->step(-5);
-$ledger->new_life;
+$ledger->new_server_run;
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 $node->mint($ledger, 'SET snowflake.max_wait = 60000; SELECT snowflake.next_id(1)', 'hasty');
 $node->clock->step(5);

@@ -178,12 +178,12 @@ $copy->refuses('SET default_transaction_read_only = on; SELECT snowflake.accept_
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'it is refused still');
 is($copy->safe_psql('postgres', 'BEGIN; SELECT snowflake.accept_copy(); ROLLBACK'), 't', 'a superuser may, and takes it back by no rollback');
 is($copy->safe_psql('postgres', 'SELECT snowflake.accept_copy()'), 'f', 'a second time finds nothing to accept');
-$ledger->new_life;
+$ledger->new_server_run;
 at_home('accepted', $copy);
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'another database is accepted by itself', 'other');
 $copy->kill_all;
 $copy->start;
-$ledger->new_life;
+$ledger->new_server_run;
 at_home('killed thereafter', $copy);
 
 # A standby reports and writes nothing. After its promotion it reports.
@@ -200,7 +200,7 @@ $copy->stop;
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 is($standby->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'promoted, it says so');
-$ledger->new_life;
+$ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'and warns');
 is($standby->safe_psql('postgres', 'SELECT snowflake.accept_copy()'), 't', 'it is accepted');
@@ -212,7 +212,7 @@ my $data = $standby->data_dir;
 $standby->command_ok([ 'sh', '-c', 'cp -a "$1" "$1.old" && rm -r "$1"/* && cp -a "$1.old"/. "$1"', '-', $data ], 'the files are put back from a copy');
 unlink $standby->logfile;
 $standby->start;
-$ledger->new_life;
+$ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'that is told as well');
 
@@ -222,7 +222,7 @@ Snowflake::Machine->new($restored)->set_id('d' x 32);
 $restored->start;
 $standby->command_ok([ 'pg_dump', '-Fc', '-f', $standby->basedir . '/dump', '-d', $standby->connstr('postgres') ], 'it is dumped');
 $restored->command_ok([ 'pg_restore', '--no-owner', '-d', $restored->connstr('postgres'), $standby->basedir . '/dump' ], 'and restored elsewhere');
-$ledger->new_life;
+$ledger->new_server_run;
 at_home('restored from a dump', $restored);
 
 $ledger->check(100, 'where one mints at a time');

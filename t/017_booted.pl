@@ -48,7 +48,7 @@ sub boot
 	my ($offset) = @_;
 	$node->stop;
 	$clock->set($offset);
-	$ledger->new_life;
+	$ledger->new_server_run;
 	$node->start;
 	return;
 }
@@ -59,7 +59,7 @@ sub crash_restart
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'PgSleep'");
 	$node->kill_backend($node->ids("SELECT pid FROM pg_stat_activity WHERE application_name = 'writer'"));
 	$node->finish_writer($victim);
-	$ledger->new_life;
+	$ledger->new_server_run;
 	return;
 }
 

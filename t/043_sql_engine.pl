@@ -189,7 +189,7 @@ sub mint { $plain->mint($ledger, undef, 'fleet'); $plain->mint($ledger, 'SELECT 
 mint();
 foreach my $step (0, -0.5, -30, -600, 2)
 {
-	$ledger->of('fleet')->new_life;
+	$ledger->of('fleet')->new_server_run;
 	$plain->kill_all;
 	$plain->clock->step($step);
 	$plain->start;
@@ -205,7 +205,7 @@ foreach my $step (0, -0.5, -30, -600, 2)
 my $victim = $plain->session('fleet');
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
 mint();
-$ledger->of('fleet')->new_life;
+$ledger->of('fleet')->new_server_run;
 $plain->clock->step(-0.5);
 $plain->kill_backend($pid);
 is($plain->safe_psql('fleet', "SELECT pg_sequence_last_value('snowflake_sql.counter_0') IS NULL"), 't', 'a crash restart resets the counters');
@@ -299,7 +299,7 @@ $standby->refuses('SELECT snowflake.next_id(7)', { sqlstate => '25006', message 
 is($standby->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|standby', 'and its health shows it');
 mint();
 $plain->wait_for_catchup($standby, 'replay', $plain->lsn('write'));
-$ledger->of('fleet')->new_life;
+$ledger->of('fleet')->new_server_run;
 $plain->stop('immediate');
 $standby->promote;
 $standby->mint($ledger, undef, 'fleet');

@@ -76,9 +76,9 @@ my $mark = $c->mark('taken');
 is($c->safe_psql('taken', "SELECT $mark > max(extract(epoch FROM snowflake.time_of(id)) * 1000) FROM app.photos"), 't', 'the dump brings the mark');
 
 # First by the engine that came with it; a crash loses nothing.
-$ledger->new_life;
+$ledger->new_server_run;
 insert($c, 'taken');
-$ledger->new_life;
+$ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
@@ -113,7 +113,7 @@ $mark = $c->mark('taken');
 
 # A session that minted before goes on; its plans are those of the other engine.
 $session->query_safe('CREATE TEMP TABLE kept (id bigint DEFAULT snowflake.next_id(5)); INSERT INTO kept DEFAULT VALUES');
-$ledger->new_life;
+$ledger->new_server_run;
 $c->clock->step(-0.5);
 $c->safe_psql('taken', 'CREATE EXTENSION snowflake');
 cmp_ok($c->mark('taken'), '>=', $mark, 'the extension has the mark');
@@ -125,7 +125,7 @@ is(Snowflake::Catalogue::differences(Snowflake::Catalogue::snapshot($c, 'taken')
 	'it is what a new installation is');
 is($c->safe_psql('taken', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_sql'"), '0', 'nothing of the SQL engine is left');
 is($c->safe_psql('taken', 'SELECT minting FROM snowflake.health'), 't', 'and it mints');
-$ledger->new_life;
+$ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
@@ -135,7 +135,7 @@ my $list = $c->basedir . '/list';
 append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids|adopted) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
 make_database($plain, 'back');
 as_owner($plain, 'back', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $script);
-$ledger->new_life;
+$ledger->new_server_run;
 $plain->clock->set($c->clock->offset - 0.5);
 $plain->start_with('', 'immediate');
 as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");

@@ -276,7 +276,7 @@ sub template
 		$w->start_clients($copy, 2);
 		sleep $hold;
 	});
-	Crashes::between_lives($w, $how, $step, $hold);
+	Crashes::between_server_runs($w, $how, $step, $hold);
 	ok($w->settles(30), 'original and copy mint');
 	$w->stop_clients(pop @{ $w->{groups} });
 	$w->must($node, 'postgres', 'DROP DATABASE copy WITH (FORCE)');

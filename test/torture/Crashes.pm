@@ -52,7 +52,7 @@ sub backend_kill
 }
 
 # Between two runs: stops in some way, moves the clock, starts, lets the clients try, corrects the clock.
-sub between_lives
+sub between_server_runs
 {
 	my ($w, $how, $step, $hold) = @_;
 	my $node = $w->main;
@@ -83,7 +83,7 @@ sub immediate
 {
 	my ($w) = @_;
 	my ($step, $hold) = (draw_step($w), 0.3 + rand 0.7);
-	between_lives($w, 'immediate', $step, $hold);
+	between_server_runs($w, 'immediate', $step, $hold);
 	return "immediate shutdown, $step s between the lives";
 }
 
@@ -91,7 +91,7 @@ sub server_kill
 {
 	my ($w) = @_;
 	my ($step, $hold) = (draw_step($w), 0.3 + rand 0.7);
-	between_lives($w, 'kill', $step, $hold);
+	between_server_runs($w, 'kill', $step, $hold);
 	return "SIGKILL of the whole server, $step s between the lives";
 }
 
@@ -99,7 +99,7 @@ sub restart_loop
 {
 	my ($w) = @_;
 	my @loop = map { [ pick('fast', 'immediate', 'kill'), pick(@back[ 0 .. 4 ]), rand 0.2 ] } 1 .. 3;
-	between_lives($w, @$_) for @loop;
+	between_server_runs($w, @$_) for @loop;
 	return 'restart loop: ' . join ', ', map { "$_->[0] $_->[1] s" } @loop;
 }
 

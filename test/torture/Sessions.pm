@@ -44,7 +44,7 @@ sub background
 	  or POSIX::_exit(127);
 }
 
-# Within one life of the server, the new mark must begin above everything that the old one covered. The tables stay.
+# Within one server run, the new mark must begin above everything that the old one covered. The tables stay.
 # Their defaults are dropped with the extension.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
@@ -79,7 +79,7 @@ sub drop_create
 		$w->set_clock($w->main, $w->{base} + $step);
 		$recreate->();
 	}
-	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash || $idle;
+	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash || $idle;
 	$w->start_clients($group) if $idle;
 	$w->set_clock($w->main, $w->{base});
 	return 'DROP and CREATE EXTENSION' . ($together ? ' in one transaction' : '') . ", clock $step s"
@@ -98,7 +98,7 @@ sub drop_rollback
 		waitpid $pid, 0;
 		$w->mint($w->main, $group->{name}, $group->{line});
 	});
-	if ($crash) { Crashes::between_lives($w, 'kill', $step, 0.3); }
+	if ($crash) { Crashes::between_server_runs($w, 'kill', $step, 0.3); }
 	return 'DROP and CREATE EXTENSION rolled back' . ($mint ? ', minting in between' : '')
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
@@ -141,7 +141,7 @@ sub alter_mark
 		return 0;
 	});
 	ok($corrected, "the mark is not left below $before");
-	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash && $corrected;
+	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash && $corrected;
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
@@ -161,7 +161,7 @@ sub write_all_data
 	$w->must($w->main, $group->{name}, "SET ROLE writer; $sql[$how]");
 	my (undef, undef, $error) = $w->query($w->main, $group->{name}, 'SET ROLE writer; DELETE FROM snowflake.dumped_seal');
 	like($error, qr/42501.*the row of snowflake.dumped_seal stays/s, 'the seal of dumps is not to be deleted');
-	Crashes::between_lives($w, 'kill', $step, 0.3);
+	Crashes::between_server_runs($w, 'kill', $step, 0.3);
 	return "as a member of pg_write_all_data: $sql[$how], then SIGKILL of the server, clock $step s";
 }
 
@@ -185,7 +185,7 @@ sub disable_triggers
 		return $error;
 	});
 	like($presented, qr/55000.*restored under another layout/s, 'the seal of another layout is seen with triggers disabled');
-	Crashes::between_lives($w, 'kill', 0, 0.1) if $crash;
+	Crashes::between_server_runs($w, 'kill', 0, 0.1) if $crash;
 	like($w->mint($node, 'restored', $group->{line}), qr/55000.*restored under another layout/s, 'and stops the database');
 	$w->must($node, 'restored', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
 	ok($w->settles(30, $group), 'taken back, it mints');
@@ -207,7 +207,7 @@ sub async_create
 	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; DROP EXTENSION snowflake CASCADE;"
 		  . 'BEGIN; CREATE EXTENSION snowflake; SELECT pg_switch_wal(); COMMIT');
 	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
-	Crashes::between_lives($w, 'kill', $step, 0.1);
+	Crashes::between_server_runs($w, 'kill', $step, 0.1);
 	is($w->must($w->main, $group->{name}, "SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), '1',
 		'an acknowledged CREATE EXTENSION is kept');
 	$w->must($w->main, $group->{name}, 'CREATE EXTENSION IF NOT EXISTS snowflake;' . defaults($w));
@@ -258,7 +258,7 @@ sub raise_mark
 		return $lowest;
 	});
 	cmp_ok($lowest, '>=', $raised, 'a raised mark is not lowered');
-	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
+	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->settles(30);
 	$w->mint($w->main, $group->{name}, $group->{line});
 	cmp_ok($w->must($w->main, $group->{name},
@@ -376,7 +376,7 @@ sub observe
 	});
 	# From here on it counts as an answer. If clients continue, one of them can have received it before.
 	$w->record($group->{line}, $sent, $observed) if $crash;
-	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
+	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
 	$w->settles(30);
 	$w->mint($w->main, $group->{name}, $group->{line});
@@ -404,7 +404,7 @@ sub oid_reuse
 	my $second = $new->();
 	ok($w->settles(30, $second), 'the second database under the oid mints');
 	unshift @{ $w->{groups} }, $second;
-	Crashes::between_lives($w, $how, $step, 0.1);
+	Crashes::between_server_runs($w, $how, $step, 0.1);
 	ok($w->settles(30), 'the second database mints after a crash');
 	shift @{ $w->{groups} };
 	$w->must($node, 'postgres', $_) for 'DROP DATABASE reuse', 'DROP DATABASE blank';

@@ -35,7 +35,7 @@ sub prepared
 	my $node = $w->main;
 	$w->must($node, $group->{name}, "BEGIN; INSERT INTO app.hot (client) SELECT 0 FROM generate_series(1, 50); PREPARE TRANSACTION 'p$_'") for 1 .. 3;
 	sleep 0.3;
-	Crashes::between_lives($w, 'kill', $step, 0.3) if $crash;
+	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->must($node, $group->{name}, "COMMIT PREPARED 'p1'");
 	$w->must($node, $group->{name}, "ROLLBACK PREPARED 'p$_'") for 2, 3;
 	return 'three transactions prepared' . ($crash ? ", SIGKILL of the server, clock $step s" : '');

@@ -83,14 +83,14 @@ $ledger->check(1_000, 'so far');
 # A restart returns the region. The next run gets one at once, and repeats no id.
 $server->restart;
 like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'a stop gives the region back');
-$ledger->new_life;
+$ledger->new_server_run;
 @ids = mint($server);
 my $second = region_of($server, $ids[0]);
 is($control->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'one region is held');
 # After a power loss the old one is still leased: another is taken at once.
 $server->stop('immediate');
 $server->start;
-$ledger->new_life;
+$ledger->new_server_run;
 @ids = mint($server);
 isnt(region_of($server, $ids[0]), $second, 'after a power loss, another region at once');
 

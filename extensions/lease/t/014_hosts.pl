@@ -50,7 +50,7 @@ sub connect_by
 	my ($conninfo) = @_;
 	$server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$conninfo dbname=postgres user=alpha'\n");
 	$server->restart;
-	$ledger->new_life;
+	$ledger->new_server_run;
 	return;
 }
 sub mint { return $ledger->record('psql', $server->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 500) g')); }

@@ -110,7 +110,7 @@ eval { $session->quit };
 # No slot for two at once: it does not end.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 0\nmax_worker_processes = 1\n");
 $server->restart;
-$ledger->new_life;
+$ledger->new_server_run;
 mint();
 my $only = worker();
 my $since = -s $server->logfile;
@@ -122,7 +122,7 @@ is(worker(), $only, 'as the same process');
 # After two restarts of the worker, the lease is returned once.
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 $server->restart;
-$ledger->new_life;
+$ledger->new_server_run;
 mint();
 $server->backup('standby');
 $server->stop;

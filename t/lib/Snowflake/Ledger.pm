@@ -63,7 +63,7 @@ sub record
 }
 
 # The server starts again, or another takes over: later ids must be above all earlier ones.
-sub new_life
+sub new_server_run
 {
 	my ($self) = @_;
 	$_->{floor} = { %{ $_->{highest} } } foreach $self, values %{ $self->{others} };

@@ -142,7 +142,7 @@ sub crash
 	my ($self, $ledger, $step) = @_;
 	$self->stop('immediate');
 	$self->clock->step($step // 0);
-	$ledger->new_life;
+	$ledger->new_server_run;
 	$self->start;
 	return;
 }
