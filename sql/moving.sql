@@ -150,7 +150,7 @@ BEGIN;
 LOCK TABLE filled IN ROW SHARE MODE;
 PREPARE TRANSACTION 'it''s held';
 SELECT r ~ '^55P03 .* held now on moving\.filled of prepared transaction ''it''''s held''\. ' AS named
-  FROM refusal($$CALL snowflake.adopt('filled', 243, patience => '0 s')$$) AS r;
+  FROM refusal($$CALL snowflake.adopt('filled', 243, timeout => '0 s')$$) AS r;
 ROLLBACK PREPARED 'it''s held';
 CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := 7; RETURN NEW; END';
 CREATE TRIGGER fill BEFORE INSERT ON filled FOR EACH ROW EXECUTE FUNCTION fill();

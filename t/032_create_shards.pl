@@ -59,11 +59,11 @@ my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date'
 my $added = q{SELECT string_agg(relnamespace::regnamespace::text, ' ' ORDER BY 1) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid WHERE attname = 'born'};
 my $session = $node->session;
 $session->query_safe('SET client_min_messages = warning');
-foreach my $patience ('', "SET lock_timeout = '10ms'; ")
+foreach my $lock_limit ('', "SET lock_timeout = '10ms'; ")
 {
-	$session->query($patience . sprintf($add, $patience eq '' ? 0 : 2));
+	$session->query($lock_limit . sprintf($add, $lock_limit eq '' ? 0 : 2));
 	like($session->{stderr}, qr/ERROR:  in schema shard_2: canceling statement due to lock timeout\n.*DETAIL:  Nothing has changed in schema shard_2\.\n.*HINT:  .*lock_timeout.*go on with shards => '\[2,4\)'/s,
-		"alter_shards() gives up a lock ($patience), and says where");
+		"alter_shards() gives up a lock ($lock_limit), and says where");
 	$session->{stderr} = '';
 	is($node->safe_psql('postgres', $added), 'shard_0 shard_1', '... what is before it is done');
 }

@@ -114,12 +114,12 @@ my $holder_pid = $holder->query_safe('SELECT pg_backend_pid()');
 $holder->query_safe('BEGIN; SELECT FROM photos');
 my $others = Snowflake::Writers->start($node, 'held', 'WITH p AS (INSERT INTO photos DEFAULT VALUES) INSERT INTO journal VALUES (1)');
 $others->write_until('SELECT count(*) > 10 FROM journal');
-$node->refuses(q{CALL snowflake.adopt('photos', 5, patience => '1 s')},
+$node->refuses(q{CALL snowflake.adopt('photos', 5, timeout => '1 s')},
 	{ sqlstate => '55P03', message => 'no lock on public\.photos in \d+ attempts', detail => "changed nothing.* public\\.photos of process $holder_pid \\(client backend\\)",
 		hint => 'long transactions' }, 'held: who holds it is named', 'held');
 $session = $node->session('held');
 my $caller = $session->query_safe('SELECT pg_backend_pid()');
-$session->query_until(qr/called/, "\\echo called\nCALL snowflake.adopt('photos', 5, patience => '1 h');\n");
+$session->query_until(qr/called/, "\\echo called\nCALL snowflake.adopt('photos', 5, timeout => '1 h');\n");
 my $written = $node->safe_psql('held', 'SELECT count(*) FROM journal');
 $others->write_until("SELECT count(*) > $written + 2000 AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $caller AND state = 'active') FROM journal");
 pass('held: writers go on while it tries');
@@ -169,7 +169,7 @@ is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photo
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');
-$session->query_until(qr/called/, "\\echo called\nCALL snowflake.adopt_schemas('{public}', 5, rewrite => true, patience => '1 h');\n");
+$session->query_until(qr/called/, "\\echo called\nCALL snowflake.adopt_schemas('{public}', 5, rewrite => true, timeout => '1 h');\n");
 $node->poll_query_until('application', q{SELECT count(*) = 0 FROM pg_attribute WHERE attrelid IN ('photos'::regclass, 'comments'::regclass) AND attnum > 0 AND atttypid = 'integer'::regtype})
   or die 'the first transaction did not commit';
 my $posted = $of_application->('SELECT count(*) FROM journal');

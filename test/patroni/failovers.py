@@ -12,7 +12,7 @@ import time
 import psycopg
 from cluster import Cluster, wait_for
 
-PATIENCE = 4  # seconds for a response: a frozen server accepts a statement and does not respond
+TIMEOUT = 4  # seconds for a response: a frozen server accepts a statement and does not respond
 
 
 class Faults:
@@ -70,7 +70,7 @@ def mint(number, cluster, path, stop):
     with open(path, "w", encoding="utf8") as log:
         while not stop.is_set() and os.getppid() == parent:
             try:
-                signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+                signal.setitimer(signal.ITIMER_REAL, TIMEOUT)
                 if connection is None:
                     port = choose.choice(cluster.members).port
                     connection = cluster.connect(port)

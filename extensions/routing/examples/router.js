@@ -89,10 +89,10 @@ class Router {
   shardOf(id) { return Number((BigInt(id) >> this.sequenceBits) & this.mask); }
 
   // What work(client, schema) returns, run as a transaction where the shard is; again where the shard moves
-  // meanwhile, for `patience` ms. Of a connection that breaks the caller is told: whether a commit was done
+  // meanwhile, for `timeout` ms. Of a connection that breaks the caller is told: whether a commit was done
   // then, only the data can say.
-  async run(shard, work, patience = 30000) {
-    for (let until = Date.now() + patience, pause = 5; ; pause = Math.min(2 * pause, 100)) {
+  async run(shard, work, timeout = 30000) {
+    for (let until = Date.now() + timeout, pause = 5; ; pause = Math.min(2 * pause, 100)) {
       if (!this.places.has(shard)) await this.refresh();
       if (!this.places.has(shard)) throw new Error(`shard ${shard} is not in the map of version ${this.version}`);
       const client = await this.pool(this.places.get(shard)).connect();

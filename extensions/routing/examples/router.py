@@ -46,13 +46,13 @@ class Router:
     def shard_of(self, number):
         return number >> self.sequence_bits & self.shards - 1
 
-    def run(self, shard, work, patience=30):
+    def run(self, shard, work, timeout=30):
         """Returns work(connection, schema), run as a transaction where the shard is.
 
-        It runs again where the shard moves meanwhile, for `patience` seconds. Of a connection that
+        It runs again where the shard moves meanwhile, for `timeout` seconds. Of a connection that
         breaks the caller is told: whether a commit was done then, only the data can say.
         """
-        until, pause = time.monotonic() + patience, 0.005
+        until, pause = time.monotonic() + timeout, 0.005
         while True:
             if shard not in self.places:
                 self.refresh()

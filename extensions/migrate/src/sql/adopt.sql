@@ -170,7 +170,7 @@ BEGIN
       FROM unnest(relations) AS r), attempts),
     DETAIL = format('This transaction has changed nothing. Locks are held now on %s.', coalesce(holders,
       'none of these')),
-    HINT = 'Repeat the call when long transactions and vacuums are over, or with more patience.';
+    HINT = 'Repeat the call when long transactions and vacuums are over, or with a longer timeout.';
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_locked(snowflake.step[], integer) IS
@@ -195,11 +195,11 @@ COMMENT ON FUNCTION snowflake.refuse_view(text, text, text) IS
 -- What relations are like is certain only when they are locked, so the plan is made again then. The views that were
 -- created again are compared with what they were: only their definitions may read differently, because casts may be
 -- gone.
-CREATE PROCEDURE snowflake.carry_out(plan text, patience interval)
+CREATE PROCEDURE snowflake.carry_out(plan text, timeout interval)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off
 AS $$
 DECLARE
-  give_up CONSTANT timestamptz := clock_timestamp() + patience;
+  give_up CONSTANT timestamptz := clock_timestamp() + timeout;
   steps snowflake.step[];
   again snowflake.step[];
   this snowflake.step;
@@ -263,7 +263,7 @@ COMMENT ON FUNCTION snowflake.refuse_other_views(snowflake.step[]) IS
 
 CREATE PROCEDURE snowflake.adopt(relation regclass, shard integer, id_column name DEFAULT NULL,
                                  rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false,
-                                 dry_run boolean DEFAULT false, patience interval DEFAULT '1 min',
+                                 dry_run boolean DEFAULT false, timeout interval DEFAULT '1 min',
                                  published boolean DEFAULT false)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
@@ -276,7 +276,7 @@ DECLARE
   remaining text;
   steps snowflake.step[];
 BEGIN
-  PERFORM snowflake.refuse_null('adopt()', dry_run::text, patience::text);
+  PERFORM snowflake.refuse_null('adopt()', dry_run::text, timeout::text);
   PERFORM snowflake.refuse_snapshot('adopt()');
   EXECUTE plan INTO steps;
   id := snowflake.column_of(relation, id_column);
@@ -287,14 +287,14 @@ BEGIN
   IF dry_run THEN
     PERFORM snowflake.tell_plan(steps, columns);
   ELSE
-    CALL snowflake.carry_out(plan, patience);
+    CALL snowflake.carry_out(plan, timeout);
   END IF;
   PERFORM snowflake.tell_remaining(remaining);
 END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt(regclass, integer, name, boolean, boolean, boolean, interval, boolean) IS
   'Has a column mint from now on: bigserial, serial, identity, plain bigint, a function of others. Checks, then one '
-  'transaction with short locks, tried again for as long as patience says; old ids stay below. Columns that are not '
+  'transaction with short locks, tried again until the timeout; old ids stay below. Columns that are not '
   'bigint, at any depth of references, are written anew only with rewrite, and the views over them are created '
   'again; published tells that subscribers have bigint columns; the sequence is kept, without its owner, unless '
   'drop_sequence; dry_run shows the statements and runs none';

@@ -180,7 +180,7 @@ COMMENT ON FUNCTION snowflake.schemas_named(name[]) IS
 CREATE PROCEDURE snowflake.adopt_schemas(schemas name[], shard integer, leave_out regclass[] DEFAULT '{}',
                                          by_name boolean DEFAULT true, rewrite boolean DEFAULT false,
                                          drop_sequence boolean DEFAULT false, published boolean DEFAULT false,
-                                         dry_run boolean DEFAULT false, patience interval DEFAULT '1 min')
+                                         dry_run boolean DEFAULT false, timeout interval DEFAULT '1 min')
   LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -191,7 +191,7 @@ DECLARE
 BEGIN
   PERFORM snowflake.refuse_null('adopt_schemas()', schemas::pg_catalog.text, shard::pg_catalog.text,
     leave_out::pg_catalog.text, by_name::pg_catalog.text, rewrite::pg_catalog.text,
-    drop_sequence::pg_catalog.text, published::pg_catalog.text, dry_run::pg_catalog.text, patience::pg_catalog.text);
+    drop_sequence::pg_catalog.text, published::pg_catalog.text, dry_run::pg_catalog.text, timeout::pg_catalog.text);
   PERFORM snowflake.refuse_snapshot('adopt_schemas()');
   oids := snowflake.schemas_named(schemas);
   columns := snowflake.columns_of_schemas(oids, leave_out, by_name);
@@ -201,7 +201,7 @@ BEGIN
     IF dry_run THEN
       PERFORM snowflake.tell_transaction(this.together, this.key, shard, drop_sequence);
     ELSE
-      CALL snowflake.carry_out(this.plan, patience);
+      CALL snowflake.carry_out(this.plan, timeout);
       COMMIT;
     END IF;
   END LOOP;

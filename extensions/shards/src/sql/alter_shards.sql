@@ -70,7 +70,7 @@ DECLARE
     UNION ALL
     SELECT t.relid FROM pg_class AS c, pg_partition_tree(c.oid) AS t JOIN pg_class AS p ON p.oid = t.relid
      WHERE c.relkind = 'p' AND c.relnamespace = to_regnamespace(quote_ident(schema)) AND p.relnamespace <> c.relnamespace);
-  patience CONSTANT text := current_setting('lock_timeout');
+  lock_limit CONSTANT text := current_setting('lock_timeout');
 BEGIN
   PERFORM snowflake.refuse_creators(quote_ident(schema)::regnamespace);
   -- As who owns what is there, never with the rights of a superuser while somebody else does.
@@ -86,10 +86,10 @@ BEGIN
   END IF;
   before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
   -- While it waits for a lock everybody else waits behind it.
-  PERFORM set_config('lock_timeout', CASE patience WHEN '0' THEN '3s' ELSE patience END, true);
+  PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
   PERFORM snowflake.run_as(coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema)), statement,
                            concat_ws(', ', quote_ident(schema), 'pg_temp'));
-  PERFORM set_config('lock_timeout', patience, true);
+  PERFORM set_config('lock_timeout', lock_limit, true);
   -- What it did really: partitions and heirs follow their parent, wherever they are.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace

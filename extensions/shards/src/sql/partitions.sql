@@ -218,8 +218,8 @@ CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestam
 AS $$
 DECLARE
   setting CONSTANT text := current_setting('lock_timeout');
-  patience CONSTANT text := CASE setting WHEN '0' THEN '3s' ELSE setting END;
-  until CONSTANT timestamptz := clock_timestamp() + patience::interval;
+  lock_limit CONSTANT text := CASE setting WHEN '0' THEN '3s' ELSE setting END;
+  until CONSTANT timestamptz := clock_timestamp() + lock_limit::interval;
   first_kept bigint;
   partition regclass;
   partitions integer := 0;
@@ -251,7 +251,7 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN
   RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
     MESSAGE = format('table %s or a partition is in use', parent),
-    DETAIL = format('The locks were not available within %s. Nothing was dropped.', patience),
+    DETAIL = format('The locks were not available within %s. Nothing was dropped.', lock_limit),
     HINT = 'Call drop_time_partitions() again, or set "lock_timeout" to a longer time.';
 END
 $$;
