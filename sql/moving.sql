@@ -340,10 +340,10 @@ SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L,
     'ALTER TABLE notes ADD FOREIGN KEY (id) REFERENCES moving.photos', 'ALTER TABLE notes ADD COLUMN evil bigint REFERENCES moving.photos', 'ALTER TABLE notes INHERIT moving.photos',
     'ALTER TABLE notes ATTACH PARTITION moving.photos DEFAULT', 'ALTER TABLE notes RENAME COLUMN', 'ALTER TABLE notes ADD COLUMN evil integer; DROP TABLE absent']) AS statement;
 \a
--- Heirs in other schemas follow their parent
-CREATE TABLE moving.heir () INHERITS (moving_3.notes);
+-- Child tables in other schemas follow their parent
+CREATE TABLE moving.child () INHERITS (moving_3.notes);
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
-DROP TABLE moving.heir;
+DROP TABLE moving.child;
 -- All that it knows
 CALL snowflake.alter_shards($$
   CREATE TABLE tags (note bigint REFERENCES notes, tag text, PRIMARY KEY (note, tag));

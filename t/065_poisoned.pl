@@ -110,13 +110,13 @@ as_joe(
 	CREATE INDEX ON joe.stored (id) WHERE joe.evil('index predicate') = 1;
 	CREATE MATERIALIZED VIEW joe.kept AS SELECT id FROM joe.photos;
 	CREATE INDEX ON joe.kept (id) WHERE joe.evil('index predicate') = 1;
-	CREATE TABLE joe.heir () INHERITS (joe.bare);
+	CREATE TABLE joe.child () INHERITS (joe.bare);
 	INSERT INTO joe.photos DEFAULT VALUES;
 	INSERT INTO joe.photos DEFAULT VALUES;
 	INSERT INTO joe.serial DEFAULT VALUES;
 	INSERT INTO joe.narrow DEFAULT VALUES;
 	INSERT INTO joe.refers VALUES (1);
-	INSERT INTO joe.heir DEFAULT VALUES;
+	INSERT INTO joe.child DEFAULT VALUES;
 	INSERT INTO joe.old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 3) AS n;
 	INSERT INTO joe.bare VALUES (DEFAULT), (NULL);
 	SQL
@@ -162,7 +162,7 @@ my %calls = (
 	adopted_columns => [''],
 	minting_columns => [''],
 	filled_columns => [''],
-	ends_of => [ map { "'joe.$_', 'id'" } qw(photos serial narrow old bare parted hashed keyed by_compare viewed kept remote heir) ],
+	ends_of => [ map { "'joe.$_', 'id'" } qw(photos serial narrow old bare parted hashed keyed by_compare viewed kept remote child) ],
 	owner_of => [$photos],
 	validate_empty => ["'joe.refers', 'refers_id_fkey'"],
 	audited => [ map { "'joe.$_', 'id', 100, 0, 1" } qw(photos bare viewed remote) ],
@@ -194,7 +194,7 @@ my %calls = (
 	tell_transaction => ["$narrow, NULL, 5, false"],
 	remaining_in_schemas => ["'{joe}', '{}', $narrow, 5, false"],
 	adopt_schemas => [ "'{joe}', 5, leave_out => '{joe.refers_too}', rewrite => true, dry_run => true",
-		"'{joe}', 5, leave_out => '{joe.refers_too,joe.photos,joe.bare,joe.heir}', rewrite => true" ],
+		"'{joe}', 5, leave_out => '{joe.refers_too,joe.photos,joe.bare,joe.child}', rewrite => true" ],
 	refuse_future_ids => ["'joe.serial', 'id', true"],
 	adopt_steps => [ "'joe.narrow', 5, 'id', true, true, false", "'super.narrow', 5, 'id', true, true, false" ],
 	adopt_statements => [ "'joe.narrow', 5, rewrite => true", "'joe.serial', 5" ],

@@ -26,7 +26,7 @@ my @refused = (
 	[ 'row security', 'Table shard_1.photos has row security', 'ALTER TABLE shard_1.photos ENABLE ROW LEVEL SECURITY', 'ALTER TABLE shard_1.photos DISABLE ROW LEVEL SECURITY' ],
 	[ 'a policy', 'policy p on table shard_1.photos hangs on table shard_1.photos', 'CREATE POLICY p ON shard_1.photos USING (true)', 'DROP POLICY p ON shard_1.photos' ],
 	[ 'a generated column', 'Table shard_1.photos has the generated column g', 'ALTER TABLE shard_1.photos ADD g int GENERATED ALWAYS AS (1) STORED', 'ALTER TABLE shard_1.photos DROP g' ],
-	[ 'a heir', 'Table shard_1.users inherits, or is a partition', 'CREATE TABLE heir () INHERITS (shard_1.users)', 'DROP TABLE heir' ],
+	[ 'a child table', 'Table shard_1.users inherits, or is a partition', 'CREATE TABLE child () INHERITS (shard_1.users)', 'DROP TABLE child' ],
 	[ 'a partitioned table', 'table shard_1.parts is in the schema, and is not moved', 'CREATE TABLE shard_1.parts (id int PRIMARY KEY) PARTITION BY HASH (id)', 'DROP TABLE shard_1.parts' ],
 	[ 'a view', 'view shard_1.v is in the schema, and is not moved', 'CREATE VIEW shard_1.v AS SELECT 1', 'DROP VIEW shard_1.v' ],
 	[ 'a function', 'function shard_1.f\(\) is in the schema, and is not moved', "CREATE FUNCTION shard_1.f() RETURNS int LANGUAGE sql AS 'SELECT 1'", 'DROP FUNCTION shard_1.f' ],

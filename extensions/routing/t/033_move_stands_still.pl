@@ -34,7 +34,7 @@ my @ddl = (
 	'ALTER TABLE shard_1.users DISABLE TRIGGER t', 'ALTER TABLE shard_1.users ENABLE ALWAYS TRIGGER t', 'DROP TRIGGER t ON shard_1.users', 'ALTER TRIGGER t ON shard_1.users RENAME TO tt',
 	'DROP TABLE shard_1.photos', 'DROP SCHEMA shard_1 CASCADE', 'ALTER SCHEMA shard_1 RENAME TO other', 'ALTER SCHEMA shard_1 OWNER TO tenant',
 	'CREATE INDEX ON shard_1.users (name)', 'DROP INDEX shard_1.photos_user_id_idx', 'CREATE INDEX CONCURRENTLY ON shard_1.users (name)', 'DROP INDEX CONCURRENTLY shard_1.photos_user_id_idx',
-	'ALTER TABLE public.elsewhere SET SCHEMA shard_1', 'ALTER TABLE shard_1.users SET SCHEMA public', 'CREATE TABLE public.heir () INHERITS (shard_1.users)', 'CREATE VIEW public.w AS SELECT name FROM shard_1.users',
+	'ALTER TABLE public.elsewhere SET SCHEMA shard_1', 'ALTER TABLE shard_1.users SET SCHEMA public', 'CREATE TABLE public.child () INHERITS (shard_1.users)', 'CREATE VIEW public.w AS SELECT name FROM shard_1.users',
 	'CREATE TABLE public.refers (id bigint REFERENCES shard_1.users)', 'CREATE PUBLICATION cdc FOR TABLE shard_1.users', 'CREATE VIEW shard_1.v AS SELECT 2 AS one',
 	'CREATE FUNCTION shard_1.g() RETURNS int LANGUAGE sql AS \'SELECT 2\'', "CREATE TYPE shard_1.mood AS ENUM ('well')", 'CREATE DOMAIN shard_1.short AS text',
 	'ALTER SEQUENCE shard_1.s INCREMENT 2', 'ALTER SEQUENCE shard_1.s OWNED BY shard_1.users.id', 'CREATE SEQUENCE shard_1.q',
