@@ -97,7 +97,7 @@ foreach my $call ('next_id(5)', "decode($id)")
 		{
 			sqlstate => '55000',
 			message => 'extension "snowflake" in this database has lost a part of its state',
-			detail => 'A sequence high_water, seal, seal_local, fleet or fingerprint, or a table dumped_seal, backfills or late_ids, was taken out or renamed',
+			detail => 'A sequence high_water, seal, seal_local, fleet or origin_fingerprint, or a table dumped_seal, backfills or late_ids, was taken out or renamed',
 			hint => 'Restore it with ALTER EXTENSION snowflake ADD .*Do not drop the extension'
 		},
 		"without a mark: $call", 'other');

@@ -214,7 +214,7 @@ holds(reason => 'minted under leases, and this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
 # The lowest bit belongs to the files.
 holds(reason => 'last minted elsewhere',
-	make => q{SELECT setval('snowflake.fingerprint', last_value # 1) FROM snowflake.fingerprint}, undo => 'SELECT snowflake.accept_copy()');
+	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_copy()');
 holds(reason => 'the seal is lost',
 	make => q{SELECT setval('snowflake.seal', 17)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
 my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';
@@ -223,7 +223,7 @@ holds(reason => 'restored under another layout',
 holds(reason => 'the next dump would not carry the seal', old => 0,
 	make => 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL',
 	undo => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local');
-my @members = ((map { "SEQUENCE snowflake.$_" } qw(fingerprint fleet high_water seal seal_local)), map { "TABLE snowflake.$_" } qw(backfills dumped_seal late_ids));
+my @members = ((map { "SEQUENCE snowflake.$_" } qw(origin_fingerprint fleet high_water seal seal_local)), map { "TABLE snowflake.$_" } qw(backfills dumped_seal late_ids));
 foreach my $member (@members)
 {
 	holds(reason => 'a sequence of the extension is missing',

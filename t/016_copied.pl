@@ -28,7 +28,7 @@ my $ledger = Snowflake::Ledger->new;
 
 my $warning = qr/WARNING:  database "postgres" last minted elsewhere\n.*DETAIL:  Changed since then: /;
 my $state = 'SELECT minting, coalesce(reason, \'\'), copied FROM snowflake.health()';
-my $remembered = 'SELECT last_value FROM snowflake.fingerprint';
+my $remembered = 'SELECT last_value FROM snowflake.origin_fingerprint';
 
 sub warnings_of
 {
@@ -216,7 +216,7 @@ $ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'that is told as well');
 
-# A dump does not carry the fingerprint: the restored system and database are new.
+# A dump does not carry the origin fingerprint: the restored system and database are new.
 my $restored = Snowflake::Node->create('restored', conf => "snowflake.on_copy = refuse\nsnowflake.clock_error = 5\n");
 Snowflake::Machine->new($restored)->set_id('d' x 32);
 $restored->start;

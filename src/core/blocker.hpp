@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 #include "core/layout.hpp"
 #include "core/lease.hpp"
 #include "core/seal.hpp"

@@ -1,5 +1,5 @@
 #include "core/clock_base.hpp"
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/commit_wait.hpp"
 #include "pg/functions/create_extension.hpp"

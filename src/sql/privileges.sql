@@ -38,7 +38,7 @@ REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 -- A trigger needs no EXECUTE privilege to run. Only set_id() is for triggers of other roles.
 REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_tables() FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
-GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet, snowflake.fingerprint TO PUBLIC;
+GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet, snowflake.origin_fingerprint TO PUBLIC;
 GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
 GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.databases,
   snowflake.refusals, snowflake.clock_history, snowflake.health, snowflake.settled TO PUBLIC, pg_monitor;

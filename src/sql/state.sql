@@ -43,12 +43,12 @@ COMMENT ON SEQUENCE snowflake.fleet IS
   'The fleet under whose leases ids of this database are minted; 0: without leases; 1152921504606846976: a fleet that '
   'this server did not know when the extension was created, which the first id replaces';
 
-CREATE SEQUENCE snowflake.fingerprint AS bigint MINVALUE 0 START 0;
-COMMENT ON SEQUENCE snowflake.fingerprint IS
+CREATE SEQUENCE snowflake.origin_fingerprint AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE snowflake.origin_fingerprint IS
   'The place where this database last minted: some bits each of hashes of system identifier, machine, disk and files, '
   'packed. accept_copy() replaces it';
 
-CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT fingerprint bigint)
+CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT origin_fingerprint bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
@@ -87,7 +87,7 @@ $$;
 SELECT pg_catalog.setval('snowflake.seal', s.seal),
        pg_catalog.setval('snowflake.seal_local', s.seal),
        pg_catalog.setval('snowflake.fleet', s.fleet, s.fleet OPERATOR(pg_catalog.<>) 0),
-       pg_catalog.setval('snowflake.fingerprint', s.fingerprint),
+       pg_catalog.setval('snowflake.origin_fingerprint', s.origin_fingerprint),
        snowflake.check_sequence_page('snowflake.high_water', s.high_water)
   FROM snowflake.initial_state() AS s;
 

@@ -138,7 +138,7 @@ ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{Snowflak
 $control->start;
 
 # The database last minted elsewhere: the lowest bit belongs to the files.
-$node->safe_psql('postgres', q{SELECT setval('snowflake.fingerprint', last_value # 1) FROM snowflake.fingerprint});
+$node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});
 fires('SnowflakeCopied', 'a database on a copy of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_copy()');
 

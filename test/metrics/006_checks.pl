@@ -60,7 +60,7 @@ my %formula = (
 is($node->safe_psql('app', $formula{$_}), '', "finds nothing: $_") foreach sort keys %formula;
 
 # The programs do report a sequence of ours that runs out.
-$node->safe_psql('app', "SELECT setval('snowflake.fingerprint', 8625000000000000000)");
+$node->safe_psql('app', "SELECT setval('snowflake.origin_fingerprint', 8625000000000000000)");
 isnt(system_of('check_pgactivity', '-s', 'sequences_exhausted', '-w', '75%', '-c', '90%', '-h', $host, '-p', $port, '--status-file', $node->data_dir . '/checks'), 0,
 	'check_pgactivity reports a sequence at 93 per cent');
 

@@ -11,11 +11,11 @@ namespace snowflake::pg {
 namespace {
 
 // Null if the sequence does not exist any more.
-Relation open_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
-  LockRelationOid(sequences.fingerprint, mode);
-  Relation relation = try_relation_open(sequences.fingerprint, NoLock);
+Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
+  LockRelationOid(sequences.origin_fingerprint, mode);
+  Relation relation = try_relation_open(sequences.origin_fingerprint, NoLock);
   if (relation == nullptr) {
-    UnlockRelationOid(sequences.fingerprint, mode);
+    UnlockRelationOid(sequences.origin_fingerprint, mode);
     forget_state_sequences();
   }
   return relation;
@@ -23,10 +23,10 @@ Relation open_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
 
 // Before the first id: a copy that is taken from now on must contain the value.
 void remember(Relation relation) {
-  const Fingerprint present = present_fingerprint();
+  const OriginFingerprint present = present_origin_fingerprint();
   SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
-  const Fingerprint remembered = unpack(page.value());
-  const Fingerprint wanted = merged(remembered, present);
+  const OriginFingerprint remembered = unpack(page.value());
+  const OriginFingerprint wanted = merged(remembered, present);
   const XLogRecPtr lsn = wanted == remembered ? page.lsn() : page.write(relation, pack(wanted));
   page.close();
   XLogFlush(lsn);
@@ -35,14 +35,14 @@ void remember(Relation relation) {
 }  // namespace
 
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
-  Relation relation = open_fingerprint(sequences, AccessShareLock);
+  Relation relation = open_origin_fingerprint(sequences, AccessShareLock);
   if (relation == nullptr) return false;
-  const Fingerprint present = present_fingerprint();
-  const Fingerprint remembered = unpack(SequencePage::read(relation));
+  const OriginFingerprint present = present_origin_fingerprint();
+  const OriginFingerprint remembered = unpack(SequencePage::read(relation));
   relation_close(relation, AccessShareLock);
   *moved = leased() ? Moved{} : snowflake::moved(remembered, present);
   if (!moved->any() && merged(remembered, present) != remembered) {
-    relation = open_fingerprint(sequences, RowExclusiveLock);
+    relation = open_origin_fingerprint(sequences, RowExclusiveLock);
     if (relation == nullptr) return false;
     remember(relation);
     relation_close(relation, RowExclusiveLock);
@@ -65,17 +65,18 @@ bool copy_may_mint(const DatabaseState& state) {
 }
 
 Moved moved_since(const StateSequences& sequences) {
-  Relation relation = leased() ? nullptr : try_relation_open(sequences.fingerprint, NoLock);
+  Relation relation = leased() ? nullptr : try_relation_open(sequences.origin_fingerprint, NoLock);
   if (relation == nullptr) return {};
-  const Fingerprint remembered = unpack(SequencePage::read(relation));
+  const OriginFingerprint remembered = unpack(SequencePage::read(relation));
   relation_close(relation, NoLock);
-  return moved(remembered, present_fingerprint());
+  return moved(remembered, present_origin_fingerprint());
 }
 
 Moved accept_copy() {
   const StateSequences sequences = current_state_sequences();
-  Relation relation = relation_open(sequences.fingerprint, RowExclusiveLock);
-  const Moved moved = snowflake::moved(unpack(SequencePage::read(relation)), present_fingerprint());
+  Relation relation = relation_open(sequences.origin_fingerprint, RowExclusiveLock);
+  const Moved moved =
+      snowflake::moved(unpack(SequencePage::read(relation)), present_origin_fingerprint());
   remember(relation);
   relation_close(relation, RowExclusiveLock);
   if (DatabaseState* const state = find_database_state())

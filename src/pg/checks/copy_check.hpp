@@ -1,20 +1,20 @@
 // Detects a copy of a database: a clone, a base backup, a restored machine, a promoted standby.
-// Sequence snowflake.fingerprint stores where the database last minted. The original and the copy
-// mint the same ids, and the original cannot detect the copy.
+// Sequence snowflake.origin_fingerprint stores where the database last minted. The original and the
+// copy mint the same ids, and the original cannot detect the copy.
 //
-// The fingerprint is updated if no part of it has changed, if the copy was accepted, or if the
-// region is leased, because two servers never lease the same region. Dumps do not contain it. A
+// The origin fingerprint is updated if no part of it has changed, if the copy was accepted, or if
+// the region is leased, because two servers never lease the same region. Dumps do not contain it. A
 // standby does not use it.
 #pragma once
 
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 #include "pg/checks/state_sequences.hpp"
 #include "pg/memory/database_state.hpp"
 
 namespace snowflake::pg {
 
-// Stores the present fingerprint durably, unless a part has changed. Returns the changed parts in
-// *moved, and false if the sequence does not exist any more.
+// Stores the present origin fingerprint durably, unless a part has changed. Returns the changed
+// parts in *moved, and false if the sequence does not exist any more.
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
 // Publishes the result for all sessions, and logs a copy.
@@ -27,7 +27,7 @@ bool copy_may_mint(const DatabaseState& state);
 // sequence.
 Moved moved_since(const StateSequences& sequences);
 
-// Stores the present fingerprint. Returns the parts that had changed.
+// Stores the present origin fingerprint. Returns the parts that had changed.
 Moved accept_copy();
 
 }  // namespace snowflake::pg

@@ -67,7 +67,7 @@ void look_at_sequences(Facts& facts) {
              {sequences.seal, AccessShareLock},
              {sequences.high_water, write},
              {sequences.fleet, AccessShareLock},
-             {sequences.fingerprint, AccessShareLock}};
+             {sequences.origin_fingerprint, AccessShareLock}};
   constexpr int kAll = sizeof(all) / sizeof(all[0]);
   int locked = 0;
   while (locked < kAll && ConditionalLockRelationOid(all[locked].relation, all[locked].mode))

@@ -43,7 +43,7 @@ StateSequences find_state_sequences(Oid extension) {
     if (strcmp(name, "seal") == 0) found.seal = entry->objid;
     if (strcmp(name, "seal_local") == 0) found.seal_local = entry->objid;
     if (strcmp(name, "fleet") == 0) found.fleet = entry->objid;
-    if (strcmp(name, "fingerprint") == 0) found.fingerprint = entry->objid;
+    if (strcmp(name, "origin_fingerprint") == 0) found.origin_fingerprint = entry->objid;
     if (strcmp(name, "dumped_seal") == 0) found.dumped_seal = entry->objid;
     if (strcmp(name, "backfills") == 0) found.backfills = entry->objid;
     if (strcmp(name, "late_ids") == 0) found.late_ids = entry->objid;

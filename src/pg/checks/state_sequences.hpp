@@ -12,7 +12,7 @@ struct StateSequences {
   Oid seal;
   Oid seal_local;
   Oid fleet;
-  Oid fingerprint;
+  Oid origin_fingerprint;
   Oid dumped_seal;
   Oid backfills;  // these two are not read to mint
   Oid late_ids;
@@ -30,7 +30,7 @@ struct StateSequences {
   static constexpr int kMembers = 8;
   int count() const {
     return OidIsValid(high_water) + OidIsValid(seal) + OidIsValid(seal_local) + OidIsValid(fleet) +
-           OidIsValid(fingerprint) + OidIsValid(dumped_seal) + OidIsValid(backfills) +
+           OidIsValid(origin_fingerprint) + OidIsValid(dumped_seal) + OidIsValid(backfills) +
            OidIsValid(late_ids);
   }
 };

@@ -27,12 +27,14 @@ void error_no_memory(size_t bytes) {
 
 void error_of_state(Blocker blocker) {
   const char* detail =
-      "A sequence high_water, seal, seal_local, fleet or fingerprint, or a table dumped_seal, "
+      "A sequence high_water, seal, seal_local, fleet or origin_fingerprint, or a table "
+      "dumped_seal, "
       "backfills or late_ids, was taken out or renamed.";
   if (blocker == Blocker::not_installed)
     detail = "The function was called outside of its extension.";
   if (blocker == Blocker::other_extension)
-    detail = "It has none of the sequences high_water, seal, seal_local, fleet and fingerprint.";
+    detail =
+        "It has none of the sequences high_water, seal, seal_local, fleet and origin_fingerprint.";
   refuse(blocker, nullptr, detail);
 }
 

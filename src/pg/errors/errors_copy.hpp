@@ -1,7 +1,7 @@
 // Messages about a database that last minted elsewhere.
 #pragma once
 
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 
 namespace snowflake::pg {
 

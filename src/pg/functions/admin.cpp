@@ -2,7 +2,7 @@
 
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"

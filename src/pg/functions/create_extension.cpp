@@ -4,7 +4,7 @@
 
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/synchronization.hpp"
 #include "pg/server/datum.hpp"
@@ -59,8 +59,8 @@ void forget_new_seal() {
   seal_is_new = false;
 }
 
-// Writes the seal, a mark above all earlier ids of the database, the fleet and the fingerprint. A
-// copy of this server needs all of them, even before the first id.
+// Writes the seal, a mark above all earlier ids of the database, the fleet and the origin
+// fingerprint. A copy of this server needs all of them, even before the first id.
 SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();
@@ -80,7 +80,7 @@ SF_SQL_FUNCTION(initial_state) {
   }
   Datum values[4] = {
       Int64GetDatum(seal_of(layout)), Int64GetDatum(std::max(clock_ms, lost_mark_ms())),
-      Int64GetDatum(fleet_to_remember()), Int64GetDatum(pack(present_fingerprint()))};
+      Int64GetDatum(fleet_to_remember()), Int64GetDatum(pack(present_origin_fingerprint()))};
   bool nulls[4] = {};
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }

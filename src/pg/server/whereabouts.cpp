@@ -15,7 +15,7 @@ namespace snowflake::pg {
 namespace {
 
 // Inherited by all processes; the system identifier is read when it exists.
-constinit Fingerprint whereabouts{};
+constinit OriginFingerprint whereabouts{};
 
 constexpr char kControlFile[] = "global/pg_control";
 constexpr decltype(statfs::f_type) kZfsMagic = 0x2fc12fc1;
@@ -84,8 +84,8 @@ void find_whereabouts() {
   whereabouts.disk = disk(control.stx_dev_major, control.stx_dev_minor);
 }
 
-Fingerprint present_fingerprint() {
-  Fingerprint present = whereabouts;
+OriginFingerprint present_origin_fingerprint() {
+  OriginFingerprint present = whereabouts;
   const uint64_t system = GetSystemIdentifier();
   present.system = system_part(hash_of(&system, sizeof(system)));
   return present;

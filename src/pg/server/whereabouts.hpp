@@ -11,7 +11,7 @@
 //            changes them.
 #pragma once
 
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 
 namespace snowflake::pg {
 
@@ -19,6 +19,6 @@ namespace snowflake::pg {
 void find_whereabouts();
 
 // With the system identifier of this server.
-Fingerprint present_fingerprint();
+OriginFingerprint present_origin_fingerprint();
 
 }  // namespace snowflake::pg

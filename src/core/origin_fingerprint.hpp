@@ -14,13 +14,13 @@
 
 namespace snowflake {
 
-struct Fingerprint {
+struct OriginFingerprint {
   uint16_t system;   // below 2^14, and available if any other part is
   uint16_t machine;  // 0: not available
   uint16_t disk;     // 0: not available
   uint16_t files;    // 0: not available
 
-  bool operator==(const Fingerprint&) const = default;
+  bool operator==(const OriginFingerprint&) const = default;
 };
 
 // A part from a hash of an available value, never 0. Two different values have the same part once
@@ -34,11 +34,11 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
 
 // The form that a sequence stores, 0 before the first id. It is below half of INT64_MAX: monitors
 // report sequences that run out.
-constexpr int64_t pack(const Fingerprint& f) {
+constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
 }
-constexpr Fingerprint unpack(int64_t packed) {
+constexpr OriginFingerprint unpack(int64_t packed) {
   const auto bits = static_cast<uint64_t>(packed);
   return {static_cast<uint16_t>(bits >> 48 & 0x3fff), static_cast<uint16_t>(bits >> 32),
           static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits)};
@@ -57,16 +57,17 @@ struct Moved {
 
 // Compares two fingerprints. Another system identifier means that initdb made the cluster and
 // pg_upgrade brought the database there. This is not a copy, so no part counts as moved.
-constexpr Moved moved(const Fingerprint& remembered, const Fingerprint& present) {
+constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };
   return {differ(remembered.machine, present.machine), differ(remembered.disk, present.disk),
           differ(remembered.files, present.files)};
 }
 
-// The fingerprint to store if no part moved, or if the move was accepted. It is the present one,
-// with stored parts for those that are not available now.
-constexpr Fingerprint merged(const Fingerprint& remembered, const Fingerprint& present) {
+// The origin fingerprint to store if no part moved, or if the move was accepted. It is the present
+// one, with stored parts for those that are not available now.
+constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
+                                   const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;
   const auto either = [](uint16_t was, uint16_t is) { return is != 0 ? is : was; };
   return {present.system, either(remembered.machine, present.machine),

@@ -1,5 +1,5 @@
 // Tests when a database counts as running on a copy of its files.
-#include "core/fingerprint.hpp"
+#include "core/origin_fingerprint.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,14 +10,14 @@
 namespace snowflake {
 namespace {
 
-constexpr Fingerprint kHome{11, 22, 33, 44};
+constexpr OriginFingerprint kHome{11, 22, 33, 44};
 
-TEST(Fingerprint, NoPartHasMovedAtHome) {
+TEST(OriginFingerprint, NoPartHasMovedAtHome) {
   EXPECT_FALSE(moved(kHome, kHome).any());
   EXPECT_EQ(merged(kHome, kHome), kHome);
 }
 
-TEST(Fingerprint, AnyDifferentPartMakesItACopy) {
+TEST(OriginFingerprint, AnyDifferentPartMakesItACopy) {
   const Moved machine = moved(kHome, {11, 1, 33, 44});
   EXPECT_TRUE(machine.any());
   EXPECT_TRUE(machine.machine && !machine.disk && !machine.files);
@@ -29,39 +29,39 @@ TEST(Fingerprint, AnyDifferentPartMakesItACopy) {
   EXPECT_TRUE(!files.machine && !files.disk && files.files);
 }
 
-TEST(Fingerprint, UnavailablePartsAreNotCompared) {
+TEST(OriginFingerprint, UnavailablePartsAreNotCompared) {
   EXPECT_FALSE(moved(kHome, {11, 0, 0, 0}).any());
   EXPECT_FALSE(moved({11, 0, 0, 0}, kHome).any());
   EXPECT_TRUE(moved(kHome, {11, 0, 0, 1}).any());
   EXPECT_FALSE(moved(unpack(0), kHome).any()) << "nothing is remembered";
 }
 
-TEST(Fingerprint, ANewSystemIsNotACopy) {
+TEST(OriginFingerprint, ANewSystemIsNotACopy) {
   EXPECT_FALSE(moved(kHome, {12, 1, 2, 3}).any());
-  EXPECT_EQ(merged(kHome, {12, 1, 0, 3}), (Fingerprint{12, 1, 0, 3}))
+  EXPECT_EQ(merged(kHome, {12, 1, 0, 3}), (OriginFingerprint{12, 1, 0, 3}))
       << "nothing of the other system is kept";
 }
 
-TEST(Fingerprint, UnavailablePartsAreKept) {
-  EXPECT_EQ(merged(kHome, {11, 0, 5, 0}), (Fingerprint{11, 22, 5, 44}));
+TEST(OriginFingerprint, UnavailablePartsAreKept) {
+  EXPECT_EQ(merged(kHome, {11, 0, 5, 0}), (OriginFingerprint{11, 22, 5, 44}));
   EXPECT_EQ(merged({11, 0, 33, 0}, {11, 22, 0, 44}), kHome);
 }
 
-TEST(Fingerprint, RoundTrips) {
+TEST(OriginFingerprint, RoundTrips) {
   Random random(24);
   for (int i = 0; i < 100000; ++i) {
     const uint64_t bits = random.any();
-    const Fingerprint f{system_part(bits), static_cast<uint16_t>(bits >> 15),
-                        static_cast<uint16_t>(bits >> 31), static_cast<uint16_t>(bits >> 47)};
+    const OriginFingerprint f{system_part(bits), static_cast<uint16_t>(bits >> 15),
+                              static_cast<uint16_t>(bits >> 31), static_cast<uint16_t>(bits >> 47)};
     ASSERT_GT(pack(f), 0);
     ASSERT_LT(pack(f), INT64_MAX / 2);
     ASSERT_EQ(unpack(pack(f)), f);
   }
-  EXPECT_LT(pack(Fingerprint{0x3ffe, 0xffff, 0xffff, 0xffff}), INT64_MAX / 2);
-  EXPECT_EQ(pack(Fingerprint{}), 0);
+  EXPECT_LT(pack(OriginFingerprint{0x3ffe, 0xffff, 0xffff, 0xffff}), INT64_MAX / 2);
+  EXPECT_EQ(pack(OriginFingerprint{}), 0);
 }
 
-TEST(Fingerprint, APartIsNeverZeroAndUsesItsBits) {
+TEST(OriginFingerprint, APartIsNeverZeroAndUsesItsBits) {
   std::set<uint16_t> parts;
   std::set<uint16_t> systems;
   for (uint64_t hash = 0; hash < 0x10000; ++hash) {
