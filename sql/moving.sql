@@ -499,8 +499,8 @@ SELECT count(*) = :origins AS reserved_nothing FROM snowflake.backfills;
 SELECT DISTINCT who FROM theirs;
 -- A role or a statement that is not there is an error, and not a step left out; rows are compared with what was asked
 SELECT refusal(format('SELECT snowflake.run_as(%s)', a)) FROM unnest(ARRAY['NULL, ''SELECT 1''', '1, ''SELECT 1''', '10, NULL', '10, ''COMMIT''', '10, ''COPY theirs TO STDOUT''', '10, ''''']) AS a;
-SELECT refusal($$SELECT * FROM snowflake.ask_as(10, 'SELECT 1') AS r (n bigint)$$);
-SELECT * FROM snowflake.ask_as(10, 'SELECT 1, ''two'' UNION ALL SELECT 3, NULL') AS r (n integer, t text);
+SELECT refusal($$SELECT * FROM snowflake.query_as(10, 'SELECT 1') AS r (n bigint)$$);
+SELECT * FROM snowflake.query_as(10, 'SELECT 1, ''two'' UNION ALL SELECT 3, NULL') AS r (n integer, t text);
 DROP OWNED BY regress_guest;
 DROP ROLE regress_guest;
 -- Nor is an origin taken back by whoever may write every table, or backfill: its ids would be given again. One that gave none is

@@ -240,7 +240,7 @@ my %calls = (
 	alter_shards => [ map { my $prefix = $_; map { "'$_', '[0,6)', '$prefix'" } 'ALTER TABLE t ADD COLUMN two integer DEFAULT 5, ADD CHECK (n > 0)',
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
-	ask_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
+	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
 # These meet no table: they work on numbers and texts, on catalogues alone, or are triggers of our own relations.
 my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot base_type wide_type is_of_application names_id grantee_name refuse_view tell_remaining schemas_named decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard guard_tables check_origin keep_origin);
 

@@ -34,40 +34,39 @@ class ClockBase {
   }
 
   // Records that ids were minted under this clock, so the base is no longer replaced.
-  void vouch() noexcept {
-    if (!is_vouched_for()) void_until_ms_.store(kVouchedFor, std::memory_order_relaxed);
+  void record_use() noexcept {
+    if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
-  bool is_vouched_for() const noexcept {
-    return void_until_ms_.load(std::memory_order_relaxed) == kVouchedFor;
+  bool is_in_use() const noexcept {
+    return void_until_ms_.load(std::memory_order_relaxed) == kInUse;
   }
 
   // Takes the base again because an operator confirmed the clock.
   void accept(int64_t offset_us) noexcept {
-    vouch();
+    record_use();
     base_us_.store(offset_us, std::memory_order_relaxed);
   }
 
   // Records a stored mark of any database. `boot_us` is the time since boot. `ahead_ms` is how far
   // ahead of the clock a mark is written at most. `jump_ms` is the largest step of the clock that
   // needs no confirmation.
-  void see_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
+  void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)
-      raise_to(void_until_ms_, std::min(mark_ms, kVouchedFor - 1));
+      raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
   // Whether the base is void and the clock has reached the time at which such a mark is written.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
-    return until_ms != kUndecided && until_ms != kVouchedFor && clock_ms >= until_ms - ahead_ms;
+    return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
   // Takes the base again if it may be replaced. If the caller is killed half-way, the base stays,
   // so the step counts as a jump that must be confirmed.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
-    if (void_until_ms_.exchange(kVouchedFor, std::memory_order_relaxed) == kVouchedFor)
-      return false;
+    if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
     base_us_.store(offset_us, std::memory_order_relaxed);
     return true;
   }
@@ -75,7 +74,7 @@ class ClockBase {
  private:
   // In this order: the word only changes to a later state.
   static constexpr int64_t kUndecided = INT64_MIN;
-  static constexpr int64_t kVouchedFor = INT64_MAX;
+  static constexpr int64_t kInUse = INT64_MAX;
 
   std::atomic<int64_t> base_us_;
   std::atomic<int64_t> void_until_ms_;

@@ -109,8 +109,8 @@ class BasicGenerator {
         counters_[shard].raise_floor(floor);
     });
     base_.start(Clocks::offset_us());
-    base_.see_mark(file_.mark_ms(), Clocks::boot_us(), ahead_ms(layout, options),
-                   options.max_jump_ms);
+    base_.record_mark(file_.mark_ms(), Clocks::boot_us(), ahead_ms(layout, options),
+                      options.max_jump_ms);
   }
 
   GeneratorStatus status() const noexcept { return status_; }
@@ -182,7 +182,7 @@ class BasicGenerator {
     const int64_t mark_ms =
         mark_within_lease(layout_, position, reserve_ms(layout_, options_), INT64_MAX);
     if (!file_.write(mark_ms)) return status_of(GeneratorError::file_system);
-    limits_.note_written(mark_ms);
+    limits_.record_written(mark_ms);
     limits_.publish(layout_, limits_.generation(), mark_ms, static_cast<LeaseMemory*>(nullptr));
     return {};
   }

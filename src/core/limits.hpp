@@ -4,7 +4,7 @@
 // The caller provides exclusion, and each member names the kind that it needs:
 //  - *the lock* excludes bind(), publish(), withdraw(), end_region() and start_database() from one
 //    another, and from the members of the lease's memory that name it;
-//  - *the page* excludes adopt() and note_written() of one stored mark from one another;
+//  - *the page* excludes adopt() and record_written() of one stored mark from one another;
 //  - members that name neither may be called at any time.
 //
 // Invariants
@@ -97,14 +97,14 @@ class BasicLimits {
   }
 
   // Whether a stored mark was written or adopted since shared memory began.
-  bool has_heard_of(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
+  bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
   // Adopts a stored mark of an earlier boot, or one that was raised from outside. `raise_words`
   // raises every later position of the database to at least its argument. REQUIRES the page: other
-  // sessions must not see has_heard_of() true before the shard counters are raised.
+  // sessions must not see has_recorded() true before the shard counters are raised.
   template <class RaiseWords>
   void adopt(const Layout& layout, int64_t stored_ms, RaiseWords raise_words) noexcept {
-    if (has_heard_of(stored_ms)) return;
+    if (has_recorded(stored_ms)) return;
     raise_words(position_from(layout, stored_ms));
     raise_to(floor_ms_, stored_ms);
     raise_to(highest_ms_, stored_ms);
@@ -112,7 +112,7 @@ class BasicLimits {
 
   // Records that the stored mark has this value, and will be flushed before it is published.
   // REQUIRES the page.
-  void note_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
+  void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
   // Raises the shard counters to the start of the region. A session with a region calls it first
   // after bind(). Another database of this server may have minted the same shard in this region, or

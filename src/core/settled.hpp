@@ -59,9 +59,9 @@ class OpenMints {
 static_assert(sizeof(OpenMints) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
 // The session's own copy of its slot, so that a transaction writes the slot only once.
-class MintNote {
+class MintRecord {
  public:
-  constexpr MintNote() noexcept = default;
+  constexpr MintRecord() noexcept = default;
 
   bool covers(uint64_t tick) const noexcept { return since_ <= tick; }
   bool is_open() const noexcept { return since_ != OpenMints::kNone; }
@@ -83,10 +83,10 @@ class MintNote {
 // Records the tick, then calls Shard::claim(). `slot()` returns the session's OpenMints; it is
 // called only for the first claim of a transaction.
 template <class Slot>
-Claim claim_noted(MintNote& note, Slot slot, Shard& word, const Layout& layout,
-                  const Bounds& bounds, uint64_t wanted) {
-  if (!note.covers(bounds.now)) [[unlikely]]
-    note.open(slot(), bounds.now);
+Claim claim_recorded(MintRecord& record, Slot slot, Shard& word, const Layout& layout,
+                     const Bounds& bounds, uint64_t wanted) {
+  if (!record.covers(bounds.now)) [[unlikely]]
+    record.open(slot(), bounds.now);
   return word.claim(layout, bounds, wanted);
 }
 

@@ -29,10 +29,10 @@ namespace {
 // fails before its effects are recorded.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});
-  register_session_events({keep_dropped_mark, forget_dropped_mark, nullptr});
-  register_session_events({announce_seal, forget_new_seal, nullptr});
-  register_session_events({nullptr, forget_seal, doubt_relations});
-  register_session_events({nullptr, forget_mark_write, nullptr});
+  register_session_events({keep_dropped_mark, reset_dropped_mark, nullptr});
+  register_session_events({report_seal, reset_new_seal, nullptr});
+  register_session_events({nullptr, reset_seal, invalidate_relations});
+  register_session_events({nullptr, reset_mark_write, nullptr});
   register_session_events({nullptr, end_open_mints, nullptr, hold_prepared_mint});
 }
 

@@ -8,10 +8,10 @@ COMMENT ON FUNCTION snowflake.run_as(oid, text, text) IS
   'Internal: for procedures: runs a statement as another role, in a security-restricted operation, with this '
   'search_path. The caller must have the rights of the role. Settings are restored';
 
-CREATE FUNCTION snowflake.ask_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS SETOF record
-  AS 'MODULE_PATHNAME', 'snowflake_ask_as'
+CREATE FUNCTION snowflake.query_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS SETOF record
+  AS 'MODULE_PATHNAME', 'snowflake_query_as'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.ask_as(oid, text, text) IS
+COMMENT ON FUNCTION snowflake.query_as(oid, text, text) IS
   'Internal: for procedures: as run_as(), and returns the rows of the statement';
 
 CREATE FUNCTION snowflake.refuse_null(routine text, VARIADIC arguments text[]) RETURNS void

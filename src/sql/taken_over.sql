@@ -8,7 +8,7 @@ BEGIN
   IF to_regclass('snowflake_sql.high_water') IS NULL THEN
     RETURN;
   END IF;
-  IF EXISTS (SELECT FROM snowflake.ask_as(snowflake.owner_of('snowflake_sql.dumped_seal'), 'SELECT seal FROM ONLY snowflake_sql.dumped_seal')
+  IF EXISTS (SELECT FROM snowflake.query_as(snowflake.owner_of('snowflake_sql.dumped_seal'), 'SELECT seal FROM ONLY snowflake_sql.dumped_seal')
                       AS taken (seal bigint), snowflake.seal AS own WHERE taken.seal <> own.last_value) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'the ids of the SQL engine have another layout than this server',

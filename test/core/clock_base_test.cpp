@@ -21,7 +21,7 @@ struct Server {
   int64_t clock_ms() const { return kNow + off_ms + up_ms; }
   int64_t true_ms() const { return kNow + up_ms; }
   int64_t drift_ms() const { return base.drift_us(offset_us()) / 1000; }
-  void see(int64_t mark_ms) { base.see_mark(mark_ms, up_ms * 1000, kAhead, kJump); }
+  void see(int64_t mark_ms) { base.record_mark(mark_ms, up_ms * 1000, kAhead, kJump); }
   bool replace() { return base.replace(offset_us(), clock_ms(), kAhead); }
 
   ClockBase base{};
@@ -116,17 +116,17 @@ TEST(ClockBase, MarksThatThisLifeCanHaveWrittenSayNothing) {
 
 TEST(ClockBase, WhatWasMintedVouchesForTheClock) {
   Server s(0);
-  s.base.vouch();
+  s.base.record_use();
   s.see(kNow + kDay);
   s.off_ms = 2 * kDay;
   EXPECT_FALSE(s.replace());
-  EXPECT_TRUE(s.base.is_vouched_for());
+  EXPECT_TRUE(s.base.is_in_use());
 }
 
 TEST(ClockBase, WhatWasMintedMeanwhileVouchesToo) {
   Server s(0);
   s.see(kNow + kDay);
-  s.base.vouch();
+  s.base.record_use();
   s.off_ms = 2 * kDay;
   EXPECT_FALSE(s.replace());
 }
@@ -143,7 +143,7 @@ TEST(ClockBase, WhatWasAcceptedIsTheBase) {
 TEST(ClockBase, AMarkOfAnyNumberIsHarmless) {
   Server s(0);
   s.see(INT64_MAX);
-  EXPECT_FALSE(s.base.is_vouched_for());
+  EXPECT_FALSE(s.base.is_in_use());
   EXPECT_FALSE(s.replace());
   s.see(0);
   EXPECT_FALSE(s.replace());
@@ -151,7 +151,7 @@ TEST(ClockBase, AMarkOfAnyNumberIsHarmless) {
 
 TEST(ClockBase, AClockOf1970IsAClock) {
   Server s(-kNow);
-  EXPECT_FALSE(s.base.is_vouched_for());
+  EXPECT_FALSE(s.base.is_in_use());
   s.see(kNow);
   EXPECT_FALSE(s.replace());
   s.off_ms = 0;

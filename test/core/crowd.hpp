@@ -157,7 +157,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
       stage.limits.adopt(layout, floor_ms, raise_words);
       const int64_t reach_ms = layout.ms_of_tick(layout.tick_of_position(reach));
       published_ms = std::max(floor_ms, reach_ms) + layout.tick_ms + step_ms(500);
-      stage.limits.note_written(published_ms);
+      stage.limits.record_written(published_ms);
       publish(stage, layout, published_ms);
       gaps.push_back({limit, position_from(layout, floor_ms)});
     }

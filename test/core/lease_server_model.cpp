@@ -128,7 +128,7 @@ void World::write_mark(Server& s, Session& session) {
   int64_t until = s.memory.view().until_ms;
   if (!rules_.mark_below_until || !rules_.lease_checked) until = INT64_MAX / 4;
   mark = std::max(mark, mark_within_lease(layout_, position, reserve_ms_, until));
-  s.slots[database].limits.note_written(mark);
+  s.slots[database].limits.record_written(mark);
   session.written_mark = mark;
 }
 
@@ -214,7 +214,7 @@ void World::observe(Server& s, Session& session) {
   }
   adopt_mark(s, database);
   s.disk.mark[database] = std::max(s.disk.mark[database], mark);
-  s.slots[database].limits.note_written(s.disk.mark[database]);
+  s.slots[database].limits.record_written(s.disk.mark[database]);
   raise_words(s.slots[database], position_from(layout_, mark));
   if (rules_.observe_below_until || mark == ms)
     s.disk.observed[database] =

@@ -37,7 +37,7 @@ struct Bound : testing::Test {
   uint32_t generation = limits.bind(1, 0, kOwn).generation;
 
   bool publish(int64_t mark_ms) {
-    limits.note_written(mark_ms);
+    limits.record_written(mark_ms);
     return limits.publish(kLayout, generation, mark_ms, kNotLeased);
   }
 };
@@ -86,7 +86,7 @@ TEST_F(LimitsTest, OfAnotherDatabaseAreNotKnown) {
   publish(kNow);
   limits.start_database();
   EXPECT_EQ(limits.take(generation), std::nullopt);
-  EXPECT_FALSE(limits.has_heard_of(1));
+  EXPECT_FALSE(limits.has_recorded(1));
   EXPECT_EQ(limits.begin_ms(), 0);
 }
 
@@ -97,7 +97,7 @@ TEST_F(LimitsTest, AdoptAMarkOnce) {
   EXPECT_EQ(floor, position_from(kLayout, kNow));
   EXPECT_EQ(limits.floor_ms(), kNow);
   EXPECT_EQ(limits.highest_ms(), kNow);
-  limits.note_written(kNow + 5);
+  limits.record_written(kNow + 5);
   floor = 0;
   limits.adopt(kLayout, kNow + 5, raise);
   EXPECT_EQ(floor, 0u);
@@ -105,8 +105,8 @@ TEST_F(LimitsTest, AdoptAMarkOnce) {
 }
 
 TEST_F(LimitsTest, AreKnownAfterTheWordsAreRaised) {
-  limits.adopt(kLayout, kNow, [&](uint64_t) { EXPECT_FALSE(limits.has_heard_of(kNow)); });
-  EXPECT_TRUE(limits.has_heard_of(kNow));
+  limits.adopt(kLayout, kNow, [&](uint64_t) { EXPECT_FALSE(limits.has_recorded(kNow)); });
+  EXPECT_TRUE(limits.has_recorded(kNow));
 }
 
 // A server with two databases that holds region 2.

@@ -43,10 +43,10 @@ struct World {
   }
 
   // Claims in a transaction, bounded by a clock reading.
-  void mint(MintNote& note, size_t session, size_t word, uint64_t now, size_t transaction) {
+  void mint(MintRecord& record, size_t session, size_t word, uint64_t now, size_t transaction) {
     const Bounds bounds{now, 100, UINT64_MAX, 0};
-    const Claim claim = claim_noted(
-        note, [&]() -> OpenMints& { return slots[session]; }, words[word], layout, bounds, 1);
+    const Claim claim = claim_recorded(
+        record, [&]() -> OpenMints& { return slots[session]; }, words[word], layout, bounds, 1);
     // Each run of the actor from its beginning sets the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
@@ -112,10 +112,10 @@ using Bodies = std::vector<std::function<void()>>;
 
 Bodies writer_and_reader(World& world, uint64_t writes_at, uint64_t reads_at) {
   return {[&world, writes_at] {
-            MintNote note;
-            world.mint(note, 0, 0, writes_at, 0);
+            MintRecord record;
+            world.mint(record, 0, 0, writes_at, 0);
             world.commit(0);
-            note.close(world.slots[0]);
+            record.close(world.slots[0]);
           },
           [&world, reads_at] { world.read(0, reads_at, 1); }};
 }
@@ -145,11 +145,11 @@ TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
 TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
-              MintNote note;
-              world.mint(note, 0, 0, 14, 0);
-              world.mint(note, 0, 1, 10, 0);
+              MintRecord record;
+              world.mint(record, 0, 0, 14, 0);
+              world.mint(record, 0, 1, 10, 0);
               world.commit(0);
-              note.close(world.slots[0]);
+              record.close(world.slots[0]);
             },
             [&] { world.read(0, 12, 1); }};
   });
@@ -161,13 +161,13 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
-              MintNote note;
-              world.mint(note, 0, 0, 10, 0);
+              MintRecord record;
+              world.mint(record, 0, 0, 10, 0);
               world.commit(0);
-              note.close(world.slots[0]);
-              world.mint(note, 0, 1, 10, 1);
+              record.close(world.slots[0]);
+              world.mint(record, 0, 1, 10, 1);
               world.commit(1);
-              note.close(world.slots[0]);
+              record.close(world.slots[0]);
             },
             [&] {
               world.read(0, 12, 1);
@@ -184,10 +184,10 @@ TEST(SettledModel, TwoReaders) {
   for (const uint64_t other : {11, 12, 13})
     schedules += explore(3, 1, [&](World& world) -> Bodies {
       return {[&] {
-                MintNote note;
-                world.mint(note, 0, 1, 10, 0);
+                MintRecord record;
+                world.mint(record, 0, 1, 10, 0);
                 world.commit(0);
-                note.close(world.slots[0]);
+                record.close(world.slots[0]);
               },
               [&] { world.read(0, 12, 1); }, [&] { world.read(1, other, 1); }};
     });
@@ -199,10 +199,10 @@ TEST(SettledModel, ThreeWriters) {
   const size_t schedules = explore(2, 1, [&](World& world) -> Bodies {
     const auto writer = [&world](size_t session, size_t word, uint64_t now) {
       return [&world, session, word, now] {
-        MintNote note;
-        world.mint(note, session, word, now, session);
+        MintRecord record;
+        world.mint(record, session, word, now, session);
         world.commit(session);
-        note.close(world.slots[session]);
+        record.close(world.slots[session]);
       };
     };
     return {writer(0, 0, 10), writer(1, 0, 12), writer(2, 1, 11), [&] {
@@ -218,10 +218,10 @@ TEST(SettledModel, ThreeWriters) {
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
-              MintNote note;
-              world.mint(note, 0, 0, 10, 0);
-              world.prepared.open(note.since());
-              note.close(world.slots[0]);
+              MintRecord record;
+              world.mint(record, 0, 0, 10, 0);
+              world.prepared.open(record.since());
+              record.close(world.slots[0]);
             },
             [&] {
               if (world.prepared.since() == OpenMints::kNone) return;  // not yet

@@ -90,9 +90,9 @@ TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   EXPECT_EQ(asked, 2);
 }
 
-TEST(MintNote, IsStoredOnceATransaction) {
+TEST(MintRecord, IsStoredOnceATransaction) {
   const auto slot = std::make_unique<OpenMints>();
-  MintNote note;
+  MintRecord record;
   Shard word{};
   int stored = 0;
   const auto find = [&]() -> OpenMints& {
@@ -100,10 +100,10 @@ TEST(MintNote, IsStoredOnceATransaction) {
     return *slot;
   };
   const auto mint = [&](uint64_t now) {
-    return claim_noted(note, find, word, kLayout, {now, 100, UINT64_MAX, 0}, 1);
+    return claim_recorded(record, find, word, kLayout, {now, 100, UINT64_MAX, 0}, 1);
   };
   EXPECT_EQ(slot->since(), kNone);
-  EXPECT_FALSE(note.is_open());
+  EXPECT_FALSE(record.is_open());
   mint(20);
   mint(20);
   mint(25);
@@ -114,20 +114,20 @@ TEST(MintNote, IsStoredOnceATransaction) {
   EXPECT_EQ(slot->since(), 15u);
   mint(18);
   EXPECT_EQ(stored, 2);
-  EXPECT_TRUE(note.is_open());
-  note.close(*slot);
+  EXPECT_TRUE(record.is_open());
+  record.close(*slot);
   EXPECT_EQ(slot->since(), kNone);
   mint(30);
   EXPECT_EQ(slot->since(), 30u);
 }
 
-TEST(MintNote, AFailedClaimIsRecordedToo) {
+TEST(MintRecord, AFailedClaimIsRecordedToo) {
   const auto slot = std::make_unique<OpenMints>();
-  MintNote note;
+  MintRecord record;
   Shard word{};
   const Bounds bounds{20, 0, 10, 0};
-  const Claim claim = claim_noted(
-      note, [&]() -> OpenMints& { return *slot; }, word, kLayout, bounds, 1);
+  const Claim claim = claim_recorded(
+      record, [&]() -> OpenMints& { return *slot; }, word, kLayout, bounds, 1);
   EXPECT_EQ(claim.outcome, Outcome::at_limit);
   EXPECT_EQ(slot->since(), 20u);
 }

@@ -46,19 +46,19 @@ struct Crowd {
   }
 
   void write(size_t session, Random random) {
-    MintNote note;
+    MintRecord record;
     for (size_t i = 0; i < kTransactions || (moves.load() < kMoves && i < kMostTransactions); ++i) {
       uint64_t first_tick = UINT64_MAX;
       for (uint64_t left = random.between(1, 4); left > 0; --left) {
         const Bounds bounds{now.load(std::memory_order_relaxed), 1'000'000, UINT64_MAX, 0};
-        const Claim claim = claim_noted(
-            note, [&]() -> OpenMints& { return slots[session]; }, words[random.below(kWords)],
+        const Claim claim = claim_recorded(
+            record, [&]() -> OpenMints& { return slots[session]; }, words[random.below(kWords)],
             kLayout, bounds, random.between(1, 20));
         first_tick = std::min(first_tick, kLayout.tick_of_position(claim.first));
         if (random.percent(20)) sched_yield();
       }
       if (random.percent(90)) commit(first_tick);
-      note.close(slots[session]);
+      record.close(slots[session]);
     }
     writing.fetch_sub(1);
   }

@@ -16,7 +16,7 @@ Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode)
   Relation relation = try_relation_open(sequences.origin_fingerprint, NoLock);
   if (relation == nullptr) {
     UnlockRelationOid(sequences.origin_fingerprint, mode);
-    forget_state_sequences();
+    reset_state_sequences();
   }
   return relation;
 }
@@ -47,7 +47,7 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // A refused call does not reach note_copy(). So this informs the sessions that minted before.
+  // A refused call does not reach record_copy(). So this informs the sessions that minted before.
   if (moved->any() && refuse_copies()) {
     if (DatabaseState* const state = find_database_state())
       state->copied.store(true, std::memory_order_relaxed);
@@ -55,7 +55,7 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
   return true;
 }
 
-void note_copy(DatabaseState& state, const Moved& moved) {
+void record_copy(DatabaseState& state, const Moved& moved) {
   if (state.copied.exchange(moved.any(), std::memory_order_relaxed) == moved.any()) return;
   if (moved.any()) warn_copied(moved);
 }

@@ -18,7 +18,7 @@ namespace snowflake::pg {
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
 // Publishes the result for all sessions, and logs a copy.
-void note_copy(DatabaseState& state, const Moved& moved);
+void record_copy(DatabaseState& state, const Moved& moved);
 
 // Whether sessions may continue to mint according to the last result.
 bool copy_may_mint(const DatabaseState& state);

@@ -35,7 +35,7 @@ bool try_read_mark(Relation mark, int64_t* mark_ms) {
   return true;
 }
 
-void look_at_mark(Facts& facts, Oid high_water) {
+void gather_mark(Facts& facts, Oid high_water) {
   Relation mark = try_relation_open(high_water, NoLock);
   if (mark == nullptr) {
     facts.state = Blocker::state_missing;
@@ -54,7 +54,7 @@ bool is_flush_stalled(const DatabaseState* state) {
 
 // If this lock is not available, the sequence is being dropped or altered, and calls wait for it
 // too.
-void look_at_sequences(Facts& facts) {
+void gather_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
   facts.state = sequences.blocker();
   if (facts.state != Blocker::none) return;
@@ -74,10 +74,10 @@ void look_at_sequences(Facts& facts) {
     ++locked;
   facts.state_locked = locked < kAll;
   if (!facts.state_locked) {
-    facts.seal = look_at_seal(sequences, &facts.seals);
+    facts.seal = seal_blocker(sequences, &facts.seals);
     facts.fleet_remembered = remembered_fleet(sequences);
     facts.moved = moved_since(sequences);
-    look_at_mark(facts, sequences.high_water);
+    gather_mark(facts, sequences.high_water);
   }
   for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
 }
@@ -85,7 +85,7 @@ void look_at_sequences(Facts& facts) {
 }  // namespace
 
 DatabaseHealth database_health() {
-  look_at_clock();
+  check_clock();
   DatabaseHealth health{};
   Facts facts = facts_of_server();
   DatabaseState* const state = health.state = find_database_state();
@@ -100,13 +100,13 @@ DatabaseHealth database_health() {
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_slot = !has_or_may_take_slot();
-  look_at_sequences(facts);
+  gather_sequences(facts);
   // Read after the mark: another session may have raised both, the mark first.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();
   if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;
   if (facts.mark_known) {
-    see_mark(facts.mark_ms);
+    record_mark(facts.mark_ms);
     facts.clock_jumped = clock_jumped_ahead();
   }
 

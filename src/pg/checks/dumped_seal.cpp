@@ -61,7 +61,7 @@ void record_contradiction(Oid seal, int64_t presented) {
   relation_close(sequence, NoLock);
   // No session may mint or decode by an earlier result.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
-  forget_seal();
+  reset_seal();
 }
 
 int64_t local_seal(const StateSequences& sequences) {

@@ -18,7 +18,7 @@ namespace snowflake::pg {
 
 namespace {
 
-void look_at_lease(Facts& facts) {
+void gather_lease(Facts& facts) {
   const LeaseView lease = lease_view();
   const DatabaseState* const state = find_database_state();
   // Not `highest_ms`, which is ahead of the clock: ids of the region begin here at one of these.
@@ -41,7 +41,7 @@ Facts facts_of_server() {
   facts.unsynchronized = lacks_synchronization();
   facts.copies_refused = refuse_copies();
   facts.leased = leased();
-  if (facts.leased) look_at_lease(facts);
+  if (facts.leased) gather_lease(facts);
   return facts;
 }
 

@@ -22,7 +22,7 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
   Relation relation = try_relation_open(sequences.fleet, NoLock);
   if (relation == nullptr) {
     UnlockRelationOid(sequences.fleet, mode);
-    forget_state_sequences();
+    reset_state_sequences();
     return false;
   }
   *remembered = SequencePage::read(relation);

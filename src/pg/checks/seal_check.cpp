@@ -77,19 +77,19 @@ bool all_checked_lately(const DatabaseState& state) {
   return seal_checked_lately(state) && is_of_late(state.fleet_checked_us);
 }
 
-void note_all_checked(DatabaseState& state) {
-  note_seal_checked(state);
+void record_all_checked(DatabaseState& state) {
+  record_seal_checked(state);
   state.fleet_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
-void note_seal_checked(DatabaseState& state) {
+void record_seal_checked(DatabaseState& state) {
   state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
-Blocker look_at_seal(const StateSequences& sequences, Seals* seals) {
+Blocker seal_blocker(const StateSequences& sequences, Seals* seals) {
   if (!read_sequence(sequences.seal_local, &seals->local) ||
       !read_sequence(sequences.seal, &seals->dumped)) {
-    forget_state_sequences();
+    reset_state_sequences();
     return Blocker::seal_gone;
   }
   if (good(*seals)) {
@@ -112,7 +112,7 @@ bool seal_still_holds(const StateSequences& sequences) {
 
 void require_seal_slowly() {
   if (shared_state == nullptr) error_not_preloaded();
-  watch_session_events();
+  install_session_events();
 
   // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. Calls in
   // between, for example for a constraint that is compared with a partition's bound, meet empty
@@ -132,11 +132,11 @@ void require_seal_slowly() {
     while (fault == Blocker::seal_gone) {
       const StateSequences sequences = known_state_sequences();
       mark = sequences.high_water;
-      fault = look_at_seal(sequences, &seals);
+      fault = seal_blocker(sequences, &seals);
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     // The record also means that the state's mark belongs to this seal.
-    if (state != nullptr && mark_of(*state).relation == mark) note_seal_checked(*state);
+    if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state);
   }
   seal_is_good = true;
 }
@@ -144,7 +144,7 @@ void require_seal_slowly() {
 bool try_require_seal() {
   if (seal_is_good) return true;
   if (shared_state == nullptr) error_not_preloaded();
-  watch_session_events();
+  install_session_events();
   const DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state != nullptr && seal_checked_lately(*state)) {
     require_seal_slowly();

@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 // The fault of the seal, or none. seal_gone: one of the sequences has been dropped, look them up
 // again.
-Blocker look_at_seal(const StateSequences& sequences, Seals* seals);
+Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
 // The same check for a caller that must not block: false only if a contradiction was found. A seal
 // that is locked is being dropped, not changed.
@@ -23,15 +23,15 @@ bool seal_still_holds(const StateSequences& sequences);
 // Whether a session found the seal of this database valid within the last second; and how a session
 // records that.
 bool seal_checked_lately(const DatabaseState& state);
-void note_seal_checked(DatabaseState& state);
+void record_seal_checked(DatabaseState& state);
 
 // The same for the seal and the fleet (fleet_check.hpp), which other calls check.
 bool all_checked_lately(const DatabaseState& state);
-void note_all_checked(DatabaseState& state);
+void record_all_checked(DatabaseState& state);
 
 // Whether the seal was found valid in this transaction.
 extern bool seal_is_good;
-inline void forget_seal() {
+inline void reset_seal() {
   seal_is_good = false;
 }
 

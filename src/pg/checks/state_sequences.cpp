@@ -60,7 +60,7 @@ StateSequences known_state_sequences() {
 }
 
 StateSequences current_state_sequences() {
-  watch_session_events();
+  install_session_events();
   const StateSequences found = present_state_sequences();
   if (const Blocker blocker = found.blocker(); blocker != Blocker::none) error_of_state(blocker);
   known = found;
@@ -76,7 +76,7 @@ StateSequences remembered_state_sequences() {
   return known;
 }
 
-void forget_state_sequences() {
+void reset_state_sequences() {
   known = StateSequences{};
 }
 

@@ -45,7 +45,7 @@ StateSequences current_state_sequences();
 StateSequences present_state_sequences();
 // Returns the cache, perhaps incomplete.
 StateSequences remembered_state_sequences();
-void forget_state_sequences();
+void reset_state_sequences();
 
 // Whether this transaction has dropped an extension that a rollback, also to a savepoint, would
 // restore.

@@ -62,7 +62,7 @@ void find_counter(ClockWatch& watch) {
   log_counter(source.name, use, watch.counter_cost_ns);
 }
 
-void look_at_counter(ClockWatch& watch) {
+void check_counter(ClockWatch& watch) {
   const ClockSource source = clock_source();
   const CounterUse use =
       judge_counter(source.name, watch.counter_is_constant, watch.counter_cost_ns);

@@ -17,7 +17,7 @@ ClockSource clock_source();
 void find_counter(ClockWatch& watch);
 
 // Reads the kernel's clock source again, which may change while the machine runs. Logs a change.
-void look_at_counter(ClockWatch& watch);
+void check_counter(ClockWatch& watch);
 
 // Whether the counter is used: as decided, unless snowflake.use_tsc is off.
 bool counter_is_used();

@@ -22,7 +22,7 @@ constexpr int64_t kLoggedUs = 100'000;
 
 constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 
-void note_step_back(ClockWatch& watch, int64_t step_us) {
+void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
   // If no id was minted since the jump that this step reverts, no shard has to wait.
@@ -36,7 +36,7 @@ void note_step_back(ClockWatch& watch, int64_t step_us) {
   if (watch.behind.begin()) log_stepped_back(step_us / 1000, before + 1);
 }
 
-void note_step_ahead(ClockWatch& watch, int64_t step_us) {
+void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
   // A step beyond max_forward_jump is logged as a jump. A step that reverts a step back is logged
@@ -52,7 +52,7 @@ int64_t written_ahead_ms() {
 }
 
 // A clock that was wrong at start has reached the mark and is accepted.
-void look_at_base() {
+void check_base() {
   ClockBase& base = postmaster_memory->clock;
   const int64_t clock_ms = wall_clock_ms();
   if (!base.may_be_replaced(clock_ms, written_ahead_ms())) return;
@@ -62,7 +62,7 @@ void look_at_base() {
 }
 
 // Logs the end of a state that a step began; it can end by time or by another step.
-void look_for_ends(ClockWatch& watch) {
+void check_ends(ClockWatch& watch) {
   const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
   if (until_ms != 0 && wall_clock_ms() >= until_ms) {
     watch.behind_until_ms.store(0, std::memory_order_relaxed);
@@ -71,7 +71,7 @@ void look_for_ends(ClockWatch& watch) {
   }
   // While the clock at start is not confirmed, a database's mark may still show that it was wrong.
   if (clock_jumped_ahead()) {
-    if (clock_is_vouched_for() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
+    if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
     const int64_t lasted_ms = watch.ahead.end();
     if (lasted_ms >= 0) log_jump_over(clock_drift_us() / 1000, lasted_ms);
@@ -85,7 +85,7 @@ void start_clock_watch(ClockWatch& watch) {
   find_counter(watch);
 }
 
-void look_at_clock() {
+void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // Only one of the sessions that see the step moves the offset and counts it. The offset must be
   // read before the clock. Otherwise a session that read the clock before the step, and arrives
@@ -95,18 +95,18 @@ void look_at_clock() {
   if (std::abs(offset - last) >= kNoiseUs &&
       watch.last_offset_us.compare_exchange_strong(last, offset, std::memory_order_release)) {
     if (offset < last) {
-      note_step_back(watch, last - offset);
+      record_step_back(watch, last - offset);
     } else {
-      note_step_ahead(watch, offset - last);
+      record_step_ahead(watch, offset - last);
     }
   }
-  look_at_base();
-  look_for_ends(watch);
+  check_base();
+  check_ends(watch);
 }
 
-void look_at_clock_error() {
+void check_clock_error() {
   ClockWatch& watch = shared_state->clock;
-  look_at_counter(watch);
+  check_counter(watch);
   const ClockBounds bounds = clock_bounds();
   if (!bounds.synchronized) {
     if (watch.unsynchronized.begin()) log_unsynchronized(bounds);
@@ -126,18 +126,18 @@ void accept_clock() {
   postmaster_memory->clock.accept(clock_offset_us());
 }
 
-void see_mark(int64_t mark_ms) {
-  postmaster_memory->clock.see_mark(mark_ms, boot_us(), written_ahead_ms(),
-                                    int64_t{max_forward_jump_s} * 1000);
-  look_at_base();
+void record_mark(int64_t mark_ms) {
+  postmaster_memory->clock.record_mark(mark_ms, boot_us(), written_ahead_ms(),
+                                       int64_t{max_forward_jump_s} * 1000);
+  check_base();
 }
 
-bool clock_is_vouched_for() {
-  return postmaster_memory->clock.is_vouched_for();
+bool clock_is_in_use() {
+  return postmaster_memory->clock.is_in_use();
 }
 
-void vouch_for_clock() {
-  postmaster_memory->clock.vouch();
+void record_clock_use() {
+  postmaster_memory->clock.record_use();
 }
 
 }  // namespace snowflake::pg

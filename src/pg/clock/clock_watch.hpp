@@ -17,20 +17,20 @@ void start_clock_watch(ClockWatch& watch);
 // Counts a step since the last check of any session. A session checks when it begins to mint, when
 // it sees the clock go back, and before the mark is extended, which is twice a second while the
 // database mints.
-void look_at_clock();
+void check_clock();
 
 // Logs whether the kernel reports the clock as synchronized, and whether the layout ends soon.
 // Checks whether the counter may still be used. Called when the mark is extended.
-void look_at_clock_error();
+void check_clock_error();
 
 // Whether the clock is further ahead of the base than snowflake.max_forward_jump.
 bool clock_jumped_ahead();
 // Sets the base to the present offset.
 void accept_clock();
 // Reports a stored mark, which may show that the clock was wrong at start.
-void see_mark(int64_t mark_ms);
+void record_mark(int64_t mark_ms);
 // Records that ids are minted; and returns whether any were since the server started.
-void vouch_for_clock();
-bool clock_is_vouched_for();
+void record_clock_use();
+bool clock_is_in_use();
 
 }  // namespace snowflake::pg

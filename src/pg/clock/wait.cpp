@@ -21,7 +21,7 @@ struct Wait {
 
 // Until the clock shows `target_ms`.
 Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
-  look_at_clock();
+  check_clock();
   Wait wait{};
   wait.clock_ms = wall_clock_ms();
   wait.needed_ms = std::max<int64_t>(1, target_ms - wait.clock_ms);

@@ -6,7 +6,7 @@
 
 namespace snowflake::pg {
 
-constinit MintNote mint_note{};
+constinit MintRecord mint_record{};
 
 namespace {
 
@@ -23,7 +23,7 @@ constinit MintSlot* own = nullptr;
 
 // An aborted transaction has already closed it: PostgreSQL rolls back before it calls this.
 void leave_slot(int, Datum) {
-  if (mint_note.is_open()) mint_note.close(own->mints);
+  if (mint_record.is_open()) mint_record.close(own->mints);
   own->database.store(InvalidOid, std::memory_order_release);
   own = nullptr;
 }
@@ -32,7 +32,7 @@ void leave_slot(int, Datum) {
 
 OpenMints& own_mint_slot() {
   if (own == nullptr) {
-    watch_session_events();
+    install_session_events();
     on_shmem_exit(leave_slot, Datum{0});
     own = &slots[own_proc_number()];
     own->pid.store(MyProcPid, std::memory_order_relaxed);
@@ -42,7 +42,7 @@ OpenMints& own_mint_slot() {
 }
 
 void end_open_mints() {
-  if (mint_note.is_open()) mint_note.close(own->mints);
+  if (mint_record.is_open()) mint_record.close(own->mints);
 }
 
 // If the slot belongs to another backend now, the transaction that was found has ended.

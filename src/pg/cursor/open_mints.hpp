@@ -8,7 +8,7 @@
 namespace snowflake::pg {
 
 // The record of this session's transaction.
-extern MintNote mint_note;
+extern MintRecord mint_record;
 
 // The session's slot, to write a record. It is freed when the session ends.
 OpenMints& own_mint_slot();

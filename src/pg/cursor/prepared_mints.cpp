@@ -36,9 +36,9 @@ void keep_lock(const LOCKTAG& tag) {
 }  // namespace
 
 void hold_prepared_mint() {
-  if (!mint_note.is_open()) return;
+  if (!mint_record.is_open()) return;
   keep_lock(tag_of(kAnyMint, 0));
-  keep_lock(tag_of(kMintSince, mint_note.since()));
+  keep_lock(tag_of(kMintSince, mint_record.since()));
 }
 
 // Avoid this call: it takes locks of the lock manager and copies its whole table.

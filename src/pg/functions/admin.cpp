@@ -67,7 +67,7 @@ SF_SQL_FUNCTION(accept_clock) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t drift_us = clock_drift_us();
   accept_clock();
-  look_at_clock();
+  check_clock();
   log_clock_accepted(drift_us / 1000);
   PG_RETURN_DATUM(interval_datum(drift_us));
 }

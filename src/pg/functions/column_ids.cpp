@@ -186,7 +186,7 @@ void visit_fetched(Visit visit, void* state) {
 }
 
 // Reads a view or a foreign table, by a query as its owner.
-void ask_owner(Relation relation, const char* column, bool ends, Visit visit, void* state) {
+void query_owner(Relation relation, const char* column, bool ends, Visit visit, void* state) {
   constexpr long kFetched = 1000;
   const char* const name = quote_identifier(column);
   const char* const table = quote_qualified_identifier(
@@ -218,7 +218,7 @@ void visit_one(Relation relation, const char* name, double sample, bool ends, Vi
   const char kind = relation->rd_rel->relkind;
   if (kind == RELKIND_PARTITIONED_TABLE) return;
   if (kind == RELKIND_VIEW || kind == RELKIND_FOREIGN_TABLE)
-    return ask_owner(relation, name, ends, visit, state);
+    return query_owner(relation, name, ends, visit, state);
   if (!RELKIND_HAS_TABLE_AM(kind) || !RelationIsScannable(relation))
     error_no_rows_to_read(name_of(relation));
   const Column column = column_of(relation, name);

@@ -44,18 +44,18 @@ const char* sign_of_others() {
 // script runs.
 constinit bool seal_is_new = false;
 
-void announce_seal_at_commit() {
-  watch_session_events();
+void report_seal_at_commit() {
+  install_session_events();
   seal_is_new = true;
 }
 
 }  // namespace
 
-void announce_seal() {
+void report_seal() {
   if (seal_is_new && OidIsValid(get_extension_oid("snowflake", true))) notice_sealed();
 }
 
-void forget_new_seal() {
+void reset_new_seal() {
   seal_is_new = false;
 }
 
@@ -66,7 +66,7 @@ SF_SQL_FUNCTION(initial_state) {
   const int64_t clock_ms = wall_clock_ms();
   if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
   if (layout.tick_at(clock_ms) > layout.last_minted_tick()) error_exhausted_unsealed();
-  look_at_clock();
+  check_clock();
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   WaitBudget budget;
   while (lacks_synchronization()) wait_for_synchronization(budget);
@@ -74,7 +74,7 @@ SF_SQL_FUNCTION(initial_state) {
   // synchronous.
   ForceSyncCommit();
 
-  announce_seal_at_commit();
+  report_seal_at_commit();
   if (owns_everything()) {
     if (const char* sign = sign_of_others()) warn_may_meet_others(sign);
   }

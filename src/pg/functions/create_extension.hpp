@@ -4,7 +4,7 @@
 namespace snowflake::pg {
 
 // Before a commit, sends the notice of a new seal. At its end, resets the state.
-void announce_seal();
-void forget_new_seal();
+void report_seal();
+void reset_new_seal();
 
 }  // namespace snowflake::pg

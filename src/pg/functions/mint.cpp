@@ -72,7 +72,7 @@ uint64_t current_tick(const Reading& clock) {
     error_exhausted();
   if (clock.exact) {
     if (tick < last_tick) [[unlikely]]
-      look_at_clock();
+      check_clock();
     last_tick = tick;
   }
   return tick;
@@ -97,7 +97,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
     source = {&word, hold.region};
     const Bounds bounds{current_tick(clock), lead, hold.limit,
                         static_cast<uint64_t>(sequence_spread)};
-    const Claim claimed = claim_noted(mint_note, own_mint_slot, word, layout, bounds, wanted);
+    const Claim claimed = claim_recorded(mint_record, own_mint_slot, word, layout, bounds, wanted);
     if (claimed.outcome == Outcome::claimed) [[likely]] {
       if (claimed.last() >= hold.extend_early_at) [[unlikely]]
         extend_early(claimed.last());

@@ -1,4 +1,4 @@
-// run_as() and ask_as() run a statement about a table as the table's owner. Index predicates,
+// run_as() and query_as() run a statement about a table as the table's owner. Index predicates,
 // checks, defaults, triggers and policies are the owner's code, and PostgreSQL runs them as the
 // current role. REINDEX and ANALYZE act as the owner for the same reason.
 
@@ -73,7 +73,7 @@ SF_SQL_FUNCTION(run_as) {
   PG_RETURN_VOID();
 }
 
-SF_SQL_FUNCTION(ask_as) {
+SF_SQL_FUNCTION(query_as) {
   const Task task = task_of(fcinfo);
   InitMaterializedSRF(fcinfo, 0);
   const Before before = act_as(task.role, task.path);

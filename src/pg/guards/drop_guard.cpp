@@ -22,7 +22,7 @@ Snapshot before_the_command() {
   return snapshot;
 }
 
-void note_if_table(Snapshot snapshot, Oid relation, Tables* tables) {
+void record_if_table(Snapshot snapshot, Oid relation, Tables* tables) {
   Relation classes = table_open(RelationRelationId, AccessShareLock);
   ScanKeyData key;
   ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
@@ -81,7 +81,7 @@ void collect_tables(const Catalogue& catalogue, const FormData_pg_depend& member
                        if (dependent.classid == RelationRelationId && dependent.objsubid == 0 &&
                            dependent.deptype == DEPENDENCY_NORMAL &&
                            !is_member(catalogue, dependent.objid))
-                         note_if_table(catalogue.snapshot, dependent.objid, tables);
+                         record_if_table(catalogue.snapshot, dependent.objid, tables);
                      });
 }
 

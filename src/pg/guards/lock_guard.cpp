@@ -43,17 +43,17 @@ void refuse_if_state(RangeVar* name) {
   aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relation)), name->relname);
 }
 
-void look_at_constraint(const Constraint* constraint) {
+void check_constraint(const Constraint* constraint) {
   if (constraint->contype == CONSTR_FOREIGN) refuse_if_state(constraint->pktable);
 }
 
-void look_at_column(const ColumnDef* column) {
+void check_column(const ColumnDef* column) {
   ListCell* cell = nullptr;
-  foreach (cell, column->constraints) look_at_constraint(lfirst_node(Constraint, cell));
+  foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
 // ATTACH and DETACH PARTITION, and foreign keys, which CREATE TABLE turns into ALTER TABLE.
-void look_at_alter_table(const AlterTableStmt* statement) {
+void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {
     const auto command = lfirst_node(AlterTableCmd, cell);
@@ -61,14 +61,14 @@ void look_at_alter_table(const AlterTableStmt* statement) {
     if (IsA(command->def, PartitionCmd)) {
       refuse_if_state(reinterpret_cast<PartitionCmd*>(command->def)->name);
     } else if (IsA(command->def, Constraint)) {
-      look_at_constraint(reinterpret_cast<Constraint*>(command->def));
+      check_constraint(reinterpret_cast<Constraint*>(command->def));
     } else if (IsA(command->def, ColumnDef)) {
-      look_at_column(reinterpret_cast<ColumnDef*>(command->def));
+      check_column(reinterpret_cast<ColumnDef*>(command->def));
     }
   }
 }
 
-void look_at_create_table(const CreateStmt* statement) {
+void check_create_table(const CreateStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->inhRelations) refuse_if_state(lfirst_node(RangeVar, cell));
 }
@@ -87,7 +87,7 @@ bool locks_before_it_asks(const Node* statement) {
   }
 }
 
-void look_at(Node* statement) {
+void check_statement(Node* statement) {
   switch (nodeTag(statement)) {
     case T_RuleStmt:
       return refuse_if_state(reinterpret_cast<RuleStmt*>(statement)->relation);
@@ -97,11 +97,11 @@ void look_at(Node* statement) {
     case T_AlterObjectDependsStmt:
       return refuse_if_state(reinterpret_cast<AlterObjectDependsStmt*>(statement)->relation);
     case T_AlterTableStmt:
-      return look_at_alter_table(reinterpret_cast<AlterTableStmt*>(statement));
+      return check_alter_table(reinterpret_cast<AlterTableStmt*>(statement));
     case T_CreateStmt:
-      return look_at_create_table(reinterpret_cast<CreateStmt*>(statement));
+      return check_create_table(reinterpret_cast<CreateStmt*>(statement));
     case T_CreateForeignTableStmt:
-      return look_at_create_table(&reinterpret_cast<CreateForeignTableStmt*>(statement)->base);
+      return check_create_table(&reinterpret_cast<CreateForeignTableStmt*>(statement)->base);
     default:
       return;
   }
@@ -114,7 +114,7 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
   if (IsTransactionState() && locks_before_it_asks(planned->utilityStmt)) {
     if (read_only_tree) planned = static_cast<PlannedStmt*>(copyObjectImpl(planned));
     read_only_tree = false;
-    look_at(planned->utilityStmt);
+    check_statement(planned->utilityStmt);
   }
   const auto next = previous_utility_hook ? previous_utility_hook : standard_ProcessUtility;
   next(planned, query, read_only_tree, context, parameters, environment, receiver, completion);

@@ -24,7 +24,7 @@ namespace {
 // second, only the mark is checked, with all checks of attach(). Before it is written, its
 // membership in the extension is checked.
 Relation open_known_mark() {
-  watch_session_events();
+  install_session_events();
   DatabaseState* const state = find_database_state();
   if (state == nullptr || !all_checked_lately(*state)) return nullptr;
   const MarkIdentity known = mark_of(*state);
@@ -39,7 +39,7 @@ Relation open_known_mark() {
 
 // The clock seems to have jumped and is not confirmed. The mark may show that it was wrong at
 // start.
-void ask_mark_about_clock() {
+void check_clock_by_mark() {
   const StateSequences sequences = present_state_sequences();
   Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
   if (mark == nullptr) return;
@@ -47,7 +47,7 @@ void ask_mark_about_clock() {
   const int64_t stored_ms = page.mark();
   page.close();
   relation_close(mark, RowExclusiveLock);
-  see_mark(stored_ms);
+  record_mark(stored_ms);
 }
 
 // The state of attach() after some steps.
@@ -67,8 +67,8 @@ struct Attachment {
 enum class Next { go_on, judge, begin_again };
 
 Next check_server(Attachment& a) {
-  look_at_clock();
-  if (clock_jumped_ahead() && !clock_is_vouched_for()) ask_mark_about_clock();
+  check_clock();
+  if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
   if (a.to_claim) a.facts.position = position_below(layout, a.facts.clock_ms);
   return Next::judge;
@@ -84,7 +84,7 @@ Next find_sequences(Attachment& a) {
 
 Next check_seal(Attachment& a) {
   if (a.all_checked) return Next::go_on;
-  a.facts.seal = look_at_seal(a.sequences, &a.facts.seals);
+  a.facts.seal = seal_blocker(a.sequences, &a.facts.seals);
   return a.facts.seal == Blocker::seal_gone ? Next::begin_again : Next::judge;
 }
 
@@ -116,7 +116,7 @@ Next adopt_mark(Attachment& a) {
   a.facts.highest_mark_ms = a.state == nullptr ? 0 : a.state->limits.highest_ms();
   if (blocker(layout, a.facts) == Blocker::none) adopt_stored_mark(*a.state, a.facts.mark_ms);
   page.close();
-  see_mark(a.facts.mark_ms);
+  record_mark(a.facts.mark_ms);
   return Next::judge;
 }
 
@@ -124,12 +124,12 @@ Next adopt_mark(Attachment& a) {
 // cannot be lowered. So the region is checked before they are raised.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
-  if (!a.all_checked) note_copy(*a.state, a.facts.moved);
+  if (!a.all_checked) record_copy(*a.state, a.facts.moved);
   hold.state = a.state;
   hold.words = words_of(*a.state);
   hold.mark = {RelationGetRelid(a.mark), a.mark->rd_rel->relfilenode};
   a.binding = bind_mark(*a.state, hold.mark, a.shown_ms);
-  if (!a.all_checked) note_all_checked(*a.state);
+  if (!a.all_checked) record_all_checked(*a.state);
   a.facts.region = a.binding.region.region;
   a.facts.region_begin_ms = a.binding.region.begin_ms;
   return Next::judge;
@@ -141,7 +141,7 @@ Next take_hold(Attachment& a) {
   Limits::reopen(layout, a.binding, [&](uint64_t floor) { raise_floor(*a.state, floor); });
   hold.attached = true;
   take_limit(false);
-  watch_for_claim();
+  record_next_claim();
   return Next::go_on;
 }
 

@@ -50,7 +50,7 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   MarkUpdate update{};
   update.before = update.after = page.mark();
   update.before_lsn = update.after_lsn = page.lsn();
-  update.ahead = !state.limits.has_heard_of(update.before) && is_ahead_of_clock(update.before);
+  update.ahead = !state.limits.has_recorded(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
     // Every published limit is at most highest_ms(). If the stored value is below that, it was
@@ -62,9 +62,9 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
     if (update.after > page.value()) {
       update.after_lsn = page.write_mark(mark, update.after);
       statistics_of(state).mark_extensions.fetch_add(1, std::memory_order_relaxed);
-      state.limits.note_written(update.after);
+      state.limits.record_written(update.after);
     }
-    if (is_created_here(mark)) note_lost_mark(update.after);
+    if (is_created_here(mark)) record_lost_mark(update.after);
   }
   page.close();
   return update;
@@ -106,25 +106,25 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   if (update.ahead) return update.before;
   if (update.after_lsn != update.before_lsn && early) XLogSetAsyncXactLSN(update.after_lsn);
   const int64_t flushed_ms = early ? update.before : update.after;
-  vouch_for_clock();
+  record_clock_use();
   if (publish_limit(*hold.state, hold.generation, flushed_ms)) {
     take_limit(early && update.after > update.before);
   } else {
-    forget_hold();
+    reset_hold();
   }
   return 0;
 }
 
 // Called once or twice per reserve, without locks: records what has ended, and writes the log.
-void note_minting() {
+void record_minting() {
   end_refusals(*hold.state);
-  look_at_clock_error();
+  check_clock_error();
 }
 
 // The mark was replaced, or its state has changed: every session must attach again.
 void give_up_mark() {
   withdraw_limit(*hold.state);
-  forget_hold();
+  reset_hold();
 }
 
 // Half of the reserve in positions: this part is written ahead.
@@ -144,8 +144,8 @@ Relation open_mark(Oid oid) {
   if (mark == nullptr) {
     // It was dropped: look the sequences up again.
     UnlockRelationOid(oid, RowExclusiveLock);
-    forget_state_sequences();
-    forget_hold();
+    reset_state_sequences();
+    reset_hold();
   }
   return mark;
 }
@@ -153,7 +153,7 @@ Relation open_mark(Oid oid) {
 void take_limit(bool more_is_written) {
   const std::optional<uint64_t> taken = hold.state->limits.take(hold.generation);
   if (!hold.attached || !taken) {
-    forget_hold();
+    reset_hold();
     return;
   }
   const uint64_t limit = *taken;
@@ -161,14 +161,14 @@ void take_limit(bool more_is_written) {
   hold.extend_early_at = more_is_written || limit < half_reserve() ? limit : limit - half_reserve();
 }
 
-void doubt_relations(Oid relation) {
+void invalidate_relations(Oid relation) {
   const StateSequences known = remembered_state_sequences();
   if (OidIsValid(relation) && relation != hold.mark.relation && relation != known.high_water &&
       relation != known.seal && relation != known.seal_local)
     return;
-  forget_hold();
-  forget_seal();
-  forget_state_sequences();
+  reset_hold();
+  reset_seal();
+  reset_state_sequences();
 }
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
@@ -178,7 +178,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
     take_limit(false);
     return;
   }
-  look_at_clock();
+  check_clock();
   Facts facts = facts_of_server();
   facts.position = position;
   // Check the lease before the mark: no mark is written beyond the lease.
@@ -202,7 +202,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   // the last limit.
   relation_close(mark, RowExclusiveLock);
   if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
-  if (hold.good()) note_minting();
+  if (hold.good()) record_minting();
 }
 
 void extend_early(uint64_t position) {
@@ -212,7 +212,7 @@ void extend_early(uint64_t position) {
     if (position < hold.extend_early_at) return;
   }
   hold.extend_early_at = hold.limit;  // one attempt only; later the limit is extended
-  look_at_clock();
+  check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !copy_may_mint(*hold.state) ||
       !ConditionalLockRelationOid(oid, RowExclusiveLock))
@@ -230,7 +230,7 @@ void extend_early(uint64_t position) {
     relation_close(mark, NoLock);
   }
   UnlockRelationOid(oid, RowExclusiveLock);
-  if (hold.good()) note_minting();
+  if (hold.good()) record_minting();
 }
 
 void raise_mark(int64_t ms) {

@@ -41,6 +41,6 @@ void raise_mark(int64_t ms);
 
 // Invalidates the session's cached sequences: a relation was dropped, altered or created.
 // InvalidOid means any relation.
-void doubt_relations(Oid relation);
+void invalidate_relations(Oid relation);
 
 }  // namespace snowflake::pg

@@ -32,12 +32,12 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
   relation_close(sequence, NoLock);
   if (mark_ms == 0) return;
   dropped = {object, std::max(dropped.mark_ms, mark_ms)};
-  watch_session_events();
+  install_session_events();
 }
 
 }  // namespace
 
-void note_lost_mark(int64_t mark_ms) {
+void record_lost_mark(int64_t mark_ms) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, mark_ms);
 }
 
@@ -53,10 +53,10 @@ int64_t lost_mark_ms() {
 void keep_dropped_mark() {
   if (OidIsValid(dropped.relation) &&
       !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(dropped.relation)))
-    note_lost_mark(dropped.mark_ms);
+    record_lost_mark(dropped.mark_ms);
 }
 
-void forget_dropped_mark() {
+void reset_dropped_mark() {
   dropped = DroppedMark{};
 }
 

@@ -8,7 +8,7 @@
 namespace snowflake::pg {
 
 // Records the mark of the current database.
-void note_lost_mark(int64_t mark_ms);
+void record_lost_mark(int64_t mark_ms);
 
 // The greatest recorded mark of the current database, also from this transaction, or 0.
 int64_t lost_mark_ms();
@@ -18,6 +18,6 @@ void install_drop_hook();
 
 // Before a commit, records a mark that the transaction has dropped. At its end, resets the state.
 void keep_dropped_mark();
-void forget_dropped_mark();
+void reset_dropped_mark();
 
 }  // namespace snowflake::pg

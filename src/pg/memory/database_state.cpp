@@ -25,7 +25,7 @@ uint64_t number_of(MarkIdentity mark) {
 // REQUIRES the exclusive lock.
 void end_generation(DatabaseState& state) {
   state.limits.withdraw();
-  state.forget_checks();
+  state.reset_checks();
 }
 
 bool database_exists(Oid database) {
@@ -119,7 +119,7 @@ MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
   const uint32_t before = state.limits.generation();
   const MarkBinding binding = state.limits.bind(number_of(mark), stored_ms, region_under_lock());
-  if (binding.generation != before) state.forget_checks();
+  if (binding.generation != before) state.reset_checks();
   LWLockRelease(shared_state->lock);
   return binding;
 }
@@ -142,7 +142,7 @@ void end_region_under_lock() {
     DatabaseState& state = database_states[i];
     if (!OidIsValid(state.database)) continue;
     state.limits.end_region();
-    state.forget_checks();
+    state.reset_checks();
   }
 }
 

@@ -38,7 +38,7 @@ struct alignas(64) DatabaseState {
   alignas(64) Settled settled;            // not in the cache line that every claim reads
 
   // Lets the next session check seal and fleet itself.
-  void forget_checks() {
+  void reset_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);
   }

@@ -4,11 +4,11 @@ namespace snowflake::pg {
 
 constinit MarkHold hold{};
 
-void forget_hold() {
+void reset_hold() {
   hold.attached = false;
 }
 
-void watch_for_claim() {
+void record_next_claim() {
   hold.extend_early_at = 0;
 }
 

@@ -22,9 +22,9 @@ struct MarkHold {
 };
 
 extern MarkHold hold;
-void forget_hold();
+void reset_hold();
 
 // Called before an error is raised: the next claim records that the database mints again.
-void watch_for_claim();
+void record_next_claim();
 
 }  // namespace snowflake::pg

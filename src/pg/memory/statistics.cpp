@@ -122,7 +122,7 @@ void count_refusal(Blocker blocker) {
   int64_t none = 0;
   if (refusals.since_ms.compare_exchange_strong(none, clock_ms, std::memory_order_relaxed))
     refusals.count_before.store(before, std::memory_order_relaxed);
-  watch_for_claim();
+  record_next_claim();
   if (refusals.episode.begin())
     log_refusals_begin(blocker, clock_drift_us(),
                        state == nullptr ? 0 : state->limits.highest_ms());
@@ -134,14 +134,14 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
-  forget_mark_write();  // an error may have rolled back only its subtransaction
+  reset_mark_write();  // an error may have rolled back only its subtransaction
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)
     statistics.mark_stalled_us.store(mark_write.since_us);
 }
 
-void forget_mark_write() {
+void reset_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
@@ -154,7 +154,7 @@ void forget_mark_write() {
 void end_mark_write(bool flushed) {
   const int64_t us = monotonic_us() - mark_write.since_us;
   Statistics& statistics = *mark_write.statistics;
-  forget_mark_write();
+  reset_mark_write();
   // If the WAL buffers are full, the write waits, and the flush may have no work left.
   if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);

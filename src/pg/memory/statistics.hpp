@@ -37,7 +37,7 @@ void end_refusals(const DatabaseState& state);
 void begin_mark_write(DatabaseState& state);
 // Counts a flush, if the call waited for it.
 void end_mark_write(bool flushed);
-void forget_mark_write();
+void reset_mark_write();
 // How long no session has finished a write of the mark, in microseconds; 0 if no session is writing
 // it.
 int64_t mark_stalled_for_us(const Statistics& statistics);

@@ -43,7 +43,7 @@ void register_session_events(const SessionEvents& events) {
   registered[count++] = events;
 }
 
-void watch_session_events() {
+void install_session_events() {
   static constinit bool watching = false;
   if (watching) return;
   RegisterXactCallback(on_transaction_end, nullptr);

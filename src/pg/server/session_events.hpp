@@ -16,6 +16,6 @@ struct SessionEvents {
 void register_session_events(const SessionEvents& events);
 
 // Called before a session caches a state that an event must reset.
-void watch_session_events();
+void install_session_events();
 
 }  // namespace snowflake::pg

@@ -277,14 +277,14 @@ BEGIN
       DETAIL = 'Its row in snowflake.backfills was deleted.', HINT = 'Call backfill() again.';
   END IF;
   since := greatest(layout.epoch, reserved.done_until);
-  SELECT a.newest INTO newest FROM snowflake.ask_as(owner, format(
+  SELECT a.newest INTO newest FROM snowflake.query_as(owner, format(
       'SELECT max(at)%4$s FROM (SELECT %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
       'ORDER BY 1 LIMIT %7$s) AS s', created_at, relation, id_column, zone, since, upto - interval '1 us', batch)) AS a (newest timestamptz);
   IF newest IS NULL THEN
     UPDATE snowflake.backfills SET finished = clock_timestamp() WHERE region = origin_region AND shard = origin_shard;
     RETURN 0;
   END IF;
-  SELECT a.tids, a.times INTO tids, times FROM snowflake.ask_as(owner, format(
+  SELECT a.tids, a.times INTO tids, times FROM snowflake.query_as(owner, format(
       'SELECT array_agg(tid ORDER BY at, tid), array_agg(at%4$s ORDER BY at, tid) '
       'FROM (SELECT ctid AS tid, %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND (%6$L::timestamptz%4$s) '
       'ORDER BY %1$I LIMIT %7$s %8$s SKIP LOCKED) AS s', created_at, relation, id_column, zone, since, newest, batch,
@@ -292,7 +292,7 @@ BEGIN
       CASE WHEN EXISTS (SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
                          WHERE indrelid = relation AND indisunique AND attname = id_column)
            THEN 'FOR UPDATE' ELSE 'FOR NO KEY UPDATE' END)) AS a (tids tid[], times timestamptz[]);
-  SELECT a.held INTO held FROM snowflake.ask_as(owner, format(
+  SELECT a.held INTO held FROM snowflake.query_as(owner, format(
       'SELECT min(%1$I)%4$s FROM %2$s WHERE %3$I IS NULL AND %1$I >= (%5$L::timestamptz%4$s) AND %1$I < (%6$L::timestamptz%4$s) AND ctid <> ALL (%7$L::tid[])',
       created_at, relation, id_column, zone, since, newest, coalesce(tids, '{}'))) AS a (held timestamptz);
   held := least(held, newest);
@@ -310,7 +310,7 @@ BEGIN
                    WHERE t.at <= held) AS e) AS p;
   -- Counts the rows that have an id afterwards. A trigger may remove the id again. Without this count, the loop would
   -- select such rows forever.
-  SELECT a.done INTO done FROM snowflake.ask_as(owner, format(
+  SELECT a.done INTO done FROM snowflake.query_as(owner, format(
       'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS v (tid, id) '
       'WHERE t.ctid = v.tid RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER (WHERE has_it) FROM given',
       relation, id_column, coalesce(tids, '{}'), coalesce(ids, '{}'))) AS a (done bigint);
@@ -340,7 +340,7 @@ DECLARE
   late bigint;
 BEGIN
   SELECT a.early, a.future, a.timeless, a.late INTO early, future, timeless, late
-    FROM snowflake.ask_as(snowflake.owner_of(relation), format(
+    FROM snowflake.query_as(snowflake.owner_of(relation), format(
       'SELECT count(*) FILTER (WHERE at < epoch), count(*) FILTER (WHERE at > clock_timestamp()), count(*) FILTER (WHERE at IS NULL), '
       'count(*) FILTER (WHERE at BETWEEN epoch AND clock_timestamp()) '
       'FROM (SELECT %I%s AS at FROM %s WHERE %I IS NULL) AS s, snowflake.layout', created_at, zone, relation, id_column))
