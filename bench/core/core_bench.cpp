@@ -3,7 +3,7 @@
 //
 // `kernel_id` reads the kernel's clock for every id, as the server does without the counter.
 //
-// Every benchmark counts ids as items. Threads share one word (`_shared`) or have one each
+// Every benchmark counts ids as items. Threads share one counter (`_shared`) or have one each
 // (`_own`). Sums over the threads are counters of our own: releases of the library differ in what
 // they divide by the number of threads.
 
@@ -72,7 +72,7 @@ Bounds bounds_at(const Layout& layout, int64_t ms) {
 
 std::array<Shard, kThreads> words;
 
-Shard& word_of(const benchmark::State& state, bool own) {
+Shard& counter_of(const benchmark::State& state, bool own) {
   return words[own ? static_cast<size_t>(state.thread_index()) : 0];
 }
 
@@ -90,11 +90,11 @@ void swap(benchmark::State& state) {
     std::atomic<uint64_t> value;
   };
   static std::array<Word, kThreads> plain;
-  auto& word = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
+  auto& counter = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
   const Meter meter;
   for (auto _ : state) {
-    uint64_t last = word.load(std::memory_order_relaxed);
-    while (!word.compare_exchange_weak(last, last + 1, std::memory_order_relaxed)) {
+    uint64_t last = counter.load(std::memory_order_relaxed);
+    while (!counter.compare_exchange_weak(last, last + 1, std::memory_order_relaxed)) {
     }
   }
   meter.report(state, state.iterations());
@@ -107,13 +107,13 @@ void bare_id(benchmark::State& state) {
     std::atomic<uint64_t> value;
   };
   static std::array<Word, kThreads> plain;
-  auto& word = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
+  auto& counter = plain[own ? static_cast<size_t>(state.thread_index()) : 0].value;
   const Meter meter;
   for (auto _ : state) {
     const auto now = static_cast<uint64_t>(wall_clock_ms() - kDefaultEpoch) << 10;
-    uint64_t last = word.load(std::memory_order_relaxed);
+    uint64_t last = counter.load(std::memory_order_relaxed);
     uint64_t next = std::max(last + 1, now);
-    while (!word.compare_exchange_weak(last, next, std::memory_order_relaxed))
+    while (!counter.compare_exchange_weak(last, next, std::memory_order_relaxed))
       next = std::max(last + 1, now);
     benchmark::DoNotOptimize(next);
   }
@@ -123,13 +123,13 @@ void bare_id(benchmark::State& state) {
 // Flattened like next_id(), or the claim would travel through memory.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
-  Shard& word = word_of(state, own);
+  Shard& counter = counter_of(state, own);
   Clock clock;
   Layout layout = kLayout;
   benchmark::DoNotOptimize(layout);  // known at run time only, as in the server
   const Meter meter;
   for (auto _ : state) {
-    const Claim claim = word.claim(layout, bounds_at(layout, clock.ms()), 1);
+    const Claim claim = counter.claim(layout, bounds_at(layout, clock.ms()), 1);
     benchmark::DoNotOptimize(layout.id(claim.first, 0, 5));
   }
   meter.report(state, state.iterations());
@@ -137,14 +137,14 @@ template <class Clock, bool own>
 
 template <bool own>
 void batch(benchmark::State& state) {
-  Shard& word = word_of(state, own);
+  Shard& counter = counter_of(state, own);
   Layout layout = kLayout;
   benchmark::DoNotOptimize(layout);
   const auto count = static_cast<uint64_t>(state.range(0));
   std::vector<int64_t> ids(count);
   const Meter meter;
   for (auto _ : state) {
-    const Claim claim = word.claim(layout, bounds_at(layout, wall_clock_ms()), count);
+    const Claim claim = counter.claim(layout, bounds_at(layout, wall_clock_ms()), count);
     write_ids(layout, 0, 5, claim.first, claim.count, ids.data());
     benchmark::DoNotOptimize(ids.data());
     benchmark::ClobberMemory();

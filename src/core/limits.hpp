@@ -13,7 +13,8 @@
 //     limit that it takes belongs to its own generation.
 //  2. Within a generation the limit only rises.
 //  3. The shard counters are raised to a mark, and to the start of a region, before a limit that
-//     follows from it is published (release). A claimer reads the limit (acquire) before the word.
+//     follows from it is published (release). A claimer reads the limit (acquire), then
+//     the counter.
 //  4. highest_ms() is at least every mark that a published limit follows from.
 #pragma once
 
@@ -99,13 +100,13 @@ class BasicLimits {
   // Whether a stored mark was written or adopted since shared memory began.
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // Adopts a stored mark of an earlier boot, or one that was raised from outside. `raise_words`
+  // Adopts a stored mark of an earlier boot, or one that was raised from outside. `raise_counters`
   // raises every later position of the database to at least its argument. REQUIRES the page: other
   // sessions must not see has_recorded() true before the shard counters are raised.
-  template <class RaiseWords>
-  void adopt(const Layout& layout, int64_t stored_ms, RaiseWords raise_words) noexcept {
+  template <class RaiseCounters>
+  void adopt(const Layout& layout, int64_t stored_ms, RaiseCounters raise_counters) noexcept {
     if (has_recorded(stored_ms)) return;
-    raise_words(position_from(layout, stored_ms));
+    raise_counters(position_from(layout, stored_ms));
     raise_to(floor_ms_, stored_ms);
     raise_to(highest_ms_, stored_ms);
   }
@@ -117,9 +118,10 @@ class BasicLimits {
   // Raises the shard counters to the start of the region. A session with a region calls it first
   // after bind(). Another database of this server may have minted the same shard in this region, or
   // this one before a crash. Those ids must not be repeated.
-  template <class RaiseWords>
-  static void reopen(const Layout& layout, const MarkBinding& binding, RaiseWords raise_words) {
-    raise_words(position_from(layout, binding.region.begin_ms));
+  template <class RaiseCounters>
+  static void reopen(const Layout& layout, const MarkBinding& binding,
+                     RaiseCounters raise_counters) {
+    raise_counters(position_from(layout, binding.region.begin_ms));
   }
 
   // The limit of this generation, or an empty result if the generation is over.

@@ -2,18 +2,18 @@
 //
 // Ids are claimed before their transaction commits. A consumer that reads "greater than the last id
 // that I saw" therefore skips rows that commit late. Two facts bound such rows. A session records
-// the tick of its open transaction's first claim (OpenMints). And all words can be raised to a
+// the tick of its open transaction's first claim (OpenMints). And all counters can be raised to a
 // floor, below which no more claims happen. S is the smaller of both.
 //
 // Promise: in every snapshot that is taken after settle() returned S, the rows are final whose ids
 // are of ticks before S and were claimed by the transaction that inserts them.
 //
 // Argument, for a claim of a tick before S and the settle() that returned S.
-//  1. The floor was S or more, so the claim comes before it in the modification order of the word.
-//     All changes of the word are exchanges.
+//  1. The floor was S or more, so the claim comes before it in the modification order of the
+//     counter. All changes of the counter are exchanges.
 //  2. The exchange of the claim is a release, and the floor acquires, whatever later value it
-//     reads. So the settle() that raised the words sees what the session did before its claim. The
-//     session had recorded a tick that is not after the claim's.
+//     reads. So the settle() that raised the counters sees what the session did before its claim.
+//     The session had recorded a tick that is not after the claim's.
 //  3. S is not above what the slot contained, so the slot had changed since: it was closed. A close
 //     comes after the commit is visible, and it is a release that the reader of the slot acquires.
 //  4. So any snapshot that is taken after that sees the commit.
@@ -83,38 +83,38 @@ class MintRecord {
 // Records the tick, then calls Shard::claim(). `slot()` returns the session's OpenMints; it is
 // called only for the first claim of a transaction.
 template <class Slot>
-Claim claim_recorded(MintRecord& record, Slot slot, Shard& word, const Layout& layout,
+Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {
   if (!record.covers(bounds.now)) [[unlikely]]
     record.open(slot(), bounds.now);
-  return word.claim(layout, bounds, wanted);
+  return counter.claim(layout, bounds, wanted);
 }
 
 // What the sessions of a generator have settled.
 class Settled {
  public:
-  // Raises the words to `tick`, at most once for all callers, and returns the tick before which
+  // Raises the counters to `tick`, at most once for all callers, and returns the tick before which
   // every row is final. The result never goes down. `open_since()` returns the least since() of the
-  // sessions of these words. `prepared_since()` returns the same for transactions whose session has
-  // handed them over and closed its slot. They are called in this order, after the floor. `spread`
-  // is that of the claims' bounds.
-  template <class Words, class OpenSince, class PreparedSince>
-  uint64_t settle(const Layout& layout, Words&& words, uint64_t tick, OpenSince open_since,
-                  PreparedSince prepared_since, uint64_t spread = 0) {
+  // sessions of these counters. `prepared_since()` returns the same for transactions whose session
+  // has handed them over and closed its slot. They are called in this order, after the floor.
+  // `spread` is that of the claims' bounds.
+  template <class ShardCounters, class OpenSince, class PreparedSince>
+  uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
+                  OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {
     uint64_t floor = raised_.load(std::memory_order_acquire);
     if (floor < tick) {
-      for (Shard& word : words) word.raise_to_tick(layout, tick, spread);
+      for (Shard& counter : counters) counter.raise_to_tick(layout, tick, spread);
       floor = publish(raised_, tick);
     }
     const uint64_t open = std::min(floor, static_cast<uint64_t>(open_since()));
     return publish(settled_, std::min(open, static_cast<uint64_t>(prepared_since())));
   }
 
-  // The tick to which settle() raised the words.
+  // The tick to which settle() raised the counters.
   uint64_t raised() const noexcept { return raised_.load(std::memory_order_acquire); }
 
  private:
-  // Raises the word to at least `value` and returns the result, with acquire.
+  // Raises `word` to at least `value` and returns the result, with acquire.
   static uint64_t publish(std::atomic<uint64_t>& word, uint64_t value) noexcept {
     uint64_t seen = word.load(std::memory_order_acquire);
     while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_acq_rel)) {

@@ -3,21 +3,21 @@
 // Thread safety: any number of threads and processes may call every member on the same memory. No
 // member blocks, allocates or makes a system call.
 //
-// Invariants for the ids claimed from one word:
-//  1. Positions are claimed at most once and only upwards: each claim moves the word from `last` to
-//     its own last position in one compare-and-swap.
+// Invariants for the ids claimed from one counter:
+//  1. Positions are claimed at most once and only upwards: each claim moves the counter from
+//     `last` to its own last position in one compare-and-swap.
 //  2. No claimed tick is more than `lead` ahead of the clock reading of the claim.
 //  3. No claimed position is at or above the limit of the claim.
 //  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
-// Memory order: uniqueness needs only the modification order of the word, so relaxed would be
+// Memory order: uniqueness needs only the modification order of the counter, so relaxed would be
 // enough for it. Two more facts need stronger orders.
 //  - A floor must be visible before the limit that relies on it. The publisher of a limit raises
 //    the floor first and publishes with release. A claimer reads the limit with acquire, and so
-//    sees the raised word (see pg/mark/high_water.cpp).
+//    sees the raised counter (see pg/mark/high_water.cpp).
 //  - The caller of raise_floor() must see what sessions did before their claims below the floor
 //    (see core/settled.hpp). The exchange of a claim is a release, and the floor acquires what it
-//    reads or replaces. Only exchanges change the word, so a release reaches every later floor.
+//    reads or replaces. Only exchanges change the counter, so a release reaches every later floor.
 // On x86 each of these is the same instruction as a relaxed one.
 #pragma once
 
@@ -64,7 +64,7 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Statistics, in the cache line of the word. They are approximate only while they are updated.
+// Statistics, in the cache line of the counter. They are approximate only while they are updated.
 struct Counters {
   std::atomic<uint64_t> last_id;  // the greatest id that was counted
   std::atomic<uint64_t> ids;
@@ -134,7 +134,7 @@ class alignas(64) Shard {
   // The last position that was claimed or skipped by a floor.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
-  Counters counters;
+  Counters statistics;
 
  private:
   // Checks the lead before the limit: a call that fails for the clock must not extend the mark.
@@ -156,7 +156,7 @@ class alignas(64) Shard {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }
 
-  // Raises the word, and skips `skipped(last)` positions more.
+  // Raises the counter, and skips `skipped(last)` positions more.
   template <class Skipped>
   void raise(uint64_t floor, Skipped skipped) noexcept {
     if (floor == 0) return;
@@ -169,7 +169,7 @@ class alignas(64) Shard {
   std::atomic<uint64_t> last_;
 };
 
-// Processes share the words, so they must have no hidden lock, no pointer and no destructor.
+// Processes share the counters, so they must have no hidden lock, no pointer and no destructor.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);
 static_assert(std::is_standard_layout_v<Counters> && std::is_trivially_destructible_v<Shard>);

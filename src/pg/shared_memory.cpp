@@ -24,8 +24,8 @@ Size databases_size() {
   return mul_size(static_cast<Size>(max_databases), sizeof(DatabaseState));
 }
 
-Size words_size() {
-  return mul_size(static_cast<Size>(max_databases), mul_size(word_count(), sizeof(Shard)));
+Size shard_counters_size() {
+  return mul_size(static_cast<Size>(max_databases), mul_size(shard_counter_count(), sizeof(Shard)));
 }
 
 Size statistics_size() {
@@ -34,7 +34,7 @@ Size statistics_size() {
 
 Size total_size() {
   return add_size(add_size(add_size(sizeof(SharedState), databases_size()),
-                           add_size(statistics_size(), words_size())),
+                           add_size(statistics_size(), shard_counters_size())),
                   mint_slots_size());
 }
 
@@ -59,8 +59,8 @@ void start_shared_state() {
   memory += sizeof(SharedState) + databases_size();
   database_statistics = reinterpret_cast<Statistics*>(memory);
   memory += statistics_size();
-  all_words = reinterpret_cast<Shard*>(memory);
-  place_mint_slots(memory + words_size(), found);
+  all_shard_counters = reinterpret_cast<Shard*>(memory);
+  place_mint_slots(memory + shard_counters_size(), found);
   if (!found) {
     new (shared) SharedState{};
     for (int i = 0; i < max_databases; ++i) new (&database_states[i]) DatabaseState{};

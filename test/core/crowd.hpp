@@ -1,5 +1,5 @@
-// Many claimers over a few words, and a conductor that moves the clock and the limit. Threads and
-// processes run the same code, and all of it may be in shared memory.
+// Many claimers over a few counters, and a conductor that moves the clock and the limit. Threads
+// and processes run the same code, and all of it may be in shared memory.
 //
 // The conductor stands for every writer of the mark. It adopts a mark beyond the limit, and
 // publishes another limit. Positions between the old limit and the floor are a gap: no claimer may
@@ -17,7 +17,7 @@
 
 namespace snowflake {
 
-inline constexpr size_t kWords = 2;
+inline constexpr size_t kCounters = 2;
 inline constexpr size_t kJournalSize = 1 << 17;
 
 struct Plan {
@@ -27,13 +27,13 @@ struct Plan {
   uint64_t quota = kJournalSize;  // ids per claimer
 };
 
-struct Word {
+struct Counter {
   Shard shard;
   alignas(64) std::atomic<uint64_t> floor;  // the greatest floor that has returned
 };
 
 struct Stage {
-  Word words[kWords];
+  Counter counters[kCounters];
   alignas(64) std::atomic<uint64_t> now;
   Limits limits;
   uint32_t generation;  // written before `go`
@@ -57,15 +57,15 @@ inline void give_way() {
   std::this_thread::sleep_for(std::chrono::microseconds(1));
 }
 
-inline size_t word_of(uint32_t shard) {
-  return shard % kWords;
+inline size_t counter_of(uint32_t shard) {
+  return shard % kCounters;
 }
 
-inline void raise_floor(Word& word, uint64_t floor) {
-  word.shard.raise_floor(floor);
-  uint64_t seen = word.floor.load(std::memory_order_relaxed);
+inline void raise_floor(Counter& counter, uint64_t floor) {
+  counter.shard.raise_floor(floor);
+  uint64_t seen = counter.floor.load(std::memory_order_relaxed);
   while (seen < floor &&
-         !word.floor.compare_exchange_weak(seen, floor, std::memory_order_release)) {
+         !counter.floor.compare_exchange_weak(seen, floor, std::memory_order_release)) {
   }
 }
 
@@ -73,18 +73,18 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
   const Layout& layout = plan.layout;
   while (!stage.go.load(std::memory_order_acquire)) give_way();
   for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
-    // Most claims meet at word 0, for two shards.
+    // Most claims meet at counter 0, for two shards.
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
     const uint32_t shard = shards[random.below(8)];
-    Word& word = stage.words[word_of(shard)];
-    if (random.percent(1)) raise_floor(word, word.shard.last() + random.below(60) - 20);
+    Counter& counter = stage.counters[counter_of(shard)];
+    if (random.percent(1)) raise_floor(counter, counter.shard.last() + random.below(60) - 20);
 
     const uint64_t wanted =
         std::min(random.percent(85) ? 1 : random.between(2, 40), plan.quota - used);
-    const uint64_t floor = word.floor.load(std::memory_order_acquire);
+    const uint64_t floor = counter.floor.load(std::memory_order_acquire);
     const Bounds bounds{stage.now.load(std::memory_order_relaxed), plan.lead,
                         stage.limits.take(stage.generation).value_or(0), plan.spread};
-    const Claim claim = word.shard.claim(layout, bounds, wanted);
+    const Claim claim = counter.shard.claim(layout, bounds, wanted);
     if (claim.outcome != Outcome::claimed) {
       give_way();
       continue;
@@ -95,8 +95,8 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
     write_ids(layout, 0, shard, claim.first, claim.count, journal.ids + used);
     used += claim.count;
     journal.used.store(used, std::memory_order_release);
-    word.shard.counters.add(claim.count, wanted > 1, claim.borrowed,
-                            layout.id(claim.last(), 0, shard));
+    counter.shard.statistics.add(claim.count, wanted > 1, claim.borrowed,
+                                 layout.id(claim.last(), 0, shard));
   }
   stage.finished.fetch_add(1);
 }
@@ -111,8 +111,8 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
   EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
 }
 
-// Runs until done() returns true, or no claimer claimed an id for a minute. Time follows the words,
-// so claims are ahead of the clock or behind it, never for long.
+// Runs until done() returns true, or no claimer claimed an id for a minute. Time follows the
+// counters, so claims are ahead of the clock or behind it, never for long.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
@@ -123,19 +123,19 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
   };
   uint64_t claimed = 0;
   auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  const auto raise_words = [&](uint64_t floor) {
-    for (Word& word : stage.words) raise_floor(word, floor);
+  const auto raise_counters = [&](uint64_t floor) {
+    for (Counter& counter : stage.counters) raise_floor(counter, floor);
   };
   stage.now.store(1000);
   // Leaves room for clocks that go back.
   int64_t published_ms = layout.ms_of_tick(1000);
-  stage.limits.adopt(layout, published_ms, raise_words);
+  stage.limits.adopt(layout, published_ms, raise_counters);
   stage.generation = stage.limits.bind(1, published_ms, {0, 0}).generation;
   publish(stage, layout, published_ms);
   stage.go.store(true, std::memory_order_release);
   while (!done()) {
     uint64_t by_now = 0;
-    for (const Word& word : stage.words) by_now += word.shard.counters.ids;
+    for (const Counter& counter : stage.counters) by_now += counter.shard.statistics.ids;
     if (by_now != claimed) {
       claimed = by_now;
       deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -145,7 +145,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
       break;
     }
     uint64_t last = 0;
-    for (const Word& word : stage.words) last = std::max(last, word.shard.last());
+    for (const Counter& counter : stage.counters) last = std::max(last, counter.shard.last());
     const uint64_t now =
         layout.tick_of_position(last) + random.below(3) - random.below(plan.lead + 3);
     stage.now.store(now, std::memory_order_relaxed);
@@ -154,7 +154,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
     const uint64_t reach = std::max(last + 1, layout.first_position(now));
     if (reach + random.below(100) >= limit) {
       const int64_t floor_ms = published_ms + step_ms(200);
-      stage.limits.adopt(layout, floor_ms, raise_words);
+      stage.limits.adopt(layout, floor_ms, raise_counters);
       const int64_t reach_ms = layout.ms_of_tick(layout.tick_of_position(reach));
       published_ms = std::max(floor_ms, reach_ms) + layout.tick_ms + step_ms(500);
       stage.limits.record_written(published_ms);
@@ -169,7 +169,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
 
 struct Claimed {
   uint64_t position;
-  size_t word;
+  size_t counter;
   size_t claimer;
 };
 
@@ -183,21 +183,21 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     EXPECT_EQ(journal.below_floor, 0u) << "claimer " << claimer;
     EXPECT_EQ(journal.above_limit, 0u) << "claimer " << claimer;
     EXPECT_EQ(journal.too_far_ahead, 0u) << "claimer " << claimer;
-    uint64_t before[kWords] = {};
+    uint64_t before[kCounters] = {};
     for (uint64_t i = 0; i < journal.used; ++i) {
       const auto id = static_cast<uint64_t>(journal.ids[i]);
-      const size_t word = word_of(layout.shard_of(id));
+      const size_t counter = counter_of(layout.shard_of(id));
       const uint64_t position = layout.position_of(id);
-      ASSERT_GT(position, before[word]) << "claimer " << claimer << ", its id " << i;
-      ASSERT_LE(position, stage.words[word].shard.last());
-      before[word] = position;
-      all.push_back({position, word, claimer});
+      ASSERT_GT(position, before[counter]) << "claimer " << claimer << ", its id " << i;
+      ASSERT_LE(position, stage.counters[counter].shard.last());
+      before[counter] = position;
+      all.push_back({position, counter, claimer});
     }
   }
 
   // Sorted by position: the same one twice is a duplicate, even if the shard bits would hide it.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
-    return a.position != b.position ? a.position < b.position : a.word < b.word;
+    return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });
   size_t gap = 0;
   size_t turns = 0;
@@ -207,7 +207,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
         << "position " << all[i].position << " lies below floor " << gaps[gap].end
         << ", which came before limit " << gaps[gap].begin << " was raised";
     if (i == 0) continue;
-    ASSERT_FALSE(all[i].position == all[i - 1].position && all[i].word == all[i - 1].word)
+    ASSERT_FALSE(all[i].position == all[i - 1].position && all[i].counter == all[i - 1].counter)
         << "position " << all[i].position << " was claimed by " << all[i - 1].claimer << " and "
         << all[i].claimer;
     turns += all[i].claimer != all[i - 1].claimer;

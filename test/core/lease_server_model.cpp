@@ -21,9 +21,9 @@ struct RuledLease {
 
 }  // namespace
 
-void World::raise_words(Slot& slot, uint64_t floor) {
-  for (uint64_t& word : slot.words)
-    if (floor != 0 && word < floor - 1) word = floor - 1;
+void World::raise_counters(Slot& slot, uint64_t floor) {
+  for (uint64_t& counter : slot.counters)
+    if (floor != 0 && counter < floor - 1) counter = floor - 1;
 }
 
 void World::start(Server& s, bool keep_memory) {
@@ -66,7 +66,7 @@ bool World::is_good(Server& s, const Session& session) const {
 void World::adopt_mark(Server& s, size_t database) {
   Slot& slot = s.slots[database];
   slot.limits.adopt(layout_, s.disk.mark[database], [&](uint64_t floor) {
-    if (rules_.reopen_at_mark) raise_words(slot, floor);
+    if (rules_.reopen_at_mark) raise_counters(slot, floor);
   });
 }
 
@@ -84,7 +84,7 @@ void World::attach(Server& s, Session& session) {
   if (random_.percent(10)) disturb();
   if (session.process != process || !s.up) return;
   if (rules_.reopen_at_highest)
-    ModelLimits::reopen(layout_, binding, [&](uint64_t floor) { raise_words(slot, floor); });
+    ModelLimits::reopen(layout_, binding, [&](uint64_t floor) { raise_counters(slot, floor); });
   session.generation = binding.generation;
   session.region = binding.region.region;
   session.incarnation = incarnation;
@@ -111,8 +111,8 @@ void World::take_limit(Server& s, Session& session) {
 uint64_t World::next_position(const Server& s, const Session& session, int shard) const {
   const uint64_t now =
       layout_.first_position(layout_.tick_at(std::max(clock(s), layout_.epoch_ms)));
-  const auto& words = s.slots[static_cast<size_t>(session.database)].words;
-  return std::max(words[static_cast<size_t>(shard)] + 1, now);
+  const auto& counters = s.slots[static_cast<size_t>(session.database)].counters;
+  return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
 // Writes and flushes the mark. Published later, or never.
@@ -166,14 +166,14 @@ void World::publish(Server& s, Session& session, bool interrupted) {
 bool World::claim(Server& s, Session& session) {
   const auto shard = static_cast<size_t>(random_.below(kShards));
   const auto database = static_cast<size_t>(session.database);
-  uint64_t& word = s.slots[database].words[shard];
+  uint64_t& counter = s.slots[database].counters[shard];
   const uint64_t position = next_position(s, session, static_cast<int>(shard));
   const uint64_t now = layout_.tick_at(std::max(clock(s), layout_.epoch_ms));
   if (layout_.tick_of_position(position) > now + static_cast<uint64_t>(lead_ms_ / 1000))
     return false;
   const uint64_t limit = rules_.own_limit ? session.limit : s.slots[database].limits.read();
   if (position >= limit) return false;
-  word = position;
+  counter = position;
 
   const auto region = static_cast<uint64_t>(session.region);
   if (!ids_.insert(position << 8 | region << 4 | database << 2 | shard).second)
@@ -215,7 +215,7 @@ void World::observe(Server& s, Session& session) {
   adopt_mark(s, database);
   s.disk.mark[database] = std::max(s.disk.mark[database], mark);
   s.slots[database].limits.record_written(s.disk.mark[database]);
-  raise_words(s.slots[database], position_from(layout_, mark));
+  raise_counters(s.slots[database], position_from(layout_, mark));
   if (rules_.observe_below_until || mark == ms)
     s.disk.observed[database] =
         std::max(s.disk.observed[database], position_from(layout_, mark) - 1);
@@ -230,7 +230,7 @@ void World::restore_database(Server& s) {
   const auto& backup = backups_[random_.below(backups_.size())].second;
   s.disk.mark[database] = backup.mark[database];
   s.disk.observed[database] = backup.observed[database];
-  s.slots[database].words = {};
+  s.slots[database].counters = {};
   s.slots[database].limits.start_database();
   for (Session& session : s.sessions)
     if (static_cast<size_t>(session.database) == database) session.attached = false;

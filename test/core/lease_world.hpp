@@ -19,7 +19,7 @@
 namespace snowflake {
 
 struct Rules {
-  bool reopen_at_highest = true;     // who attaches raises the words to the highest limit
+  bool reopen_at_highest = true;     // who attaches raises the counters to the highest limit
   bool reopen_at_mark = true;        // and to the mark
   bool highest_before_limit = true;  // the highest limit is raised before a limit is published
   bool highest_of_all = true;        // over all databases, not that of the one that published last
@@ -103,7 +103,7 @@ struct Session {
 
 // A database's shared memory.
 struct Slot {
-  std::array<uint64_t, kShards> words{};
+  std::array<uint64_t, kShards> counters{};
   ModelLimits limits;
 };
 
@@ -182,7 +182,7 @@ class World {
   void ask(size_t number);
   void give_back(size_t number);
   void hear(const Told& told);
-  void raise_words(Slot& slot, uint64_t floor);
+  void raise_counters(Slot& slot, uint64_t floor);
   bool is_good(Server& s, const Session& session) const;
   uint64_t next_position(const Server& s, const Session& session, int shard) const;
 

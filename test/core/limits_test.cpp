@@ -104,7 +104,7 @@ TEST_F(LimitsTest, AdoptAMarkOnce) {
   EXPECT_EQ(limits.floor_ms(), kNow);
 }
 
-TEST_F(LimitsTest, AreKnownAfterTheWordsAreRaised) {
+TEST_F(LimitsTest, AreKnownAfterTheCountersAreRaised) {
   limits.adopt(kLayout, kNow, [&](uint64_t) { EXPECT_FALSE(limits.has_recorded(kNow)); });
   EXPECT_TRUE(limits.has_recorded(kNow));
 }
@@ -251,8 +251,8 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// `raised` stands for the words. It is not atomic on purpose. If publish() were not a release, or
-// read() not an acquire, this would be a data race, and ThreadSanitizer would report it on any
+// `raised` stands for the counters. It is not atomic on purpose. If publish() were not a release,
+// or read() not an acquire, this would be a data race, and ThreadSanitizer would report it on any
 // machine.
 TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {

@@ -9,7 +9,7 @@ using stepped::Actor;
 using stepped::Schedules;
 
 constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
-constexpr size_t kWords = 2;
+constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
 constexpr size_t kMost = 8;  // of transactions and readings in a schedule
 
@@ -29,7 +29,7 @@ struct Reading {
 // The state that all actors share. Commits and snapshots are single steps, because PostgreSQL makes
 // both under one lock.
 struct World {
-  Shard words[kWords]{};
+  Shard counters[kCounters]{};
   OpenMints slots[kSessions]{};
   OpenMints prepared{};  // of one transaction at a time
   Settled settled{};
@@ -39,14 +39,15 @@ struct World {
   uint64_t steps = 0;
 
   void begin(uint64_t floor_tick) {
-    for (Shard& word : words) word.raise_floor(layout.first_position(floor_tick));
+    for (Shard& counter : counters) counter.raise_floor(layout.first_position(floor_tick));
   }
 
   // Claims in a transaction, bounded by a clock reading.
-  void mint(MintRecord& record, size_t session, size_t word, uint64_t now, size_t transaction) {
+  void mint(MintRecord& record, size_t session, size_t counter, uint64_t now, size_t transaction) {
     const Bounds bounds{now, 100, UINT64_MAX, 0};
     const Claim claim = claim_recorded(
-        record, [&]() -> OpenMints& { return slots[session]; }, words[word], layout, bounds, 1);
+        record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
+        1);
     // Each run of the actor from its beginning sets the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
@@ -60,7 +61,7 @@ struct World {
     Reading& of = readings[reading];
     of.began = stepped::step([&] { return steps++; });
     of.settled = settled.settle(
-        layout, words, clock,
+        layout, counters, clock,
         [&] {
           uint64_t least = OpenMints::kNone;
           for (size_t i = 0; i < sessions; ++i) least = std::min(least, slots[i].since());
@@ -128,7 +129,7 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Clocks on both sides of one another and of the word, and exchanges that fail spuriously.
+// Clocks on both sides of one another and of the counter, and exchanges that fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})
@@ -141,7 +142,7 @@ TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The second claim is bounded by an earlier clock reading, in another word.
+// The second claim is bounded by an earlier clock reading, in another counter.
 TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -178,7 +179,7 @@ TEST(SettledModel, TheNextTransactionOfTheSession) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Each reader finds words that the other one raised, with clocks that differ.
+// Each reader finds counters that the other one raised, with clocks that differ.
 TEST(SettledModel, TwoReaders) {
   size_t schedules = 0;
   for (const uint64_t other : {11, 12, 13})
@@ -197,10 +198,10 @@ TEST(SettledModel, TwoReaders) {
 
 TEST(SettledModel, ThreeWriters) {
   const size_t schedules = explore(2, 1, [&](World& world) -> Bodies {
-    const auto writer = [&world](size_t session, size_t word, uint64_t now) {
-      return [&world, session, word, now] {
+    const auto writer = [&world](size_t session, size_t counter, uint64_t now) {
+      return [&world, session, counter, now] {
         MintRecord record;
-        world.mint(record, session, word, now, session);
+        world.mint(record, session, counter, now, session);
         world.commit(session);
         record.close(world.slots[session]);
       };

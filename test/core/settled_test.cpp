@@ -17,18 +17,18 @@ constexpr uint64_t kNone = OpenMints::kNone;
 
 class SettledTest : public testing::Test {
  protected:
-  SettledTest() : words_(std::make_unique<Shard[]>(4)) {}
+  SettledTest() : counters_(std::make_unique<Shard[]>(4)) {}
 
   uint64_t settle(uint64_t tick, uint64_t open = kNone, uint64_t prepared = kNone) {
     return settled_.settle(
-        kLayout, words(), tick, [=] { return open; }, [=] { return prepared; });
+        kLayout, counters(), tick, [=] { return open; }, [=] { return prepared; });
   }
-  std::span<Shard> words() { return {words_.get(), 4}; }
-  Claim claim(size_t word, uint64_t now) {
-    return words_[word].claim(kLayout, {now, 100, UINT64_MAX, 0}, 1);
+  std::span<Shard> counters() { return {counters_.get(), 4}; }
+  Claim claim(size_t counter, uint64_t now) {
+    return counters_[counter].claim(kLayout, {now, 100, UINT64_MAX, 0}, 1);
   }
 
-  std::unique_ptr<Shard[]> words_;
+  std::unique_ptr<Shard[]> counters_;
   Settled settled_{};
 };
 
@@ -37,19 +37,19 @@ TEST_F(SettledTest, EverythingBeforeTheClockIfNothingIsOpen) {
   EXPECT_EQ(settle(51), 51u);
 }
 
-TEST_F(SettledTest, NoWordClaimsBelowItAnyMore) {
+TEST_F(SettledTest, NoCounterClaimsBelowItAnyMore) {
   settle(50);
-  for (size_t word = 0; word < 4; ++word)
-    EXPECT_EQ(claim(word, 10).first, kLayout.first_position(50));
+  for (size_t counter = 0; counter < 4; ++counter)
+    EXPECT_EQ(claim(counter, 10).first, kLayout.first_position(50));
 }
 
-TEST_F(SettledTest, TheWordsAreRaisedOnceATick) {
+TEST_F(SettledTest, TheCountersAreRaisedOnceATick) {
   settle(50);
-  const uint64_t first = words_[2].last();
-  words_[2].raise_floor(0);
+  const uint64_t first = counters_[2].last();
+  counters_[2].raise_floor(0);
   settle(50, 20);
   settle(49);
-  EXPECT_EQ(words_[2].last(), first);
+  EXPECT_EQ(counters_[2].last(), first);
   EXPECT_EQ(settled_.raised(), 50u);
 }
 
@@ -77,9 +77,9 @@ TEST_F(SettledTest, AClockThatGoesBackDoesNotLowerIt) {
 TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   int asked = 0;
   settled_.settle(
-      kLayout, words(), 50,
+      kLayout, counters(), 50,
       [&] {
-        EXPECT_EQ(words_[3].last() + 1, kLayout.first_position(50));
+        EXPECT_EQ(counters_[3].last() + 1, kLayout.first_position(50));
         EXPECT_EQ(asked++, 0);
         return kNone;
       },
@@ -93,14 +93,14 @@ TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
 TEST(MintRecord, IsStoredOnceATransaction) {
   const auto slot = std::make_unique<OpenMints>();
   MintRecord record;
-  Shard word{};
+  Shard counter{};
   int stored = 0;
   const auto find = [&]() -> OpenMints& {
     ++stored;
     return *slot;
   };
   const auto mint = [&](uint64_t now) {
-    return claim_recorded(record, find, word, kLayout, {now, 100, UINT64_MAX, 0}, 1);
+    return claim_recorded(record, find, counter, kLayout, {now, 100, UINT64_MAX, 0}, 1);
   };
   EXPECT_EQ(slot->since(), kNone);
   EXPECT_FALSE(record.is_open());
@@ -124,10 +124,10 @@ TEST(MintRecord, IsStoredOnceATransaction) {
 TEST(MintRecord, AFailedClaimIsRecordedToo) {
   const auto slot = std::make_unique<OpenMints>();
   MintRecord record;
-  Shard word{};
+  Shard counter{};
   const Bounds bounds{20, 0, 10, 0};
   const Claim claim = claim_recorded(
-      record, [&]() -> OpenMints& { return *slot; }, word, kLayout, bounds, 1);
+      record, [&]() -> OpenMints& { return *slot; }, counter, kLayout, bounds, 1);
   EXPECT_EQ(claim.outcome, Outcome::at_limit);
   EXPECT_EQ(slot->since(), 20u);
 }
@@ -138,33 +138,33 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
-    const auto word = std::make_unique<Shard>();
+    const auto counter = std::make_unique<Shard>();
     std::atomic<bool> claimed{false};
     uint64_t before = 0;
     std::thread claimer([&] {
       before = round;
-      word->claim(kLayout, {10, 100, UINT64_MAX, 0}, 1);
+      counter->claim(kLayout, {10, 100, UINT64_MAX, 0}, 1);
       claimed.store(true, std::memory_order_relaxed);
     });
     while (!claimed.load(std::memory_order_relaxed)) std::this_thread::yield();
-    raise(*word);
+    raise(*counter);
     EXPECT_EQ(before, round);
     claimer.join();
   }
 }
 
 TEST(SettledOrder, AFloorSeesWritesBeforeTheClaimsBelowIt) {
-  claim_then_raise([](Shard& word) { word.raise_floor(kLayout.first_position(20)); });
+  claim_then_raise([](Shard& counter) { counter.raise_floor(kLayout.first_position(20)); });
 }
 
-TEST(SettledOrder, AlsoIfTheWordIsAlreadyRaised) {
-  claim_then_raise([](Shard& word) { word.raise_floor(1); });
+TEST(SettledOrder, AlsoIfTheCounterIsAlreadyRaised) {
+  claim_then_raise([](Shard& counter) { counter.raise_floor(1); });
 }
 
 TEST(SettledOrder, AlsoOverTheFloorOfAnother) {
-  claim_then_raise([](Shard& word) {
-    std::thread other([&] { word.raise_floor(kLayout.first_position(15)); });
-    word.raise_floor(kLayout.first_position(20));
+  claim_then_raise([](Shard& counter) {
+    std::thread other([&] { counter.raise_floor(kLayout.first_position(15)); });
+    counter.raise_floor(kLayout.first_position(20));
     other.join();
   });
 }
@@ -184,12 +184,12 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A reader that finds the words already raised relies on what another reader has seen.
+// A reader that finds the counters already raised relies on what another reader has seen.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
-    const auto words = std::make_unique<Shard[]>(1);
+    const auto counters = std::make_unique<Shard[]>(1);
     Settled settled{};
-    const std::span<Shard> all{words.get(), 1};
+    const std::span<Shard> all{counters.get(), 1};
     const auto nobody = [] { return kNone; };
     uint64_t before = 0;
     std::thread first([&] {

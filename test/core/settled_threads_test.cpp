@@ -17,7 +17,7 @@ namespace snowflake {
 namespace {
 
 constexpr Layout kLayout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
-constexpr size_t kWords = 4;
+constexpr size_t kCounters = 4;
 constexpr size_t kWriters = 6;
 constexpr size_t kReaders = 2;
 constexpr size_t kTransactions = 8000;  // of each writer, and more until the cursor has moved often
@@ -26,7 +26,7 @@ constexpr size_t kReadings = 2000;  // of each reader
 constexpr size_t kMoves = 500;      // of the cursor, as all readers see it
 
 struct Crowd {
-  Shard words[kWords]{};
+  Shard counters[kCounters]{};
   OpenMints slots[kWriters]{};
   Settled settled{};
   alignas(64) std::atomic<uint64_t> now{1000};
@@ -52,8 +52,8 @@ struct Crowd {
       for (uint64_t left = random.between(1, 4); left > 0; --left) {
         const Bounds bounds{now.load(std::memory_order_relaxed), 1'000'000, UINT64_MAX, 0};
         const Claim claim = claim_recorded(
-            record, [&]() -> OpenMints& { return slots[session]; }, words[random.below(kWords)],
-            kLayout, bounds, random.between(1, 20));
+            record, [&]() -> OpenMints& { return slots[session]; },
+            counters[random.below(kCounters)], kLayout, bounds, random.between(1, 20));
         first_tick = std::min(first_tick, kLayout.tick_of_position(claim.first));
         if (random.percent(20)) sched_yield();
       }
@@ -71,7 +71,7 @@ struct Crowd {
     uint64_t before = 0;
     while (readings.size() < kReadings || writing.load() > 0) {
       const uint64_t tick = settled.settle(
-          kLayout, std::span<Shard>(words), now.load(std::memory_order_relaxed),
+          kLayout, std::span<Shard>(counters), now.load(std::memory_order_relaxed),
           [&] {
             uint64_t least = OpenMints::kNone;
             for (const OpenMints& slot : slots) least = std::min(least, slot.since());

@@ -111,13 +111,13 @@ class Choices {
 
 class Interleaving {
  public:
-  Interleaving() { word_.raise_floor(kStart); }
+  Interleaving() { counter_.raise_floor(kStart); }
 
   // Claims, and checks what must hold for each claim in any interleaving.
   Claim claim(const Bounds& bounds, uint64_t wanted) {
     const uint64_t above = greatest_;
     const uint64_t floor = floor_;
-    const Claim claim = word_.claim(layout, bounds, wanted);
+    const Claim claim = counter_.claim(layout, bounds, wanted);
     if (claim.outcome != Outcome::claimed) return claim;
     EXPECT_GT(claim.first, above);
     EXPECT_GE(claim.first, floor);
@@ -130,7 +130,7 @@ class Interleaving {
   }
 
   void raise_floor(uint64_t floor) {
-    word_.raise_floor(floor);
+    counter_.raise_floor(floor);
     floor_ = std::max(floor_, floor);
   }
 
@@ -143,7 +143,7 @@ class Interleaving {
       if (choice == 0) return false;
       --left;
       const auto others = std::exchange(interleaving::before_step, nullptr);
-      const uint64_t last = word_.last();
+      const uint64_t last = counter_.last();
       if (choice == 1) claim(kBounds, 1);
       if (choice == 2) claim(kBounds, 7);
       if (choice == 3) claim({12, 1, UINT64_MAX, 3}, 1);
@@ -162,10 +162,10 @@ class Interleaving {
     EXPECT_EQ(claim({100, 0, UINT64_MAX, 0}, 1).first, 100u * 16);
   }
 
-  uint64_t last() const { return word_.last(); }
+  uint64_t last() const { return counter_.last(); }
 
  private:
-  Shard word_{};
+  Shard counter_{};
   std::set<uint64_t> claimed_;
   uint64_t greatest_ = 0;
   uint64_t floor_ = kStart;
@@ -214,8 +214,9 @@ TEST(ShardInterleaving, OfAFloor) {
   EXPECT_GT(schedules, 500u);
 }
 
-// The publish protocol from the claimer's side: the words are raised to `floor`, and then the limit
-// moves from `old` beyond it. A claimer with the old limit must get no position between the two.
+// The publish protocol from the claimer's side: the counters are raised to `floor`, and then the
+// limit moves from `old` beyond it. A claimer with the old limit must get no position between the
+// two.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

@@ -14,9 +14,9 @@ class Schedule {
   explicit Schedule(uint64_t number)
       : random_(1000 + number),
         layout_(choose_layout()),
-        words_(random_.between(1, 3)),
-        models_(words_.size(), ModelShard(layout_)),
-        floors_(words_.size(), 0),
+        counters_(random_.between(1, 3)),
+        models_(counters_.size(), ModelShard(layout_)),
+        floors_(counters_.size(), 0),
         ids_(std::min<size_t>(layout_.shards(), random_.between(1, 6))) {
     // One in four begins near the end of the layout.
     now_ = random_.percent(25)   ? layout_.last_minted_tick() - random_.below(100)
@@ -55,7 +55,7 @@ class Schedule {
     }
   }
 
-  // Shards that share a word have different ids because of their shard bits.
+  // Shards that share a counter have different ids because of their shard bits.
   std::vector<int64_t> all_ids() const {
     std::vector<int64_t> all;
     for (const auto& ids : ids_) all.insert(all.end(), ids.begin(), ids.end());
@@ -81,8 +81,8 @@ class Schedule {
   }
 
   void step_clock() {
-    if (random_.percent(20)) {  // catches up with the words, as waiting does
-      now_ = layout_.tick_of_position(words_[random_.below(words_.size())].last());
+    if (random_.percent(20)) {  // catches up with the counters, as waiting does
+      now_ = layout_.tick_of_position(counters_[random_.below(counters_.size())].last());
     } else if (random_.percent(35)) {
       now_ -= std::min(now_, random_.below(random_.percent(20) ? 5000 : 10));
     } else {
@@ -92,8 +92,8 @@ class Schedule {
   }
 
   void raise_floor() {
-    const size_t w = random_.below(words_.size());
-    uint64_t floor = words_[w].last();
+    const size_t w = random_.below(counters_.size());
+    uint64_t floor = counters_[w].last();
     if (random_.percent(30))
       floor = above(now_);
     else if (random_.percent(30))
@@ -103,19 +103,19 @@ class Schedule {
       floor += random_.below(50);
     else
       floor -= std::min(floor, random_.below(50));
-    words_[w].raise_floor(floor);
+    counters_[w].raise_floor(floor);
     models_[w].raise_floor(floor);
     floors_[w] = std::max(floors_[w], floor);
-    ASSERT_EQ(words_[w].last(), models_[w].last());
+    ASSERT_EQ(counters_[w].last(), models_[w].last());
   }
 
   void claim(size_t shard) {
-    const size_t w = shard % words_.size();
+    const size_t w = shard % counters_.size();
     const Bounds bounds{now_, lead_, limit_, spread_};
     const uint64_t wanted =
         random_.percent(60) ? 1 : random_.between(1, random_.percent(20) ? 2000 : 60);
-    const uint64_t before = words_[w].last();
-    const Claim claim = words_[w].claim(layout_, bounds, wanted);
+    const uint64_t before = counters_[w].last();
+    const Claim claim = counters_[w].claim(layout_, bounds, wanted);
     const Claim model = models_[w].claim(bounds, wanted);
     ++seen_[static_cast<size_t>(claim.outcome)];
 
@@ -123,11 +123,11 @@ class Schedule {
     ASSERT_EQ(claim.first, model.first);
     ASSERT_EQ(claim.count, model.count);
     ASSERT_EQ(claim.borrowed, model.borrowed);
-    ASSERT_EQ(words_[w].last(), models_[w].last());
+    ASSERT_EQ(counters_[w].last(), models_[w].last());
     if (claim.outcome == Outcome::claimed)
       check_claimed(claim, bounds, wanted, before, shard);
     else
-      ASSERT_EQ(words_[w].last(), before);
+      ASSERT_EQ(counters_[w].last(), before);
     // Callers extend the mark or wait for the clock, sooner or later.
     if (claim.outcome == Outcome::at_limit && random_.percent(50))
       limit_ = above(layout_.tick_of_position(claim.first));
@@ -137,7 +137,7 @@ class Schedule {
 
   void check_claimed(const Claim& claim, const Bounds& bounds, uint64_t wanted, uint64_t before,
                      size_t shard) {
-    const size_t w = shard % words_.size();
+    const size_t w = shard % counters_.size();
     ASSERT_GT(claim.first, before);
     ASSERT_GE(claim.first, floors_[w]);
     ASSERT_GE(layout_.tick_of_position(claim.first), bounds.now);
@@ -147,7 +147,7 @@ class Schedule {
     ASSERT_LE(claim.count, wanted);
     // A batch takes as many as there is room for, so after a smaller one there is none left.
     if (claim.count < wanted) {
-      const Claim next = words_[w].claim(layout_, bounds, 1);
+      const Claim next = counters_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);
       ASSERT_EQ(next.first, claim.last() + 1);
     }
@@ -160,7 +160,7 @@ class Schedule {
 
   Random random_;
   Layout layout_;
-  std::vector<Shard> words_;
+  std::vector<Shard> counters_;
   std::vector<ModelShard> models_;
   std::vector<uint64_t> floors_;
   std::vector<std::vector<int64_t>> ids_;  // of each shard

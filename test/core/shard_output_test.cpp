@@ -42,37 +42,38 @@ TEST(WriteIds, ZeroIdsWriteNothing) {
 }
 
 TEST(Counters, AddUp) {
-  Shard word{};
-  word.counters.add(1, 0, 0, 100);
-  word.counters.add(50, 1, 3, 900);
-  word.counters.add(7, 1, 0, 500);  // counted later than it was claimed
-  EXPECT_EQ(word.counters.ids, 58u);
-  EXPECT_EQ(word.counters.batches, 2u);
-  EXPECT_EQ(word.counters.borrowed, 3u);
-  EXPECT_EQ(word.counters.last_id, 900u);
-  EXPECT_EQ(word.counters.waits, 0u);
-  EXPECT_EQ(word.counters.waited_us, 0u);
-  EXPECT_EQ(word.counters.refusals, 0u);
+  Shard counter{};
+  counter.statistics.add(1, 0, 0, 100);
+  counter.statistics.add(50, 1, 3, 900);
+  counter.statistics.add(7, 1, 0, 500);  // counted later than it was claimed
+  EXPECT_EQ(counter.statistics.ids, 58u);
+  EXPECT_EQ(counter.statistics.batches, 2u);
+  EXPECT_EQ(counter.statistics.borrowed, 3u);
+  EXPECT_EQ(counter.statistics.last_id, 900u);
+  EXPECT_EQ(counter.statistics.waits, 0u);
+  EXPECT_EQ(counter.statistics.waited_us, 0u);
+  EXPECT_EQ(counter.statistics.refusals, 0u);
 }
 
 TEST(Counters, ResetAllButTheLastId) {
-  Shard word{};
-  word.counters.add(50, 1, 3, 900);
-  word.counters.waits = 7;
-  word.counters.waited_us = 70;
-  word.counters.refusals = 700;
-  word.counters.reset();
-  EXPECT_EQ(word.counters.ids + word.counters.batches + word.counters.borrowed, 0u);
-  EXPECT_EQ(word.counters.waits + word.counters.waited_us + word.counters.refusals, 0u);
-  EXPECT_EQ(word.counters.last_id, 900u);
-  word.counters.add(2, 0, 0, 901);
-  EXPECT_EQ(word.counters.ids, 2u);
+  Shard counter{};
+  counter.statistics.add(50, 1, 3, 900);
+  counter.statistics.waits = 7;
+  counter.statistics.waited_us = 70;
+  counter.statistics.refusals = 700;
+  counter.statistics.reset();
+  EXPECT_EQ(counter.statistics.ids + counter.statistics.batches + counter.statistics.borrowed, 0u);
+  EXPECT_EQ(counter.statistics.waits + counter.statistics.waited_us + counter.statistics.refusals,
+            0u);
+  EXPECT_EQ(counter.statistics.last_id, 900u);
+  counter.statistics.add(2, 0, 0, 901);
+  EXPECT_EQ(counter.statistics.ids, 2u);
 }
 
-TEST(Counters, ShareTheWordsCacheLineAndNothingElse) {
-  Shard words[2]{};
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(&words[0]) % 64, 0u);
-  EXPECT_EQ(reinterpret_cast<char*>(&words[1]) - reinterpret_cast<char*>(&words[0]), 64);
+TEST(Counters, ShareTheCountersCacheLineAndNothingElse) {
+  Shard counters[2]{};
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(&counters[0]) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<char*>(&counters[1]) - reinterpret_cast<char*>(&counters[0]), 64);
 }
 
 }  // namespace

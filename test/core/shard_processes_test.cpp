@@ -1,4 +1,4 @@
-// Tests several processes over the same words, like backends: each maps the memory at its own
+// Tests several processes over the same counters, like backends: each maps the memory at its own
 // address, and processes are killed at any point.
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ class ShardProcesses : public testing::Test {
   Arena* arena_ = nullptr;
 };
 
-TEST_F(ShardProcesses, ShareWordsWithoutSharingIds) {
+TEST_F(ShardProcesses, ShareCountersWithoutSharingIds) {
   constexpr size_t kClaimers = 4;
   const Plan plan;
   std::vector<pid_t> children;

@@ -1,4 +1,4 @@
-// Tests the results of successive claims from one word: the contract, case by case.
+// Tests the results of successive claims from one counter: the contract, case by case.
 #include "core/shard.hpp"
 
 #include <gtest/gtest.h>
@@ -19,30 +19,30 @@ class ShardTest : public testing::Test {
     return tick * 16 + sequence;
   }
 
-  Claim claim(Bounds bounds, uint64_t wanted = 1) { return word.claim(layout, bounds, wanted); }
+  Claim claim(Bounds bounds, uint64_t wanted = 1) { return counter.claim(layout, bounds, wanted); }
 
   void expect_claimed(const Claim& claim, uint64_t first, uint64_t count) {
     EXPECT_EQ(claim.outcome, Outcome::claimed);
     EXPECT_EQ(claim.first, first);
     EXPECT_EQ(claim.count, count);
     EXPECT_EQ(claim.last(), first + count - 1);
-    EXPECT_EQ(word.last(), first + count - 1);
+    EXPECT_EQ(counter.last(), first + count - 1);
   }
 
-  // Also checks that the word has not changed.
+  // Also checks that the counter has not changed.
   void expect_refused(Bounds bounds, Outcome outcome, uint64_t first) {
-    const uint64_t before = word.last();
+    const uint64_t before = counter.last();
     for (const uint64_t wanted : {uint64_t{1}, uint64_t{1000}}) {
       const Claim refused = claim(bounds, wanted);
       EXPECT_EQ(refused.outcome, outcome);
       EXPECT_EQ(refused.first, first);
       EXPECT_EQ(refused.count, 0u);
       EXPECT_EQ(refused.borrowed, 0u);
-      EXPECT_EQ(word.last(), before);
+      EXPECT_EQ(counter.last(), before);
     }
   }
 
-  Shard word{};
+  Shard counter{};
 };
 
 TEST_F(ShardTest, BeginsATickAtSequenceZero) {
@@ -51,7 +51,7 @@ TEST_F(ShardTest, BeginsATickAtSequenceZero) {
   expect_claimed(claim({7, 0, kNoLimit, 0}), at(7, 0), 1);
 }
 
-// A word of zeros means "position 0 is taken", which costs one id.
+// A counter of zeros means "position 0 is taken", which costs one id.
 TEST_F(ShardTest, NeverClaimsPositionZero) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), at(0, 1), 1);
 }
@@ -101,7 +101,7 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   const uint64_t last_tick = layout.last_minted_tick();
   expect_claimed(claim({last_tick, 100, kNoLimit, 0}, 15), at(last_tick), 15);
   expect_claimed(claim({last_tick, 100, kNoLimit, 0}, 1000), at(last_tick, 15), 1);
-  EXPECT_EQ(static_cast<int64_t>(layout.id(word.last(), 0, layout.shards() - 1)), INT64_MAX);
+  EXPECT_EQ(static_cast<int64_t>(layout.id(counter.last(), 0, layout.shards() - 1)), INT64_MAX);
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
@@ -109,14 +109,14 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
 // clock.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
-  word.raise_floor(end);
+  counter.raise_floor(end);
   expect_refused({5, 0, at(1), 0}, Outcome::exhausted, end);
   expect_refused({5, 0, kNoLimit, 0}, Outcome::exhausted, end);
   expect_refused({layout.last_minted_tick(), 0, at(1), 0}, Outcome::exhausted, end);
 }
 
 TEST_F(ShardTest, AheadOfTheClockComesBeforeTheLimit) {
-  word.raise_floor(at(20));
+  counter.raise_floor(at(20));
   expect_refused({5, 0, at(1), 0}, Outcome::ahead_of_clock, at(20));
   expect_refused({19, 0, at(20), 0}, Outcome::ahead_of_clock, at(20));
   expect_refused({20, 0, at(20), 0}, Outcome::at_limit, at(20));
@@ -124,32 +124,32 @@ TEST_F(ShardTest, AheadOfTheClockComesBeforeTheLimit) {
 }
 
 TEST_F(ShardTest, NothingBelowAFloorIsClaimed) {
-  word.raise_floor(at(30, 7));
-  EXPECT_EQ(word.last(), at(30, 6));
+  counter.raise_floor(at(30, 7));
+  EXPECT_EQ(counter.last(), at(30, 6));
   expect_claimed(claim({25, 10, kNoLimit, 0}), at(30, 7), 1);
-  word.raise_floor(at(40));
+  counter.raise_floor(at(40));
   expect_claimed(claim({40, 10, kNoLimit, 0}), at(40), 1);
 }
 
 TEST_F(ShardTest, AFloorNeverLowers) {
-  word.raise_floor(at(30));
+  counter.raise_floor(at(30));
   for (const uint64_t floor : {uint64_t{0}, uint64_t{1}, at(29), at(30) - 1, at(30)}) {
-    word.raise_floor(floor);
-    EXPECT_EQ(word.last(), at(30) - 1) << floor;
+    counter.raise_floor(floor);
+    EXPECT_EQ(counter.last(), at(30) - 1) << floor;
   }
 }
 
-TEST_F(ShardTest, AFloorAtTheStartLeavesAFreshWord) {
-  word.raise_floor(0);
-  EXPECT_EQ(word.last(), 0u);
-  word.raise_floor(1);
-  EXPECT_EQ(word.last(), 0u);
-  word.raise_floor(2);
+TEST_F(ShardTest, AFloorAtTheStartLeavesAFreshCounter) {
+  counter.raise_floor(0);
+  EXPECT_EQ(counter.last(), 0u);
+  counter.raise_floor(1);
+  EXPECT_EQ(counter.last(), 0u);
+  counter.raise_floor(2);
   expect_claimed(claim({0, 0, kNoLimit, 0}), 2, 1);
 }
 
 TEST_F(ShardTest, TheHighestFloorDoesNotWrap) {
-  word.raise_floor(UINT64_MAX);
+  counter.raise_floor(UINT64_MAX);
   expect_refused({5, 100, kNoLimit, 0}, Outcome::exhausted, UINT64_MAX);
   expect_refused({layout.last_minted_tick(), 100, kNoLimit, 0}, Outcome::exhausted, UINT64_MAX);
 }
@@ -166,7 +166,7 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(10, 20), 1u);  // 10, which is the clock's now, and 11
   EXPECT_EQ(borrowed(30, 40), 2u);  // 30, 31, 32
   EXPECT_EQ(borrowed(40, 1), 0u);
-  word.raise_floor(at(50));
+  counter.raise_floor(at(50));
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 

@@ -1,4 +1,4 @@
-// Tests several threads over the same words.
+// Tests several threads over the same counters.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -25,9 +25,9 @@ void run_once(const Plan& plan, uint64_t salt) {
   audit(*stage, plan, {journals.get(), kClaimers}, gaps);
   uint64_t counted = 0;
   uint64_t last_id = 0;
-  for (const Word& word : stage->words) {
-    counted += word.shard.counters.ids;
-    last_id = std::max<uint64_t>(last_id, word.shard.counters.last_id);
+  for (const Counter& counter : stage->counters) {
+    counted += counter.shard.statistics.ids;
+    last_id = std::max<uint64_t>(last_id, counter.shard.statistics.last_id);
   }
   EXPECT_EQ(counted, kClaimers * plan.quota);
   int64_t greatest = 0;
@@ -43,7 +43,7 @@ void run(const Plan& plan, uint64_t salt) {
     run_once(plan, salt + 10 * round);
 }
 
-TEST(ShardThreads, ShareWordsWithoutSharingIds) {
+TEST(ShardThreads, ShareCountersWithoutSharingIds) {
   run({}, 100);
 }
 

@@ -21,8 +21,9 @@ namespace {
 
 int64_t furthest_ms(const DatabaseState& state) {
   uint64_t furthest = 0;
-  const Shard* const words = words_of(state);
-  for (uint32_t i = 0; i < word_count(); ++i) furthest = std::max(furthest, words[i].last());
+  const Shard* const counters = shard_counters_of(state);
+  for (uint32_t i = 0; i < shard_counter_count(); ++i)
+    furthest = std::max(furthest, counters[i].last());
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
 

@@ -48,11 +48,11 @@ int64_t target_of(uint64_t position, uint64_t lead) {
 
 }  // namespace
 
-void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lead,
+void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,
                     WaitBudget& budget) {
   const Wait wait = wait_until(target_of(position, lead), budget);
   if (wait.too_long()) {
-    word.counters.refusals.fetch_add(1, std::memory_order_relaxed);
+    counter.statistics.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
     // Load alone moves ids at most one tick beyond the lead.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
@@ -61,8 +61,8 @@ void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lea
     error_waited_too_long(shard, next_ms, wait.clock_ms, wait.waited_ms);
   }
   sleep_part(budget, wait.needed_ms, clock_wait_event(), [&](bool first, int64_t us) {
-    word.counters.waits.fetch_add(first ? 1 : 0, std::memory_order_relaxed);
-    word.counters.waited_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
+    counter.statistics.waits.fetch_add(first ? 1 : 0, std::memory_order_relaxed);
+    counter.statistics.waited_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
   });
 }
 

@@ -13,7 +13,7 @@ namespace snowflake::pg {
 // snowflake.max_wait, it raises an error at once. Interruptible.
 
 // For the shard's next position, which is more than `lead` ticks ahead.
-void wait_for_clock(uint32_t shard, Shard& word, uint64_t position, uint64_t lead,
+void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,
                     WaitBudget& budget);
 
 // For a position above an id that was minted elsewhere and is more than `lead` ticks ahead.

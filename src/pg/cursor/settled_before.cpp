@@ -70,8 +70,8 @@ SettledAnswer settled() {
   const auto prepared_since = [&] { return (prepared = oldest_prepared_mint()).since; };
   uint64_t tick;
   if (state != nullptr) {
-    const std::span<Shard> words{words_of(*state), word_count()};
-    tick = state->settled.settle(layout, words, target, open_since, prepared_since,
+    const std::span<Shard> counters{shard_counters_of(*state), shard_counter_count()};
+    tick = state->settled.settle(layout, counters, target, open_since, prepared_since,
                                  static_cast<uint64_t>(sequence_spread));
   } else {
     // No session has minted since the server started. The first one adopts the mark before it

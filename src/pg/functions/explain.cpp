@@ -44,7 +44,7 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
     return;
   }
   if (health.state == nullptr || ids != layout) return;
-  const uint64_t last = word_of(words_of(*health.state), ids.shard_of(id)).last();
+  const uint64_t last = shard_counter(shard_counters_of(*health.state), ids.shard_of(id)).last();
   if (last != 0 && ids.position_of(id) > last)
     all.add(psprintf("shard %u has not come so far: its last id is of %s", ids.shard_of(id),
                      time_text(ids.ms_of_tick(ids.tick_of_position(last)))));

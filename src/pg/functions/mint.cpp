@@ -80,7 +80,7 @@ uint64_t current_tick(const Reading& clock) {
 
 // The shard counter of a claim, and the region of its ids.
 struct Source {
-  Shard* word;
+  Shard* counter;
   uint32_t region;
 };
 
@@ -93,11 +93,12 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
       attach(budget);
       continue;
     }
-    Shard& word = word_of(hold.words, shard);
-    source = {&word, hold.region};
+    Shard& counter = shard_counter(hold.counters, shard);
+    source = {&counter, hold.region};
     const Bounds bounds{current_tick(clock), lead, hold.limit,
                         static_cast<uint64_t>(sequence_spread)};
-    const Claim claimed = claim_recorded(mint_record, own_mint_slot, word, layout, bounds, wanted);
+    const Claim claimed =
+        claim_recorded(mint_record, own_mint_slot, counter, layout, bounds, wanted);
     if (claimed.outcome == Outcome::claimed) [[likely]] {
       if (claimed.last() >= hold.extend_early_at) [[unlikely]]
         extend_early(claimed.last());
@@ -109,7 +110,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock
         extend_limit(claimed.first, budget);
         break;
       case Outcome::ahead_of_clock:
-        wait_for_clock(shard, word, claimed.first, lead, budget);
+        wait_for_clock(shard, counter, claimed.first, lead, budget);
         break;
       default:
         error_exhausted();
@@ -132,7 +133,7 @@ void remember(uint64_t id) {
   Source source;
   const Claim claimed = claim(number, 1, lead_ticks, clock, source);
   const uint64_t id = layout.id(claimed.first, source.region, number);
-  account(*source.word, claimed, 0, id);
+  account(*source.counter, claimed, 0, id);
   remember(id);
   return last.id;
 }
@@ -149,7 +150,7 @@ void next_ids(int shard, int count, int64_t* out) {
     const Claim claimed = claim(number, left, lead_ticks / 2, exact_clock(), source);
     const uint64_t last_id = layout.id(claimed.last(), source.region, number);
     write_ids(layout, source.region, number, claimed.first, claimed.count, out);
-    account(*source.word, claimed, batches, last_id);
+    account(*source.counter, claimed, batches, last_id);
     newest = last_id;
     out += claimed.count;
     left -= claimed.count;
@@ -173,7 +174,7 @@ void advance_past(int shard, int64_t after, uint64_t lead) {
     const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),
                                                        layout.origin(hold.region, number));
     if (layout.tick_of_position(floor) <= current_tick(exact_clock()) + lead) {
-      word_of(hold.words, number).raise_floor(floor);
+      shard_counter(hold.counters, number).raise_floor(floor);
       return;
     }
     wait_for_id(after, floor, lead, budget);

@@ -52,7 +52,7 @@ Range range_of(FunctionCallInfo fcinfo) {
 
 // How far the next id of a shard would be ahead of the clock, in ticks.
 uint64_t ahead(uint32_t shard, uint64_t now) {
-  const uint64_t next = layout.tick_of_position(word_of(hold.words, shard).last() + 1);
+  const uint64_t next = layout.tick_of_position(shard_counter(hold.counters, shard).last() + 1);
   return next > now ? next - now : 0;
 }
 
@@ -65,15 +65,15 @@ uint32_t start_of(const Range& range) {
 uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
-  const bool words = clock_ms >= layout.epoch_ms;  // otherwise next_id() raises the error
-  const uint64_t now = words ? layout.tick_at(clock_ms) : 0;
+  const bool after_epoch = clock_ms >= layout.epoch_ms;  // otherwise next_id() raises the error
+  const uint64_t now = after_epoch ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;
   uint64_t least = UINT64_MAX;
   int looks = 0;
   uint32_t shard = start;
   do {
     if (owned_shards.contains(shard)) {
-      const uint64_t lead = words ? ahead(shard, now) : 0;
+      const uint64_t lead = after_epoch ? ahead(shard, now) : 0;
       if (lead < least) {
         least = lead;
         best = shard;

@@ -48,9 +48,9 @@ struct Sums {
 
 Sums sums_of(const DatabaseState& state) {
   Sums sums{};
-  const Shard* const words = words_of(state);
-  for (uint32_t i = 0; i < word_count(); ++i) {
-    const Counters& counters = words[i].counters;
+  const Shard* const shards = shard_counters_of(state);
+  for (uint32_t i = 0; i < shard_counter_count(); ++i) {
+    const Counters& counters = shards[i].statistics;
     sums.ids += count_of(counters.ids);
     sums.batches += count_of(counters.batches);
     sums.borrowed += count_of(counters.borrowed);
@@ -70,9 +70,9 @@ SF_SQL_FUNCTION(shard_stats) {
   if (state == nullptr) return Datum{0};
   const int64_t since_ms = stats_since_ms(state);
   const int64_t us = counted_us(state);
-  const Shard* const words = words_of(*state);
-  for (uint32_t i = 0; i < word_count(); ++i) {
-    const Counters& counters = words[i].counters;
+  const Shard* const shards = shard_counters_of(*state);
+  for (uint32_t i = 0; i < shard_counter_count(); ++i) {
+    const Counters& counters = shards[i].statistics;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
     // Waits and refusals count at once, ids at the end of the transaction.
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
@@ -169,7 +169,8 @@ SF_SQL_FUNCTION(reset_stats) {
   flush_pending_counters();
   DatabaseState* const state = find_database_state();
   if (state != nullptr)
-    for (uint32_t i = 0; i < word_count(); ++i) words_of(*state)[i].counters.reset();
+    for (uint32_t i = 0; i < shard_counter_count(); ++i)
+      shard_counters_of(*state)[i].statistics.reset();
   reset_statistics(state);
   PG_RETURN_VOID();
 }

@@ -126,7 +126,7 @@ Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_copy(*a.state, a.facts.moved);
   hold.state = a.state;
-  hold.words = words_of(*a.state);
+  hold.counters = shard_counters_of(*a.state);
   hold.mark = {RelationGetRelid(a.mark), a.mark->rd_rel->relfilenode};
   a.binding = bind_mark(*a.state, hold.mark, a.shown_ms);
   if (!a.all_checked) record_all_checked(*a.state);

@@ -7,7 +7,7 @@
 namespace snowflake::pg {
 
 // Called with the page's content lock, so that nobody sees highest_ms() cover a mark before the
-// words are raised to it.
+// counters are raised to it.
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
 // Locked as whoever writes the mark locks it. Null if it was dropped meanwhile: then the session

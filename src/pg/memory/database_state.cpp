@@ -57,8 +57,8 @@ DatabaseState* take_database_slot() {
       state->limits.start_database();
       state->copied.store(false, std::memory_order_relaxed);
       new (&state->settled) Settled{};
-      Shard* const words = words_of(*state);
-      for (uint32_t i = 0; i < word_count(); ++i) new (&words[i]) Shard{};
+      Shard* const counters = shard_counters_of(*state);
+      for (uint32_t i = 0; i < shard_counter_count(); ++i) new (&counters[i]) Shard{};
       clear_statistics(static_cast<int>(state - database_states));
       state->database = MyDatabaseId;
     }
@@ -99,13 +99,13 @@ bool has_or_may_take_slot() {
   return false;
 }
 
-Shard* words_of(const DatabaseState& state) {
-  return all_words + static_cast<size_t>(&state - database_states) * word_count();
+Shard* shard_counters_of(const DatabaseState& state) {
+  return all_shard_counters + static_cast<size_t>(&state - database_states) * shard_counter_count();
 }
 
 void raise_floor(const DatabaseState& state, uint64_t position) {
-  Shard* const words = words_of(state);
-  for (uint32_t i = 0; i < word_count(); ++i) words[i].raise_floor(position);
+  Shard* const counters = shard_counters_of(state);
+  for (uint32_t i = 0; i < shard_counter_count(); ++i) counters[i].raise_floor(position);
 }
 
 MarkIdentity mark_of(const DatabaseState& state) {

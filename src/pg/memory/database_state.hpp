@@ -60,10 +60,10 @@ void for_each_database(Visit visit) {
 // Whether find_or_take would find a slot, without taking one.
 bool has_or_may_take_slot();
 
-// The shard counters of a database, word_count() of them; and the counter of a shard.
-Shard* words_of(const DatabaseState& state);
-inline Shard& word_of(Shard* words, uint32_t shard) {
-  return words[shard % kMaxWords];
+// The shard counters of a database, shard_counter_count() of them; and the counter of a shard.
+Shard* shard_counters_of(const DatabaseState& state);
+inline Shard& shard_counter(Shard* counters, uint32_t shard) {
+  return counters[shard % kMaxShardCounters];
 }
 // Makes every later position of every shard of the database at least `position`.
 void raise_floor(const DatabaseState& state, uint64_t position);

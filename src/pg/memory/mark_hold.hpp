@@ -10,7 +10,7 @@ namespace snowflake::pg {
 struct MarkHold {
   bool attached;
   DatabaseState* state;
-  Shard* words;
+  Shard* counters;
   MarkIdentity mark;
   uint32_t generation;
   uint32_t region;

@@ -12,18 +12,18 @@ constinit uint16_t taken[kPendingSlots]{};
 constinit uintptr_t taken_count = 0;
 
 void flush(PendingCounters& slot) {
-  slot.word->counters.add(slot.ids, slot.batches, slot.borrowed, slot.last_id);
+  slot.counter->statistics.add(slot.ids, slot.batches, slot.borrowed, slot.last_id);
   slot = PendingCounters{};
 }
 
 }  // namespace
 
-void take_slot(PendingCounters& slot, Shard& word) {
-  if (slot.word != nullptr)
+void take_slot(PendingCounters& slot, Shard& counter) {
+  if (slot.counter != nullptr)
     flush(slot);
   else
     taken[taken_count++] = static_cast<uint16_t>(&slot - pending);
-  slot.word = &word;
+  slot.counter = &counter;
 }
 
 void flush_pending_counters() {

@@ -12,7 +12,7 @@
 namespace snowflake::pg {
 
 struct PendingCounters {
-  Shard* word;  // null: no id is pending
+  Shard* counter;  // null: no id is pending
   uint64_t ids;
   uint64_t batches;
   uint64_t borrowed;
@@ -26,17 +26,17 @@ extern PendingCounters pending[kPendingSlots];
 extern uint64_t highest_id_of_transaction;
 
 // For a slot that is empty or belongs to another counter.
-void take_slot(PendingCounters& slot, Shard& word);
+void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();
 // Called at the end of the transaction.
 void end_pending_counters();
 
-inline void account(Shard& word, const Claim& claim, uint64_t batches, uint64_t last_id) {
+inline void account(Shard& counter, const Claim& claim, uint64_t batches, uint64_t last_id) {
   PendingCounters& slot =
-      pending[reinterpret_cast<uintptr_t>(&word) / sizeof(Shard) % kPendingSlots];
-  if (slot.word != &word) [[unlikely]]
-    take_slot(slot, word);
+      pending[reinterpret_cast<uintptr_t>(&counter) / sizeof(Shard) % kPendingSlots];
+  if (slot.counter != &counter) [[unlikely]]
+    take_slot(slot, counter);
   slot.ids += claim.count;
   slot.batches += batches;
   slot.borrowed += claim.borrowed;

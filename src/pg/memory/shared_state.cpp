@@ -8,10 +8,10 @@ namespace snowflake::pg {
 
 constinit SharedState* shared_state = nullptr;
 constinit DatabaseState* database_states = nullptr;
-constinit Shard* all_words = nullptr;
+constinit Shard* all_shard_counters = nullptr;
 
-uint32_t word_count() {
-  return std::min(layout.shards(), kMaxWords);
+uint32_t shard_counter_count() {
+  return std::min(layout.shards(), kMaxShardCounters);
 }
 
 }  // namespace snowflake::pg

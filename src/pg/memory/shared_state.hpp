@@ -52,13 +52,13 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
 // Null if the library was not preloaded.
 extern SharedState* shared_state;
 
-// max_databases states, each with word_count() shard counters.
+// max_databases states, each with shard_counter_count() shard counters.
 extern DatabaseState* database_states;
-extern Shard* all_words;
+extern Shard* all_shard_counters;
 
 // If a layout has more shards than this, several shards share a counter; their ids differ in the
 // shard bits.
-inline constexpr uint32_t kMaxWords = 65536;
-uint32_t word_count();
+inline constexpr uint32_t kMaxShardCounters = 65536;
+uint32_t shard_counter_count();
 
 }  // namespace snowflake::pg
