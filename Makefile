@@ -18,7 +18,7 @@ snowflake_migrate_parts = $(addprefix extensions/migrate/src/sql/, column_ids.sq
 
 MODULE_big = snowflake
 OBJS = \
-	src/pg/checks/copy_check.o \
+	src/pg/checks/clone_check.o \
 	src/pg/checks/database_health.o \
 	src/pg/checks/dumped_seal.o \
 	src/pg/checks/facts.o \
@@ -40,7 +40,7 @@ OBJS = \
 	src/pg/errors/cause.o \
 	src/pg/errors/errors.o \
 	src/pg/errors/errors_clock_error.o \
-	src/pg/errors/errors_copy.o \
+	src/pg/errors/errors_clone.o \
 	src/pg/errors/errors_input.o \
 	src/pg/errors/errors_lease.o \
 	src/pg/errors/errors_outside.o \

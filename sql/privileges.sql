@@ -35,7 +35,7 @@ COMMIT;
 SELECT snowflake.observe(:before);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.accept_clock();
-SELECT snowflake.accept_copy();
+SELECT snowflake.accept_clone();
 \echo SQLSTATE :SQLSTATE
 -- The sequences
 SELECT nextval('snowflake.high_water');

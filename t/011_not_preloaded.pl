@@ -35,7 +35,7 @@ my @calls = (
 	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', "next_id_in('[0,3)')", "next_ids_in('[0,3)', 10)", 'last_id()', "decode($id)", "time_of($id)",
 	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
 	"id_range('[now,infinity)')", "created_within($id, now(), now())", 'make_id(now(), 5, 5)',
-	"observe($id)", 'observe(NULL)', 'accept_clock()', 'accept_copy()', 'layout()', 'shard_stats()', 'clock_history()',
+	"observe($id)", 'observe(NULL)', 'accept_clock()', 'accept_clone()', 'layout()', 'shard_stats()', 'clock_history()',
 	'database_stats()', 'refusals()', "explain_id($id)", 'now_bounds()', 'reset_stats()');
 my $session = $node->session;
 foreach my $call (@calls)

@@ -113,7 +113,7 @@ my $privileges = <<~'SQL';
 	  UNION ALL SELECT nspname || nspacl::text FROM pg_namespace WHERE nspname = 'snowflake') AS all_of_them
 	SQL
 is($node->safe_psql('generous', $privileges), $node->safe_psql('postgres', $privileges), 'privileges are those of every other database');
-foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.accept_clock()', 'SELECT snowflake.accept_copy()', 'CREATE FUNCTION snowflake.next_id(text) RETURNS text RETURN $1',
+foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.accept_clock()', 'SELECT snowflake.accept_clone()', 'CREATE FUNCTION snowflake.next_id(text) RETURNS text RETURN $1',
 	'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()')
 {
 	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => '(?:permission denied|must be owner)' }, "not by default privileges: $sql");

@@ -22,7 +22,7 @@ my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	snowflake.reserve = 200ms
 	snowflake.max_wait = 0
 	snowflake.max_databases = 1
-	snowflake.on_copy = refuse
+	snowflake.on_clone = refuse
 	snowflake.unsynchronized = refuse
 	CONF
 my $disk = Snowflake::Disk->new($node);
@@ -47,7 +47,7 @@ my %table = (
 	'the next dump would not carry the seal' => [ '55000', 'the next dump of this database would not carry its layout', 'seal' ],
 	'the settings contradict the seal' => [ '55000', 'the settings contradict the layout', 'seal' ],
 	'minted under leases, and this server leases no region' => [ '55000', 'the ids of this database were minted under leases, and this server leases no region', 'lease' ],
-	'last minted elsewhere' => [ '55000', 'this database last minted elsewhere', 'copy' ],
+	'last minted elsewhere' => [ '55000', 'this database last minted elsewhere', 'clone' ],
 	'high-water mark not permanent' => [ '55000', 'the high-water mark would not survive a crash', 'mark_unsafe' ],
 	'high-water mark lost' => [ '55000', 'the high-water mark of this database is lost', 'mark_lost' ],
 	'high-water mark ahead of the clock' => [ '55000', 'the clock is behind the high-water mark', 'mark_ahead' ],
@@ -214,7 +214,7 @@ holds(reason => 'minted under leases, and this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
 # The lowest bit belongs to the files.
 holds(reason => 'last minted elsewhere',
-	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_copy()');
+	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_clone()');
 holds(reason => 'the seal is lost',
 	make => q{SELECT setval('snowflake.seal', 17)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
 my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';

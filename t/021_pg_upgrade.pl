@@ -134,7 +134,7 @@ my @ids = $new->ids(<<~'SQL');
 	SQL
 is(scalar(grep { $_ <= $highest } @ids), 0, 'every new id is above every old one, with the clock behind');
 is(scalar(@ids), 401, 'every statement of the new server minted');
-is($new->safe_psql('postgres', 'SELECT minting, copied FROM snowflake.health()'), 't|f', 'which is no copy');
+is($new->safe_psql('postgres', 'SELECT minting, cloned FROM snowflake.health()'), 't|f', 'which is no clone');
 my %seen;
 is(scalar(grep { $seen{$_}++ } @ids), 0, 'the new server mints no id twice');
 is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 1023'), 2100, 'the constraints hold in the new server');

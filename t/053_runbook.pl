@@ -160,7 +160,7 @@ is(join(', ', sort keys %blocks), '', 'no statement of the page was left out');
 # Messages: the page has exactly those of the source.
 sub messages_of_source
 {
-	my $source = join '', map { slurp_file("$FindBin::RealBin/../src/pg/errors/$_.cpp") } qw(log_messages errors_copy);
+	my $source = join '', map { slurp_file("$FindBin::RealBin/../src/pg/errors/$_.cpp") } qw(log_messages errors_clone);
 	$source =~ s/"\n\s*"//g;
 	my @found = map { s/\\"/"/gr } $source =~ /errmsg\("((?:[^"\\]|\\.)*)"/g;
 	my ($refusal) = grep { /^snowflake refuses/ } @found;

@@ -43,7 +43,7 @@ enum class Blocker : uint8_t {
   seal_contradicted,
   fleet_left,   // minted under leases, and this server leases no region
   other_fleet,  // minted under another fleet's
-  copied,       // it last minted elsewhere, and that is not accepted
+  cloned,       // it last minted elsewhere, and that is not accepted
   mark_not_permanent,
   mark_lost,
   mark_ahead,  // of the clock
@@ -126,7 +126,7 @@ struct Facts {
   int64_t fleet_remembered;
   int64_t fleet_present;
   Moved moved;  // since it last minted
-  bool copies_refused;
+  bool clones_refused;
   Blocker mark;             // what is wrong with its relation, or none
   bool mark_known;          // false: it was not read, and mark_ms is the highest known
   int64_t mark_ms;          // as it is stored
@@ -156,7 +156,7 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   if (facts.seal != Blocker::none) return facts.seal;
   const Blocker fleet = fleet_blocker(facts.leased, facts.fleet_remembered, facts.fleet_present);
   if (fleet != Blocker::none) return fleet;
-  if (facts.moved.any() && facts.copies_refused) return Blocker::copied;
+  if (facts.moved.any() && facts.clones_refused) return Blocker::cloned;
   if (facts.mark != Blocker::none) return facts.mark;
   if (facts.mark_known && is_mark_lost(layout, facts.mark_ms, facts.highest_mark_ms))
     return Blocker::mark_lost;

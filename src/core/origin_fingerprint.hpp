@@ -50,13 +50,13 @@ struct Moved {
   bool disk;
   bool files;
 
-  // One part is enough to make it a copy. Files are copied between disks, and disks and machines
+  // One part is enough to make it a clone. Files are copied between disks, and disks and machines
   // are cloned with their files.
   constexpr bool any() const { return machine || disk || files; }
 };
 
 // Compares two fingerprints. Another system identifier means that initdb made the cluster and
-// pg_upgrade brought the database there. This is not a copy, so no part counts as moved.
+// pg_upgrade brought the database there. This is not a clone, so no part counts as moved.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };

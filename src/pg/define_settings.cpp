@@ -30,7 +30,7 @@ constinit int sequence_spread = 0;
 constinit double max_clock_error_ms = 100;
 constinit double clock_error_ms = -1;
 constinit bool use_tsc = true;
-constinit int on_copy = static_cast<int>(OnCopy::warn);
+constinit int on_clone = static_cast<int>(OnClone::warn);
 constinit int on_unsynchronized = static_cast<int>(Unsynchronized::mint);
 constinit int default_shard = -1;
 constinit int max_wait_ms = 2000;
@@ -48,9 +48,9 @@ constinit char* conninfo_setting = nullptr;
 constinit char* regions_setting = nullptr;
 constinit double tick_setting = 0;
 
-constexpr config_enum_entry kOnCopy[] = {{"warn", static_cast<int>(OnCopy::warn), false},
-                                         {"refuse", static_cast<int>(OnCopy::refuse), false},
-                                         {nullptr, 0, false}};
+constexpr config_enum_entry kOnClone[] = {{"warn", static_cast<int>(OnClone::warn), false},
+                                          {"refuse", static_cast<int>(OnClone::refuse), false},
+                                          {nullptr, 0, false}};
 constexpr config_enum_entry kUnsynchronized[] = {
     {"mint", static_cast<int>(Unsynchronized::mint), false},
     {"wait_at_start", static_cast<int>(Unsynchronized::wait_at_start), false},
@@ -337,9 +337,10 @@ void define_settings() {
              "Sets how far the clock may be stepped forward before minting stops.",
              "Confirm a step that is right with snowflake.accept_clock().", &max_forward_jump_s, 1,
              INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
-  define_enum("snowflake.on_copy",
+  define_enum("snowflake.on_clone",
               "Sets whether a database that last minted elsewhere mints before that is accepted.",
-              "Confirm a copy that should mint with snowflake.accept_copy().", &on_copy, kOnCopy);
+              "Confirm a copy that should mint with snowflake.accept_clone().", &on_clone,
+              kOnClone);
   define_enum("snowflake.unsynchronized",
               "Sets whether ids are minted under a clock that is not synchronized.",
               "wait_at_start requires synchronization once after each start of the server.",

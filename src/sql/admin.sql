@@ -13,10 +13,10 @@ CREATE FUNCTION snowflake.accept_clock() RETURNS interval
 COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right after it was stepped; returns how far it had moved';
 
-CREATE FUNCTION snowflake.accept_copy() RETURNS boolean
-  AS 'MODULE_PATHNAME', 'snowflake_accept_copy'
+CREATE FUNCTION snowflake.accept_clone() RETURNS boolean
+  AS 'MODULE_PATHNAME', 'snowflake_accept_clone'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.accept_copy() IS
+COMMENT ON FUNCTION snowflake.accept_clone() IS
   'Confirms that this database, which last minted elsewhere, now mints here, and nowhere else; returns whether it had '
   'minted elsewhere. A rollback does not undo it';
 
@@ -28,7 +28,7 @@ COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'not below what was written since the server started; returns what it is now';
 
 -- A mark thrown ahead stops minting in the database, an accepted clock concerns the whole server, a
--- mark that is set too low, and a copy that mints beside its original, bring ids again: a decision
+-- mark that is set too low, and a clone that mints beside its original, bring ids again: a decision
 -- for their owners.
-REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_copy(),
+REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_clone(),
   snowflake.set_mark(timestamptz) FROM PUBLIC;

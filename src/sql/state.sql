@@ -46,7 +46,7 @@ COMMENT ON SEQUENCE snowflake.fleet IS
 CREATE SEQUENCE snowflake.origin_fingerprint AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.origin_fingerprint IS
   'The place where this database last minted: some bits each of hashes of system identifier, machine, disk and files, '
-  'packed. accept_copy() replaces it';
+  'packed. accept_clone() replaces it';
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT origin_fingerprint bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'

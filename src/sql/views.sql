@@ -116,7 +116,7 @@ CREATE FUNCTION snowflake.health(
     OUT mark timestamptz, OUT covered_until timestamptz, OUT lead_ms double precision,
     OUT drift_ms double precision, OUT synchronized boolean, OUT maximum_error_ms double precision,
     OUT last_refusal timestamptz, OUT last_refusal_cause text, OUT layout_ends_at timestamptz,
-    OUT copied boolean)
+    OUT cloned boolean)
   AS 'MODULE_PATHNAME', 'snowflake_health'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
@@ -124,7 +124,7 @@ COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
   'For probes: whether this database mints, the reason and the advice if it does not, and the numbers behind it. If '
-  'it mints, a reason shows what an operator must confirm: that this copy of the database is the one that mints. It '
+  'it mints, a reason shows what an operator must confirm: that this clone of the database is the one that mints. It '
   'always has one row, even if all other functions are refused';
 
 

@@ -55,7 +55,7 @@ const std::vector<Fault> kFaults = {
     {Blocker::state_locked, [](Facts& f) { f.state_locked = true; }},
     {Blocker::seal_restored, [](Facts& f) { f.seal = Blocker::seal_restored; }},
     {Blocker::other_fleet, [](Facts& f) { f.fleet_remembered = 8; }},
-    {Blocker::copied, [](Facts& f) { f.moved.files = f.copies_refused = true; }},
+    {Blocker::cloned, [](Facts& f) { f.moved.files = f.clones_refused = true; }},
     {Blocker::mark_not_permanent, [](Facts& f) { f.mark = Blocker::mark_not_permanent; }},
     {Blocker::mark_lost, [](Facts& f) { f.mark_ms = f.highest_mark_ms = 0; }},
     {Blocker::mark_ahead, [](Facts& f) { f.mark_ms = kNow + 3'600'000; }},

@@ -86,7 +86,7 @@ foreach my $name (sort keys %exporter)
 	is($scraped->{snowflake_shard_ids_total}{"$database,shard=\"7\""}, 700, "$name: the 700 ids of shard 7");
 	is($scraped->{snowflake_refusals_total}{qq{cause="not_owned",$database}}, 3, "$name: the 3 calls for a shard of another");
 	is_deeply([ values %{ $scraped->{snowflake_health_minting} } ], [1], "$name: minting");
-	is_deeply([ values %{ $scraped->{snowflake_health_copied} } ], [0], "$name: not a copy");
+	is_deeply([ values %{ $scraped->{snowflake_health_cloned} } ], [0], "$name: not a clone");
 	is_deeply($scraped->{snowflake_clock_max_lead_seconds}, { $database => '0.1' }, "$name: max_lead in seconds");
 	cmp_ok(abs($scraped->{snowflake_clock_drift_seconds}{$database} - 1), '<', 0.1, "$name: drift of a second");
 	cmp_ok(abs($scraped->{snowflake_clock_largest_backward_step_seconds}{$database} - 40), '<', 0.5, "$name: a step back by 40 seconds");

@@ -139,8 +139,8 @@ $control->start;
 
 # The database last minted elsewhere: the lowest bit belongs to the files.
 $node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});
-fires('SnowflakeCopied', 'a database on a copy of its files', severity => qr/critical/);
-$node->safe_psql('postgres', 'SELECT snowflake.accept_copy()');
+fires('SnowflakeCloned', 'a database on a clone of its files', severity => qr/critical/);
+$node->safe_psql('postgres', 'SELECT snowflake.accept_clone()');
 
 # An application puts its own default back.
 $node->safe_psql('postgres', <<~'SQL');

@@ -176,7 +176,7 @@ class Grammar {
         return "snowflake." +
                pick({"next_id", "next_id_near", "next_ids", "decode", "observe", "min_id",
                      "id_range", "make_id", "last_id", "created_within", "accept_clock",
-                     "accept_copy", "last_id_before", "is_seal", "databases", "present_seal",
+                     "accept_clone", "last_id_before", "is_seal", "databases", "present_seal",
                      "check_sequence_page"}) +
                "(" + pick({"", number(1), id(1), time(1), "NULL, NULL", "ARRAY[1]", "*"}) + ")";
       case 9:

@@ -3,7 +3,7 @@
 #include "core/clock.hpp"
 #include "pg/clock/clock_error.hpp"
 #include "pg/clock/clock_watch.hpp"
-#include "pg/checks/copy_check.hpp"
+#include "pg/checks/clone_check.hpp"
 #include "pg/checks/fleet_check.hpp"
 #include "pg/checks/facts.hpp"
 #include "pg/checks/mark_check.hpp"
@@ -112,7 +112,7 @@ DatabaseHealth database_health() {
   }
 
   health.blocker = blocker(layout, facts);
-  health.copied = facts.moved.any() && !facts.recovery;
+  health.cloned = facts.moved.any() && !facts.recovery;
   health.clock_ms = facts.clock_ms;
   health.lead_ms = facts.lead_ms;
   health.mark_ms = facts.mark_ms;

@@ -19,7 +19,7 @@ struct SharedRegion {
 
 struct DatabaseHealth {
   Blocker blocker;       // for which a call would be refused or wait
-  bool copied;           // it last minted elsewhere, and that is not accepted
+  bool cloned;           // it last minted elsewhere, and that is not accepted
   DatabaseState* state;  // null before the first id
   int64_t clock_ms;
   int64_t lead_ms;     // how far the shard that is furthest ahead of the clock is; 0 where none is
@@ -37,7 +37,7 @@ struct DatabaseHealth {
  private:
   bool shares_region() const { return minting() && conflict != nullptr; }
   const RefusalText& text() const {
-    return text_of(minting() && copied ? Blocker::copied : blocker);
+    return text_of(minting() && cloned ? Blocker::cloned : blocker);
   }
 };
 

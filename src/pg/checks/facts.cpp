@@ -9,7 +9,7 @@
 #include "pg/memory/lease_state.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/errors/errors.hpp"
-#include "pg/errors/errors_copy.hpp"
+#include "pg/errors/errors_clone.hpp"
 #include "pg/errors/errors_lease.hpp"
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/settings.hpp"
@@ -39,7 +39,7 @@ Facts facts_of_server() {
   facts.max_lead_ms = max_lead_ms;
   facts.clock_jumped = clock_jumped_ahead();
   facts.unsynchronized = lacks_synchronization();
-  facts.copies_refused = refuse_copies();
+  facts.clones_refused = refuse_clones();
   facts.leased = leased();
   if (facts.leased) gather_lease(facts);
   return facts;
@@ -76,8 +76,8 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
       error_fleet_left(facts.fleet_remembered);
     case Blocker::other_fleet:
       error_other_fleet(facts.fleet_remembered, facts.fleet_present);
-    case Blocker::copied:
-      error_copied(facts.moved);
+    case Blocker::cloned:
+      error_cloned(facts.moved);
     case Blocker::mark_not_permanent:
     case Blocker::mark_uncommitted:
     case Blocker::extension_recreated:

@@ -1,5 +1,5 @@
 // Sequence snowflake.fleet stores the fleet whose leases covered a database's ids, or 0. Dumps
-// contain neither it nor seal_local. A copy of the data directory contains it, so a copy that
+// contain neither it nor seal_local. A copy of the data directory contains it, so a clone that
 // starts without the setting refuses to mint.
 #pragma once
 

@@ -21,7 +21,7 @@ constexpr CauseText kTexts[kCauses] = {
     {"mark_unsafe", "the high-water mark would be lost with a crash or a rollback", true},
     {"too_many_databases", "too many databases use snowflake", true},
     {"state_missing", "a part of the extension's state is missing", true},
-    {"copy", "the database last minted elsewhere", true},
+    {"clone", "the database last minted elsewhere", true},
     {"unsynchronized", "the clock is not synchronized", true},
 };
 

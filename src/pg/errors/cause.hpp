@@ -23,7 +23,7 @@ enum class Cause : uint8_t {
   mark_unsafe,
   too_many_databases,
   state_missing,
-  copy,
+  clone,
   unsynchronized,
   none,  // not counted
 };

@@ -94,10 +94,10 @@ constexpr RefusalText kTable[kBlockers] = {
      "for good, set sequence snowflake.fleet to 0."},
     {Blocker::other_fleet, Cause::lease, kState, "this database belongs to another fleet",
      "of another fleet", "Correct \"snowflake.lease_conninfo\" and restart the server."},
-    {Blocker::copied, Cause::copy, kState, "this database last minted elsewhere",
+    {Blocker::cloned, Cause::clone, kState, "this database last minted elsewhere",
      "last minted elsewhere",
      "Stop the original server, or give one of the two another region or other shards; then run "
-     "SELECT snowflake.accept_copy()."},
+     "SELECT snowflake.accept_clone()."},
     {Blocker::mark_not_permanent, Cause::mark_unsafe, kState,
      "the high-water mark would not survive a crash", "high-water mark not permanent",
      "Run ALTER SEQUENCE snowflake.high_water SET LOGGED."},

@@ -6,14 +6,14 @@
 #include "pg/clock/clock_watch.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"
-#include "pg/errors/errors_copy.hpp"
+#include "pg/errors/errors_clone.hpp"
 #include "pg/mark/high_water.hpp"
 #include "pg/errors/log_messages.hpp"
 #include "pg/checks/mark_check.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
-#include "pg/checks/copy_check.hpp"
+#include "pg/checks/clone_check.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
@@ -55,11 +55,11 @@ SF_SQL_FUNCTION(set_mark) {
   PG_RETURN_DATUM(timestamp_datum(set_mark(ms)));
 }
 
-SF_SQL_FUNCTION(accept_copy) {
+SF_SQL_FUNCTION(accept_clone) {
   if (shared_state == nullptr) error_not_preloaded();
-  if (XactReadOnly) error_read_only("accept_copy()");
-  const Moved moved = accept_copy();
-  log_copy_accepted(moved);
+  if (XactReadOnly) error_read_only("accept_clone()");
+  const Moved moved = accept_clone();
+  log_clone_accepted(moved);
   PG_RETURN_BOOL(moved.any());
 }
 

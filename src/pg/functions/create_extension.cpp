@@ -60,7 +60,7 @@ void reset_new_seal() {
 }
 
 // Writes the seal, a mark above all earlier ids of the database, the fleet and the origin
-// fingerprint. A copy of this server needs all of them, even before the first id.
+// fingerprint. A clone of this server needs all of them, even before the first id.
 SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();

@@ -46,7 +46,7 @@ Datum not_preloaded(FunctionCallInfo fcinfo) {
                             {"last_refusal", 0, true},
                             {"last_refusal_cause", 0, true},
                             {"layout_ends_at", 0, true},
-                            {"copied", 0, true},
+                            {"cloned", 0, true},
                         });
 }
 
@@ -76,7 +76,7 @@ SF_SQL_FUNCTION(health) {
           {"last_refusal", timestamp_datum(refusal.at_ms), refusal.at_ms == 0},
           {"last_refusal_cause", refusal.at_ms == 0 ? nullptr : text_of(refusal.cause).label},
           {"layout_ends_at", timestamp_datum(end_ms)},
-          {"copied", BoolGetDatum(health.copied)},
+          {"cloned", BoolGetDatum(health.cloned)},
       });
 }
 

@@ -1,7 +1,7 @@
 #include "pg/mark/attach.hpp"
 
 #include "core/clock.hpp"
-#include "pg/checks/copy_check.hpp"
+#include "pg/checks/clone_check.hpp"
 #include "pg/checks/facts.hpp"
 #include "pg/checks/fleet_check.hpp"
 #include "pg/checks/mark_check.hpp"
@@ -124,7 +124,7 @@ Next adopt_mark(Attachment& a) {
 // cannot be lowered. So the region is checked before they are raised.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
-  if (!a.all_checked) record_copy(*a.state, a.facts.moved);
+  if (!a.all_checked) record_clone(*a.state, a.facts.moved);
   hold.state = a.state;
   hold.counters = shard_counters_of(*a.state);
   hold.mark = {RelationGetRelid(a.mark), a.mark->rd_rel->relfilenode};

@@ -6,7 +6,7 @@
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_lease.hpp"
 #include "pg/errors/log_messages.hpp"
-#include "pg/checks/copy_check.hpp"
+#include "pg/checks/clone_check.hpp"
 #include "pg/checks/fleet_check.hpp"
 #include "pg/checks/facts.hpp"
 #include "pg/mark/attach.hpp"
@@ -192,7 +192,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   if (revalidate(mark)) {
     const StateSequences sequences = current_state_sequences();
     if (sequences.high_water != hold.mark.relation || !seal_still_holds(sequences) ||
-        !fleet_still_holds(sequences) || !copy_may_mint(*hold.state)) {
+        !fleet_still_holds(sequences) || !clone_may_mint(*hold.state)) {
       give_up_mark();
     } else if (revalidate(mark)) {
       ahead_ms = extend_and_publish(mark, position);
@@ -214,7 +214,7 @@ void extend_early(uint64_t position) {
   hold.extend_early_at = hold.limit;  // one attempt only; later the limit is extended
   check_clock();
   const Oid oid = hold.mark.relation;
-  if (clock_jumped_ahead() || lacks_synchronization() || !copy_may_mint(*hold.state) ||
+  if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||
       !ConditionalLockRelationOid(oid, RowExclusiveLock))
     return;
   Relation mark = try_relation_open(oid, NoLock);

@@ -55,7 +55,7 @@ DatabaseState* take_database_slot() {
     state = state_of(InvalidOid);
     if (state != nullptr) {
       state->limits.start_database();
-      state->copied.store(false, std::memory_order_relaxed);
+      state->cloned.store(false, std::memory_order_relaxed);
       new (&state->settled) Settled{};
       Shard* const counters = shard_counters_of(*state);
       for (uint32_t i = 0; i < shard_counter_count(); ++i) new (&counters[i]) Shard{};

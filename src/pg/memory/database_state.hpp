@@ -33,7 +33,7 @@ struct alignas(64) DatabaseState {
   Limits limits;
   std::atomic<int64_t> seal_checked_us;   // when the seal was last found valid (monotonic), or 0
   std::atomic<int64_t> fleet_checked_us;  // the same for the fleet
-  std::atomic<bool> copied;               // the last result: it minted elsewhere before
+  std::atomic<bool> cloned;               // the last result: it minted elsewhere before
   Oid database;                           // InvalidOid: a free slot
   alignas(64) Settled settled;            // not in the cache line that every claim reads
 

@@ -31,11 +31,11 @@ extern double max_clock_error_ms;
 extern double clock_error_ms;  // -1: use the kernel's value
 extern bool use_tsc;
 
-// Whether a database that last minted elsewhere may mint before accept_copy().
-enum class OnCopy : int { warn, refuse };
-extern int on_copy;
-inline bool refuse_copies() {
-  return static_cast<OnCopy>(on_copy) == OnCopy::refuse;
+// Whether a database that last minted elsewhere may mint before accept_clone().
+enum class OnClone : int { warn, refuse };
+extern int on_clone;
+inline bool refuse_clones() {
+  return static_cast<OnClone>(on_clone) == OnClone::refuse;
 }
 
 // Whether ids are minted under a clock that the kernel reports as not synchronized.

@@ -27,7 +27,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 
 my $warning = qr/WARNING:  database "postgres" last minted elsewhere\n.*DETAIL:  Changed since then: /;
-my $state = 'SELECT minting, coalesce(reason, \'\'), copied FROM snowflake.health()';
+my $state = 'SELECT minting, coalesce(reason, \'\'), cloned FROM snowflake.health()';
 my $remembered = 'SELECT last_value FROM snowflake.origin_fingerprint';
 
 sub warnings_of
@@ -131,7 +131,7 @@ $copy->start;
 $_->safe_psql('postgres', 'SELECT snowflake.next_id(1)') foreach $node, $copy;
 is($copy->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'a base backup that is started mints, and says so');
 is($copy->safe_psql('postgres', 'SELECT advice FROM snowflake.health()'),
-	'Stop the original server, or give one of the two another region or other shards; then run SELECT snowflake.accept_copy().', 'and what to do');
+	'Stop the original server, or give one of the two another region or other shards; then run SELECT snowflake.accept_clone().', 'and what to do');
 is(warnings_of($copy), 1, 'its log has one warning');
 like($copy->log_content, qr/${warning}files\./, 'by its files');
 is($node->safe_psql('postgres', $state), 't||f', 'the original sees nothing');
@@ -139,12 +139,12 @@ is($node->safe_psql('postgres', $state), 't||f', 'the original sees nothing');
 # Calls begin to fail at once, also in sessions that already mint.
 my $session = $copy->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
-$copy->reconfigure('snowflake.on_copy' => 'refuse');
+$copy->reconfigure('snowflake.on_clone' => 'refuse');
 my %refused = (
 	sqlstate => '55000',
 	message => 'this database last minted elsewhere',
 	detail => 'Changed since then: files\. If the original server also runs, both mint the same ids, and the original cannot detect this',
-	hint => 'SELECT snowflake\.accept_copy\(\)');
+	hint => 'SELECT snowflake\.accept_clone\(\)');
 my $said = '';
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
@@ -157,7 +157,7 @@ $session->quit;
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'a new one at once');
 $copy->refuses('SELECT snowflake.observe(1)', \%refused, 'and observe()');
 is($copy->safe_psql('postgres', $state), 'f|last minted elsewhere|t', 'health says that nothing is minted');
-is($copy->safe_psql('postgres', "SELECT refusals > 0, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'copy'"), 't|t', 'refusals are counted');
+is($copy->safe_psql('postgres', "SELECT refusals > 0, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clone'"), 't|t', 'refusals are counted');
 is($copy->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'it decodes');
 $copy->restart;
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'also after a restart');
@@ -169,15 +169,15 @@ $copy->stop;
 # Accepted after the original has stopped.
 $node->stop;
 $node->backup_fs_cold('cold');
-$copy = Snowflake::Node->create_from_backup('accepted', $node, 'cold', conf => "snowflake.on_copy = refuse\n");
+$copy = Snowflake::Node->create_from_backup('accepted', $node, 'cold', conf => "snowflake.on_clone = refuse\n");
 Snowflake::Machine->new($copy)->set_id($id);
 $copy->start;
 $copy->safe_psql('postgres', 'CREATE ROLE joe; CREATE DATABASE other TEMPLATE postgres');
-$copy->refuses('SET ROLE joe; SELECT snowflake.accept_copy()', { sqlstate => '42501', message => 'permission denied for function accept_copy' }, 'not everybody may accept it');
-$copy->refuses('SET default_transaction_read_only = on; SELECT snowflake.accept_copy()', { sqlstate => '25006', message => 'cannot execute accept_copy\(\)' }, 'nor a read-only transaction');
+$copy->refuses('SET ROLE joe; SELECT snowflake.accept_clone()', { sqlstate => '42501', message => 'permission denied for function accept_clone' }, 'not everybody may accept it');
+$copy->refuses('SET default_transaction_read_only = on; SELECT snowflake.accept_clone()', { sqlstate => '25006', message => 'cannot execute accept_clone\(\)' }, 'nor a read-only transaction');
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'it is refused still');
-is($copy->safe_psql('postgres', 'BEGIN; SELECT snowflake.accept_copy(); ROLLBACK'), 't', 'a superuser may, and takes it back by no rollback');
-is($copy->safe_psql('postgres', 'SELECT snowflake.accept_copy()'), 'f', 'a second time finds nothing to accept');
+is($copy->safe_psql('postgres', 'BEGIN; SELECT snowflake.accept_clone(); ROLLBACK'), 't', 'a superuser may, and takes it back by no rollback');
+is($copy->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 'f', 'a second time finds nothing to accept');
 $ledger->new_server_run;
 at_home('accepted', $copy);
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'another database is accepted by itself', 'other');
@@ -188,12 +188,12 @@ at_home('killed thereafter', $copy);
 
 # A standby reports and writes nothing. After its promotion it reports.
 $copy->backup('standby');
-my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_copy = warn\n");
+my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_clone = warn\n");
 Snowflake::Machine->new($standby)->set_id($id);
 $standby->start;
 $copy->wait_for_catchup($standby, 'replay');
 is($standby->safe_psql('postgres', $state), 'f|standby|f', 'a standby is a standby');
-$standby->refuses('SELECT snowflake.accept_copy()', { sqlstate => '25006', message => 'cannot execute accept_copy\(\) during recovery' }, 'which accepts nothing');
+$standby->refuses('SELECT snowflake.accept_clone()', { sqlstate => '25006', message => 'cannot execute accept_clone\(\) during recovery' }, 'which accepts nothing');
 my $primarys = $copy->safe_psql('postgres', $remembered);
 is($standby->safe_psql('postgres', $remembered), $primarys, 'it has what the primary remembers');
 $copy->stop;
@@ -203,7 +203,7 @@ is($standby->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'promot
 $ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'and warns');
-is($standby->safe_psql('postgres', 'SELECT snowflake.accept_copy()'), 't', 'it is accepted');
+is($standby->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 't', 'it is accepted');
 is($standby->safe_psql('postgres', $state), 't||f', 'and all is well');
 
 # Files restored in place: they are other files, even if the directory and perhaps their inodes are the same.
@@ -217,7 +217,7 @@ $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) 
 is(warnings_of($standby), 1, 'that is told as well');
 
 # A dump does not carry the origin fingerprint: the restored system and database are new.
-my $restored = Snowflake::Node->create('restored', conf => "snowflake.on_copy = refuse\nsnowflake.clock_error = 5\n");
+my $restored = Snowflake::Node->create('restored', conf => "snowflake.on_clone = refuse\nsnowflake.clock_error = 5\n");
 Snowflake::Machine->new($restored)->set_id('d' x 32);
 $restored->start;
 $standby->command_ok([ 'pg_dump', '-Fc', '-f', $standby->basedir . '/dump', '-d', $standby->connstr('postgres') ], 'it is dumped');

@@ -5,9 +5,9 @@
 
 namespace snowflake::pg {
 
-[[noreturn]] void error_copied(const Moved& moved);
+[[noreturn]] void error_cloned(const Moved& moved);
 // Only to the log: the session that detected it may belong to any role.
-void warn_copied(const Moved& moved);
-void log_copy_accepted(const Moved& moved);
+void warn_cloned(const Moved& moved);
+void log_clone_accepted(const Moved& moved);
 
 }  // namespace snowflake::pg

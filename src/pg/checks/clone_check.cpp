@@ -1,7 +1,7 @@
-#include "pg/checks/copy_check.hpp"
+#include "pg/checks/clone_check.hpp"
 
 #include "pg/memory/lease_state.hpp"
-#include "pg/errors/errors_copy.hpp"
+#include "pg/errors/errors_clone.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/whereabouts.hpp"
@@ -21,7 +21,7 @@ Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode)
   return relation;
 }
 
-// Before the first id: a copy that is taken from now on must contain the value.
+// Before the first id: a clone that is made from now on must contain the value.
 void remember(Relation relation) {
   const OriginFingerprint present = present_origin_fingerprint();
   SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
@@ -47,21 +47,21 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // A refused call does not reach record_copy(). So this informs the sessions that minted before.
-  if (moved->any() && refuse_copies()) {
+  // A refused call does not reach record_clone(). So this informs the sessions that minted before.
+  if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
-      state->copied.store(true, std::memory_order_relaxed);
+      state->cloned.store(true, std::memory_order_relaxed);
   }
   return true;
 }
 
-void record_copy(DatabaseState& state, const Moved& moved) {
-  if (state.copied.exchange(moved.any(), std::memory_order_relaxed) == moved.any()) return;
-  if (moved.any()) warn_copied(moved);
+void record_clone(DatabaseState& state, const Moved& moved) {
+  if (state.cloned.exchange(moved.any(), std::memory_order_relaxed) == moved.any()) return;
+  if (moved.any()) warn_cloned(moved);
 }
 
-bool copy_may_mint(const DatabaseState& state) {
-  return !refuse_copies() || !state.copied.load(std::memory_order_relaxed);
+bool clone_may_mint(const DatabaseState& state) {
+  return !refuse_clones() || !state.cloned.load(std::memory_order_relaxed);
 }
 
 Moved moved_since(const StateSequences& sequences) {
@@ -72,7 +72,7 @@ Moved moved_since(const StateSequences& sequences) {
   return moved(remembered, present_origin_fingerprint());
 }
 
-Moved accept_copy() {
+Moved accept_clone() {
   const StateSequences sequences = current_state_sequences();
   Relation relation = relation_open(sequences.origin_fingerprint, RowExclusiveLock);
   const Moved moved =
@@ -80,7 +80,7 @@ Moved accept_copy() {
   remember(relation);
   relation_close(relation, RowExclusiveLock);
   if (DatabaseState* const state = find_database_state())
-    state->copied.store(false, std::memory_order_relaxed);
+    state->cloned.store(false, std::memory_order_relaxed);
   return moved;
 }
 

@@ -1,8 +1,8 @@
-// Detects a copy of a database: a clone, a base backup, a restored machine, a promoted standby.
-// Sequence snowflake.origin_fingerprint stores where the database last minted. The original and the
-// copy mint the same ids, and the original cannot detect the copy.
+// Detects a clone of a database: a copied machine, a base backup, a restored machine, a promoted
+// standby. Sequence snowflake.origin_fingerprint stores where the database last minted. The
+// original and the clone mint the same ids, and the original cannot detect the clone.
 //
-// The origin fingerprint is updated if no part of it has changed, if the copy was accepted, or if
+// The origin fingerprint is updated if no part of it has changed, if the clone was accepted, or if
 // the region is leased, because two servers never lease the same region. Dumps do not contain it. A
 // standby does not use it.
 #pragma once
@@ -17,17 +17,17 @@ namespace snowflake::pg {
 // parts in *moved, and false if the sequence does not exist any more.
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
-// Publishes the result for all sessions, and logs a copy.
-void record_copy(DatabaseState& state, const Moved& moved);
+// Publishes the result for all sessions, and logs a clone.
+void record_clone(DatabaseState& state, const Moved& moved);
 
 // Whether sessions may continue to mint according to the last result.
-bool copy_may_mint(const DatabaseState& state);
+bool clone_may_mint(const DatabaseState& state);
 
 // Returns the changed parts, for a caller that must not block or fail. REQUIRES a lock on the
 // sequence.
 Moved moved_since(const StateSequences& sequences);
 
 // Stores the present origin fingerprint. Returns the parts that had changed.
-Moved accept_copy();
+Moved accept_clone();
 
 }  // namespace snowflake::pg

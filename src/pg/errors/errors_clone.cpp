@@ -1,4 +1,4 @@
-#include "pg/errors/errors_copy.hpp"
+#include "pg/errors/errors_clone.hpp"
 
 #include "pg/errors/refusal.hpp"
 #include "pg/server/text.hpp"
@@ -25,23 +25,23 @@ const char* detail_of(const Moved& moved) {
 
 }  // namespace
 
-void error_copied(const Moved& moved) {
-  refuse(Blocker::copied, nullptr, detail_of(moved));
+void error_cloned(const Moved& moved) {
+  refuse(Blocker::cloned, nullptr, detail_of(moved));
 }
 
-void warn_copied(const Moved& moved) {
+void warn_cloned(const Moved& moved) {
   const int level = NewGUCNestLevel();
   (void)set_config_option("client_min_messages", "error", PGC_USERSET, PGC_S_SESSION,
                           GUC_ACTION_SAVE, true, 0, false);
   ereport(
       WARNING,
       (errcode(ERRCODE_WARNING), errmsg("database \"%s\" last minted elsewhere", database_name()),
-       errdetail_internal("%s", detail_of(moved)), errhint("%s", text_of(Blocker::copied).hint),
+       errdetail_internal("%s", detail_of(moved)), errhint("%s", text_of(Blocker::cloned).hint),
        errhidestmt(true), errhidecontext(true)));
   AtEOXact_GUC(true, level);
 }
 
-void log_copy_accepted(const Moved& moved) {
+void log_clone_accepted(const Moved& moved) {
   ereport(LOG, (errmsg("database \"%s\" now mints here", database_name()),
                 moved.any() ? errdetail("Changed since then: %s.", what_moved(moved))
                             : errdetail("It minted here before.")));
