@@ -4,9 +4,9 @@
 //   | time: ticks since the epoch | region | shard | sequence |
 //
 // The region identifies the server that mints, and the shard where the row belongs. Both together
-// are the origin of the id. A *position* is an id without them: tick <<
-// sequence_bits | sequence. It is the state of a shard, and all bounds are positions. All functions
-// here depend only on the layout.
+// are the origin of the id. A *position* is an id without them: tick << sequence_bits | sequence.
+// It is the state of a shard, and all bounds are positions. All functions here depend only on the
+// layout.
 #pragma once
 
 #ifdef POSTGRES_H

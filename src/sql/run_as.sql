@@ -8,7 +8,8 @@ COMMENT ON FUNCTION snowflake.run_as(oid, text, text) IS
   'Internal: for procedures: runs a statement as another role, in a security-restricted operation, with this '
   'search_path. The caller must have the rights of the role. Settings are restored';
 
-CREATE FUNCTION snowflake.query_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS SETOF record
+CREATE FUNCTION snowflake.query_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp')
+  RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_query_as'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.query_as(oid, text, text) IS

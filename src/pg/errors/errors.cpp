@@ -28,8 +28,7 @@ void error_no_memory(size_t bytes) {
 void error_of_state(Blocker blocker) {
   const char* detail =
       "A sequence high_water, seal, seal_local, fleet or origin_fingerprint, or a table "
-      "dumped_seal, "
-      "backfills or late_ids, was taken out or renamed.";
+      "dumped_seal, backfills or late_ids, was taken out or renamed.";
   if (blocker == Blocker::not_installed)
     detail = "The function was called outside of its extension.";
   if (blocker == Blocker::other_extension)

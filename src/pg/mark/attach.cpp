@@ -53,7 +53,7 @@ void check_clock_by_mark() {
 // The state of attach() after some steps.
 struct Attachment {
   bool to_claim;
-  bool all_checked;  // seal, fleet and origin_fingerprint, by another session within a second
+  bool all_checked;  // seal, fleet and origin fingerprint, by another session within a second
   Facts facts;
   StateSequences sequences;
   Relation mark;  // open and locked, or null
