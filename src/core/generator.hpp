@@ -1,7 +1,7 @@
 // A generator for programs outside PostgreSQL that remembers in a file how far it has come.
 //
 // It cannot detect the following states, in which ids may repeat:
-//  - A program or server on another machine mints in the same region.
+//  - Another program or a server mints in the same region, with another file or on another machine.
 //  - The machine or container was cloned, with the file.
 //  - The mark file was restored from a backup, or deleted and made again, while the clock has not
 //    passed every id that was returned.
