@@ -1,5 +1,6 @@
 """What stands against a move: found before anything is done, each a sentence."""
 import hashlib
+import time
 from shlex import quote
 
 import psycopg
@@ -10,7 +11,7 @@ from .places import is_elsewhere
 from .session import GRACE, LOCK_MS, alarm
 
 OTHER_WAYS = "  Other ways to move it are Citus, pgcopydb, and replication of your own with fence_shard() and take_over(): see doc/routing.md."
-WRITERS_WAIT = "\n  Run with a larger --shared-timeout: writers of that table wait as long before the fence."
+WRITERS_WAIT = "\n  Run with a larger --shared-timeout: writers of such tables wait as long before the fence."
 SHARED = "SELECT kind, object, definition FROM snowflake_fleet.shared_of(%s) ORDER BY 1, 2"
 SHARED_THERE = """SELECT kind, object, snowflake_fleet.shared_definition(kind, object)
   FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::text[])) AS shared (kind, object) ORDER BY 1, 2"""
@@ -45,22 +46,22 @@ def content(session, table, seconds, more=""):
                 count += len(whole)
                 total += sum(int.from_bytes(hashlib.sha256(line).digest()[:16], "big") for line in whole)
     except psycopg.errors.QueryCanceled:
-        raise Refused(f"{session.label}: the rows of {table} cannot be compared within {seconds} s{more}") from None
+        raise Refused(f"{session.label}: the rows of {table} cannot be compared within {seconds:.0f} s{more}") from None
     return f"{count} rows with hash {total % 2**64:x}"
 
 
 def of_shared(move):
     """What the schema uses outside of itself has to be the same on both servers."""
-    here, seconds = move.source.rows(SHARED, (move.schema,)), move.options.shared_timeout
+    here, until = move.source.rows(SHARED, (move.schema,)), time.monotonic() + move.options.shared_timeout
     for session in (move.source, move.target):    # each is idle while rows of the other are read
-        session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (f"{seconds + 60}s",))
+        session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (f"{move.options.shared_timeout + 60}s",))
     there = move.target.rows(SHARED_THERE, ([kind for kind, _, _ in here], [name for _, name, _ in here]))
     for (kind, name, definition), (_, _, other) in zip(here, there):
         if other is None:
             yield f"The target has no {kind} {name}, which the schema uses: make it there as it is on the source."
         elif definition != other:
             yield f"The {kind} {name} is not the same on both servers: the source has {definition}, the target {other}."
-        elif kind == "table" and content(move.source, name, seconds, WRITERS_WAIT) != content(move.target, name, seconds, WRITERS_WAIT):
+        elif kind == "table" and len({content(session, name, max(1, until - time.monotonic()), WRITERS_WAIT) for session in (move.source, move.target)}) > 1:
             yield f"The table {name}, to which a foreign key refers, has other rows on the target."
 
 

@@ -85,7 +85,7 @@ def fence(move):
     """Writers wait until this has committed the fence; then they are refused. Returns when they began to wait."""
     begin_control(move)
     begin_both(move)
-    move.counting.execute("SELECT 1", seconds=2)    # no writer waits yet for what this sets
+    move.counting.execute("SELECT 1", seconds=5)    # no writer waits yet for what this sets
     document = move.source.value(FENCE, (move.shard, None, move.options.lock_timeout))
     began = time.monotonic() - float(document["ms"]) / 1000
     if not is_level(move, move.options.level_timeout / 1000):
@@ -109,7 +109,7 @@ def fence(move):
 
 def open_snapshot(move):
     """What the target has now is what the source has: it can be counted when the writers continue."""
-    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '600s'; SELECT 1", seconds=2)
+    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '600s'; SELECT 1", seconds=5)
 
 
 def back(move):

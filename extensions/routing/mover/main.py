@@ -48,7 +48,7 @@ def arguments():
     add("--source-for-target", metavar="CONNINFO", help="how the target's server connects to the source, if not as this program does")
     add("--lock-timeout", type=int, default=300, metavar="MS", help="how long one attempt to stop the writers may hold them up, all in all (300)")
     add("--level-timeout", type=int, default=2000, metavar="MS", help="how long the target may take to become level meanwhile (2000)")
-    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of a shared table may wait (10)")
+    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of shared tables may wait, all in all (10)")
     add("--wait", type=int, default=30, metavar="SECONDS", help="how long to wait for what a program that was killed has left running, "
         "for a control database that went away, and for each server to take the map (30)")
     options = parser.parse_args()

@@ -189,8 +189,8 @@ is($mover->run('--shard' => 13, '--to' => 'b', '--check')->{status}, 0, 'with it
 
 $mover->run('--shard' => 14, '--to' => 'b', '--until' => 'copied');
 $writer = hold($north, "UPDATE shard_14.users SET name = name");
-$move = $mover->start('--shard' => 14, '--to' => 'b');
-$mover->wait_for($move, qr/writers were not done/);
+$move = $mover->start('--shard' => 14, '--to' => 'b', '--lock-timeout' => 60_000);
+backend($north, "wait_event_type = 'Lock' AND query LIKE '%fence_shard%'");
 $pid = backend($south, "query = 'SELECT 1'");
 kill 'STOP', $pid;
 $writer->quit;
