@@ -48,6 +48,7 @@ OBJS = \
 	src/pg/errors/log_messages.o \
 	src/pg/errors/refusal.o \
 	src/pg/functions/admin.o \
+	src/pg/functions/adopted_problem.o \
 	src/pg/functions/audit.o \
 	src/pg/functions/bounds.o \
 	src/pg/functions/column_ids.o \
@@ -60,6 +61,7 @@ OBJS = \
 	src/pg/functions/lease_status.o \
 	src/pg/functions/mint.o \
 	src/pg/functions/next_id_in.o \
+	src/pg/functions/refuse.o \
 	src/pg/functions/run_as.o \
 	src/pg/functions/set_id.o \
 	src/pg/functions/set_id_guard.o \

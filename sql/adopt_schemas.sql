@@ -124,7 +124,7 @@ CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true);
 -- Nothing of the views is lost, and every column that holds ids is bigint
 SELECT * FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
 SELECT count(*) AS views FROM pg_temp.described;
-SELECT relation::text, attribute FROM snowflake.narrow_columns(snowflake.filled_keys('{person,"\"Sales\""}', '{}', '{snowflake}'));
+SELECT relation::text, attribute FROM snowflake.narrow_columns(snowflake.keys_of_schemas('{person,Sales}', '{}', '{snowflake}'));
 SELECT attrelid::regclass, attname, format_type(atttypid, NULL) FROM pg_attribute
  WHERE attrelid IN ('versions'::regclass, 'film'::regclass, 'payment_1'::regclass, 'customer'::regclass) AND attnum > 0 ORDER BY 1, attnum;
 SELECT relation, attribute, problem FROM snowflake.adopted_columns() ORDER BY 1;
@@ -154,10 +154,14 @@ ALTER TABLE rental ALTER COLUMN rental_id SET DEFAULT nextval('rental_rental_id_
 ALTER TABLE actor RENAME TO player;
 CREATE TABLE review (id bigserial PRIMARY KEY, film_id integer REFERENCES film);
 SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE problem IS NOT NULL ORDER BY 1;
+SET ROLE regress_report;
+SELECT minting, reason, advice FROM snowflake.health();
+RESET ROLE;
 CALL snowflake.adopt_schemas('{person}', 5, rewrite => true, drop_sequence => true);
 SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE problem IS NOT NULL ORDER BY 1;
 SELECT count(*) AS sequences FROM pg_class WHERE relname IN ('rental_rental_id_seq', 'review_id_seq');
 DELETE FROM snowflake.adopted WHERE relation = 'person.actor';
+SELECT minting, reason FROM snowflake.health();
 
 -- What is not certain is refused by one sentence, and nothing has changed then
 CREATE FUNCTION refusal(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -212,6 +216,17 @@ CALL snowflake.adopt('notes', 5, rewrite => true, published => true, drop_sequen
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true, leave_out => '{by_id}');
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'issues'::regclass AND attnum > 0;
 
+-- One deadline for all locks of a transaction. A statement after it gets only locks that are free.
+CREATE TABLE waits (n serial, at_most interval);
+CREATE FUNCTION run_until(that_lock boolean, until timestamptz) RETURNS void LANGUAGE sql AS $$
+  SELECT snowflake.run_plan(ARRAY(SELECT (CASE WHEN that_lock THEN 'waits'::regclass END, quote_ident(current_user)::regrole, s)::snowflake.step
+    FROM unnest(ARRAY['INSERT INTO odd.waits (at_most) VALUES (current_setting(''lock_timeout'')::interval)', 'SELECT pg_sleep(0.01)',
+                      'INSERT INTO odd.waits (at_most) VALUES (current_setting(''lock_timeout'')::interval)']) AS s), that_lock, until)
+$$;
+SELECT run_until(l, clock_timestamp() + '1 h') FROM unnest(ARRAY[true, false]) AS l;
+SELECT run_until(l, clock_timestamp()) FROM unnest(ARRAY[true, false]) AS l;
+SELECT at_most <= '1 h' AND at_most > '50 min' AS the_rest, at_most < lag(at_most) OVER (ORDER BY n) AS shared,
+       CASE WHEN at_most < '1 min' THEN at_most END AS then FROM waits ORDER BY n;
 SET client_min_messages = warning;
 DROP PUBLICATION regress_p;
 DELETE FROM snowflake.adopted;

@@ -50,7 +50,6 @@ DROP VIEW shown;
 DROP POLICY shown ON frames;
 SELECT regexp_replace(refusal($$CALL snowflake.adopt('photos', 243)$$), ', \d+ kB|about [\d.]+ s', '...', 'g');
 CALL snowflake.adopt('photos', 243, rewrite => true, dry_run => true);
-SELECT * FROM snowflake.adopt_statements('photos', 243, rewrite => true, drop_sequence => true);
 SELECT format_type(atttypid, NULL) AS still, pg_get_expr(adbin, adrelid) FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
  WHERE attrelid = 'photos'::regclass AND attname = 'id';
 CALL snowflake.adopt('photos', 243, rewrite => true);

@@ -195,6 +195,13 @@ is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
 like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint/, 'upgrade: the column is reported');
+my $health = 'SELECT minting, reason FROM snowflake.health()';
+is($of_application->($health), 't|adopted column public.photos.id: its default does not mint', 'upgrade: health names it');
+$holder = $node->session('application');
+$holder->query_safe('BEGIN; LOCK TABLE snowflake.adopted');
+is($of_application->("SET lock_timeout = 1; $health"), 't|', 'upgrade: health waits for nobody who has locked the table');
+$holder->query_safe('ROLLBACK');
+$holder->quit;
 my $dump = $node->basedir . '/application.sql';
 PostgreSQL::Test::Utils::run_log([ 'pg_dump', '-f', $dump, '-T', 'comments', '-T', 'counted', '-d', $node->connstr('application') ]);
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
@@ -202,6 +209,7 @@ PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', $dump, '-d', $node->conn
 is($node->safe_psql('restored', q{SELECT string_agg(concat_ws(' ', relation, problem), ', ' ORDER BY relation) FROM snowflake.adopted_columns() WHERE problem IS NOT NULL}),
 	'public.comments the column does not exist, public.photos its default does not mint', 'upgrade: a restored dump reports it, and what it left out');
 $of_application->(q{CALL snowflake.adopt('photos', 5, drop_sequence => true)});
+is($of_application->($health), 't|', 'upgrade: after another adopt() all is well');
 is($node->error_of(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')}, 'application') =~ /does not exist/, 1,
 	'upgrade: without the sequence it fails');
 $session->quit;

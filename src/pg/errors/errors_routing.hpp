@@ -43,6 +43,11 @@ namespace snowflake::pg {
 // Statements with the rights of a table's owner
 [[noreturn]] void error_may_not_act_as(const char* role);
 [[noreturn]] void error_may_not_be_run(const char* statement);
+
+// Any error of a routine in SQL, with an SQLSTATE and without CONTEXT. `detail` and `hint` may be
+// null.
+[[noreturn]] void error_of_routine(const char* state, const char* message, const char* detail,
+                                   const char* hint);
 [[noreturn]] void error_table_not_new(const char* table);
 
 // Reading ids of a column

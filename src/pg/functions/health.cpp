@@ -5,6 +5,7 @@
 #include "pg/clock/clock_error.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/checks/database_health.hpp"
+#include "pg/functions/adopted_problem.hpp"
 #include "pg/server/row.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
@@ -55,6 +56,7 @@ Datum not_preloaded(FunctionCallInfo fcinfo) {
 SF_SQL_FUNCTION(health) {
   if (shared_state == nullptr) PG_RETURN_DATUM(not_preloaded(fcinfo));
   const DatabaseHealth health = database_health();
+  const char* const adopted = health.reason() == nullptr ? adopted_problem() : nullptr;
   const ClockBounds bounds = clock_bounds();
   const LastRefusal refusal = last_refusal(health.state);
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
@@ -62,8 +64,8 @@ SF_SQL_FUNCTION(health) {
       fcinfo,
       {
           {"minting", BoolGetDatum(health.minting())},
-          {"reason", health.reason()},
-          {"advice", health.advice()},
+          {"reason", adopted == nullptr ? health.reason() : adopted},
+          {"advice", adopted == nullptr ? health.advice() : kAdoptedAdvice},
           {"clock", timestamp_datum(health.clock_ms)},
           {"mark", timestamp_datum(std::clamp<int64_t>(health.mark_ms, 0, end_ms)),
            health.mark_ms == 0},

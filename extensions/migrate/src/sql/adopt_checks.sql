@@ -2,26 +2,19 @@
 
 -- For backfill() as well, which knows plain tables only.
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
-  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = relation;
-BEGIN
-  IF class.relkind <> 'r' OR class.relpersistence = 't' OR EXISTS (SELECT
-    FROM pg_inherits WHERE relation IN (inhrelid, inhparent)) THEN
-    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-      MESSAGE = format('%s does not know tables such as %s', routine, relation),
-      DETAIL = CASE WHEN class.relkind = 'p' THEN 'It is partitioned.'
-                    WHEN class.relkind <> 'r' THEN format('It is no table, but of kind "%s".', class.relkind)
-                    WHEN class.relpersistence = 't' THEN 'It is temporary.'
-                    WHEN class.relispartition THEN format('It is a partition of %s.', snowflake.root_of(relation))
-                    ELSE 'It inherits, or others inherit from it.' END,
-      HINT = advice;
-  END IF;
-END
+  SELECT snowflake.refuse('0A000', format('%s does not know tables such as %s', routine, relation),
+           CASE WHEN relkind = 'p' THEN 'It is partitioned.'
+                WHEN relkind <> 'r' THEN format('It is no table, but of kind "%s".', relkind)
+                WHEN relpersistence = 't' THEN 'It is temporary.'
+                WHEN relispartition THEN format('It is a partition of %s.', snowflake.root_of(relation))
+                ELSE 'It inherits, or others inherit from it.' END, advice)
+    FROM pg_class
+   WHERE oid = relation AND (relkind <> 'r' OR relpersistence = 't'
+                             OR EXISTS (SELECT FROM pg_inherits WHERE relation IN (inhrelid, inhparent)))
 $$;
-COMMENT ON FUNCTION snowflake.refuse_inheritance(regclass, text, text) IS
-  'Internal: for procedures: an error for everything but plain tables';
+COMMENT ON FUNCTION snowflake.refuse_inheritance IS 'Internal: for procedures: an error for all but plain tables';
 
 -- PostgreSQL itself carries keys, indexes, defaults and statistics along when a type changes, and adopt() views.
 -- Everything else that depends on the columns is named.
@@ -33,13 +26,13 @@ AS $$
               ELSE pg_describe_object(d.classid, d.objid, d.objsubid) END
     FROM changed AS t JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.relation
       AND d.refobjsubid = t.attnum
-   WHERE NOT (d.classid IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
-              OR d.classid = 'pg_class'::regclass AND (SELECT relkind IN ('i', 'I', 'S')
-                FROM pg_class WHERE oid = d.objid)
-              OR d.classid = 'pg_attrdef'::regclass
-                 AND EXISTS (SELECT FROM pg_attrdef WHERE oid = d.objid AND adrelid = t.relation AND adnum = t.attnum)
-              OR d.classid = 'pg_rewrite'::regclass
-                 AND EXISTS (SELECT FROM pg_rewrite WHERE oid = d.objid AND rulename = '_RETURN'))
+   WHERE d.classid NOT IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
+     AND NOT EXISTS (SELECT FROM pg_class
+                      WHERE d.classid = 'pg_class'::regclass AND oid = d.objid AND relkind IN ('i', 'I', 'S'))
+     AND NOT EXISTS (SELECT FROM pg_attrdef WHERE d.classid = 'pg_attrdef'::regclass AND oid = d.objid
+                                              AND adrelid = t.relation AND adnum = t.attnum)
+     AND NOT EXISTS (SELECT FROM pg_rewrite
+                      WHERE d.classid = 'pg_rewrite'::regclass AND oid = d.objid AND rulename = '_RETURN')
   UNION
   SELECT 'partition key of ' || t.relation
     FROM changed AS t JOIN pg_partitioned_table ON partrelid = t.relation AND t.attnum = ANY (partattrs::smallint[])
@@ -58,8 +51,8 @@ AS $$
     JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
    WHERE d.classid = 'pg_class'::regclass AND d.objsubid <> 0
   UNION
-  SELECT h FROM snowflake.view_hindrances(ARRAY(SELECT v.view
-    FROM snowflake.views_over(columns) AS v)) AS h WHERE h IS NOT NULL
+  SELECT h FROM snowflake.view_hindrances(ARRAY(SELECT v.view FROM snowflake.views_over(columns) AS v)) AS h
+   WHERE h IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'Internal: for adopt(): what keeps columns from becoming wider: rules, triggers, policies, functions, generated '
@@ -79,16 +72,14 @@ BEGIN
                 FROM snowflake.changes_of(columns) AS w JOIN pg_class AS c ON c.oid = w.relation LOOP
     trial := format('%s.trial_%s', this.home, this.relation::oid);
     BEGIN
-      PERFORM snowflake.run_as(this.relowner, format(
-        'CREATE TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES INCLUDING STATISTICS)', trial,
-        this.relation));
-      PERFORM snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
+      PERFORM snowflake.run_as(this.relowner, format('CREATE TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES '
+                'INCLUDING STATISTICS)', trial, this.relation)),
+              snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
       RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' OR insufficient_privilege THEN
       NULL;   -- nothing is in the way, and the table is gone
     WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR invalid_object_definition
-      OR feature_not_supported
-      OR wrong_object_type OR undefined_object THEN
+      OR feature_not_supported OR wrong_object_type OR undefined_object THEN
       relation := this.relation;
       reason := rtrim(SQLERRM, '.');
       RETURN NEXT;
@@ -109,31 +100,7 @@ AS $$
     FROM unnest(columns) AS k JOIN pg_attribute ON attrelid = k.relation AND attname = k.attribute
    WHERE snowflake.wide_type(atttypid) IS NOT NULL GROUP BY k.relation ORDER BY k.relation
 $$;
-COMMENT ON FUNCTION snowflake.changes_of(snowflake.key_column[]) IS
-  'Internal: for adopt(): for each table the actions of ALTER TABLE that make its columns wider, all together';
-
--- A changed type has PostgreSQL compare the rows of both tables again, as the owner of the one that is changed.
-CREATE FUNCTION snowflake.refuse_foreign_owners(columns snowflake.key_column[]) RETURNS void
-  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  foreign_keys text;
-BEGIN
-  SELECT string_agg(format('%s of %s', quote_ident(conname), conrelid::regclass), ', '
-    ORDER BY conname) INTO foreign_keys
-    FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key
-    JOIN pg_class AS r ON r.oid = conrelid JOIN pg_class AS t ON t.oid = confrelid
-   WHERE r.relowner <> t.relowner;
-  IF foreign_keys IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('foreign keys connect tables of several owners: %s', foreign_keys),
-      DETAIL = 'To check them again would run code of one owner with the rights of the other.',
-      HINT = 'Give the tables to one role, or drop these foreign keys, and create them again in the same transaction.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake.refuse_foreign_owners(snowflake.key_column[]) IS
-  'Internal: for adopt(): an error where a foreign key that would be checked again connects tables of two owners';
+COMMENT ON FUNCTION snowflake.changes_of IS 'Internal: for adopt(): the actions of ALTER TABLE, for each table';
 
 CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURNS SETOF oid
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -142,81 +109,60 @@ AS $$
     FROM snowflake.attributes_of(columns) AS a JOIN pg_constraint AS f ON contype = 'f'
      AND (conrelid = a.relation AND a.attnum = ANY (conkey) OR confrelid = a.relation AND a.attnum = ANY (confkey))
 $$;
-COMMENT ON FUNCTION snowflake.foreign_keys_of(snowflake.key_column[]) IS
-  'Internal: for adopt(): the foreign keys in which columns take part, on either side';
+COMMENT ON FUNCTION snowflake.foreign_keys_of IS 'Internal: for adopt(): the foreign keys of columns, on either side';
 
--- An id that a subscriber's integer column cannot hold stops the subscription.
-CREATE FUNCTION snowflake.refuse_published(columns snowflake.key_column[]) RETURNS void
-  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+-- A changed type has PostgreSQL compare the rows of both tables again, as the owner of the one that is changed. An id
+-- that a subscriber's integer column cannot hold stops the subscription.
+CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], published boolean) RETURNS void
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  publications text;
-BEGIN
-  SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ') INTO publications
+  SELECT snowflake.refuse('55000', 'foreign keys connect tables of several owners: '
+           || string_agg(format('%I of %s', conname, conrelid::regclass), ', ' ORDER BY conname),
+           'To check them again would run code of one owner with the rights of the other.',
+           'Give the tables to one role, or drop these foreign keys, and create them again in the same transaction.')
+    FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key
+    JOIN pg_class AS r ON r.oid = conrelid JOIN pg_class AS t ON t.oid = confrelid
+   WHERE r.relowner <> t.relowner;
+  SELECT snowflake.refuse('55000', 'publications send rows of these tables: '
+           || string_agg(DISTINCT quote_ident(p.pubname), ', '),
+           'A subscriber whose columns are not bigint stops at the first new id.',
+           (SELECT format('On each subscriber run %s; then pass published => true.',
+                          string_agg(format('ALTER TABLE %s %s', w.relation, w.changes), '; '))
+              FROM snowflake.changes_of(columns) AS w))
     FROM snowflake.attributes_of(columns) AS a JOIN pg_class AS c ON c.oid = a.relation
-      JOIN pg_namespace AS n ON n.oid = relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = nspname AND p.tablename = relname;
-  IF publications IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('publications send rows of these tables: %s', publications),
-      DETAIL = 'A subscriber whose columns are not bigint stops at the first new id.',
-      HINT = (SELECT format('On each subscriber run %s; then pass published => true.',
-                            string_agg(format('ALTER TABLE %s %s', w.relation, w.changes), '; '))
-                FROM snowflake.changes_of(columns) AS w);
-  END IF;
-END
+    JOIN pg_publication_tables AS p ON p.schemaname = relnamespace::regnamespace::name AND p.tablename = relname
+   WHERE NOT published
 $$;
-COMMENT ON FUNCTION snowflake.refuse_published(snowflake.key_column[]) IS
-  'Internal: for adopt(): an error where a publication sends columns that would become wider';
+COMMENT ON FUNCTION snowflake.refuse_connected(snowflake.key_column[], boolean) IS
+  'Internal: for adopt(): an error where columns that become wider are published, or a foreign key connects two owners';
 
 CREATE FUNCTION snowflake.refuse_wide(columns snowflake.key_column[], rewrite boolean, published boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   named CONSTANT text := (SELECT string_agg(format('%s.%I %s', k.relation, k.attribute,
-    (snowflake.attribute_of(k)).atttypid::regtype), ', ')
-                            FROM unnest(columns) AS k);
+    (snowflake.attribute_of(k)).atttypid::regtype), ', ') FROM unnest(columns) AS k);
   hindering CONSTANT text := (SELECT string_agg(DISTINCT h, ', ') FROM snowflake.hindrances(columns) AS h);
-  bytes CONSTANT numeric := snowflake.size_of(columns);
-  refused record;
+  bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(r))
+    FROM unnest(ARRAY(SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a)) AS r);
 BEGIN
-  IF hindering IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-      MESSAGE = format('%s cannot be made bigint', named),
-      DETAIL = format('In the way: %s.', hindering),
-      HINT = CASE WHEN hindering ~ 'partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
-                  ELSE 'Drop these, and create them again in the same transaction.' END;
-  ELSIF NOT rewrite THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('not all columns are bigint: %s', named),
-      DETAIL = format('Their tables, %s with all indexes, would be written anew. Meanwhile nobody reads or writes '
-        'them: about %s seconds at 20 MB a second.',
-                      pg_size_pretty(bytes), round(bytes / 2e7, 1)),
-      HINT = 'Pass rewrite => true, or move to a column of its own as from UUIDs.';
-  END IF;
-  PERFORM snowflake.refuse_foreign_owners(columns);
-  IF NOT published THEN PERFORM snowflake.refuse_published(columns); END IF;
-  SELECT * INTO refused FROM snowflake.try_wide(columns) LIMIT 1;
-  IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-      MESSAGE = format('columns of %s cannot be made bigint', refused.relation),
-      DETAIL = format('Tried with an empty table of its checks and indexes: %s.', refused.reason),
-      HINT = 'Make functions that they call for bigint as well, or drop these checks and indexes and create them '
-        'again.';
-  END IF;
+  PERFORM snowflake.refuse('0A000', CASE WHEN hindering IS NOT NULL THEN format('%s cannot be made bigint', named) END,
+            format('In the way: %s.', hindering),
+            CASE WHEN hindering ~ 'partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
+                 ELSE 'Drop these, and create them again in the same transaction.' END),
+          snowflake.refuse('55000', CASE WHEN NOT rewrite THEN format('not all columns are bigint: %s', named) END,
+            format('Their tables, %s with all indexes, would be written anew. Meanwhile nobody reads or writes '
+              'them: about %s seconds at 20 MB a second.', pg_size_pretty(bytes), round(bytes / 2e7, 1)),
+            'Pass rewrite => true, or move to a column of its own as from UUIDs.'),
+          snowflake.refuse_connected(columns, published);
+  PERFORM snowflake.refuse('0A000', format('columns of %s cannot be made bigint', t.relation),
+            format('Tried with an empty table of its checks and indexes: %s.', t.reason),
+            'Make functions that they call for bigint as well, or drop these checks and indexes and create them again.')
+     FROM snowflake.try_wide(columns) AS t;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_wide(snowflake.key_column[], boolean, boolean) IS
   'Internal: for adopt(): an error where columns cannot become wider, or the caller did not allow it';
-
-CREATE FUNCTION snowflake.size_of(columns snowflake.key_column[]) RETURNS numeric
-  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT sum(pg_total_relation_size(t.relation))
-    FROM (SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a) AS t
-$$;
-COMMENT ON FUNCTION snowflake.size_of(snowflake.key_column[]) IS
-  'Internal: for adopt(): the size of the tables of columns, with their indexes, in bytes';
 
 CREATE FUNCTION snowflake.refuse_key(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -231,41 +177,31 @@ BEGIN
            ELSE 'Set the default of each of its tables yourself, in one transaction that locks them first and '
              'observes the greatest id last.' END);
   END IF;
-  IF type NOT IN ('bigint', 'integer', 'smallint') OR id.attgenerated <> '' THEN
-    RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-      MESSAGE = format('%s.%I cannot hold ids', relation, id.attname),
-      DETAIL = format('It is %s%s; ids are bigint.',
-        CASE WHEN id.attgenerated <> '' THEN 'a generated column of type ' END, type),
-      HINT = 'Add a bigint column for them, and give old rows their ids with backfill().';
-  END IF;
-  IF class.relkind <> 'p'
-     AND NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = relam
-                      WHERE indrelid = relation AND indnkeyatts = 1 AND indkey[0] = id.attnum AND indpred IS NULL
-                        AND indisunique AND indisvalid AND amname = 'btree') THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('%s.%I has no unique index of its own', relation, id.attname),
-      DETAIL = 'The greatest id is looked up while nobody can write.',
-      HINT = format('CREATE UNIQUE INDEX CONCURRENTLY ON %s (%I);', relation, id.attname);
-  END IF;
+  PERFORM snowflake.refuse('42804', CASE WHEN type NOT IN ('bigint', 'integer', 'smallint') OR id.attgenerated <> ''
+                                         THEN format('%s.%I cannot hold ids', relation, id.attname) END,
+            format('It is %s%s; ids are bigint.',
+              CASE WHEN id.attgenerated <> '' THEN 'a generated column of type ' END, type),
+            'Add a bigint column for them, and give old rows their ids with backfill().');
+  PERFORM snowflake.refuse('55000', format('%s.%I has no unique index of its own', relation, id.attname),
+            'The greatest id is looked up while nobody can write.',
+            format('CREATE UNIQUE INDEX CONCURRENTLY ON %s (%I);', relation, id.attname))
+    WHERE class.relkind <> 'p'
+      AND NOT EXISTS (SELECT FROM pg_index JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = relam
+                       WHERE indrelid = relation AND indnkeyatts = 1 AND indkey[0] = id.attnum AND indpred IS NULL
+                         AND indisunique AND indisvalid AND amname = 'btree');
 END
 $$;
-COMMENT ON FUNCTION snowflake.refuse_key(regclass, pg_attribute) IS
-  'Internal: for adopt(): an error where a column cannot be a key that mints';
+COMMENT ON FUNCTION snowflake.refuse_key IS 'Internal: for adopt(): an error where a column cannot be a key that mints';
 
 CREATE FUNCTION snowflake.refuse_rights(relations regclass[]) RETURNS void
-  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  not_owned CONSTANT text := (SELECT string_agg(DISTINCT oid::regclass::text, ', ') FROM pg_class
-                               WHERE oid = ANY (relations) AND NOT pg_has_role(relowner, 'USAGE'));
-BEGIN
-  IF not_owned IS NOT NULL OR NOT has_function_privilege('snowflake.observe(bigint)', 'EXECUTE') THEN
-    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-      MESSAGE = format('role %s may not do what adopt() does', quote_ident(current_user)),
-      DETAIL = coalesce('It does not own ' || not_owned || '.', 'It may not call snowflake.observe().'),
-      HINT = 'Call adopt() as the owner of the database, who owns these relations as well, or as a superuser.';
-  END IF;
-END
+  SELECT snowflake.refuse('42501', format('role %I may not do what adopt() does', current_user),
+           coalesce('It does not own ' || n.relations || '.', 'It may not call snowflake.observe().'),
+           'Call adopt() as the owner of the database, who owns these relations as well, or as a superuser.')
+    FROM (SELECT string_agg(DISTINCT oid::regclass::text, ', ') FROM pg_class
+           WHERE oid = ANY (refuse_rights.relations) AND NOT pg_has_role(relowner, 'USAGE')) AS n (relations)
+   WHERE n.relations IS NOT NULL OR NOT has_function_privilege('snowflake.observe(bigint)', 'EXECUTE')
 $$;
 COMMENT ON FUNCTION snowflake.refuse_rights(regclass[]) IS
   'Internal: for adopt(): an error where the caller does not have the rights of the owners of relations';
@@ -274,35 +210,26 @@ CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name, t
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
-  lowest bigint;
-  highest bigint;
+  ends record;
   read_as record;
-  epoch timestamptz;
 BEGIN
-  SELECT e.lowest, e.highest INTO lowest, highest FROM snowflake.ends_of(relation, attribute) AS e;
-  IF lowest < 0 THEN
-    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-      MESSAGE = format('%s.%I has negative numbers', relation, attribute),
-      DETAIL = format('The least is %s, the greatest %s. No id is negative.', lowest, highest),
-      HINT = 'Give these rows other keys first.';
-  END IF;
-  SELECT l.epoch INTO epoch FROM snowflake.layout AS l;
-  SELECT * INTO read_as FROM snowflake.explain_id(highest);
-  IF read_as.created_at > clock_timestamp() + current_setting('snowflake.max_lead')::interval
-     OR highest IS NOT NULL AND read_as.created_at IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-      MESSAGE = format('%s.%I has numbers above the ids that would be minted', relation, attribute),
-      DETAIL = format('The greatest is %s. As an id of this database it is %s. As a plain number, or as an id of '
-        'another layout or epoch, it '
-                      'would be met by later ids; those of now begin at %s.',
-                      highest, coalesce('of ' || read_as.created_at, 'none that can be minted'),
-                        snowflake.min_id(clock_timestamp())),
-      HINT = 'Create the extension with the layout and epoch of these ids, or with an earlier epoch; or give these '
-        'rows other keys first.';
-  END IF;
-  IF tell AND read_as.created_at < epoch + interval '1 day' THEN
+  SELECT * INTO ends FROM snowflake.ends_of(relation, attribute);
+  PERFORM snowflake.refuse('22003', CASE WHEN ends.lowest < 0
+                                         THEN format('%s.%I has negative numbers', relation, attribute) END,
+            format('The least is %s, the greatest %s. No id is negative.', ends.lowest, ends.highest),
+            'Give these rows other keys first.');
+  SELECT * INTO read_as FROM snowflake.explain_id(ends.highest);
+  PERFORM snowflake.refuse('22003', format('%s.%I has numbers above the ids that would be minted', relation, attribute),
+            format('The greatest is %s. As an id of this database it is %s. As a plain number, or as an id of '
+              'another layout or epoch, it would be met by later ids; those of now begin at %s.', ends.highest,
+              coalesce('of ' || read_as.created_at, 'none that can be minted'), snowflake.min_id(clock_timestamp())),
+            'Create the extension with the layout and epoch of these ids, or with an earlier epoch; or give these '
+              'rows other keys first.')
+    WHERE read_as.created_at > clock_timestamp() + current_setting('snowflake.max_lead')::interval
+       OR ends.highest IS NOT NULL AND read_as.created_at IS NULL;
+  IF tell AND read_as.created_at < (SELECT epoch + interval '1 day' FROM snowflake.layout) THEN
     RAISE NOTICE USING MESSAGE = format('the numbers of %s.%I are plain ones', relation, attribute),
-      DETAIL = format('The greatest, %s, decodes as of %s, shard %s. They stay below all ids of now.', highest,
+      DETAIL = format('The greatest, %s, decodes as of %s, shard %s. They stay below all ids of now.', ends.highest,
         read_as.created_at, read_as.shard),
       HINT = 'Do not ask created_within() about them.';
   END IF;
@@ -314,46 +241,37 @@ COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name, boolean) IS
 
 -- A function that has made ids so far goes on with it for other tables: those might be ids that are minted now.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  others text;
-BEGIN
-  SELECT string_agg(DISTINCT format('%s.%I', o.adrelid::regclass, attname), ', ') INTO others
+  SELECT snowflake.refuse('55000',
+           format('the function that makes the ids of %s makes those of other columns', relation),
+           format('They are %s. What it gives them later may be an id that next_id() has minted.',
+                  string_agg(DISTINCT format('%s.%I', o.adrelid::regclass, attname), ', ')),
+           'In one transaction, LOCK TABLE all of them, and adopt each.')
     FROM pg_attrdef AS d JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
     JOIN pg_proc AS p ON u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid
     JOIN pg_depend AS v ON v.classid = u.classid AND v.refclassid = u.refclassid AND v.refobjid = u.refobjid
     JOIN pg_attrdef AS o ON o.oid = v.objid AND o.oid <> d.oid
     JOIN pg_attribute AS a ON a.attrelid = o.adrelid AND a.attnum = o.adnum
-   WHERE d.adrelid = refuse_shared_function.relation AND d.adnum = attribute AND a.atttypid = 'bigint'::regtype
+   WHERE d.adrelid = relation AND d.adnum = attribute AND a.atttypid = 'bigint'::regtype
      AND pronamespace NOT IN ('pg_catalog'::regnamespace, 'snowflake'::regnamespace)
      AND NOT EXISTS (SELECT FROM pg_locks AS l
                       WHERE l.pid = pg_backend_pid() AND l.relation = o.adrelid AND l.mode = 'AccessExclusiveLock'
-                        AND l.granted);
-  IF others IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('the function that makes the ids of %s makes those of other columns', relation),
-      DETAIL = format('They are %s. What it gives them later may be an id that next_id() has minted.', others),
-      HINT = 'In one transaction, LOCK TABLE all of them, and adopt each.';
-  END IF;
-END
+                        AND l.granted)
+  HAVING count(*) > 0
 $$;
 COMMENT ON FUNCTION snowflake.refuse_shared_function(regclass, smallint) IS
   'Internal: for adopt(): an error where the function in a default is in that of another column, whose table is not '
   'locked';
 
 CREATE FUNCTION snowflake.refuse_snapshot(routine text) RETURNS void
-  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-BEGIN
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction',
-      MESSAGE = format('%s needs isolation level read committed', routine),
-      DETAIL = format('At %s it would not see the rows that others write meanwhile.',
-        current_setting('transaction_isolation')),
-      HINT = 'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;';
-  END IF;
-END
+  SELECT snowflake.refuse('25001', format('%s needs isolation level read committed', routine),
+           format('At %s it would not see the rows that others write meanwhile.', i.level),
+           'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;')
+    FROM (SELECT current_setting('transaction_isolation')) AS i (level)
+   WHERE i.level NOT IN ('read committed', 'read uncommitted')
 $$;
 COMMENT ON FUNCTION snowflake.refuse_snapshot(text) IS
   'Internal: for procedures: an error where a transaction sees only what was there when it began';

@@ -1,44 +1,38 @@
 -- The columns that hold ids: keys, and what refers to them.
 
+CREATE FUNCTION snowflake.refuse(state text, message text, detail text, hint text) RETURNS void
+  AS 'MODULE_PATHNAME', 'snowflake_refuse'
+  LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.refuse IS 'Internal: for procedures: an error without CONTEXT; null as message: none';
+
 CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
   'Internal: for adopt(): a column that holds ids; of partitions, that of the topmost table';
 
+-- Of a domain, the type below it counts.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT CASE WHEN type IN ('smallint'::regtype, 'integer'::regtype) THEN 'bigint'
-              WHEN type IN ('smallint[]'::regtype, 'integer[]'::regtype) THEN 'bigint[]' END
+  WITH RECURSIVE types (type, base) AS (
+    SELECT oid, typbasetype FROM pg_type WHERE oid = wide_type.type
+    UNION ALL
+    SELECT t.oid, typbasetype FROM types JOIN pg_type AS t ON t.oid = base)
+  SELECT CASE WHEN types.type IN ('smallint'::regtype, 'integer'::regtype) THEN 'bigint'
+              WHEN types.type IN ('smallint[]'::regtype, 'integer[]'::regtype) THEN 'bigint[]' END
+    FROM types WHERE base = 0
 $$;
 COMMENT ON FUNCTION snowflake.wide_type(oid) IS
   'Internal: for adopt(): the type that holds ids instead of a type that is too narrow; null for other types';
 
-CREATE FUNCTION snowflake.base_type(type oid) RETURNS oid
-  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  WITH RECURSIVE types (type, base) AS (
-    SELECT oid, typbasetype FROM pg_type WHERE oid = base_type.type
-    UNION ALL
-    SELECT t.oid, typbasetype FROM types JOIN pg_type AS t ON t.oid = base)
-  SELECT types.type FROM types WHERE base = 0
-$$;
-COMMENT ON FUNCTION snowflake.base_type(oid) IS 'Internal: for adopt(): the type below the domains of a type';
-
 CREATE FUNCTION snowflake.root_of(relation regclass) RETURNS regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT coalesce(pg_partition_root(relation), relation)
-$$;
-COMMENT ON FUNCTION snowflake.root_of(regclass) IS
-  'Internal: for adopt(): the topmost partitioned table of a partition; any other relation itself';
+  RETURN coalesce(pg_partition_root(relation), relation);
+COMMENT ON FUNCTION snowflake.root_of IS 'Internal: for adopt(): the topmost table of a partition; else itself';
 
 CREATE FUNCTION snowflake.with_partitions(relation regclass) RETURNS SETOF regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT relation UNION SELECT t.relid FROM pg_partition_tree(relation) AS t
-$$;
-COMMENT ON FUNCTION snowflake.with_partitions(regclass) IS
-  'Internal: for adopt(): a table and its partitions, at any depth';
+AS 'SELECT relation UNION SELECT t.relid FROM pg_partition_tree(relation) AS t';
+COMMENT ON FUNCTION snowflake.with_partitions IS 'Internal: for adopt(): a table and its partitions, at any depth';
 
 CREATE FUNCTION snowflake.attributes_of(columns snowflake.key_column[], OUT relation regclass, OUT attname name,
                                         OUT attnum smallint, OUT atttypid oid) RETURNS SETOF record
@@ -55,10 +49,9 @@ CREATE FUNCTION snowflake.attribute_of(key snowflake.key_column) RETURNS pg_attr
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT a FROM pg_attribute AS a
-    WHERE attrelid = key.relation AND attname = key.attribute AND attnum > 0 AND NOT attisdropped
+   WHERE attrelid = key.relation AND attname = key.attribute AND attnum > 0 AND NOT attisdropped
 $$;
-COMMENT ON FUNCTION snowflake.attribute_of(snowflake.key_column) IS
-  'Internal: for adopt(): the row of a column in pg_attribute';
+COMMENT ON FUNCTION snowflake.attribute_of IS 'Internal: for adopt(): the row of a column in pg_attribute';
 
 CREATE FUNCTION snowflake.column_of(relation regclass, wanted name) RETURNS pg_attribute
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -67,26 +60,22 @@ DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = relation;
   found pg_attribute;
 BEGIN
-  IF class IS NULL OR class.oid IS NULL OR class.relkind NOT IN ('r', 'p', 'f', 'v', 'm') THEN
-    RAISE EXCEPTION USING
-      ERRCODE = CASE WHEN class.oid IS NULL THEN 'undefined_table' ELSE 'wrong_object_type' END,
-      MESSAGE = CASE WHEN class.oid IS NULL THEN format('relation %s does not exist', relation)
-                     ELSE format('%s is not a table', relation) END,
-      DETAIL = coalesce(format('It is of kind %s.', (pg_identify_object('pg_class'::regclass, class.oid, 0)).type),
-                        'No table has this number.'),
-      HINT = 'Pass the name of a table.';
-  END IF;
+  PERFORM snowflake.refuse('42P01', CASE WHEN class.oid IS NULL THEN format('relation %s does not exist', relation) END,
+            'No table has this number.', 'Pass the name of a table.'),
+          snowflake.refuse('42809', CASE WHEN class.relkind NOT IN ('r', 'p', 'f', 'v', 'm')
+                                         THEN format('%s is not a table', relation) END,
+            format('It is of kind %s.', (pg_identify_object('pg_class'::regclass, class.oid, 0)).type),
+            'Pass the name of a table.');
   found := CASE WHEN wanted IS NOT NULL THEN snowflake.attribute_of((relation, wanted))
                 ELSE (SELECT a FROM pg_index JOIN pg_attribute AS a ON attrelid = indrelid AND attnum = indkey[0]
                        WHERE indrelid = relation AND indisprimary AND indnkeyatts = 1) END;
-  IF found IS NULL OR found.attrelid IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-      MESSAGE = CASE WHEN wanted IS NULL THEN format('table %s has no primary key of one column', relation)
-                     ELSE format('table %s has no column "%s"', relation, wanted) END,
-      DETAIL = format('Its columns are %s.', (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum)
-        FROM pg_attribute
-                                               WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped)),
-      HINT = 'Name the column that holds the ids: id_column => ''...''.';
+  IF found.attrelid IS NULL THEN
+    PERFORM snowflake.refuse('42703', CASE WHEN wanted IS NULL
+      THEN format('table %s has no primary key of one column', relation)
+      ELSE format('table %s has no column "%s"', relation, wanted) END,
+      (SELECT format('Its columns are %s.', string_agg(quote_ident(attname), ', ' ORDER BY attnum))
+         FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped),
+      'Name the column that holds the ids: id_column => ''...''.');
   END IF;
   RETURN found;
 END
@@ -110,35 +99,27 @@ AS $$
   SELECT f.relation, f.attribute FROM found AS f
    ORDER BY (f.relation, f.attribute)::snowflake.key_column <> ALL (keys), f.relation, f.attribute
 $$;
-COMMENT ON FUNCTION snowflake.referring_columns(snowflake.key_column[]) IS
-  'Internal: for adopt(): columns, first, and those that refer to them by foreign keys, at any depth';
+COMMENT ON FUNCTION snowflake.referring_columns IS 'Internal: for adopt(): columns, then those that refer to them';
 
 CREATE FUNCTION snowflake.narrow_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT r.relation, r.attribute FROM snowflake.referring_columns(keys) WITH ORDINALITY AS r (relation, attribute, n)
-   WHERE snowflake.wide_type(snowflake.base_type((snowflake.attribute_of((r.relation,
-     r.attribute))).atttypid)) IS NOT NULL
+   WHERE snowflake.wide_type((snowflake.attribute_of((r.relation, r.attribute))).atttypid) IS NOT NULL
    ORDER BY n
 $$;
-COMMENT ON FUNCTION snowflake.narrow_columns(snowflake.key_column[]) IS
-  'Internal: for adopt(): of the columns that hold ids, by foreign keys, those that are too narrow';
+COMMENT ON FUNCTION snowflake.narrow_columns IS 'Internal: for adopt(): referring_columns() that are too narrow';
 
 -- What the application's programs look at, not what the system, an extension or this one has.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake)'
-         AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e')
-$$;
-COMMENT ON FUNCTION snowflake.is_of_application(oid, oid, oid) IS
-  'Internal: for adopt(): whether an object belongs to neither PostgreSQL nor an extension';
+  RETURN schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake)'
+         AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e');
+COMMENT ON FUNCTION snowflake.is_of_application IS 'Internal: for adopt(): whether no extension owns it';
 
 CREATE FUNCTION snowflake.names_id(name text) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT name ~* '(^|_)u?ids?$' OR name ~ '[a-z0-9](Id|ID)s?$'
-$$;
+  RETURN name ~* '(^|_)u?ids?$' OR name ~ '[a-z0-9](Id|ID)s?$';
 COMMENT ON FUNCTION snowflake.names_id(text) IS
   'Internal: for adopt(): whether a name is like photo_id, photo_ids or photoId';
 
@@ -149,7 +130,7 @@ AS $$
   SELECT c.oid::regclass, a.attname
     FROM pg_class AS c JOIN pg_attribute AS a ON attrelid = c.oid
    WHERE relkind IN ('r', 'p') AND NOT relispartition AND relpersistence <> 't' AND attnum > 0 AND NOT attisdropped
-     AND snowflake.wide_type(snowflake.base_type(atttypid)) IS NOT NULL AND attgenerated = '' AND attidentity = ''
+     AND snowflake.wide_type(atttypid) IS NOT NULL AND attgenerated = '' AND attidentity = ''
      AND (snowflake.names_id(attname) OR EXISTS (SELECT FROM unnest(keys) AS k WHERE k.attribute = attname)
           OR EXISTS (SELECT FROM pg_attribute AS type
                       WHERE type.attrelid = c.oid AND type.attname IN (a.attname || '_type', a.attname || 'Type')))

@@ -11,47 +11,44 @@ AS $$
             WHERE snowflake.wide_type(t) IS NOT NULL))
      AND (EXISTS (SELECT FROM pg_trigger WHERE tgfoid = p.oid AND tgrelid = ANY (relations))
           OR EXISTS (SELECT FROM unnest(proargnames) AS n WHERE snowflake.names_id(n))
-          OR EXISTS (SELECT FROM pg_class AS c
-                      WHERE c.oid = ANY (relations) AND prosrc ~* ('\m' || regexp_replace(relname, '\W', '.',
-                        'g') || '\M')))
+          OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations)
+                        AND prosrc ~* ('\m' || regexp_replace(relname, '\W', '.', 'g') || '\M')))
      AND snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
    ORDER BY p.oid::regprocedure::text
 $$;
 COMMENT ON FUNCTION snowflake.narrow_routines(regclass[]) IS
   'Internal: for adopt(): functions that declare integers, and are triggers of these relations, or name them or ids';
 
-CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean,
-                                    OUT what text, OUT statement text)
-  RETURNS SETOF record
+-- Each line has a statement that helps.
+CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean)
+  RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
-  WITH relations (relation) AS (
-    SELECT DISTINCT snowflake.with_partitions(k.relation) FROM unnest(ARRAY(SELECT r
-      FROM snowflake.referring_columns(keys) AS r) || changed) AS k)
-  SELECT format('%s.%I %s may hold ids', n.relation, n.attribute, atttypid::regtype),
-         format('ALTER TABLE %s ALTER COLUMN %I TYPE %s', n.relation, n.attribute,
-           snowflake.wide_type(snowflake.base_type(atttypid)))
+  WITH referring AS MATERIALIZED (SELECT r.relation, r.attribute FROM snowflake.referring_columns(keys) AS r),
+  relations (relation) AS (SELECT DISTINCT snowflake.with_partitions(k.relation)
+                             FROM (TABLE referring UNION ALL SELECT c.* FROM unnest(changed) AS c) AS k),
+  views AS MATERIALIZED (SELECT v.view
+    FROM snowflake.views_over(ARRAY(SELECT (relation, attribute)::snowflake.key_column FROM referring)) AS v)
+  SELECT format('%s.%I %s may hold ids: ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %4$s;', n.relation, n.attribute,
+                atttypid::regtype, snowflake.wide_type(atttypid))
     FROM snowflake.named_columns(keys) AS n JOIN pg_attribute ON attrelid = n.relation AND attname = n.attribute
    WHERE (n.relation, n.attribute)::snowflake.key_column <> ALL (changed)
   UNION ALL
-  SELECT format('function %s declares integers', r), format('SELECT pg_get_functiondef(%L::regprocedure)', r::text)
+  SELECT format('function %s declares integers: SELECT pg_get_functiondef(%L::regprocedure);', r, r::text)
     FROM snowflake.narrow_routines(ARRAY(SELECT relation FROM relations)) AS r
   UNION ALL
-  SELECT format('view %s casts to integer', v.view), format('SELECT pg_get_viewdef(%L::regclass)', v.view::text)
-    FROM snowflake.views_over(ARRAY(SELECT r
-      FROM snowflake.referring_columns(keys) AS r)) AS v WHERE pg_get_viewdef(v.view) ~ '::(integer|smallint)'
+  SELECT format('view %s casts to integer: SELECT pg_get_viewdef(%L::regclass);', v.view, v.view::text)
+    FROM views AS v WHERE pg_get_viewdef(v.view) ~ '::(integer|smallint)'
   UNION ALL
-  SELECT format('view %s calls %s, and needs it for bigint', v.view, p.oid::regprocedure),
-         format('SELECT pg_get_functiondef(%L::regprocedure)', p.oid::regprocedure)
-    FROM snowflake.views_over(ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r)) AS v
-    JOIN pg_rewrite AS r ON ev_class = v.view
-      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+  SELECT format('view %s calls %s, and needs it for bigint: SELECT pg_get_functiondef(%L::regprocedure);', v.view,
+                p.oid::regprocedure, p.oid::regprocedure)
+    FROM views AS v JOIN pg_rewrite AS r ON ev_class = v.view
+    JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
     JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
    WHERE snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
      AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
   UNION ALL
-  SELECT format('sequence %s is kept, and an old default could use it again', s.sequence), format('DROP SEQUENCE %s',
-    s.sequence)
+  SELECT format('sequence %s is kept, and an old default could use it again: DROP SEQUENCE %1$s;', s.sequence)
     FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence)
    WHERE NOT drop_sequence AND (snowflake.attribute_of(k)).attidentity = ''
 $$;
@@ -59,34 +56,25 @@ COMMENT ON FUNCTION snowflake.remaining(snowflake.key_column[], snowflake.key_co
   'Internal: for adopt(): what the application has to change: columns that may hold ids by their names, functions '
   'that declare integers, views that cast to integer, sequences';
 
-CREATE FUNCTION snowflake.remaining_text(keys snowflake.key_column[], changed snowflake.key_column[],
-  drop_sequence boolean) RETURNS text
-  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT string_agg(format('%s: %s;', r.what, r.statement), E'\n')
-    FROM snowflake.remaining(keys, changed, drop_sequence) AS r
-$$;
-COMMENT ON FUNCTION snowflake.remaining_text(snowflake.key_column[], snowflake.key_column[], boolean) IS
-  'Internal: for adopt(): remaining() as the lines of a message';
-
-CREATE FUNCTION snowflake.tell_remaining(lines text) RETURNS void
+CREATE FUNCTION snowflake.tell_remaining(lines text[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF lines IS NOT NULL THEN
+  IF lines <> '{}' THEN
     RAISE NOTICE USING MESSAGE = 'the application has to change what adopt() cannot change',
-      DETAIL = lines, HINT = 'Check each of these, and the models of the application, before the first new id.';
+      DETAIL = array_to_string(lines, E'\n'),
+      HINT = 'Check each of these, and the models of the application, before the first new id.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake.tell_remaining(text) IS
-  'Internal: for adopt(): a notice of what remains for the application';
+COMMENT ON FUNCTION snowflake.tell_remaining IS 'Internal: for adopt(): a notice of what remains for the application';
 
 CREATE FUNCTION snowflake.tell_plan(steps snowflake.step[], columns snowflake.key_column[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  bytes CONSTANT numeric := snowflake.size_of(columns);
+  bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(r))
+    FROM unnest(ARRAY(SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a)) AS r);
   views CONSTANT regclass[] := ARRAY(SELECT v.view FROM snowflake.views_over(columns) AS v);
   line text;
 BEGIN
@@ -95,8 +83,7 @@ BEGIN
     CASE WHEN bytes IS NULL THEN 'milliseconds'
          ELSE format('about %s seconds, at 20 MB a second', round(bytes / 2e7, 1)) END;
   FOR line IN SELECT s.statement FROM unnest(steps) AS s
-               WHERE s.locks IS NULL AND s.statement ~ '^(ALTER TABLE|ALTER SEQUENCE|DROP SEQUENCE|SELECT '
-                 'snowflake.observe) ' LOOP
+               WHERE s.locks IS NULL AND s.statement ~ '^(ALTER TABLE|ALTER SEQUENCE|DROP SEQUENCE) ' LOOP
     RAISE INFO '%;', line;
   END LOOP;
   IF views <> '{}' THEN
@@ -104,8 +91,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake.tell_plan(snowflake.step[], snowflake.key_column[]) IS
-  'Internal: for adopt(): shows what a transaction locks and for how long, and what it changes';
+COMMENT ON FUNCTION snowflake.tell_plan IS 'Internal: for adopt(): shows what a transaction locks and changes';
 
 -- They run after the default, and what they do with the column cannot be seen.
 CREATE FUNCTION snowflake.tell_triggers(relation regclass, attribute name) RETURNS void
@@ -127,5 +113,4 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake.tell_triggers(regclass, name) IS
-  'Internal: for adopt(): a notice of triggers before INSERT';
+COMMENT ON FUNCTION snowflake.tell_triggers IS 'Internal: for adopt(): a notice of triggers before INSERT';

@@ -23,35 +23,32 @@ COMMENT ON FUNCTION snowflake.views_over(snowflake.key_column[]) IS
 CREATE FUNCTION snowflake.view_statements(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT c.relowner, format('CREATE %sVIEW %s%s%s AS %s%s', CASE relkind WHEN 'm' THEN 'MATERIALIZED ' END,
-    c.oid::regclass,
-                            ' WITH (' || array_to_string(reloptions, ', ') || ')',
-                              ' TABLESPACE ' || quote_ident(spcname),
-                            rtrim(pg_get_viewdef(c.oid), ';'), CASE WHEN NOT relispopulated THEN ' WITH NO DATA' END)
+  SELECT c.relowner, format('CREATE %sVIEW %s%s%s AS %s%s', CASE relkind WHEN 'm' THEN 'MATERIALIZED ' END, view,
+      ' WITH (' || array_to_string(reloptions, ', ') || ')', ' TABLESPACE ' || quote_ident(spcname),
+      rtrim(pg_get_viewdef(view), ';'), CASE WHEN NOT relispopulated THEN ' WITH NO DATA' END)
     FROM pg_class AS c LEFT JOIN pg_tablespace AS t ON t.oid = reltablespace WHERE c.oid = view
   UNION ALL
-  (SELECT o.role, o.statement FROM snowflake.parts_of_view(view) AS o)
+  SELECT c.relowner, o.statement
+    FROM pg_class AS c, (SELECT p FROM snowflake.parts_of_view(view) AS p
+                         UNION ALL SELECT d FROM snowflake.comments_on_view(view) AS d) AS o (statement)
+   WHERE c.oid = view
   UNION ALL
-  (SELECT c.relowner, o.statement
-    FROM pg_class AS c, snowflake.comments_on_view(view) AS o (statement) WHERE c.oid = view)
-  UNION ALL
-  (SELECT g.role, g.statement FROM snowflake.grants_on_view(view) AS g)
+  SELECT g.role, g.statement FROM snowflake.grants_on_view(view) AS g
 $$;
-COMMENT ON FUNCTION snowflake.view_statements(regclass) IS
-  'Internal: for adopt(): the statements that create a view with all that belongs to it, and as whom each runs';
+COMMENT ON FUNCTION snowflake.view_statements IS 'Internal: for adopt(): what creates a view again, and as whom';
 
-CREATE FUNCTION snowflake.parts_of_view(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
+CREATE FUNCTION snowflake.parts_of_view(view regclass) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT c.relowner, p.statement
-    FROM pg_class AS c CROSS JOIN LATERAL (
-      SELECT 1, attnum::text, format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT %s', view, attname, pg_get_expr(adbin,
-        adrelid))
+  SELECT p.statement FROM (
+      SELECT 1, attnum::text, format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT %s', view, attname,
+          pg_get_expr(adbin, adrelid))
         FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = view
       UNION ALL
       SELECT 1, attnum::text, format('ALTER MATERIALIZED VIEW %s ALTER COLUMN %I SET STATISTICS %s', view, attname,
-        attstattarget)
-        FROM pg_attribute WHERE attrelid = view AND c.relkind = 'm' AND attnum > 0 AND attstattarget > -1
+          attstattarget)
+        FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid
+       WHERE attrelid = view AND relkind = 'm' AND attnum > 0 AND attstattarget > -1
       UNION ALL
       SELECT 2, indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = view
       UNION ALL
@@ -63,12 +60,10 @@ AS $$
       SELECT 4, rulename, rtrim(pg_get_ruledef(oid), ';')
         FROM pg_rewrite WHERE ev_class = view AND rulename <> '_RETURN'
       UNION ALL
-      SELECT 5, tgname, pg_get_triggerdef(oid)
-        FROM pg_trigger WHERE tgrelid = view AND NOT tgisinternal) AS p (kind, name, statement)
-   WHERE c.oid = view ORDER BY p.kind, p.name
+      SELECT 5, tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = view AND NOT tgisinternal)
+    AS p (kind, name, statement) ORDER BY p.kind, p.name
 $$;
-COMMENT ON FUNCTION snowflake.parts_of_view(regclass) IS
-  'Internal: for adopt(): the defaults, indexes, statistics, rules and triggers of a view';
+COMMENT ON FUNCTION snowflake.parts_of_view IS 'Internal: for adopt(): what a view has: indexes, rules, triggers, ...';
 
 CREATE FUNCTION snowflake.comments_on_view(view regclass) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -91,13 +86,6 @@ $$;
 COMMENT ON FUNCTION snowflake.comments_on_view(regclass) IS
   'Internal: for adopt(): the comments on a view, its columns and its parts';
 
-CREATE FUNCTION snowflake.grantee_name(grantee oid) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
-$$;
-COMMENT ON FUNCTION snowflake.grantee_name(oid) IS 'Internal: for adopt(): a role, as GRANT takes it';
-
 -- A new view has the privileges of ALTER DEFAULT PRIVILEGES: they are revoked first.
 CREATE FUNCTION snowflake.grants_on_view(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -106,27 +94,25 @@ AS $$
   preset (grantee) AS (
     SELECT DISTINCT (aclexplode(defaclacl)).grantee FROM pg_default_acl, class
      WHERE defaclrole = relowner AND defaclobjtype = 'r' AND defaclnamespace IN (0, relnamespace)),
+  names (grantee, name) AS (SELECT 0::oid, 'PUBLIC' UNION ALL SELECT oid, oid::regrole::text FROM pg_roles),
   given (acl, columns) AS (
-    SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM class WHERE relacl IS NOT NULL OR EXISTS (SELECT
-      FROM preset)
+    SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM class
+     WHERE relacl IS NOT NULL OR EXISTS (SELECT FROM preset)
     UNION ALL
     SELECT attacl, format(' (%I)', attname)
       FROM pg_attribute WHERE attrelid = view AND attacl IS NOT NULL AND NOT attisdropped)
-  SELECT relowner, format('REVOKE ALL ON %s FROM %s', view, string_agg(snowflake.grantee_name(r.grantee), ', '
-    ORDER BY r.grantee))
-    FROM class, (SELECT grantee FROM preset UNION SELECT relowner FROM class) AS r WHERE EXISTS (SELECT
-      FROM given) GROUP BY 1
+  SELECT relowner, format('REVOKE ALL ON %s FROM %s', view, string_agg(n.name, ', ' ORDER BY r.grantee))
+    FROM class, (SELECT grantee FROM preset UNION SELECT relowner FROM class) AS r JOIN names AS n USING (grantee)
+   WHERE EXISTS (SELECT FROM given) GROUP BY 1
   UNION ALL
   (SELECT a.grantor, format('GRANT %s ON %s TO %s%s', string_agg(a.privilege_type || coalesce(columns, ''), ', '
-    ORDER BY a.privilege_type, columns),
-                            view, snowflake.grantee_name(a.grantee),
-                              CASE WHEN g.grantable THEN ' WITH GRANT OPTION' END)
-     FROM class, given, aclexplode(acl) AS a, LATERAL (SELECT a.is_grantable AND a.grantee <> relowner) AS g (grantable)
-    GROUP BY relowner, a.grantor, a.grantee, g.grantable
-      ORDER BY a.grantor <> relowner, a.grantor, a.grantee, g.grantable)
+    ORDER BY a.privilege_type, columns), view, n.name, CASE WHEN g.grantable THEN ' WITH GRANT OPTION' END)
+     FROM class, given, aclexplode(acl) AS a JOIN names AS n USING (grantee),
+          LATERAL (SELECT a.is_grantable AND a.grantee <> relowner) AS g (grantable)
+    GROUP BY relowner, a.grantor, a.grantee, n.name, g.grantable
+    ORDER BY a.grantor <> relowner, a.grantor, a.grantee, g.grantable)
 $$;
-COMMENT ON FUNCTION snowflake.grants_on_view(regclass) IS
-  'Internal: for adopt(): the privileges on a view and its columns, and as whom each is granted';
+COMMENT ON FUNCTION snowflake.grants_on_view IS 'Internal: for adopt(): the privileges on a view, and who granted them';
 
 -- What belongs to the view is created with it. Everything else that needs it is named.
 CREATE FUNCTION snowflake.view_hindrances(views regclass[]) RETURNS SETOF text
@@ -134,23 +120,21 @@ CREATE FUNCTION snowflake.view_hindrances(views regclass[]) RETURNS SETOF text
 AS $$
   SELECT format('%s, which needs view %s', pg_describe_object(d.classid, d.objid, d.objsubid), c.oid::regclass)
     FROM pg_class AS c JOIN pg_type AS t ON t.oid = reltype
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.deptype <> 'i'
-                        OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray) AND d.deptype <> 'i'
-    LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-   WHERE c.oid = ANY (views)
-     AND NOT (d.classid = 'pg_rewrite'::regclass AND (ev_class = c.oid OR rulename = '_RETURN'
-       AND ev_class = ANY (views))
-              OR d.classid = 'pg_class'::regclass AND (SELECT relkind = 'i' FROM pg_class WHERE oid = d.objid)
-              OR d.classid = 'pg_attrdef'::regclass AND EXISTS (SELECT
-                FROM pg_attrdef WHERE oid = d.objid AND adrelid = c.oid)
-              OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT
-                FROM pg_trigger WHERE oid = d.objid AND tgrelid = c.oid)
-              OR d.classid = 'pg_statistic_ext'::regclass)
+    JOIN pg_depend AS d ON d.deptype <> 'i' AND (d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+                             OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray))
+   WHERE c.oid = ANY (views) AND d.classid <> 'pg_statistic_ext'::regclass
+     AND NOT EXISTS (SELECT FROM pg_rewrite WHERE d.classid = 'pg_rewrite'::regclass AND oid = d.objid
+                        AND (ev_class = c.oid OR rulename = '_RETURN' AND ev_class = ANY (views)))
+     AND NOT EXISTS (SELECT FROM pg_class WHERE d.classid = 'pg_class'::regclass AND oid = d.objid AND relkind = 'i')
+     AND NOT EXISTS (SELECT FROM pg_attrdef
+                      WHERE d.classid = 'pg_attrdef'::regclass AND oid = d.objid AND adrelid = c.oid)
+     AND NOT EXISTS (SELECT FROM pg_trigger
+                      WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND tgrelid = c.oid)
   UNION ALL
   SELECT 'view ' || c.oid::regclass || ', ' || CASE
            WHEN relnamespace::regnamespace::text ~ '^"?pg_temp_' THEN 'which is temporary'
-           WHEN NOT snowflake.is_of_application('pg_class'::regclass, c.oid,
-             relnamespace) THEN 'which an extension owns'
+           WHEN NOT snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace)
+           THEN 'which an extension owns'
            WHEN NOT has_schema_privilege(relowner, relnamespace, 'CREATE')
            THEN format('whose owner %s may not create it in schema %s', relowner::regrole, relnamespace::regnamespace)
            WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = c.oid)
