@@ -77,9 +77,19 @@ is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()', extra_
 	local $ENV{PGOPTIONS} = '-c default_transaction_read_only=on';
 	is(health('minting, reason'), 't|', 'and that of a connection');
 }
+my $older = $node->session('postgres');
+my $seen = sub { $older->query_safe('SELECT minting, reason FROM snowflake.health()') };
+is($seen->(), 't|', 'a session sees nothing');
 $node->safe_psql('postgres', 'ALTER DATABASE postgres SET default_transaction_read_only = on');
 is(health('minting, reason'), 'f|read-only by default', "a database's is everybody's");
+is($seen->(), 'f|read-only by default', '... also if asked by a session that is older, as that of an exporter');
+$node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER DATABASE postgres SET default_transaction_read_only = off; ALTER ROLE ALL SET default_transaction_read_only = on');
+is($seen->(), 't|', "a database's counts more than that of all roles");
 $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only');
+is($seen->(), 'f|read-only by default', '... which counts else');
+$node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER ROLE ALL RESET default_transaction_read_only');
+is($seen->(), 't|', '... and nothing is left');
+$older->quit;
 
 # Every error is counted.
 my $counted = sub { $node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = '$_[0]'") };

@@ -7,6 +7,7 @@
 #include "pg/checks/fleet_check.hpp"
 #include "pg/checks/facts.hpp"
 #include "pg/checks/mark_check.hpp"
+#include "pg/checks/read_only.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/server/sequence_page.hpp"
@@ -96,7 +97,7 @@ DatabaseHealth database_health() {
   }
   facts.position = position_below(layout, facts.clock_ms);
   facts.recovery = RecoveryInProgress();
-  facts.read_only_by_default = is_on_for_all("default_transaction_read_only");
+  facts.read_only_by_default = is_read_only_by_default();
   facts.commits_refused =
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
