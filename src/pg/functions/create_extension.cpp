@@ -36,7 +36,6 @@ bool has_subscription() {
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "there is a subscription";
-  if (wal_level >= WAL_LEVEL_LOGICAL) return "\"wal_level\" is \"logical\"";
   return nullptr;
 }
 
