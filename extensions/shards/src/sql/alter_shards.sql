@@ -9,6 +9,7 @@ AS $$
 DECLARE
   known CONSTANT integer := l.shards FROM snowflake.layout AS l;
   missing text;
+  present int4multirange;
   owners text;
 BEGIN
   IF isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0 OR upper(shards) > known THEN
@@ -17,14 +18,14 @@ BEGIN
       DETAIL = format('The layout has shards 0 to %s.', known - 1),
       HINT = 'Pass a range of shards, such as ''[0,16)''.';
   END IF;
-  SELECT string_agg(prefix || s, ', ' ORDER BY s) INTO missing
-    FROM generate_series(lower(shards), upper(shards) - 1) AS s
-   WHERE NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = prefix || s);
+  SELECT string_agg(prefix || s, ', ' ORDER BY s) FILTER (WHERE oid IS NULL),
+         range_agg(int4range(s, s + 1)) FILTER (WHERE oid IS NOT NULL) INTO missing, present
+    FROM generate_series(lower(shards), upper(shards) - 1) AS s LEFT JOIN pg_namespace ON nspname = prefix || s;
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('not every shard of %s has a schema', shards),
       DETAIL = format('There is no %s.', CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
-      HINT = 'Pass the shards that are here, or make the schemas with create_shards().';
+      HINT = format('Call it for each range that is here, %s; or make the schemas with create_shards().', coalesce(present, '{}'));
   END IF;
   -- A statement runs as one role: what somebody else has put into a schema of this name must not be run.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
