@@ -108,7 +108,7 @@ SF_SQL_FUNCTION(present_seal) {
   bool is_null = false;
   const int64_t presented = DatumGetInt64(
       heap_getattr(trigger->tg_trigtuple, 1, RelationGetDescr(trigger->tg_relation), &is_null));
-  if (is_null) return PointerGetDatum(nullptr);
+  if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
   compare(sequences, presented);
@@ -116,7 +116,7 @@ SF_SQL_FUNCTION(present_seal) {
   if (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
       !has_rows(trigger->tg_relation))
     return PointerGetDatum(trigger->tg_trigtuple);
-  return PointerGetDatum(nullptr);
+  return Datum{0};
 }
 
 // The function of the constraint.

@@ -83,7 +83,7 @@ void visit_rows(const Column& column, Next next, Visit visit, void* state) {
 }
 
 void scan(const Column& column, Visit visit, void* state) {
-  TableScanDesc const rows = table_beginscan(column.relation, GetActiveSnapshot(), 0, nullptr);
+  TableScanDesc const rows = begin_scan(column.relation, GetActiveSnapshot());
   visit_rows(
       column,
       [&](TupleTableSlot* slot) {
@@ -98,8 +98,7 @@ void scan_block(const Column& column, BlockNumber block, Visit visit, void* stat
   ItemPointerData last;
   ItemPointerSet(&first, block, FirstOffsetNumber);
   ItemPointerSet(&last, block, MaxOffsetNumber);
-  TableScanDesc const rows =
-      table_beginscan_tidrange(column.relation, GetActiveSnapshot(), &first, &last);
+  TableScanDesc const rows = begin_range_scan(column.relation, GetActiveSnapshot(), &first, &last);
   visit_rows(
       column,
       [&](TupleTableSlot* slot) {

@@ -70,7 +70,7 @@ Node* for_copy(const FuncExpr& original) {
 
 SF_SQL_FUNCTION(next_id_support) {
   const auto request = static_cast<Node*>(static_cast<void*>(PG_GETARG_POINTER(0)));
-  if (!IsA(request, SupportRequestSimplify)) PG_RETURN_POINTER(nullptr);
+  if (!IsA(request, SupportRequestSimplify)) return Datum{0};
   const auto simplify = reinterpret_cast<const SupportRequestSimplify*>(request);
   PG_RETURN_POINTER(is_preparing_copy(*simplify) ? for_copy(*simplify->fcall) : nullptr);
 }

@@ -104,6 +104,7 @@ extern "C" {
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "utils/typcache.h"
 #include "utils/uuid.h"
 #include "utils/varlena.h"
@@ -233,12 +234,38 @@ inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
 }
 
 inline IndexScanDesc begin_index_scan(Relation table, Relation index, Snapshot snapshot, int keys) {
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+  return index_beginscan(table, index, snapshot, nullptr, keys, 0, SO_NONE);
+#elif PG_VERSION_NUM >= 180000
   return index_beginscan(table, index, snapshot, nullptr, keys, 0);
 #else
   return index_beginscan(table, index, snapshot, keys, 0);
 #endif
 }
+
+inline TableScanDesc begin_scan(Relation table, Snapshot snapshot) {
+#if PG_VERSION_NUM >= 190000
+  return table_beginscan(table, snapshot, 0, nullptr, SO_NONE);
+#else
+  return table_beginscan(table, snapshot, 0, nullptr);
+#endif
+}
+
+inline TableScanDesc begin_range_scan(Relation table, Snapshot snapshot, ItemPointer first,
+                                      ItemPointer last) {
+#if PG_VERSION_NUM >= 190000
+  return table_beginscan_tidrange(table, snapshot, first, last, SO_NONE);
+#else
+  return table_beginscan_tidrange(table, snapshot, first, last);
+#endif
+}
+
+// BUFFER_LOCK_SHARE and BUFFER_LOCK_EXCLUSIVE.
+#if PG_VERSION_NUM >= 190000
+using BufferLock = BufferLockMode;
+#else
+using BufferLock = int;
+#endif
 
 inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBound* upper,
                                 bool empty) {

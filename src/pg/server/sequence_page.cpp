@@ -57,7 +57,7 @@ SequencePage checked(Relation relation, Buffer buffer) {
 
 }  // namespace
 
-SequencePage SequencePage::open(Relation relation, int buffer_lock_mode) {
+SequencePage SequencePage::open(Relation relation, BufferLock buffer_lock_mode) {
   const Buffer buffer = ReadBuffer(relation, 0);
   LockBuffer(buffer, buffer_lock_mode);
   return checked(relation, buffer);

@@ -24,7 +24,7 @@ namespace snowflake::pg {
 struct SequencePage {
   Buffer buffer;
 
-  static SequencePage open(Relation relation, int buffer_lock_mode);
+  static SequencePage open(Relation relation, BufferLock buffer_lock_mode);
   // Does not wait: false if another session has locked the page.
   static bool try_open(Relation relation, SequencePage* page);
   // The value without the witness.
