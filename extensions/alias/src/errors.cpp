@@ -18,7 +18,7 @@ const char* character_at(std::string_view text, size_t at) {
 }
 
 // Only roles that may read the setting see the path; the log has it always.
-const char* place_of(const char* path) {
+const char* shown_path(const char* path) {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
     return "\"snowflake_alias.key_file\" names it; a relative path begins in the data directory.";
   if (is_absolute_path(path)) return psprintf("Its path is \"%s\".", path);
@@ -35,13 +35,13 @@ void error_no_key_file() {
 
 void error_reading_key_file(const char* path, const char* attempt) {
   ereport(ERROR, (errcode_for_file_access(), errmsg("could not %s the key file: %m", attempt),
-                  errdetail("%s", place_of(path)), errdetail_log("Its path is \"%s\".", path),
+                  errdetail("%s", shown_path(path)), errdetail_log("Its path is \"%s\".", path),
                   errhint("Put the keys there, readable for the server's user.")));
 }
 
 void error_key_file_kind(const char* path) {
   ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is not a regular file"),
-                  errdetail("%s", place_of(path)), errdetail_log("Its path is \"%s\".", path),
+                  errdetail("%s", shown_path(path)), errdetail_log("Its path is \"%s\".", path),
                   errhint("Put the keys into a regular file.")));
 }
 

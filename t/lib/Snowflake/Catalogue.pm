@@ -1,4 +1,4 @@
-# The members of the extension in a database, one line each, to compare two databases of a server: definition, owner,
+# The members of an extension in a database, one line each, to compare two databases of a server: definition, owner,
 # privileges, comment, and treatment by dumps. The values of sequences are not included.
 
 package Snowflake::Catalogue;
@@ -55,8 +55,8 @@ SQL
 
 sub snapshot
 {
-	my ($node, $database) = @_;
-	return $node->safe_psql($database, $SNAPSHOT);
+	my ($node, $database, $extension) = @_;
+	return $node->safe_psql($database, $extension ? $SNAPSHOT =~ s/(extname = )'snowflake'/$1'$extension'/r : $SNAPSHOT);
 }
 
 # The lines that only one of two snapshots has.
