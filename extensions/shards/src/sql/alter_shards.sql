@@ -133,7 +133,8 @@ COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
   ' is left to do';
 
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
-CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_', commit_each boolean DEFAULT true)
+CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_',
+                                        commit_each boolean DEFAULT true)
   LANGUAGE plpgsql
 AS $$
 DECLARE
