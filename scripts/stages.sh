@@ -178,14 +178,7 @@ stage_lease() {
 
 stage_routing() {
   local tree
-  install_missing libpq-dev libssl-dev python3-psycopg libpostgresql-jdbc-java nodejs openssl
-  command -v javac >/dev/null || install_missing default-jdk-headless
-  # Uses Debian's package if it fits the installed node, else npm's, for this run only.
-  if ! (install_missing node-pg) >"$logs/node-pg" 2>&1; then
-    npm install --silent --prefix "$work/node" pg@8 >>"$logs/node-pg" 2>&1 || die "no node-pg: $(cat "$logs/node-pg")"
-    [ "$(id -u)" != 0 ] || chown -R postgres: "$work/node"
-    export NODE_PATH=$work/node/node_modules
-  fi
+  install_missing libpq-dev libssl-dev python3-psycopg
   install_beside lease && install_beside alias || return 0
   # Compiles the mover once, because hundreds of tests start it and it does not write its bytecode.
   use_tree run/routing

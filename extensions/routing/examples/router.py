@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Routes by id from an application, with psycopg: the map is cached by its version.
 
-router.py CONNINFO SHARD COUNT: signs up COUNT users in a shard and reads each by its id. CONNINFO is a database
+router.py CONNINFO SHARD COUNT [NAME]: signs up COUNT users in a shard and reads each by its id. CONNINFO is a database
 that has the map and the extension snowflake, which knows the layout of ids: a data server or a router; the
 control database where both are installed there. Take the class Router; it is for one thread.
 """
@@ -76,9 +76,10 @@ class Router:
 
 def main():
     router = Router(sys.argv[1])
-    shard, count = map(int, sys.argv[2:])
+    shard, count = map(int, sys.argv[2:4])
+    name_of_all = sys.argv[4] if len(sys.argv) > 4 else "python"
     for number in range(count):
-        wanted = f"python {number}"
+        wanted = f"{name_of_all} {number}"
         (user,) = router.run(shard, lambda connection, schema: connection.execute(
             f"INSERT INTO {schema}.users (name) VALUES (%s) RETURNING id", [wanted]).fetchone())
         (name,) = router.run(router.shard_of(user), lambda connection, schema: connection.execute(

@@ -1,12 +1,13 @@
-# Applications while a shard moves: the examples in three languages, which cache the map by its version, and clients of a
-# router with PL/Proxy and with postgres_fdw. The servers listen on loopback, because JDBC has no unix sockets. The
-# environment variable SNOWFLAKE_MOVES is the number of moves, 1 if it is not set.
+# Applications while a shard moves: the example router with the map of the control database and with a copy of it, and
+# clients of a router with PL/Proxy and with postgres_fdw. The environment variable SNOWFLAKE_MOVES is the number of
+# moves, 1 if it is not set. Then connection strings of the map.
 
 use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
+use IO::Socket::INET;
 use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Snowflake::Fleet;
@@ -15,11 +16,11 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 2 ], b => [ 3 .. 5 ] }, routers => ['c'], conf => "listen_addresses = '127.0.0.1'\n");
+my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 2 ], b => [ 3 .. 5 ] }, routers => ['c']);
 my $mover = Snowflake::Mover->new($fleet);
-$fleet->control("SELECT snowflake_fleet.set_server('$_', 'host=127.0.0.1 port=" . $fleet->node($_)->port . " dbname=postgres')") foreach 'a', 'b', 'c';
+# A server of the map without shards, so that a move gives it the new map.
+$fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
-$_->append_conf('pg_hba.conf', 'host all all 127.0.0.1/32 trust'), $_->reload foreach map { $fleet->node($_) } 'control', 'a', 'b', 'c';
 $_->safe_psql('postgres', <<~'SQL') foreach $fleet->nodes;
 	CREATE FUNCTION sign_up(near bigint, name text) RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE id bigint;
@@ -37,27 +38,19 @@ $fleet->node('c')->safe_psql('postgres', <<~'SQL');
 	CALL snowflake_fleet.use_postgres_fdw('users');
 	SQL
 
-my $examples = "$FindBin::RealBin/../examples";
-my $router = 'host=127.0.0.1 port=' . $fleet->node('c')->port . ' dbname=postgres';
+my ($control, $router) = map { $fleet->conninfo($_) } 'control', 'c';
+my @example = ('/usr/bin/python3', "$FindBin::RealBin/../examples/router.py");
 my ($moves, $each) = ($ENV{SNOWFLAKE_MOVES} // 1, 600 * ($ENV{SNOWFLAKE_MOVES} // 1));
-my $work = $fleet->node('control')->basedir;
-my $user = $fleet->control('SELECT current_user');
-my $control = 'host=127.0.0.1 port=' . $fleet->node('control')->port . ' dbname=postgres';
-(my $url = $control) =~ s{host=(\S+) port=(\d+) dbname=(\S+)}{jdbc:postgresql://$1:$2/$3?user=$user};
-local $ENV{PGUSER} = $user;
-my $driver = '/usr/share/java/postgresql.jar';
-command_ok([ 'javac', '-d', $work, "$examples/Router.java" ], 'the Java example compiles');
 my %command = (
-	python => [ '/usr/bin/python3', "$examples/router.py", $control ],
-	node => [ '/usr/bin/node', "$examples/router.js", $control ],
-	java => [ 'java', "-Duser.name=$user", '-cp', "$driver:$work", 'Router', $url ],
+	python => [ @example, $control ],
+	copy => [ @example, $router ],
 	plproxy => [ '/usr/bin/python3', "$FindBin::RealBin/lib/client.py", $router, 'plproxy', 'SELECT sign_up(snowflake.next_id(%s), %s)' ],
 	fdw => [ '/usr/bin/python3', "$FindBin::RealBin/lib/client.py", $router, 'fdw', 'INSERT INTO users (id, name) VALUES (snowflake.next_id(%s), %s) RETURNING id' ]);
 my %run;
 foreach my $language (sort keys %command)
 {
 	my $client = { out => '', err => '' };
-	$client->{run} = IPC::Run::start([ @{ $command{$language} }, 1, $each ], '<', \undef, '>', \$client->{out}, '2>', \$client->{err}, IPC::Run::timeout(1800));
+	$client->{run} = IPC::Run::start([ @{ $command{$language} }, 1, $each, $command{$language}[1] eq $example[1] ? $language : () ], '<', \undef, '>', \$client->{out}, '2>', \$client->{err}, IPC::Run::timeout(1800));
 	$run{$language} = $client;
 }
 foreach my $client (values %run) { $client->{run}->pump until $client->{out} =~ / 20\n/ || !$client->{run}->pumpable; }
@@ -79,5 +72,20 @@ foreach my $language (sort keys %run)
 	is_deeply(\%there, \%expected, "$language: they are where the map says, none lost, none twice");
 }
 is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) > 0 FROM shard_1.users WHERE snowflake.region_of(id) = 3'), 't', 'some were minted after the move');
+
+# The example router applies the options of a connection string. Its own limits apply where the string has none.
+sub result_with
+{
+	my ($conninfo) = @_;
+	$fleet->control("SELECT snowflake_fleet.set_server('a', " . Snowflake::Fleet::quote($conninfo) . ')');
+	my ($out, $err) = ('', '');
+	IPC::Run::run([ @example, $control, 0, 2 ], '<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(600));
+	return $out =~ /\A\d+ python 0\n\d+ python 1\n\z/ && $err eq '' ? 'well' : $err;
+}
+my $conninfo = $fleet->conninfo('a');
+is(result_with("$conninfo application_name='an app' connect_timeout=7"), 'well', 'a connection string with options');
+like(result_with("$conninfo options='-c default_transaction_read_only=on'"), qr/read-only/, 'options of the session apply');
+my $silent = IO::Socket::INET->new(Listen => 20, LocalAddr => '127.0.0.1') or die $!;
+like(result_with('host=127.0.0.1 port=' . $silent->sockport . ' dbname=x connect_timeout=2'), qr/timeout/, 'a server that does not answer is an error');
 
 done_testing();
