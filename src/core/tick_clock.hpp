@@ -8,19 +8,22 @@
 // The length in cycles:
 //  - It is counted from before the reading, so an interruption in between shortens it.
 //  - The rate is measured over at least kMeasureUs against the time since boot, which is not
-//    stepped and includes the time in which the machine sleeps.
+//    stepped and includes the time in which the machine sleeps. An interruption makes the result
+//    too small. So the rate is measured again every kMeasureAgainMs.
 //
 // How old a reading gets if the counter is wrong:
 //  - The counter jumps ahead: the reading ends at once.
 //  - It goes back or stops: the reading ends at its next use, because the counter must advance
-//    between two uses. The counter of another processor may be behind; that wastes one reading.
+//    between two uses.
 //  - It becomes slower by a factor: one reading lasts longer by that factor. The next reading
 //    compares both clocks. If the counter shows less than 3/4 of the time, the rate is measured
 //    again, and every call reads the kernel's clock until then. A smaller loss is not noticed, so a
 //    reading can last 4/3 of kLongestUs.
-// Three limits remain. A step of the wall clock is noticed when the reading ends. If the clock is
+// Four limits remain. A step of the wall clock is noticed when the reading ends. If the clock is
 // slewed after the rate was measured, by 10 % at most, the millisecond ends up to 5 us earlier than
 // the counter shows. Processors may differ by as much as the kernel accepts, about a microsecond.
+// If the counter goes back by almost exactly the time since the last use, that is not noticed, and
+// the reading is used for up to kLongestUs more. A live migration can do that once.
 //
 // Uniqueness does not depend on this: the shard counter and the mark guarantee it. The time in an
 // id, and the order between shards, do depend on it.
@@ -63,6 +66,7 @@ class BasicTickClock {
  public:
   static constexpr int64_t kLongestUs = 50;
   static constexpr int64_t kMeasureUs = 1000;
+  static constexpr uint64_t kMeasureAgainMs = 100;
 
   // Whether the last reading may be used.
   bool is_fresh() noexcept {
@@ -92,6 +96,8 @@ class BasicTickClock {
     ms_ = wall_ns_ / 1'000'000;
     if (is_slower(read_at_ - last_read_at, wall_ns_ - last_wall_ns)) [[unlikely]]
       rate_ = measured_from_ = 0;
+    if (read_at_ - measured_from_ > kMeasureAgainMs * rate_) [[unlikely]]
+      measure();
     const uint64_t lasts = cycles_in(std::min(kLongestUs * 1000, 999'999 - wall_ns_ % 1'000'000));
     ends_at_ = lasts == 0 ? 0 : read_at_ + lasts;
     return ms_;
@@ -106,9 +112,7 @@ class BasicTickClock {
     return certain_ns > 0 && cycles < static_cast<uint64_t>(certain_ns) * rate_ / 1'000'000 / 4 * 3;
   }
 
-  uint64_t cycles_in(int64_t ns) noexcept {
-    if (rate_ == 0) [[unlikely]]
-      measure();
+  uint64_t cycles_in(int64_t ns) const noexcept {
     return static_cast<uint64_t>(ns) * rate_ / 1'000'000;
   }
 
@@ -124,10 +128,11 @@ class BasicTickClock {
     // Between the two readings of the time since boot, which are cut off to microseconds and may
     // be overtaken by the counter's a little: too few cycles for this long, if anything.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
-    if (rate >= kLeastRate && rate <= kMostRate)
-      rate_ = rate;
-    else
-      measured_from_ = 0;
+    // A far greater rate than before shows that one of the two is wrong.
+    const bool plausible =
+        rate >= kLeastRate && rate <= kMostRate && (rate_ == 0 || rate / 4 <= rate_ / 3);
+    rate_ = plausible ? rate : 0;
+    measured_from_ = 0;
   }
 
   static constexpr int64_t kLongestMeasureUs = 1'000'000;

@@ -256,10 +256,35 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-TEST_F(TickClockTest, EndsReadingsEarlyWhenTheCounterBecomesFaster) {
-  greatest_age(clock_, 10'000'000);
-  Machine::cycles_per_ns *= 3;
-  EXPECT_LE(greatest_age(clock_, 20'000'000), kLongestNs);
+// How often the kernel's clock is read in 10 ms; 200 times if the rate is right.
+uint64_t readings_in_10_ms(Clock& clock) {
+  const uint64_t before = Machine::exact_readings;
+  greatest_age(clock, 10'000'000);
+  return Machine::exact_readings - before;
+}
+
+TEST_F(TickClockTest, EndsReadingsEarlyUntilAFasterCounterIsMeasured) {
+  for (const double factor : {1.2, 3.0}) {
+    greatest_age(clock_, 10'000'000);
+    Machine::cycles_per_ns *= factor;
+    EXPECT_GT(readings_in_10_ms(clock_), 210u);
+    EXPECT_LE(greatest_age(clock_, 250'000'000), kLongestNs);
+    EXPECT_LT(readings_in_10_ms(clock_), 210u);
+  }
+}
+
+TEST_F(TickClockTest, MeasuresAgainWhatWasMeasuredWithInterruptions) {
+  int wrong = 0;
+  for (int session = 0; session < 10; ++session) {
+    Clock clock;
+    Machine::interrupted = true;
+    while (!clock.is_fresh()) clock.read(true);
+    Machine::interrupted = false;
+    wrong += readings_in_10_ms(clock) > 300;
+    greatest_age(clock, 250'000'000);
+    EXPECT_LT(readings_in_10_ms(clock), 210u) << session;
+  }
+  EXPECT_GT(wrong, 0);
 }
 
 // On ARM, some calls find the counter unchanged.
@@ -278,33 +303,6 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
   Machine::counter_ns = 0;
   Machine::cycles_per_ns = 0;
   EXPECT_GT(counter_cost_ns<Machine>(), kMostCounterNs);
-}
-
-TEST(CounterTest, IsUsedByListAndFlagsAndCost) {
-  constexpr auto x86 = Processor::x86;
-  constexpr auto arm = Processor::arm;
-  EXPECT_EQ(judge_counter("tsc", false, 10, x86), CounterUse::used);
-  for (const char* source : {"kvm-clock", "hyperv_clocksource_tsc_page", "xen"}) {
-    EXPECT_EQ(judge_counter(source, true, 10, x86), CounterUse::used) << source;
-    EXPECT_EQ(judge_counter(source, false, 10, x86), CounterUse::not_constant) << source;
-    EXPECT_EQ(judge_counter(source, true, kMostCounterNs + 1, x86), CounterUse::slow) << source;
-    EXPECT_EQ(judge_counter(source, true, 10, arm), CounterUse::unknown_source) << source;
-  }
-  EXPECT_EQ(judge_counter("tsc", true, INT64_MAX, x86), CounterUse::slow);
-  EXPECT_EQ(judge_counter("tsc", true, 10, arm), CounterUse::unknown_source);
-  EXPECT_EQ(judge_counter("arch_sys_counter", false, 10, arm), CounterUse::used);
-  for (const char* source :
-       {"", "hpet", "acpi_pm", "tsc-early", "jiffies", "arch_sys_counter", "tsc ", "kvm"})
-    EXPECT_EQ(judge_counter(source, true, 10, x86), CounterUse::unknown_source) << source;
-  EXPECT_EQ(judge_counter("tsc", true, 10, Processor::other), CounterUse::unknown_source);
-}
-
-TEST(CounterTest, IsConstantByBothFlags) {
-  EXPECT_TRUE(has_constant_counter("fpu tsc constant_tsc rep_good nonstop_tsc cpuid"));
-  EXPECT_TRUE(has_constant_counter("nonstop_tsc constant_tsc"));
-  for (const char* flags : {"", "constant_tsc", "nonstop_tsc tsc", "constant_tsc nonstop_tsc_s3",
-                            "unconstant_tsc nonstop_tsc", "constant_tscnonstop_tsc"})
-    EXPECT_FALSE(has_constant_counter(flags)) << flags;
 }
 
 // Faults: steps in both directions, slewing, processors whose counters differ by as much as the

@@ -7,9 +7,11 @@ namespace snowflake::pg {
 
 struct ClockWatch;
 
-// The kernel's clock source; "" if the system does not name it.
+// The kernel's clock source, and the list of those that it could use; "" if the system does not
+// name them.
 struct ClockSource {
   char name[64];
+  char available[256];
 };
 ClockSource clock_source();
 
