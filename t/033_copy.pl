@@ -68,13 +68,27 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: an id a row");
 }
 
-# An SQL function that uses its argument twice is not inlined: that would mint twice.
+# An SQL function that uses its argument twice is not inlined, whatever calls cost: that would mint twice.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
 COPY pairs (v) FROM '$short';
+SET cpu_operator_cost = 0;
+COPY pairs (v) FROM '$short';
+SET cpu_operator_cost = 1e300;
+COPY pairs (v) FROM '$short';
 SQL
-is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '100|100', 'a function uses one id twice');
+is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '300|300', 'a function uses one id twice');
+
+# What ALTER FUNCTION sets for next_id() also applies in COPY.
+$node->safe_psql('postgres', <<"SQL");
+CREATE TABLE altered (id bigint DEFAULT snowflake.next_id(), v int);
+ALTER FUNCTION snowflake.next_id() SET snowflake.default_shard = 9;
+COPY altered (v) FROM '$short';
+ALTER FUNCTION snowflake.next_id() RESET ALL;
+SQL
+is(scalar_of('SELECT count(DISTINCT id), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM altered'), '100|9|9',
+	'a setting of the function itself');
 
 # The same COPY in cases in which PostgreSQL reaches rows in another way.
 $node->safe_psql('postgres', <<'SQL');

@@ -45,26 +45,29 @@ COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
   'not ahead of the clock';
 
 -- The same functions for the defaults of a COPY. They do not read the last argument. SQL cannot pass an argument of
--- type internal, so only next_id_support() makes such a call. The cost keeps the planner from inlining an SQL
--- function that uses such an argument twice: it would mint twice.
+-- type internal, so only next_id_support() makes such a call.
 CREATE FUNCTION snowflake.next_id_for_copy(unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_default'
-  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(internal) IS
   'Internal: next_id() or next_id_in() in the defaults of a COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id'
-  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, internal) IS
   'Internal: next_id() or next_id_in() in the defaults of a COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, after bigint, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
-  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, bigint, internal) IS
   'Internal: next_id() or next_id_in() in the defaults of a COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shards int4range, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
-  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE COST 100;
+  LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
+  SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(int4range, internal) IS
   'Internal: next_id() or next_id_in() in the defaults of a COPY';
 

@@ -13,20 +13,22 @@
 //  - The current memory context is COPY's own. BeginCopyFrom() switches to it and leaves it before
 //    the first row. BeginCopyTo() has one as well, but plans only queries there. Everything else
 //    that plans an expression without a query runs in another context: ADD COLUMN, the conditions
-//    of triggers, CHECK constraints, the expressions of indexes and partitions, the arguments of
-//    EXECUTE and CALL, the apply worker of logical replication. So does every command that a
-//    trigger runs.
+//    of triggers, CHECK constraints of tables and domains, the expressions of indexes and
+//    partitions, the arguments of EXECUTE and CALL, the apply worker of logical replication. So
+//    does every command that a trigger runs.
 //  - The replacement has an argument of type internal, so no SQL can call it.
 // There is no state to set and reset around a COPY, so an error leaves none behind. The condition
 // also covers other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical
 // replication.
 //
-// A domain's CHECK that calls next_id() is the one expression that may be planned in
-// BeginCopyFrom() and outlive it, in the type cache. It is evaluated for each value, so it also
-// mints each time.
+// An SQL function can use its argument twice. The planner inlines such a function if the argument
+// is neither VOLATILE nor expensive, and each use would mint. So the replacement costs infinitely
+// much.
 //
 // If a later PostgreSQL names its context differently, COPY inserts row by row again: t/033_copy.pl
 // compares the WAL.
+
+#include <limits>
 
 #include "pg/server/postgres.hpp"
 
@@ -55,21 +57,42 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
+// Whether both call the same C function. A function with settings of its own (ALTER FUNCTION ...
+// SET) or with SECURITY DEFINER is called through a wrapper.
+bool run_the_same(Oid original, Oid replacement) {
+  FmgrInfo one;
+  FmgrInfo other;
+  fmgr_info(original, &one);
+  fmgr_info(replacement, &other);
+  return one.fn_addr == other.fn_addr && one.fn_strict == other.fn_strict;
+}
+
 // If the role may not execute the original, the original stays, and the executor refuses it.
 Node* for_copy(const FuncExpr& original) {
   if (!may_execute(original.funcid)) return nullptr;
   const Oid replacement = replacement_of(original.funcid);
   if (!OidIsValid(replacement) || !may_execute(replacement)) return nullptr;
+  if (!run_the_same(original.funcid, replacement)) return nullptr;
   const auto call = static_cast<FuncExpr*>(copyObjectImpl(&original));
   call->funcid = replacement;
   call->args = lappend(call->args, makeNullConst(INTERNALOID, -1, InvalidOid));
   return reinterpret_cast<Node*>(call);
 }
 
+// The original keeps the cost of the catalogue.
+Node* cost_of(SupportRequestCost* request) {
+  if (func_volatile(request->funcid) == PROVOLATILE_VOLATILE) return nullptr;
+  request->startup = 0;
+  request->per_tuple = std::numeric_limits<Cost>::infinity();
+  return reinterpret_cast<Node*>(request);
+}
+
 }  // namespace
 
 SF_SQL_FUNCTION(next_id_support) {
   const auto request = static_cast<Node*>(static_cast<void*>(PG_GETARG_POINTER(0)));
+  if (IsA(request, SupportRequestCost))
+    PG_RETURN_POINTER(cost_of(reinterpret_cast<SupportRequestCost*>(request)));
   if (!IsA(request, SupportRequestSimplify)) return Datum{0};
   const auto simplify = reinterpret_cast<const SupportRequestSimplify*>(request);
   PG_RETURN_POINTER(is_preparing_copy(*simplify) ? for_copy(*simplify->fcall) : nullptr);
