@@ -81,8 +81,8 @@ AS $$
                                              ELSE 'ALTER SEQUENCE %s OWNED BY NONE' END, q.sequence)
              FROM snowflake.sequences_of(key) AS q (sequence) JOIN pg_class AS s ON s.oid = q.sequence
            UNION ALL
-           SELECT 4, caller.role, format('SELECT snowflake.observe(highest) FROM snowflake.ends_of(%L, %L)',
-                                         key.relation, key.attribute)
+           SELECT 4, caller.role, format('SELECT snowflake.observe(highest) FROM snowflake.ends_of(%L, %L) '
+                                         'WHERE highest IS NOT NULL', key.relation, key.attribute)
            UNION ALL
            SELECT 5, caller.role, format('INSERT INTO snowflake.adopted VALUES (%L, %L) ON CONFLICT DO NOTHING',
                                          format('%I.%I', nspname, relname), key.attribute)) AS s (n, role, statement)
