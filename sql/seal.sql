@@ -1,12 +1,12 @@
--- The seal: what CREATE EXTENSION sealed here, what a dump brought, and the settings must agree, or
--- every function refuses. The seal is read again once a second: hence the pauses.
+-- The seal: what CREATE EXTENSION sealed here and what a dump brought must agree, or every function
+-- refuses. The seal is read again once a second: hence the pauses.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
 \c regress_snowflake
 SET timezone = 'UTC';
 CREATE EXTENSION snowflake;
-SELECT s.last_value AS seal, s.last_value = h.last_value AS same, s.is_called AND h.is_called AS set
+SELECT s.last_value AS seal, s.last_value = h.last_value AS same, s.is_called AS set, h.is_called AS used
   FROM snowflake.seal s, snowflake.seal_local h;
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT snowflake.next_id(220) AS id \gset
@@ -48,14 +48,14 @@ SELECT snowflake.next_id(220) > 0 AS minting_goes_on;
 \c regress_snowflake
 SET timezone = 'UTC';
 
--- Both of another layout than the settings: a copy of another server's database
+-- The same with the roles changed
 SELECT setval('snowflake.seal_local', last_value) <> :seal AS copied FROM snowflake.seal;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 
--- Only here: the same as above with the roles changed
+-- ... and the sequences exchanged
 SELECT setval('snowflake.seal', :seal) = :seal AS restored;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE

@@ -182,8 +182,8 @@ $node->refuses('SELECT snowflake.next_id()',
 is($node->safe_psql('regions', 'SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())'), '7', 'next_id() mints in the default shard');
 $node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
 	{ sqlstate => '55000', message => 'shard 10 is not owned' }, 'a default shard of another server is refused', 'regions');
-$node->refuses('SET snowflake.default_shard = 1024',
-	{ sqlstate => '22023', message => 'invalid value for parameter "snowflake.default_shard": 1024', detail => 'has shards 0 to 1023' }, 'a default shard that the layout does not have is refused', 'regions');
+$node->refuses('SET snowflake.default_shard = 1024; SELECT snowflake.next_id()',
+	{ sqlstate => '22023', message => 'shard 1024 is out of range', detail => 'has shards 0 to 1023' }, 'a default shard that the layout does not have is refused', 'regions');
 
 # Sequence numbers at a low rate: one id a tick.
 my @slowly = (

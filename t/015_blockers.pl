@@ -45,7 +45,7 @@ my %table = (
 	'the seal is lost' => [ '55000', 'the layout of this database is not sealed', 'seal' ],
 	'restored under another layout' => [ '55000', 'this database was restored under another layout', 'seal' ],
 	'the next dump would not carry the seal' => [ '55000', 'the next dump of this database would not carry its layout', 'seal' ],
-	'the settings contradict the seal' => [ '55000', 'the settings contradict the layout', 'seal' ],
+	'region outside the layout' => [ '55000', 'the layout of this database has no region 32', 'seal' ],
 	'minted under leases, and this server leases no region' => [ '55000', 'the ids of this database were minted under leases, and this server leases no region', 'lease' ],
 	'last minted elsewhere' => [ '55000', 'this database last minted elsewhere', 'clone' ],
 	'high-water mark not permanent' => [ '55000', 'the high-water mark would not survive a crash', 'mark_unsafe' ],
@@ -269,9 +269,9 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 holds(reason => 'high-water mark lost', old => 0, make => 'SELECT 1',
 	undo => sub { $node->safe_psql('postgres', q{SELECT snowflake.set_mark(now() + interval '1 s')}) });
-$node->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\n");
+$node->append_conf('postgresql.conf', "snowflake.region = 32\n");
 $node->restart;
-holds(reason => 'the settings contradict the seal', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
+holds(reason => 'region outside the layout', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
 
 is_deeply([ sort keys %seen ], [ sort keys %table ], 'every reason of the table was met');
 $ledger->check(1, 'nothing comes twice');

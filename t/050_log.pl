@@ -256,7 +256,7 @@ says('snowflake mints again in database "postgres"; refusals have ended: the clo
 $node->safe_psql('postgres', q{SELECT setval('snowflake.seal', 17)});
 select undef, undef, undef, 1.2;
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the layout of this database and the settings disagree', '.*', 'Restore the database again; .*',
+says('snowflake refuses calls in database "postgres": the layout of this database is lost, contradicted or unusable here', '.*', 'Restore the database again; .*',
 	'a seal that is wrong is told');
 $node->restart;
 # A lowered mark would not be lost, but another sequence in its place is.

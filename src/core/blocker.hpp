@@ -40,10 +40,11 @@ enum class Blocker : uint8_t {
   seal_unset,
   seal_restored,
   seal_not_carried,
-  seal_contradicted,
-  fleet_left,   // minted under leases, and this server leases no region
-  other_fleet,  // minted under another fleet's
-  cloned,       // it last minted elsewhere, and that is not accepted
+  region_outside_layout,
+  layout_not_leased,  // the fleet leases regions of another one
+  fleet_left,         // minted under leases, and this server leases no region
+  other_fleet,        // minted under another fleet's
+  cloned,             // it last minted elsewhere, and that is not accepted
   mark_not_permanent,
   mark_lost,
   mark_ahead,  // of the clock
@@ -102,6 +103,7 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 // blocker: a call gathers one fact after the other, in the order of the checks, and checks after
 // each.
 struct Facts {
+  bool layout_unknown;  // the seal was not read yet: nothing is judged by a layout
   bool recovery;
   bool node_without_origin;
   bool read_only_by_default;
@@ -114,10 +116,11 @@ struct Facts {
 
   bool leased;  // the region is
   bool lease_worker_runs;
-  int32_t region;  // kNoRegion: none at present
+  int32_t region;  // static or leased; kNoRegion: none at present
   int64_t region_begin_ms;
   int64_t lease_until_ms;
-  uint64_t position;  // to be claimed; 0: none, so the end of the lease is no blocker
+  int64_t leased_seal;  // of the fleet's layout; 0: not known
+  uint64_t position;    // to be claimed; 0: none, so the end of the lease is no blocker
 
   Blocker state;      // not_installed, other_extension, state_missing, or none
   bool state_locked;  // then the fields that follow, up to the mark, are unknown
@@ -139,13 +142,14 @@ struct Facts {
 
 constexpr Blocker lease_blocker(const Layout& layout, const Facts& facts) {
   if (!facts.leased || facts.recovery) return Blocker::none;
-  const bool over =
-      facts.position != 0 && facts.position >= position_below(layout, facts.lease_until_ms);
+  const bool over = !facts.layout_unknown && facts.position != 0 &&
+                    facts.position >= position_below(layout, facts.lease_until_ms);
   // Elsewhere the worker has until the end of the lease to come back.
   if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
     return Blocker::lease_worker_gone;
   if (facts.region == kNoRegion) return Blocker::no_region;
-  if (is_ahead_of_clock(layout, facts.region_begin_ms, facts.clock_ms, facts.max_lead_ms))
+  if (!facts.layout_unknown &&
+      is_ahead_of_clock(layout, facts.region_begin_ms, facts.clock_ms, facts.max_lead_ms))
     return Blocker::region_begins_later;
   return over ? Blocker::lease_ended : Blocker::none;
 }
@@ -154,6 +158,11 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   if (facts.state != Blocker::none) return facts.state;
   if (facts.state_locked) return Blocker::state_locked;
   if (facts.seal != Blocker::none) return facts.seal;
+  if (facts.layout_unknown) return Blocker::none;
+  if (facts.region != kNoRegion && static_cast<uint32_t>(facts.region) >= layout.regions())
+    return Blocker::region_outside_layout;
+  if (facts.leased_seal != 0 && facts.leased_seal != seal_of(layout))
+    return Blocker::layout_not_leased;
   const Blocker fleet = fleet_blocker(facts.leased, facts.fleet_remembered, facts.fleet_present);
   if (fleet != Blocker::none) return fleet;
   if (facts.moved.any() && facts.clones_refused) return Blocker::cloned;
@@ -172,7 +181,10 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.node_without_origin) return Blocker::node_without_origin;
   if (facts.read_only_by_default) return Blocker::read_only_by_default;
   if (facts.flush_stalled) return Blocker::flush_stalled;
-  if (const Blocker time = time_blocker(layout, facts.clock_ms); time != Blocker::none) return time;
+  if (!facts.layout_unknown) {
+    if (const Blocker time = time_blocker(layout, facts.clock_ms); time != Blocker::none)
+      return time;
+  }
   if (facts.clock_jumped) return Blocker::clock_jumped;
   if (facts.unsynchronized) return Blocker::unsynchronized;
   if (const Blocker lease = lease_blocker(layout, facts); lease != Blocker::none) return lease;

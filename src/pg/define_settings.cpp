@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/epoch.hpp"
 #include "core/lease.hpp"
+#include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_lease.hpp"
 #include "pg/server/settings.hpp"
@@ -15,6 +16,7 @@
 namespace snowflake::pg {
 
 constinit Layout layout{};
+constinit int64_t server_seal = 0;
 constinit int own_region = 0;
 constinit const char* lease_conninfo = "";
 constinit ShardSet leased_regions{};
@@ -26,7 +28,6 @@ constinit int max_databases = 64;
 constinit int max_lead_ms = 1000;
 constinit int reserve_ms = 1000;
 constinit int max_forward_jump_s = 60;
-constinit int sequence_spread = 0;
 constinit double max_clock_error_ms = 100;
 constinit double clock_error_ms = -1;
 constinit bool use_tsc = true;
@@ -37,6 +38,7 @@ constinit int max_wait_ms = 2000;
 constinit bool commit_waits = false;
 constinit uint64_t lead_ticks = 0;
 constinit uint64_t reserve_ticks = 0;
+constinit uint64_t sequence_starts = 0;
 constinit bool citus_preloaded = false;
 
 namespace {
@@ -47,6 +49,7 @@ constinit char* owned_setting = nullptr;
 constinit char* conninfo_setting = nullptr;
 constinit char* regions_setting = nullptr;
 constinit double tick_setting = 0;
+constinit int sequence_spread = 0;
 
 constexpr config_enum_entry kOnClone[] = {{"warn", static_cast<int>(OnClone::warn), false},
                                           {"refuse", static_cast<int>(OnClone::refuse), false},
@@ -87,35 +90,23 @@ bool check_owned_shards(char** value, void**, GucSource) {
   return parsed.error == ShardSetError::none || refuse(describe(parsed.error));
 }
 
-// The layout is fixed before these settings are defined.
-bool check_region(int* value, void**, GucSource) {
-  if (*value < 0 || static_cast<uint32_t>(*value) < layout.regions()) return true;
-  GUC_check_errdetail("Layout %s has regions 0 to %u.", layout_bits_text(layout),
-                      layout.regions() - 1);
-  return false;
-}
-
-bool check_default_shard(int* value, void**, GucSource) {
-  if (*value < 0 || static_cast<uint32_t>(*value) < layout.shards()) return true;
-  GUC_check_errdetail("Layout %s has shards 0 to %u.", layout_bits_text(layout),
-                      layout.shards() - 1);
-  return false;
-}
-
-bool check_sequence_spread(int* value, void**, GucSource) {
-  if (static_cast<uint64_t>(*value) <= layout.ids_per_tick()) return true;
-  GUC_check_errdetail("The layout has %d sequence numbers per tick.",
-                      static_cast<int>(layout.ids_per_tick()));
-  return false;
+void derive(int max_lead, int reserve, int spread) {
+  lead_ticks = static_cast<uint64_t>(max_lead) / layout.tick_ms;
+  reserve_ticks =
+      std::max<uint64_t>((static_cast<uint64_t>(reserve) + layout.tick_ms - 1) / layout.tick_ms, 2);
+  sequence_starts = std::min(static_cast<uint64_t>(spread), layout.ids_per_tick());
 }
 
 void assign_max_lead(int value, void*) {
-  lead_ticks = static_cast<uint64_t>(value) / layout.tick_ms;
+  derive(value, reserve_ms, sequence_spread);
 }
 
 void assign_reserve(int value, void*) {
-  const uint64_t ticks = (static_cast<uint64_t>(value) + layout.tick_ms - 1) / layout.tick_ms;
-  reserve_ticks = std::max<uint64_t>(ticks, 2);
+  derive(max_lead_ms, value, sequence_spread);
+}
+
+void assign_sequence_spread(int value, void*) {
+  derive(max_lead_ms, reserve_ms, value);
 }
 
 // Runs `define`, then applies what the configuration says of the setting once more, at ERROR: a
@@ -142,10 +133,10 @@ void define_int(const char* name, const char* summary, const char* more, int* va
 }
 
 void define_string(const char* name, const char* summary, const char* more, char** variable,
-                   const char* boot, GucStringCheckHook check) {
+                   const char* boot, GucContext context, GucStringCheckHook check) {
   define_strictly(name, [=] {
-    DefineCustomStringVariable(name, summary, more, variable, boot, PGC_POSTMASTER, 0, check,
-                               nullptr, nullptr);
+    DefineCustomStringVariable(name, summary, more, variable, boot, context, 0, check, nullptr,
+                               nullptr);
   });
 }
 
@@ -175,12 +166,8 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
 }
 
 void fix_layout() {
-  const int64_t epoch_ms = parse_epoch(epoch_setting).ms;
-  const auto parsed = parse_layout(layout_setting, static_cast<uint32_t>(tick_setting), epoch_ms);
-  if (parsed.error != LayoutError::none)
-    error_invalid_layout(layout_setting, static_cast<int>(tick_setting), epoch_setting,
-                         describe(parsed.error));
-  layout = parsed.layout;
+  layout = chosen_layout();
+  server_seal = seal_of(layout);
   if (wall_clock_ms() < layout.epoch_ms) warn_epoch_in_future(epoch_setting);
   if (wall_clock_ms() >= layout.ms_of_tick(layout.last_minted_tick() + 1)) warn_layout_ended();
 }
@@ -191,8 +178,6 @@ void fix_owned_shards() {
   const auto parsed = parse_shard_set(owned_setting, storage);
   owned_shards = {storage, parsed.count};
   owned_shards_text = owned_setting;
-  if (strcmp(owned_setting, "all") != 0 && owned_shards.largest() >= layout.shards())
-    error_owned_shards_outside_layout(owned_setting);
 }
 
 constexpr uint32_t kMostLeasedRegions = 64;
@@ -262,7 +247,7 @@ void define_lease_settings() {
                 "Sets the regions of this server, of which it leases one at a time.",
                 "Regions and ranges such as \"4,5\" that no other server has; empty means that the "
                 "region is not leased.",
-                &regions_setting, "", check_leased_regions);
+                &regions_setting, "", PGC_POSTMASTER, check_leased_regions);
   fix_leased_regions();
   define_int("snowflake.lease", "Sets how long a region is leased for.",
              "0 is an hour; if the layout has no region bits, it must be set.", &lease_ms, 0,
@@ -295,32 +280,48 @@ bool preloads(const char* library) {
 
 }  // namespace
 
+Layout chosen_layout() {
+  const int64_t epoch_ms = parse_epoch(epoch_setting).ms;
+  const auto parsed = parse_layout(layout_setting, static_cast<uint32_t>(tick_setting), epoch_ms);
+  if (parsed.error != LayoutError::none)
+    error_invalid_layout(layout_setting, static_cast<int>(tick_setting), epoch_setting,
+                         describe(parsed.error));
+  return parsed.layout;
+}
+
+void use_layout(const Layout& sealed) {
+  layout = sealed;
+  derive(max_lead_ms, reserve_ms, sequence_spread);
+}
+
 void define_settings() {
   citus_preloaded = preloads("citus");
-  define_string("snowflake.layout",
-                "Sets the bits of an id: a preset or time/region+shard/sequence.",
-                "Presets are fleet (41/5+8/10), wide (41/5+13/5), instagram (41/13/10), twitter "
-                "(41/5+5/12) and js53 (38/7/8, tick 10 ms).",
-                &layout_setting, "fleet", check_layout);
+  define_string(
+      "snowflake.layout",
+      "Sets the bits of ids for the next CREATE EXTENSION: a preset or time/region+shard/sequence.",
+      "Presets are fleet (41/5+8/10), wide (41/5+13/5), instagram (41/13/10), twitter "
+      "(41/5+5/12) and js53 (38/7/8, tick 10 ms).",
+      &layout_setting, "fleet", PGC_SUSET, check_layout);
   define_strictly("snowflake.tick", [] {
-    DefineCustomRealVariable("snowflake.tick", "Sets the unit of time in an id.",
-                             "1, 10, 100 or 1000 ms; 0 is the preset's own, or 1 ms.",
-                             &tick_setting, 0, 0, 1000, PGC_POSTMASTER, GUC_UNIT_MS, check_tick,
-                             nullptr, nullptr);
+    DefineCustomRealVariable(
+        "snowflake.tick", "Sets the unit of time in ids for the next CREATE EXTENSION.",
+        "1, 10, 100 or 1000 ms; 0 is the preset's own, or 1 ms.", &tick_setting, 0, 0, 1000,
+        PGC_SUSET, GUC_UNIT_MS, check_tick, nullptr, nullptr);
   });
-  define_string("snowflake.epoch", "Sets the time that ids count from.",
+  define_string("snowflake.epoch",
+                "Sets the time that ids count from, for the next CREATE EXTENSION.",
                 "An ISO date, in UTC if it has no offset, or milliseconds since 1970 in 13 digits.",
-                &epoch_setting, "2025-01-01 00:00:00+00", check_epoch);
+                &epoch_setting, "2025-01-01 00:00:00+00", PGC_SUSET, check_epoch);
   fix_layout();
 
   define_int("snowflake.region", "Sets the region that this server mints in.",
              "A different number on each server that may mint the same shards; -1 if it is leased, "
              "see snowflake.leased_regions.",
              &own_region, -1, static_cast<int>((uint32_t{1} << kMaxOriginBits) - 1), PGC_POSTMASTER,
-             0, check_region);
+             0);
   define_string("snowflake.owned_shards", "Sets which shards this server may mint.",
                 "\"all\", or shards and ranges such as \"0-127,200\".", &owned_setting, "all",
-                check_owned_shards);
+                PGC_POSTMASTER, check_owned_shards);
   fix_owned_shards();
   define_lease_settings();
 
@@ -348,10 +349,9 @@ void define_settings() {
   define_int("snowflake.sequence_spread",
              "Sets over how many numbers a new tick's sequence starts.",
              "0 starts every tick at 0.", &sequence_spread, 0, 1 << kMaxSequenceBits, PGC_SIGHUP, 0,
-             check_sequence_spread);
+             nullptr, assign_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
-             "-1 is unset.", &default_shard, -1, static_cast<int>(kMaxShard), PGC_USERSET, 0,
-             check_default_shard);
+             "-1 is unset.", &default_shard, -1, static_cast<int>(kMaxShard), PGC_USERSET, 0);
   define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.", "0 never waits.",
              &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
 

@@ -24,17 +24,12 @@ Size databases_size() {
   return mul_size(static_cast<Size>(max_databases), sizeof(DatabaseState));
 }
 
-Size shard_counters_size() {
-  return mul_size(static_cast<Size>(max_databases), mul_size(shard_counter_count(), sizeof(Shard)));
-}
-
 Size statistics_size() {
   return mul_size(static_cast<Size>(max_databases) + 1, sizeof(Statistics));
 }
 
 Size total_size() {
-  return add_size(add_size(add_size(sizeof(SharedState), databases_size()),
-                           add_size(statistics_size(), shard_counters_size())),
+  return add_size(add_size(add_size(sizeof(SharedState), databases_size()), statistics_size()),
                   mint_slots_size());
 }
 
@@ -45,8 +40,7 @@ void request_shared_state() {
 }
 
 // Also runs after a crash, when the postmaster initializes the memory again. Then all state is
-// zero, and each database's mark is read at its next call. Shard counters are first written when a
-// database takes its slot, so the kernel allocates no memory for unused ones.
+// zero, and each database's mark is read at its next call.
 void start_shared_state() {
   if (previous_startup_hook) previous_startup_hook();
 
@@ -58,9 +52,7 @@ void start_shared_state() {
   database_states = reinterpret_cast<DatabaseState*>(memory + sizeof(SharedState));
   memory += sizeof(SharedState) + databases_size();
   database_statistics = reinterpret_cast<Statistics*>(memory);
-  memory += statistics_size();
-  all_shard_counters = reinterpret_cast<Shard*>(memory);
-  place_mint_slots(memory + shard_counters_size(), found);
+  place_mint_slots(memory + statistics_size(), found);
   if (!found) {
     new (shared) SharedState{};
     for (int i = 0; i < max_databases; ++i) new (&database_states[i]) DatabaseState{};
@@ -75,8 +67,7 @@ void start_shared_state() {
 }
 
 static_assert(sizeof(SharedState) % alignof(DatabaseState) == 0 &&
-              sizeof(DatabaseState) % alignof(Statistics) == 0 &&
-              sizeof(Statistics) % alignof(Shard) == 0);
+              sizeof(DatabaseState) % alignof(Statistics) == 0 && sizeof(Statistics) % 64 == 0);
 static_assert(alignof(SharedState) <= PG_CACHE_LINE_SIZE);
 
 }  // namespace

@@ -61,3 +61,6 @@ BEGIN
   DROP TABLE snowflake.probe;
 END
 $$;
+
+-- The script itself has used the seal, but no id exists yet.
+SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

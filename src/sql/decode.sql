@@ -1,5 +1,5 @@
 
--- Decoding. IMMUTABLE is honest: every function refuses settings that contradict the seal. Numbers
+-- Decoding. IMMUTABLE is honest: every function goes by the seal, which never changes. Numbers
 -- that no server of the layout can mint, negative ones among them, are errors.
 
 CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,

@@ -36,7 +36,8 @@ COMMENT ON SEQUENCE snowflake.seal IS
 
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
-  'Layout, tick and epoch that CREATE EXTENSION sealed, packed';
+  'Layout, tick and epoch that CREATE EXTENSION sealed, packed; is_called once an id was minted or decoded, or a dump '
+  'was restored: before that, a dump can bring another seal';
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
@@ -116,10 +117,10 @@ COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
--- What a dump carries: the mark as a sequence, the seal as the row of a table, which whoever
--- restores may insert. The row only has to match; one that does not stops the database, for its
--- rows were decoded under another layout. The trigger fires also for replication and under
--- session_replication_role; --disable-triggers switches it off, and cannot switch off the constraint.
+-- What a dump carries: the mark as a sequence, the seal as the row of a table, into which every role
+-- may insert. If the row does not match, the database adopts its layout while no id was minted or
+-- decoded. Later it stops the database, because rows were decoded under another layout. The trigger
+-- fires also for replication and under session_replication_role; --disable-triggers switches it off, and cannot switch off the constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -127,7 +128,8 @@ COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Internal: behind the table sno
 
 CREATE TABLE snowflake.dumped_seal (seal bigint PRIMARY KEY CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
 COMMENT ON TABLE snowflake.dumped_seal IS
-  'The seal that dumps contain. An inserted row is compared with the seal of this database, and not stored';
+  'The seal that dumps contain. An inserted row is compared with the seal of this database, and stored only if the '
+  'database adopts it';
 INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;
 
 CREATE FUNCTION snowflake.present_seal() RETURNS trigger

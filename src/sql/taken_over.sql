@@ -18,6 +18,7 @@ BEGIN
   END IF;
   PERFORM setval('snowflake.high_water', greatest(taken.last_value, own.last_value))
      FROM snowflake_sql.high_water AS taken, snowflake.high_water AS own WHERE taken.is_called;
+  PERFORM setval('snowflake.seal_local', last_value) FROM snowflake.seal_local;  -- there are ids of this layout
   FOR stated IN
     SELECT format('DROP FUNCTION %s', oid::regprocedure) FROM pg_proc WHERE pronamespace = 'snowflake_sql'::regnamespace
     UNION ALL

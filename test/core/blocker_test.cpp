@@ -54,6 +54,8 @@ const std::vector<Fault> kFaults = {
     {Blocker::state_missing, [](Facts& f) { f.state = Blocker::state_missing; }},
     {Blocker::state_locked, [](Facts& f) { f.state_locked = true; }},
     {Blocker::seal_restored, [](Facts& f) { f.seal = Blocker::seal_restored; }},
+    {Blocker::region_outside_layout, [](Facts& f) { f.region = 32; }},
+    {Blocker::layout_not_leased, [](Facts& f) { f.leased_seal = 1; }},
     {Blocker::other_fleet, [](Facts& f) { f.fleet_remembered = 8; }},
     {Blocker::cloned, [](Facts& f) { f.moved.files = f.clones_refused = true; }},
     {Blocker::mark_not_permanent, [](Facts& f) { f.mark = Blocker::mark_not_permanent; }},

@@ -66,6 +66,13 @@ refused('the ids of the leased region begin later',
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'when the time has come, it mints');
 
+# The fleet has one layout, and so have the ids that its servers mint.
+$server->safe_psql('postgres', 'CREATE DATABASE twitter');
+$server->safe_psql('twitter', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
+refused('another layout than the fleet',
+	{ message => 'this database has another layout than the fleet', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'Set "snowflake.layout"' },
+	'a database of another layout', 'twitter');
+
 # Leases of another fleet say nothing about this database's ids.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$fleet{theirs}'\n");
 $server->restart;

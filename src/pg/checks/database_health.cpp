@@ -22,9 +22,8 @@ namespace {
 
 int64_t furthest_ms(const DatabaseState& state) {
   uint64_t furthest = 0;
-  const Shard* const counters = shard_counters_of(state);
-  for (uint32_t i = 0; i < shard_counter_count(); ++i)
-    furthest = std::max(furthest, counters[i].last());
+  for (const Shard& counter : shard_counters_of(state))
+    furthest = std::max(furthest, counter.last());
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
 
@@ -89,7 +88,11 @@ void gather_sequences(Facts& facts) {
 DatabaseHealth database_health() {
   check_clock();
   DatabaseHealth health{};
-  Facts facts = facts_of_server();
+  Facts facts{};
+  gather_sequences(facts);
+  facts.layout_unknown =
+      facts.state != Blocker::none || facts.state_locked || facts.seal != Blocker::none;
+  gather_server_facts(facts);
   DatabaseState* const state = health.state = find_database_state();
   if (state != nullptr) {
     facts.lead_ms = std::max<int64_t>(0, furthest_ms(*state) - facts.clock_ms);
@@ -102,7 +105,6 @@ DatabaseHealth database_health() {
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_slot = !has_or_may_take_slot();
-  gather_sequences(facts);
   // Read after the mark: another session may have raised both, the mark first.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();

@@ -1,6 +1,9 @@
 // A dump presents its seal as a row of the table snowflake.dumped_seal, into which every role may
 // insert. A trigger compares the row and does not store it. If triggers are disabled (pg_restore
 // --disable-triggers), a CHECK constraint compares it; it cannot be disabled.
+//
+// A database whose ids were never minted or decoded adopts the layout of the dump. Otherwise rows
+// of the dump may have been decoded under the wrong layout already, and every function refuses.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -64,21 +67,57 @@ void record_contradiction(Oid seal, int64_t presented) {
   reset_seal();
 }
 
-int64_t local_seal(const StateSequences& sequences) {
+// Stores the seal in new storage, so that a rollback undoes it. REQUIRES the lock that blocks every
+// other session.
+void reseal(Oid oid, int64_t seal) {
+  ResetSequence(oid);
+  Relation sequence = relation_open(oid, NoLock);
+  SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
+  page.write(sequence, seal);
+  page.close();
+  relation_close(sequence, NoLock);
+}
+
+// Takes the layout of a dump, if no id of this database was minted or decoded and no dump was
+// restored. The row of the dump replaces that of CREATE EXTENSION. Other sessions wait until the
+// end of the transaction. Only roles that may create schemas in the database can do it, because a
+// changed layout concerns all its tables.
+bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
+  if (RelationGetRelid(table) != sequences.dumped_seal || !may_create_in_database()) return false;
+  LockRelationOid(sequences.seal_local, AccessExclusiveLock);
+  LockRelationOid(sequences.seal, AccessExclusiveLock);
+  Seals seals{};
+  if (seal_blocker(sequences, &seals) != Blocker::none || seals.used) return false;
+  reseal(sequences.seal_local, presented);
+  reseal(sequences.seal, presented);
+  SysScanDesc scan = systable_beginscan(table, InvalidOid, false, nullptr, 0, nullptr);
+  while (HeapTuple row = systable_getnext(scan)) simple_heap_delete(table, &row->t_self);
+  systable_endscan(scan);
+  reset_seal();
+  use_seal(presented);
+  notice_seal_adopted(seals.local);
+  return true;
+}
+
+// Reads the seal of CREATE EXTENSION. If the presented one is equal, ids of it exist.
+int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   Relation local = relation_open(sequences.seal_local, AccessShareLock);
   const int64_t sealed = SequencePage::read(local);
   relation_close(local, AccessShareLock);
+  if (presented == sealed && !RecoveryInProgress()) record_seal_use(sequences.seal_local, sealed);
   return sealed;
 }
 
-// Returns if the seals are equal.
-void compare(const StateSequences& sequences, int64_t presented) {
-  const int64_t sealed = local_seal(sequences);
-  if (presented == sealed) return;
+// Returns true if the presented seal is the new one of the database, and false if it is the one
+// that it has. `table`: into which the row is inserted, or null.
+bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
+  const int64_t sealed = compare_with_local(sequences, presented);
+  if (presented == sealed) return false;
   if (check(layout_of(presented)) != LayoutError::none) error_not_a_seal(presented);
   if (!may_have_restored()) error_may_not_present();
   // The function may be called directly, and the trigger may belong to a temporary table.
   if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
+  if (table != nullptr && adopt(sequences, table, presented)) return true;
   record_contradiction(sequences.seal, presented);
   error_of_seal(Blocker::seal_restored, {sealed, presented});
 }
@@ -111,10 +150,10 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  compare(sequences, presented);
-  // The row is stored only if it had been deleted.
-  if (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
-      !has_rows(trigger->tg_relation))
+  // The row is stored only if it is a new one, or the present one had been deleted.
+  if (compare(sequences, presented, trigger->tg_relation) ||
+      (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
+       !has_rows(trigger->tg_relation)))
     return PointerGetDatum(trigger->tg_trigtuple);
   return Datum{0};
 }
@@ -122,7 +161,7 @@ SF_SQL_FUNCTION(present_seal) {
 // The function of the constraint.
 SF_SQL_FUNCTION(is_seal) {
   if (shared_state == nullptr) error_not_preloaded();
-  compare(current_state_sequences(), PG_GETARG_INT64(0));
+  compare(current_state_sequences(), PG_GETARG_INT64(0), nullptr);
   PG_RETURN_BOOL(true);
 }
 

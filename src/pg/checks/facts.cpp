@@ -27,13 +27,13 @@ void gather_lease(Facts& facts) {
   facts.region = lease.region;
   facts.region_begin_ms = std::max(lease.floor_ms, begin_ms);
   facts.lease_until_ms = lease.until_ms;
+  facts.leased_seal = server_seal;
   facts.fleet_present = lease_fleet();
 }
 
 }  // namespace
 
-Facts facts_of_server() {
-  Facts facts{};
+void gather_server_facts(Facts& facts) {
   facts.node_without_origin = owns_everything() && citus_preloaded;
   facts.clock_ms = wall_clock_ms();
   facts.max_lead_ms = max_lead_ms;
@@ -41,7 +41,13 @@ Facts facts_of_server() {
   facts.unsynchronized = lacks_synchronization();
   facts.clones_refused = refuse_clones();
   facts.leased = leased();
+  facts.region = own_region;
   if (facts.leased) gather_lease(facts);
+}
+
+Facts facts_of_server() {
+  Facts facts{};
+  gather_server_facts(facts);
   return facts;
 }
 
@@ -70,8 +76,11 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
     case Blocker::seal_unset:
     case Blocker::seal_restored:
     case Blocker::seal_not_carried:
-    case Blocker::seal_contradicted:
       error_of_seal(found, facts.seals);
+    case Blocker::region_outside_layout:
+      error_region_outside_layout(facts.region);
+    case Blocker::layout_not_leased:
+      error_layout_not_leased(facts.leased_seal);
     case Blocker::fleet_left:
       error_fleet_left(facts.fleet_remembered);
     case Blocker::other_fleet:

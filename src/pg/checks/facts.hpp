@@ -11,6 +11,7 @@ namespace snowflake::pg {
 
 // The facts about the server, its clock and its lease.
 Facts facts_of_server();
+void gather_server_facts(Facts& facts);
 
 // Acts on the first blocker. Raises its error, or waits for a lease or the clock for a part of
 // max_wait and returns true: then gather all facts again. Closes the mark before, if one is given.

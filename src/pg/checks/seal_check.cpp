@@ -3,6 +3,7 @@
 #include "core/clock.hpp"
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
+#include "pg/memory/mark_hold.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/session_events.hpp"
 #include "pg/server/settings.hpp"
@@ -15,20 +16,23 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// False if the sequence does not exist any more.
-bool read_locked(Oid oid, int64_t* value) {
+// Reads value and is_called. False if the sequence does not exist any more.
+bool read_locked(Oid oid, int64_t* value, bool* called = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
-    *value = SequencePage::read(relation);
+    SequencePage page = SequencePage::open(relation, BUFFER_LOCK_SHARE);
+    *value = page.value();
+    if (called != nullptr) *called = page.is_called();
+    page.close();
     relation_close(relation, NoLock);
   }
   UnlockRelationOid(oid, AccessShareLock);
   return relation != nullptr;
 }
 
-bool read_sequence(Oid oid, int64_t* value) {
+bool read_sequence(Oid oid, int64_t* value, bool* called = nullptr) {
   LockRelationOid(oid, AccessShareLock);
-  return read_locked(oid, value);
+  return read_locked(oid, value, called);
 }
 
 bool try_read_sequence(Oid oid, int64_t* value) {
@@ -63,14 +67,41 @@ bool is_of_late(const std::atomic<int64_t>& checked_us) {
 }
 
 bool good(const Seals& seals) {
-  const int64_t settings = seal_of(layout);
-  return seals.local == settings && seals.dumped == settings;
+  return seals.local == seals.dumped && check(layout_of(seals.local)) == LayoutError::none;
+}
+
+bool is_of_session(const Seals& seals) {
+  const int64_t session = seal_of(layout);
+  return seals.local == session && seals.dumped == session;
+}
+
+// Calls `read` with both sequences locked, so that it does not wait for them. False if one is
+// locked by another session.
+template <class Read>
+bool with_seal_locked(const StateSequences& sequences, LOCKMODE mode, Read read) {
+  if (!ConditionalLockRelationOid(sequences.seal_local, mode)) return false;
+  const bool readable = ConditionalLockRelationOid(sequences.seal, AccessShareLock);
+  const bool result = readable && read();
+  if (readable) UnlockRelationOid(sequences.seal, AccessShareLock);
+  UnlockRelationOid(sequences.seal_local, mode);
+  return result;
 }
 
 }  // namespace
 
 bool seal_checked_lately(const DatabaseState& state) {
   return is_of_late(state.seal_checked_us);
+}
+
+bool go_by_checked_seal(const DatabaseState& state) {
+  if (!seal_checked_lately(state)) return false;
+  // The extension may have been created again, with another seal.
+  if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark_of(state).relation))) return false;
+  const int64_t seal = seal_of_counters(state);
+  // Another session may have replaced both in the meantime.
+  if (seal == 0 || !seal_checked_lately(state)) return false;
+  use_seal(seal);
+  return true;
 }
 
 bool all_checked_lately(const DatabaseState& state) {
@@ -83,34 +114,70 @@ void record_all_checked(DatabaseState& state) {
 }
 
 void record_seal_checked(DatabaseState& state) {
-  state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
+  if (seal_of_counters(state) == seal_of(layout))
+    state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
+}
+
+void use_seal(int64_t seal) {
+  const Layout sealed = layout_of(seal);
+  if (sealed == layout) return;
+  reset_hold();
+  use_layout(sealed);
 }
 
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals) {
-  if (!read_sequence(sequences.seal_local, &seals->local) ||
+  if (!read_sequence(sequences.seal_local, &seals->local, &seals->used) ||
       !read_sequence(sequences.seal, &seals->dumped)) {
     reset_state_sequences();
     return Blocker::seal_gone;
   }
   if (good(*seals)) {
     const int64_t carried = carried_seal(sequences.dumped_seal, seals->local);
-    if (carried == seals->local) return Blocker::none;
+    if (carried == seals->local) {
+      use_seal(seals->local);
+      return Blocker::none;
+    }
     if (carried == 0) return Blocker::seal_not_carried;
     seals->dumped = carried;
   }
   if (check(layout_of(seals->local)) != LayoutError::none ||
       check(layout_of(seals->dumped)) != LayoutError::none)
     return Blocker::seal_unset;
-  return seals->local != seals->dumped ? Blocker::seal_restored : Blocker::seal_contradicted;
+  return Blocker::seal_restored;
+}
+
+bool record_seal_use(Oid seal_local, int64_t seal) {
+  Relation relation = try_relation_open(seal_local, RowExclusiveLock);
+  if (relation == nullptr) return false;
+  SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
+  const bool same = page.value() == seal;
+  if (same && !page.is_called()) page.write(relation, seal);
+  page.close();
+  relation_close(relation, RowExclusiveLock);
+  return same;
+}
+
+Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals) {
+  const Blocker fault = seal_blocker(sequences, seals);
+  if (fault != Blocker::none || seals->used || RecoveryInProgress()) return fault;
+  return record_seal_use(sequences.seal_local, seals->local) ? fault : Blocker::seal_gone;
+}
+
+bool try_go_by_seal() {
+  const StateSequences sequences = present_state_sequences();
+  Seals seals{};
+  return sequences.complete() && with_seal_locked(sequences, AccessShareLock, [&] {
+           return seal_blocker(sequences, &seals) == Blocker::none;
+         });
 }
 
 bool seal_still_holds(const StateSequences& sequences) {
   Seals seals{};
   return !try_read_sequence(sequences.seal_local, &seals.local) ||
-         !try_read_sequence(sequences.seal, &seals.dumped) || good(seals);
+         !try_read_sequence(sequences.seal, &seals.dumped) || is_of_session(seals);
 }
 
-void require_seal_slowly() {
+void require_seal_slowly(SealUse use) {
   if (shared_state == nullptr) error_not_preloaded();
   install_session_events();
 
@@ -125,16 +192,18 @@ void require_seal_slowly() {
   // A recent check by another backend is sufficient, but not on a standby: a change that it replays
   // does not run this code.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
-  if (state == nullptr || !seal_checked_lately(*state)) {
+  if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;
     Blocker fault = Blocker::seal_gone;
     Seals seals{};
     while (fault == Blocker::seal_gone) {
       const StateSequences sequences = known_state_sequences();
       mark = sequences.high_water;
-      fault = seal_blocker(sequences, &seals);
+      fault = use == SealUse::ids ? check_seal_for_use(sequences, &seals)
+                                  : seal_blocker(sequences, &seals);
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
+    if (use != SealUse::ids) return;
     // The record also means that the state's mark belongs to this seal.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state);
   }
@@ -151,15 +220,10 @@ bool try_require_seal() {
     return true;
   }
   // A session that already has the lock does not wait for it.
-  const StateSequences sequences = known_state_sequences();
-  if (!ConditionalLockRelationOid(sequences.seal_local, AccessShareLock)) return false;
-  const bool readable = ConditionalLockRelationOid(sequences.seal, AccessShareLock);
-  if (readable) {
+  return with_seal_locked(known_state_sequences(), RowExclusiveLock, [] {
     require_seal_slowly();
-    UnlockRelationOid(sequences.seal, AccessShareLock);
-  }
-  UnlockRelationOid(sequences.seal_local, AccessShareLock);
-  return readable;
+    return true;
+  });
 }
 
 }  // namespace snowflake::pg

@@ -69,10 +69,9 @@ SettledAnswer settled() {
   const auto open_since = [&] { return (open = oldest_open_mint()).since; };
   const auto prepared_since = [&] { return (prepared = oldest_prepared_mint()).since; };
   uint64_t tick;
-  if (state != nullptr) {
-    const std::span<Shard> counters{shard_counters_of(*state), shard_counter_count()};
-    tick = state->settled.settle(layout, counters, target, open_since, prepared_since,
-                                 static_cast<uint64_t>(sequence_spread));
+  if (CounterMemory* const memory = state == nullptr ? nullptr : counter_memory_of(*state)) {
+    tick = memory->settled.settle(layout, shard_counters_of(*state), target, open_since,
+                                  prepared_since, sequence_starts);
   } else {
     // No session has minted since the server started. The first one adopts the mark before it
     // mints.

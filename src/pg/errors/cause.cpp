@@ -11,7 +11,7 @@ constexpr CauseText kTexts[kCauses] = {
     {"waited_too_long", "more ids are requested of a shard than it has", false},
     {"mark_ahead", "the clock is behind the high-water mark", true},
     {"mark_lost", "the high-water mark is lost", true},
-    {"seal", "the layout of this database and the settings disagree", true},
+    {"seal", "the layout of this database is lost, contradicted or unusable here", true},
     {"not_owned", "a shard is requested that this server does not own", false},
     {"id_ahead", "the next id must exceed one that is too far ahead of the clock", false},
     {"exhausted", "the layout is exhausted", true},

@@ -83,17 +83,26 @@ void error_of_seal(Blocker blocker, const Seals& seals) {
   if (blocker == Blocker::seal_restored) {
     const char* from = layout_text(layout_of(seals.dumped));
     detail = psprintf(
-        "The server had layout %s; the dump's ids have layout %s. Generated columns, "
+        "CREATE EXTENSION sealed layout %s; the dump's ids have layout %s. Generated columns, "
         "indexes and partitions may be wrong.",
         layout_text(layout_of(seals.local)), from);
   } else if (blocker == Blocker::seal_not_carried) {
     detail = "Table snowflake.dumped_seal has no row.";
-  } else if (blocker == Blocker::seal_contradicted) {
-    const char* ids = layout_text(layout_of(seals.local));
-    detail = psprintf("The server has layout %s; this database has layout %s.", layout_text(layout),
-                      ids);
   }
   refuse(blocker, nullptr, detail);
+}
+
+void error_region_outside_layout(int32_t region) {
+  refuse(
+      Blocker::region_outside_layout, psprintf("%d", region),
+      psprintf("Layout %s has regions 0 to %u.", layout_bits_text(layout), layout.regions() - 1));
+}
+
+void error_layout_not_leased(int64_t leased_seal) {
+  const char* own = layout_text(layout);
+  refuse(Blocker::layout_not_leased, nullptr,
+         psprintf("This database has layout %s; the settings had layout %s at server start.", own,
+                  layout_text(layout_of(leased_seal))));
 }
 
 void error_not_a_seal(int64_t presented) {
@@ -140,12 +149,19 @@ void notice_sealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   const char* region = own_region < 0 ? psprintf("a leased region of %u", layout.regions())
                                       : psprintf("region %d of %u", own_region, layout.regions());
+  ereport(NOTICE, (errmsg("ids of this database permanently have layout %s", layout_text(layout)),
+                   errdetail("They run out at %s. This server mints in %s, shards %s of %u.", end,
+                             region, owned_shards_text, layout.shards()),
+                   errhint("To choose another layout, drop the extension before the first id, set "
+                           "\"snowflake.layout\" in the session and create it again.")));
+}
+
+void notice_seal_adopted(int64_t before) {
+  const char* from = layout_text(layout_of(before));
   ereport(NOTICE,
-          (errmsg("ids of this database permanently have layout %s", layout_text(layout)),
-           errdetail("They run out at %s. This server mints in %s, shards %s of %u.", end, region,
-                     owned_shards_text, layout.shards()),
-           errhint("To choose another layout, drop the extension before the first id, change the "
-                   "settings and restart the server.")));
+          (errmsg("this database adopted the layout of the dump, %s", layout_text(layout)),
+           errdetail("CREATE EXTENSION sealed layout %s, of which no id was minted or decoded.",
+                     from)));
 }
 
 void warn_may_meet_others(const char* sign) {
@@ -160,7 +176,7 @@ void warn_may_meet_others(const char* sign) {
        : layout.shards() > 1
            ? errhint("Set \"snowflake.owned_shards\" to different shards on each server.")
            : errhint("Before the first id, drop the extension, set \"snowflake.layout\" to one "
-                     "with regions, and restart the server.")));
+                     "with regions, and create it again.")));
 }
 
 // The clock
@@ -214,11 +230,11 @@ void error_exhausted() {
 // Nothing has been minted with it: it can be chosen otherwise.
 void error_exhausted_unsealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
-  refuse(Blocker::layout_exhausted, nullptr,
-         psprintf("Layout %s ended at %s, the clock shows %s.", layout_text(layout), end,
-                  kept_time_text(wall_clock_ms())),
-         "Correct the clock, or set a \"snowflake.layout\" or \"snowflake.epoch\" that ends later "
-         "and restart the server.");
+  refuse(
+      Blocker::layout_exhausted, nullptr,
+      psprintf("Layout %s ended at %s, the clock shows %s.", layout_text(layout), end,
+               kept_time_text(wall_clock_ms())),
+      "Correct the clock, or set a \"snowflake.layout\" or \"snowflake.epoch\" that ends later.");
 }
 
 }  // namespace snowflake::pg

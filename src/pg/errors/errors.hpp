@@ -12,7 +12,6 @@ namespace snowflake::pg {
 // Settings, at server start
 [[noreturn]] void error_invalid_layout(const char* layout, int tick_ms, const char* epoch,
                                        const char* detail);
-[[noreturn]] void error_owned_shards_outside_layout(const char* owned);
 void warn_epoch_in_future(const char* epoch);
 void warn_layout_ended();
 [[noreturn]] void error_unknown_setting(const char* name);
@@ -29,14 +28,17 @@ void warn_layout_ended();
 // For mark_not_permanent, mark_uncommitted, extension_recreated.
 [[noreturn]] void error_of_mark(Blocker blocker);
 [[noreturn]] void error_mark_unset(int64_t stored);
-// For seal_unset, seal_restored, seal_not_carried, seal_contradicted.
+// For seal_unset, seal_restored, seal_not_carried.
 [[noreturn]] void error_of_seal(Blocker blocker, const Seals& seals);
+[[noreturn]] void error_region_outside_layout(int32_t region);
+[[noreturn]] void error_layout_not_leased(int64_t leased_seal);
 [[noreturn]] void error_not_a_seal(int64_t presented);
 [[noreturn]] void error_seal_row_stays();
 [[noreturn]] void error_not_the_seals_trigger();
 [[noreturn]] void error_may_not_present();
 [[noreturn]] void error_seal_not_recorded();
 void notice_sealed();
+void notice_seal_adopted(int64_t before);
 void warn_may_meet_others(const char* sign);
 
 // Arguments

@@ -11,7 +11,7 @@
 
 namespace snowflake::pg {
 
-// Settings, at server start
+// Settings
 
 void error_invalid_layout(const char* text, int tick_ms, const char* epoch, const char* detail) {
   ereport(
@@ -21,17 +21,7 @@ void error_invalid_layout(const char* text, int tick_ms, const char* epoch, cons
               "is not a layout",
               text, tick_ms, epoch),
        errdetail("%s", detail),
-       errhint("Correct the settings in postgresql.conf; databases that hold ids need the "
-               "layout they were created with.")));
-}
-
-void error_owned_shards_outside_layout(const char* owned) {
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-           errmsg("\"snowflake.owned_shards\" contains shards that the layout does not have"),
-           errdetail("It is %s; layout %s has shards 0 to %u.", owned, layout_bits_text(layout),
-                     layout.shards() - 1),
-           errhint("Correct \"snowflake.owned_shards\" in postgresql.conf.")));
+       errhint("Correct the settings: they choose for the next CREATE EXTENSION.")));
 }
 
 void warn_epoch_in_future(const char* epoch) {

@@ -76,17 +76,21 @@ constexpr RefusalText kTable[kBlockers] = {
     {Blocker::seal_restored, Cause::seal, kState,
      "this database was restored under another layout than its ids have",
      "restored under another layout",
-     "Set the dump's layout, tick and epoch in postgresql.conf, restart, and restore into a new "
-     "database."},
+     "Create the extension under the dump's \"snowflake.layout\", tick and epoch in a new "
+     "database, and restore there."},
     {Blocker::seal_not_carried, Cause::seal, kState,
      "the next dump of this database would not carry its layout",
      "the next dump would not carry the seal",
      "INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local."},
-    {Blocker::seal_contradicted, Cause::seal, kState,
-     "the settings contradict the layout that this database is sealed with",
-     "the settings contradict the seal",
-     "Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the database's "
-     "layout and restart the server."},
+    {Blocker::region_outside_layout, Cause::seal, kState,
+     "the layout of this database has no region %s", "region outside the layout",
+     "Set \"snowflake.region\" or \"snowflake.leased_regions\" to regions of the layout and "
+     "restart."},
+    {Blocker::layout_not_leased, Cause::seal, kState,
+     "this database has another layout than the fleet of this server",
+     "another layout than the fleet",
+     "Set \"snowflake.layout\", \"snowflake.tick\" and \"snowflake.epoch\" to the layout of the "
+     "database on all servers of the fleet, and restart them."},
     {Blocker::fleet_left, Cause::lease, kState,
      "the ids of this database were minted under leases, and this server leases no region",
      "minted under leases, and this server leases no region",

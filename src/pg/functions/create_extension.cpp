@@ -5,6 +5,8 @@
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
 #include "core/origin_fingerprint.hpp"
+#include "core/seal.hpp"
+#include "pg/checks/seal_check.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/clock/synchronization.hpp"
 #include "pg/server/datum.hpp"
@@ -63,6 +65,7 @@ void reset_new_seal() {
 SF_SQL_FUNCTION(initial_state) {
   if (shared_state == nullptr) error_not_preloaded();
   const int64_t clock_ms = wall_clock_ms();
+  use_seal(seal_of(chosen_layout()));
   if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
   if (layout.tick_at(clock_ms) > layout.last_minted_tick()) error_exhausted_unsealed();
   check_clock();

@@ -38,11 +38,18 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
+// The session's layout may not be that of the database yet.
+void check_shard_of_seal(int shard) {
+  WaitBudget budget;
+  while (!hold.good()) attach(budget);
+  if (static_cast<uint32_t>(shard) >= layout.shards()) error_shard_range(shard);
+}
+
 void check_shard(int shard) {
   if (shared_state == nullptr) [[unlikely]]
     error_not_preloaded();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
-    error_shard_range(shard);
+    check_shard_of_seal(shard);
   if (!owned_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
     error_shard_not_owned(shard);
 }
@@ -84,19 +91,22 @@ struct Source {
   uint32_t region;
 };
 
-// Claims between one and `wanted` ids. If necessary, waits for the clock and extends the mark.
-// `source` is an out-parameter, because a larger return value would be passed on the stack.
-inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead, Reading clock, Source& source) {
+// Claims between one and `wanted` ids. If necessary, waits for the clock and extends the mark. It
+// may use 1/`lead_parts` of the lead. `source` is an out-parameter, because a larger return value
+// would be passed on the stack.
+inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
+                   Source& source) {
   WaitBudget budget;
   for (;; clock = exact_clock()) {
     if (!hold.good()) [[unlikely]] {
       attach(budget);
+      check_shard(static_cast<int>(shard));  // the layout may be another by now
       continue;
     }
+    const uint64_t lead = lead_ticks / lead_parts;
     Shard& counter = shard_counter(hold.counters, shard);
     source = {&counter, hold.region};
-    const Bounds bounds{current_tick(clock), lead, hold.limit,
-                        static_cast<uint64_t>(sequence_spread)};
+    const Bounds bounds{current_tick(clock), lead, hold.limit, sequence_starts};
     const Claim claimed =
         claim_recorded(mint_record, own_mint_slot, counter, layout, bounds, wanted);
     if (claimed.outcome == Outcome::claimed) [[likely]] {
@@ -131,7 +141,7 @@ void remember(uint64_t id) {
   check_shard(shard);
   const auto number = static_cast<uint32_t>(shard);
   Source source;
-  const Claim claimed = claim(number, 1, lead_ticks, clock, source);
+  const Claim claimed = claim(number, 1, 1, clock, source);
   const uint64_t id = layout.id(claimed.first, source.region, number);
   account(*source.counter, claimed, 0, id);
   remember(id);
@@ -147,7 +157,7 @@ void next_ids(int shard, int count, int64_t* out) {
   while (left > 0) {
     CHECK_FOR_INTERRUPTS();
     Source source;
-    const Claim claimed = claim(number, left, lead_ticks / 2, exact_clock(), source);
+    const Claim claimed = claim(number, left, 2, exact_clock(), source);
     const uint64_t last_id = layout.id(claimed.last(), source.region, number);
     write_ids(layout, source.region, number, claimed.first, claimed.count, out);
     account(*source.counter, claimed, batches, last_id);
@@ -159,18 +169,20 @@ void next_ids(int shard, int count, int64_t* out) {
   remember(newest);
 }
 
-// Makes the next id of the shard greater than `after`, once `after` is at most `lead` ahead of the
-// clock. So an id from the future cannot move a shard far ahead.
-void advance_past(int shard, int64_t after, uint64_t lead) {
+// Makes the next id of the shard greater than `after`, once `after` is at most 1/`lead_parts` of
+// the lead ahead of the clock. So an id from the future cannot move a shard far ahead.
+void advance_past(int shard, int64_t after, uint64_t lead_parts) {
   require_seal();
-  if (!layout.contains(static_cast<uint64_t>(after))) error_foreign_id(after);
   const auto number = static_cast<uint32_t>(shard);
   WaitBudget budget;
   for (;;) {
     if (!hold.good()) {
       attach(budget);
+      check_shard(shard);
       continue;
     }
+    if (!layout.contains(static_cast<uint64_t>(after))) error_foreign_id(after);
+    const uint64_t lead = lead_ticks / lead_parts;
     const uint64_t floor = layout.first_position_after(static_cast<uint64_t>(after),
                                                        layout.origin(hold.region, number));
     if (layout.tick_of_position(floor) <= current_tick(exact_clock()) + lead) {
@@ -231,7 +243,7 @@ SF_SQL_FUNCTION(next_id_after) {
   const int64_t after = PG_GETARG_INT64(1);
   // If the region was lost during the wait, the next one may be below that of `after`.
   for (;;) {
-    advance_past(shard, after, lead_ticks);
+    advance_past(shard, after, 1);
     const int64_t id = next_id(shard, "next_id()");
     if (id > after) PG_RETURN_INT64(id);
   }
@@ -260,7 +272,7 @@ SF_SQL_FUNCTION(next_ids_after) {
   if (PG_ARGISNULL(2)) return array_of_ids(shard, count);
   const int64_t after = PG_GETARG_INT64(2);
   for (;;) {
-    advance_past(shard, after, lead_ticks / 2);
+    advance_past(shard, after, 2);
     const Datum ids = array_of_ids(shard, count);
     const auto first = reinterpret_cast<const int64_t*>(ARR_DATA_PTR(DatumGetArrayTypeP(ids)));
     if (std::all_of(first, first + count, [=](int64_t id) { return id > after; })) return ids;

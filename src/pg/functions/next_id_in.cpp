@@ -65,7 +65,8 @@ uint32_t start_of(const Range& range) {
 uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
-  const bool after_epoch = clock_ms >= layout.epoch_ms;  // otherwise next_id() raises the error
+  // If the hold was lost or the clock is early, next_id() attaches or raises the error.
+  const bool after_epoch = hold.good() && clock_ms >= layout.epoch_ms;
   const uint64_t now = after_epoch ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;
   uint64_t least = UINT64_MAX;
@@ -91,6 +92,9 @@ Range checked_range(FunctionCallInfo fcinfo, const char* function) {
   if (PG_ARGISNULL(0)) error_shard_null();
   if (XactReadOnly) error_read_only(function);
   if (IsInParallelMode()) error_parallel(function);
+  // Then the layout, the counters and the refused shards are known.
+  WaitBudget budget;
+  while (!hold.good()) attach(budget);
   return range_of(fcinfo);
 }
 
@@ -128,9 +132,6 @@ void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) 
 
 SF_SQL_FUNCTION(next_id_in) {
   const Range range = checked_range(fcinfo, "next_id_in()");
-  // The counters are mapped now, and the refused shards are known.
-  WaitBudget budget;
-  while (!hold.good()) attach(budget);
   last_used = choose(range);
   return DirectFunctionCall1(snowflake_next_id, Int32GetDatum(static_cast<int32>(last_used)));
 }

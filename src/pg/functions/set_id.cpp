@@ -72,6 +72,7 @@ Arguments arguments_of(const char* const* given, int count, Relation relation) {
   const bool counted = count >= 3 && is_hash(given[count - 2]) && !is_hash(given[count - 1]);
   const int before_number = counted ? count - 1 : count;
   const bool hashed = before_number >= 2 && is_hash(given[before_number - 1]);
+  if (hashed) require_seal();
   const int columns = hashed ? before_number - 1 : before_number;
   if (columns > 2) error_set_id_arguments(count);
   const Arguments arguments{count == 0 ? "" : given[0], columns < 2 ? "id" : given[1],

@@ -2,7 +2,7 @@
 //
 // It accepts any number, because plans contain foreign and negative ones: in = ANY(...), in joins,
 // in parameters. The place of a row depends on the layout. So the function checks the seal, like
-// every function. If the settings contradict the seal, it neither places nor searches rows.
+// every function. If a dump brought another seal, it neither places nor searches rows.
 
 #include "core/by_shard.hpp"
 #include "pg/errors/errors_routing.hpp"

@@ -48,9 +48,8 @@ struct Sums {
 
 Sums sums_of(const DatabaseState& state) {
   Sums sums{};
-  const Shard* const shards = shard_counters_of(state);
-  for (uint32_t i = 0; i < shard_counter_count(); ++i) {
-    const Counters& counters = shards[i].statistics;
+  for (const Shard& counter : shard_counters_of(state)) {
+    const Counters& counters = counter.statistics;
     sums.ids += count_of(counters.ids);
     sums.batches += count_of(counters.batches);
     sums.borrowed += count_of(counters.borrowed);
@@ -63,15 +62,15 @@ Sums sums_of(const DatabaseState& state) {
 }  // namespace
 
 SF_SQL_FUNCTION(shard_stats) {
-  require_seal();
+  require_seal(SealUse::none);
   flush_pending_counters();
   InitMaterializedSRF(fcinfo, 0);
   const DatabaseState* const state = find_database_state();
   if (state == nullptr) return Datum{0};
   const int64_t since_ms = stats_since_ms(state);
   const int64_t us = counted_us(state);
-  const Shard* const shards = shard_counters_of(*state);
-  for (uint32_t i = 0; i < shard_counter_count(); ++i) {
+  const std::span<Shard> shards = shard_counters_of(*state);
+  for (uint32_t i = 0; i < shards.size(); ++i) {
     const Counters& counters = shards[i].statistics;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
     // Waits and refusals count at once, ids at the end of the transaction.
@@ -99,7 +98,7 @@ SF_SQL_FUNCTION(shard_stats) {
 }
 
 SF_SQL_FUNCTION(database_stats) {
-  require_seal();
+  require_seal(SealUse::none);
   flush_pending_counters();
   const DatabaseState* const state = find_database_state();
   const Sums sums = state == nullptr ? Sums{} : sums_of(*state);
@@ -169,8 +168,7 @@ SF_SQL_FUNCTION(reset_stats) {
   flush_pending_counters();
   DatabaseState* const state = find_database_state();
   if (state != nullptr)
-    for (uint32_t i = 0; i < shard_counter_count(); ++i)
-      shard_counters_of(*state)[i].statistics.reset();
+    for (Shard& counter : shard_counters_of(*state)) counter.statistics.reset();
   reset_statistics(state);
   PG_RETURN_VOID();
 }

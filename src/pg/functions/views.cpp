@@ -44,7 +44,7 @@ Datum layout_row(FunctionCallInfo fcinfo, const Layout& of) {
 }  // namespace
 
 SF_SQL_FUNCTION(layout) {
-  require_seal();
+  require_seal(SealUse::none);
   PG_RETURN_DATUM(layout_row(fcinfo, layout));
 }
 

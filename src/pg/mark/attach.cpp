@@ -26,7 +26,8 @@ namespace {
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
-  if (state == nullptr || !all_checked_lately(*state)) return nullptr;
+  if (state == nullptr || !all_checked_lately(*state) || !go_by_checked_seal(*state))
+    return nullptr;
   const MarkIdentity known = mark_of(*state);
   if (!OidIsValid(known.relation)) return nullptr;
   Relation mark = open_mark(known.relation);
@@ -70,7 +71,9 @@ Next check_server(Attachment& a) {
   check_clock();
   if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
-  if (a.to_claim) a.facts.position = position_below(layout, a.facts.clock_ms);
+  a.facts.layout_unknown = true;
+  // If it is refused, the reason may be the layout's end or epoch, which are named first.
+  if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }
 
@@ -83,9 +86,11 @@ Next find_sequences(Attachment& a) {
 }
 
 Next check_seal(Attachment& a) {
-  if (a.all_checked) return Next::go_on;
-  a.facts.seal = seal_blocker(a.sequences, &a.facts.seals);
-  return a.facts.seal == Blocker::seal_gone ? Next::begin_again : Next::judge;
+  if (!a.all_checked) a.facts.seal = check_seal_for_use(a.sequences, &a.facts.seals);
+  if (a.facts.seal == Blocker::seal_gone) return Next::begin_again;
+  a.facts.layout_unknown = a.facts.seal != Blocker::none;
+  if (a.to_claim) a.facts.position = position_below(layout, a.facts.clock_ms);
+  return Next::judge;
 }
 
 Next check_fleet(Attachment& a) {
@@ -126,7 +131,7 @@ Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);
   hold.state = a.state;
-  hold.counters = shard_counters_of(*a.state);
+  hold.counters = shard_counters_of(*a.state).data();
   hold.mark = {RelationGetRelid(a.mark), a.mark->rd_rel->relfilenode};
   a.binding = bind_mark(*a.state, hold.mark, a.shown_ms);
   if (!a.all_checked) record_all_checked(*a.state);

@@ -4,12 +4,14 @@
 // This file owns that state. Locking rules
 //  - "the lock" of core/limits.hpp is shared_state->lock, "the page" the content lock of the
 //    mark's page;
-//  - shared_state->lock protects `database`; the times of the checks need no lock;
+//  - shared_state->lock protects `database`, `seal` and `counters`; the times of the checks need no
+//    lock;
 //  - no code under it may block: no heavyweight lock, catalogue read or flush.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "core/limits.hpp"
 #include "core/settled.hpp"
@@ -35,7 +37,8 @@ struct alignas(64) DatabaseState {
   std::atomic<int64_t> fleet_checked_us;  // the same for the fleet
   std::atomic<bool> cloned;               // the last result: it minted elsewhere before
   Oid database;                           // InvalidOid: a free slot
-  alignas(64) Settled settled;            // not in the cache line that every claim reads
+  int64_t seal;                           // of the shard counters' layout, or 0
+  dsm_handle counters;                    // the memory of the shard counters; 0 without a seal
 
   // Lets the next session check seal and fleet itself.
   void reset_checks() {
@@ -45,10 +48,13 @@ struct alignas(64) DatabaseState {
 };
 
 // The state of the current database, or null. From find_or_take, null means that existing databases
-// use all slots of snowflake.max_databases.
+// use all slots of snowflake.max_databases. find_or_take also replaces the shard counters if they
+// have another layout than the session, because the extension may have been created again. This
+// REQUIRES a lock on the mark of the extension that has the session's layout.
 DatabaseState* find_database_state();
 Oid holder_of(const DatabaseState& state);
 DatabaseState* find_or_take_database_state();
+int64_t seal_of_counters(const DatabaseState& state);
 
 // Calls `visit(state)` for every database that has a slot.
 template <class Visit>
@@ -60,8 +66,19 @@ void for_each_database(Visit visit) {
 // Whether find_or_take would find a slot, without taking one.
 bool has_or_may_take_slot();
 
-// The shard counters of a database, shard_counter_count() of them; and the counter of a shard.
-Shard* shard_counters_of(const DatabaseState& state);
+// The shard counters of a database and its settled tick. They belong to one layout and have a
+// memory of their own. Sessions that began under an earlier layout keep the memory of that layout.
+struct CounterMemory {
+  alignas(64) Settled settled;
+
+  Shard* counters() { return reinterpret_cast<Shard*>(this + 1); }
+};
+static_assert(sizeof(CounterMemory) % alignof(Shard) == 0);
+
+// The memory, mapped into this session permanently; or null if the database has none.
+CounterMemory* counter_memory_of(const DatabaseState& state);
+std::span<Shard> shard_counters_of(const DatabaseState& state);
+// The counter of a shard.
 inline Shard& shard_counter(Shard* counters, uint32_t shard) {
   return counters[shard % kMaxShardCounters];
 }

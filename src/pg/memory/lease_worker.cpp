@@ -117,7 +117,7 @@ void install_lease() {
           lease_conninfo,
           regions_text(),
           leased() ? kNoRegion : own_region,
-          seal_of(layout),
+          server_seal,
           lease_ms,
           max_skew_ms,
           &max_lead_ms,

@@ -1,5 +1,5 @@
-// The state in PostgreSQL's shared memory: the clock watch, and for each database that mints its
-// state and shard counters.
+// The state in PostgreSQL's shared memory: the clock watch, and the state of each database that
+// mints.
 #pragma once
 
 #include <cstdint>
@@ -52,13 +52,11 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
 // Null if the library was not preloaded.
 extern SharedState* shared_state;
 
-// max_databases states, each with shard_counter_count() shard counters.
+// max_databases states.
 extern DatabaseState* database_states;
-extern Shard* all_shard_counters;
 
 // If a layout has more shards than this, several shards share a counter; their ids differ in the
 // shard bits.
 inline constexpr uint32_t kMaxShardCounters = 65536;
-uint32_t shard_counter_count();
 
 }  // namespace snowflake::pg

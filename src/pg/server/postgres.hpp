@@ -32,6 +32,7 @@ extern "C" {
 
 #include "access/generic_xlog.h"
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/parallel.h"
 #include "access/relation.h"
@@ -81,6 +82,7 @@ extern "C" {
 #include "pgtime.h"
 #include "rewrite/rewriteHandler.h"
 #include "storage/bufmgr.h"
+#include "storage/dsm.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"

@@ -84,6 +84,10 @@ int64_t SequencePage::value() const {
   return tuple_of(BufferGetPage(buffer))->last_value;
 }
 
+bool SequencePage::is_called() const {
+  return tuple_of(BufferGetPage(buffer))->is_called;
+}
+
 int64_t SequencePage::mark() const {
   const Page page = BufferGetPage(buffer);
   return has_witness(page) ? std::max(value(), *witness_of(page)) : value();

@@ -32,9 +32,10 @@ struct SequencePage {
   void close() { UnlockReleaseBuffer(buffer); }
 
   int64_t value() const;
+  bool is_called() const;
   // The value is durable when the WAL is flushed up to here.
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
-  // REQUIRES an exclusive lock. Returns the LSN of the record.
+  // Writes the value and sets is_called. REQUIRES an exclusive lock. Returns the LSN of the record.
   XLogRecPtr write(Relation relation, int64_t value);
 
   // The mark: the value or the witness, whichever is greater.

@@ -8,8 +8,16 @@
 
 namespace snowflake::pg {
 
-// Fixed at server start; every backend inherits the postmaster's values.
+// The layout of the database's seal, once the session has read it. Before that, the layout that the
+// settings choose. Only checks/seal_check changes it.
 extern Layout layout;
+void use_layout(const Layout& sealed);
+// The layout that the next CREATE EXTENSION seals. Raises an error if the settings are
+// inconsistent.
+Layout chosen_layout();
+extern int64_t server_seal;  // of that layout at server start; the lease server compares it
+
+// Fixed at server start; every backend inherits the postmaster's values.
 extern int own_region;              // static region of this server; -1 if leased
 extern const char* lease_conninfo;  // of the lease server, "": none
 extern ShardSet leased_regions;     // of this server; empty if its region is static
@@ -26,7 +34,6 @@ inline constexpr int kMaxBatch = 1000000;
 extern int max_lead_ms;
 extern int reserve_ms;
 extern int max_forward_jump_s;
-extern int sequence_spread;
 extern double max_clock_error_ms;
 extern double clock_error_ms;  // -1: use the kernel's value
 extern bool use_tsc;
@@ -53,6 +60,7 @@ extern bool commit_waits;
 // max_lead (rounded down) and reserve (rounded up, two at least) in ticks.
 extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
+extern uint64_t sequence_starts;  // sequence_spread, at most the layout's sequence numbers
 
 // Whether region and shards have the values of a single server.
 inline bool owns_everything() {
