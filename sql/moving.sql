@@ -50,6 +50,7 @@ DROP VIEW shown;
 DROP POLICY shown ON frames;
 SELECT regexp_replace(refusal($$CALL snowflake.adopt('photos', 243)$$), ', \d+ kB|about [\d.]+ s', '...', 'g');
 CALL snowflake.adopt('photos', 243, rewrite => true, dry_run => true);
+SELECT s.statement FROM snowflake.adopt_steps('{"(photos,id)"}', NULL, 243, true, true, false) AS s WHERE s.locks IS NULL;
 SELECT format_type(atttypid, NULL) AS still, pg_get_expr(adbin, adrelid) FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
  WHERE attrelid = 'photos'::regclass AND attname = 'id';
 CALL snowflake.adopt('photos', 243, rewrite => true);
