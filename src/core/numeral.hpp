@@ -10,7 +10,7 @@
 
 namespace snowflake {
 
-// The greatest number of a text form: ids are bigints that are not negative.
+// The greatest id that a text form represents: ids are non-negative bigints.
 inline constexpr uint64_t kGreatestId = (uint64_t{1} << 63) - 1;
 
 enum class NumeralError : uint8_t {

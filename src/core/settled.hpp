@@ -17,8 +17,8 @@
 //  3. S is not above what the slot contained, so the slot had changed since: it was closed. A close
 //     comes after the commit is visible, and it is a release that the reader of the slot acquires.
 //  4. So any snapshot that is taken after that sees the commit.
-//  5. Other callers hand on what they raised and found by the same pair of orders, in `raised_` and
-//     `settled_`.
+//  5. A caller may rely on a floor or a result of another caller. `raised_` and `settled_` are
+//     written with release and read with acquire, so steps 2 to 4 hold for that caller, too.
 //
 // A claim is not below the clock reading that bounds it. If the clock is set back, a later claim of
 // the transaction may be bounded by an earlier reading. Then that reading is recorded.

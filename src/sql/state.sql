@@ -57,8 +57,8 @@ CREATE FUNCTION snowflake.check_sequence_page(sequence regclass, value bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_check_sequence_page'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
--- The library reads and writes the pages of sequences in place. What they look like is PostgreSQL's
--- internal, so each side is asked whether it sees what the other wrote.
+-- The library reads and writes the pages of sequences in place. Their format is internal to
+-- PostgreSQL. So this block checks that PostgreSQL and the library read each other's values.
 DO $$
 DECLARE
   before pg_catalog.int8;

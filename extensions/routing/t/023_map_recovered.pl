@@ -44,7 +44,7 @@ is($result->{status}, 2, 'a connection string that cannot be read');
 unlike($result->{err}, qr/secret/, '... is not repeated');
 like(push_map('host=/nowhere dbname=x')->{err}, qr/^the control database: .*No such file/m, 'a control database that is not there');
 
-# Servers that are not there, do not answer, or refuse: the others take the map, and the end says how many did not.
+# If servers are missing, do not answer or refuse, the others accept the map, and the last line counts the failures.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'host=127.0.0.1 port=${\$silent->sockport} dbname=x')");
 $fleet->control("SELECT snowflake_fleet.set_server('gone', 'host=/nowhere dbname=x')");

@@ -33,7 +33,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.remaining_keys IS 'Internal: for adopt_schemas(): keys that the application fills';
 
--- Columns of which only the name shows that they hold ids are left as they are if they cannot be changed.
+-- A column that looks like an id only by its name is left out if it cannot be changed.
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
                                              by_name boolean) RETURNS SETOF snowflake.key_column
   LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET row_security = off

@@ -1,4 +1,4 @@
-# A lease server, and a server's side of its conversation, spoken by the test.
+# Starts a lease server, and sends it the requests that a database server would send.
 
 package Snowflake::Control;
 
