@@ -52,7 +52,7 @@ enum class Blocker : uint8_t {
   clock_behind,     // the ids of a shard
   commits_refused,  // ids are minted, and commits wait for a clock that is not synchronized
 
-  // Of a single call.
+  // These block a single call.
   read_only_transaction,
   parallel_operation,
   shard_not_owned,

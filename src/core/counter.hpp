@@ -28,7 +28,7 @@
 
 namespace snowflake {
 
-// Of one reading. The kernel's clock takes 20 to 40 ns.
+// The most that one reading of the counter may take. The kernel's clock takes 20 to 40 ns.
 inline constexpr int64_t kMostCounterNs = 100;
 
 enum class CounterUse : uint8_t { used, unknown_source, not_constant, not_compared, slow };

@@ -1,10 +1,10 @@
 // The server side of leases: what an incarnation remembers, and what it makes of an answer.
 //
 // The memory is the postmaster's own: it outlives a crash of the server's processes, and is new in
-// a restart, a clone, a promoted standby. One worker writes it; whoever publishes a limit raises
-// `highest`, under the lock that the members name. Any of them may be killed between two stores and
-// leave the rest to a successor, so the region is stored last and forgotten first: without a region
-// nothing else here is acted on.
+// a restart, a clone, a promoted standby. One worker writes it; a session that publishes a limit
+// raises `highest`, under the lock that the members name. A writer may be killed between two stores
+// and leave the rest to a successor, so the region is stored last and cleared first. Without a
+// region the other members are not used.
 //
 // Invariants
 //  1. While a region is held, every limit that was published is below or at `highest`, and

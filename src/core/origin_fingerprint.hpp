@@ -65,7 +65,7 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
 }
 
 // The origin fingerprint to store if no part moved, or if the move was accepted. It is the present
-// one, with stored parts for those that are not available now.
+// one; parts that are not available now keep their stored value.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

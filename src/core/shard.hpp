@@ -124,7 +124,7 @@ class alignas(64) Shard {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Does the same for the first position of a tick. The sequence begins where a claim would begin
+  // Raises the floor to the first position of a tick. The sequence begins where a claim would begin
   // it, so ids stay spread if a floor is raised between two claims.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),

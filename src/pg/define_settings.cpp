@@ -220,7 +220,7 @@ void check_lease_settings() {
   if (own_region > 0)
     error_lease_settings("\"snowflake.leased_regions\" and \"snowflake.region\" are both set.",
                          "Remove \"snowflake.region\".");
-  // As it is shown, and as SQL finds out.
+  // SHOW and SQL functions then see that no static region is set.
   SetConfigOption("snowflake.region", "-1", PGC_POSTMASTER, PGC_S_OVERRIDE);
   if (lease_ms == 0 && layout.region_bits == 0)
     error_lease_settings(
@@ -261,7 +261,8 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
-// By the library's own name, wherever it lies: citus_columnar, for one, distributes nothing.
+// Compares the whole file name without directory and suffix: "citus" must not match
+// citus_columnar, which distributes nothing.
 bool preloads(const char* library) {
   List* names = NIL;
   bool found = false;

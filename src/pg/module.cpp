@@ -49,7 +49,7 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// If the library is not preloaded, it defines no settings: those of server start would end the
+// If the library is not preloaded, it defines no settings: a setting of server start would end the
 // session that loads it. The functions raise an error with a hint.
 void _PG_init(void) {
   if (!process_shared_preload_libraries_in_progress) return;

@@ -117,10 +117,11 @@ COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
--- What a dump carries: the mark as a sequence, the seal as the row of a table, into which every role
--- may insert. If the row does not match, the database adopts its layout while no id was minted or
--- decoded. Later it stops the database, because rows were decoded under another layout. The trigger
--- fires also for replication and under session_replication_role; --disable-triggers switches it off, and cannot switch off the constraint.
+-- A dump carries the mark as a sequence, and the seal as the row of a table into which every role may
+-- insert. If the row does not match, the database adopts its layout while no id was minted or
+-- decoded. Later such a row stops the database, because rows were decoded under another layout. The
+-- trigger also fires for replication and under session_replication_role. --disable-triggers switches
+-- it off, but not the constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -149,8 +150,8 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- Whoever may write every table (pg_write_all_data) or backfill (the owner of the database) takes back no origin of
--- which ids were given, and no id: they would be given again. The owner of the tables may.
+-- A role that may write every table (pg_write_all_data) or backfill (the owner of the database) must not remove an
+-- origin whose ids were returned, or an id: they would be returned again. The owner of the tables may.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

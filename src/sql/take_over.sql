@@ -30,7 +30,7 @@ BEGIN
   END LOOP;
   ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
   ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
-  -- It stays the owner's, who reads it: its indexes and statistics are the owner's code.
+  -- The table stays with its owner, who also reads it: its indexes and statistics are the owner's code.
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s', (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
   DROP VIEW snowflake_taken.health, snowflake_taken.layout;
   DROP FUNCTION snowflake_taken.health(), snowflake_taken.layout();

@@ -151,5 +151,5 @@ CREATE FUNCTION snowflake.reset_stats() RETURNS void
 COMMENT ON FUNCTION snowflake.reset_stats() IS
   'Resets the counters of this database: shard_stats, database_stats, refusals';
 
--- As with pg_stat_reset(): who may look need not be who may wipe.
+-- As with pg_stat_reset(): a role that may read the statistics need not have the right to reset them.
 REVOKE ALL ON FUNCTION snowflake.reset_stats() FROM PUBLIC;

@@ -34,7 +34,7 @@ void make_ascii(char* text);
 // Closes the connection after an error inside ask().
 void hang_up();
 
-// For people: the host that was asked last.
+// Returns the host of the last request, as text for messages.
 const char* asked_host();
 
 // Returns true if the last host that accepted the connection is this server.

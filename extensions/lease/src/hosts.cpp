@@ -18,7 +18,7 @@ struct Turn {
 };
 constinit Turn turn{};
 
-// As the connection string has them, else service file, environment and libpq's defaults.
+// The lists of the connection string, else of service file, environment or libpq's defaults.
 struct Lists {
   char host[2048];
   char hostaddr[2048];
@@ -117,7 +117,7 @@ bool find_target(const char* conninfo, const Deadline& deadline, Target* target,
     copy_entry(lists.hostaddr, turn.host, target->hostaddr, sizeof(target->hostaddr));
   copy_entry(lists.port, entries(lists.port) == 1 ? 0 : turn.host, target->port,
              sizeof(target->port));
-  // libpq's default, which an empty word in a list of its own cannot ask for.
+  // libpq's default. An empty entry in a list does not select it.
   if (target->host[0] == '\0' && target->hostaddr[0] == '\0' && count > 1)
     strlcpy(target->host, DEFAULT_PGSOCKET_DIR, sizeof(target->host));
   const bool found = find_address(deadline, target, why, why_size);

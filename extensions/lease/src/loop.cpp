@@ -139,8 +139,8 @@ void snowflake_lease_main(Datum) {
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();
-  // With 0, the postmaster does not restart it: either the server stops, or a successor is
-  // registered.
+  // The postmaster does not restart a worker that exits with 0. Here the server stops, or a
+  // successor is registered.
   proc_exit(0);
 }
 

@@ -103,7 +103,7 @@ void stop_resolving() {
   if (child.pipe >= 0) close(child.pipe);
   if (child.pid > 0) {
     kill(child.pid, SIGKILL);
-    // One that the kernel does not let go of, on a file system that hangs, is not waited for.
+    // Waits 0.1 s at most: the kernel may not end a child whose file system hangs.
     for (int tries = 0; tries < 100 && waitpid(child.pid, nullptr, WNOHANG) == 0; ++tries)
       pg_usleep(1'000);
   }

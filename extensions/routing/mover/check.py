@@ -78,7 +78,7 @@ def of_servers(move):
                "subscription; it takes 2, 2, 2 and 1: raise max_logical_replication_workers, max_worker_processes, max_replication_slots or max_sync_workers_per_subscription.")
     for (publication,) in source.rows("SELECT pubname FROM pg_catalog.pg_publication WHERE puballtables"):
         yield f"Publication {publication} is FOR ALL TABLES, and its subscribers would continue without those of the shard: drop it."
-    # Also those of other tables and databases: the slot is not made before they have ended.
+    # Includes transactions of other tables and databases: the slot is created only after all have ended.
     for gid, database, owner in source.rows(PREPARED) if row is None else []:
         yield f"Prepared transaction {quote(printable(gid))} of database {database} is open: role {owner} has to commit it or roll it back."
     encodings = [session.value(ENCODING) for session in (source, target)]
@@ -112,7 +112,7 @@ def of_ids(move):
             yield f"Both servers mint ids of shard {move.shard} in region {region}: the same ids."
     except psycopg.Error as error:
         yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
-    # By the clock as it is afterwards: the source minted a moment ago.
+    # Reads the target's clock after the source has minted, so that this id is not shown as of the future.
     ahead = move.target.value("SELECT snowflake.time_of(%s) - pg_catalog.clock_timestamp() - pg_catalog.current_setting('snowflake.max_lead')::interval", (last,))
     if ahead.total_seconds() > 0:
         yield (f"The source has minted ids of shard {move.shard} that are of the future by the target's clock, and the target would mint below them: "

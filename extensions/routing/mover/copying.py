@@ -32,9 +32,9 @@ WRITERS = """
 SELECT format('process %s (%s of database %s, since %s)', pid, usename, datname, date_trunc('second', xact_start))
   FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND backend_type <> 'walsender'
 UNION ALL SELECT format('prepared transaction %s of database %s', gid, database) FROM pg_catalog.pg_prepared_xacts"""
-# The settings of the processes that write the rows are those of their role: so these are as the rows need them.
+# Settings of the role, for the processes that apply the rows.
 APPLY = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off", "lock_timeout": "0", "row_security": "off"}
-STALLED = 10          # seconds without progress after which it is reported what is waited for
+STALLED = 10          # seconds without progress, after which the cause is reported
 
 
 def believe(move):
@@ -106,7 +106,7 @@ def reserve(move):
     parts = {"subscription": sql.Identifier(move.name), "role": sql.Identifier(role), "conninfo": sql.Literal(move.source_for_target), "slot": sql.Literal(move.slot),
              "database": sql.Identifier(target.connection.info.dbname), "more": sql.SQL(", password_required = false" if target.version >= 160000 else "")}
     try:
-        # It connects, and warns that there is no such publication yet. Clients cannot connect as the role: the limit does not count background workers.
+        # Connects, and warns that the publication does not exist yet. Clients cannot connect as the role: the limit does not count background workers.
         target.execute(sql.SQL("CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription} WITH (enabled = false, create_slot = false, "
                                "slot_name = {slot}, synchronous_commit = 'off', streaming = off{more})").format(**parts))
         target.execute(sql.SQL("CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL").format(**parts))
@@ -149,7 +149,7 @@ def make_slot(move):
                 source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(limit),), seconds=limit)
                 return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')", (move.slot,))
         except psycopg.errors.LockNotAvailable:
-            # An attempt waits for those that it found. The next one is longer, or short transactions could hold up all of them.
+            # An attempt waits for the transactions that it found. The next attempt is longer, so that short transactions cannot stop all.
             limit *= 2
             writers = [who for who, in source.rows(WRITERS)]
             say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))

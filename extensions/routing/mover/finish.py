@@ -13,7 +13,7 @@ from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
 TAKEN_OVER = "The target has taken over: run this again to finish."
-SECONDS = 3600    # that reading a table may take, for which nobody waits
+SECONDS = 3600    # that reading a table may take; no writer waits for it
 UNCOUNTED = "the program ended before it had counted the rows of both sides as of the fence"
 
 

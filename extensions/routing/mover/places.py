@@ -9,14 +9,14 @@ from psycopg.conninfo import make_conninfo
 from .errors import Refused
 from .session import KEEPALIVE, Session, parse
 
-# It changes with a restart as well, for a disk that was put back needs one. Of one database, the first and the third part stay.
+# Changes with each restart, because restoring a disk needs one. The first and the third part stay the same for one database.
 IDENTITY = "SELECT snowflake_fleet.identity()"
 ORDINARY_OWNER = """SELECT rolname FROM (
     SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
     UNION SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace = 'snowflake_fleet'::pg_catalog.regnamespace
     UNION SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_fleet'::pg_catalog.regnamespace
   ) AS of_objects JOIN pg_catalog.pg_roles ON oid = owner WHERE NOT rolsuper ORDER BY rolname LIMIT 1"""
-# Of this program's connection to the source, the server of the target is to use these.
+# Parameters of this program's connection to the source that the target server also uses.
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
 ROW = """SELECT pg_catalog.to_jsonb(m) || pg_catalog.jsonb_build_object('fence_id', fence ->> 'id')
   FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = %s AND """

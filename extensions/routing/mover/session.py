@@ -11,11 +11,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from .errors import Refused, say
 
 LOCK_MS = 5000        # for locks that writers do not wait behind
-# Of the connection itself, unless the connection string says otherwise.
+# Defaults of the connection; the connection string overrides them.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
-SECONDS = 60          # that a statement may take where nothing else is said
-GRACE = 10            # that the server may take beyond that to say so
+SECONDS = 60          # that a statement may take by default
+GRACE = 10            # that the server may take beyond this to report it
 SETTINGS = {
     "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
@@ -129,7 +129,7 @@ class Session:
         """Never fails: a connection that is gone has rolled back as well."""
         with contextlib.suppress(psycopg.Error), alarm(SECONDS, self.label):
             self.connection.execute("ROLLBACK")
-        # It takes settings back as well.
+        # The rollback also resets the settings.
         self.limit = None
 
     @contextlib.contextmanager

@@ -21,7 +21,7 @@ namespace {
 void gather_lease(Facts& facts) {
   const LeaseView lease = lease_view();
   const DatabaseState* const state = find_database_state();
-  // Not `highest_ms`, which is ahead of the clock: ids of the region begin here at one of these.
+  // Ids of the region begin at the lease's floor or here. `highest_ms` is ahead of the clock.
   const int64_t begin_ms = state == nullptr ? 0 : state->limits.begin_ms();
   facts.lease_worker_runs = lease_worker_runs();
   facts.region = lease.region;

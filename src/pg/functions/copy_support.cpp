@@ -14,8 +14,8 @@
 //    the first row. BeginCopyTo() has one as well, but plans only queries there. Everything else
 //    that plans an expression without a query runs in another context: ADD COLUMN, the conditions
 //    of triggers, CHECK constraints of tables and domains, the expressions of indexes and
-//    partitions, the arguments of EXECUTE and CALL, the apply worker of logical replication. So
-//    does every command that a trigger runs.
+//    partitions, the arguments of EXECUTE and CALL, the apply worker of logical replication, and
+//    every command that a trigger runs.
 //  - The replacement has an argument of type internal, so no SQL can call it.
 // There is no state to set and reset around a COPY, so an error leaves none behind. The condition
 // also covers other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical

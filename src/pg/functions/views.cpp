@@ -48,7 +48,7 @@ SF_SQL_FUNCTION(layout) {
   PG_RETURN_DATUM(layout_row(fcinfo, layout));
 }
 
-// Each argument as it would stand in postgresql.conf, read by what reads that.
+// The arguments have the form of postgresql.conf, and are parsed by the same functions.
 SF_SQL_FUNCTION(preview_layout) {
   const char* const bits = text_to_cstring(PG_GETARG_TEXT_PP(0));
   const char* const tick = text_to_cstring(PG_GETARG_TEXT_PP(1));

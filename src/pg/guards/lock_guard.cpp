@@ -26,8 +26,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Sessions read the relations of the first one to mint, servers those of the second one to lease,
-// routers those of the third one.
+// Sessions that mint read relations of the first extension, servers that lease read relations of
+// the second, and routers read relations of the third.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||

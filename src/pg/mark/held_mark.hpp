@@ -6,12 +6,12 @@
 
 namespace snowflake::pg {
 
-// Called with the page's content lock, so that nobody sees highest_ms() cover a mark before the
+// REQUIRES the page's content lock: no session may see highest_ms() cover a mark before the
 // counters are raised to it.
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
-// Locked as whoever writes the mark locks it. Null if it was dropped meanwhile: then the session
-// looks everything up again.
+// Opens the mark with the lock of its writers. Null if it was dropped in the meantime: then the
+// session looks everything up again.
 Relation open_mark(Oid oid);
 
 // Takes the published limit into the session's hold, or gives the hold up if it is over.

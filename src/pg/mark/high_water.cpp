@@ -142,7 +142,7 @@ Relation open_mark(Oid oid) {
   LockRelationOid(oid, RowExclusiveLock);
   Relation mark = try_relation_open(oid, NoLock);
   if (mark == nullptr) {
-    // It was dropped: look the sequences up again.
+    // The mark was dropped: look the sequences up again.
     UnlockRelationOid(oid, RowExclusiveLock);
     reset_state_sequences();
     reset_hold();
@@ -173,7 +173,7 @@ void invalidate_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Another session may have done it.
+  // Another session may have extended the limit.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;
@@ -260,7 +260,7 @@ void raise_mark(int64_t ms) {
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
-    // It covers `ms`, but only until it is lowered.
+    // The mark covers `ms`, but only until it is lowered.
     if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }

@@ -6,9 +6,8 @@
 //            number, or the UUID of a logical volume. Device numbers and names may change with each
 //            boot, and a file system's UUID is copied with it; btrfs and ZFS, which have no one
 //            device, name each snapshot and clone by themselves.
-//   files    inode and time of birth of global/pg_control, which a server overwrites in place and
-//            everybody who copies or restores makes anew. Neither a move of the directory nor chown
-//            changes them.
+//   files    inode and birth time of global/pg_control. A server overwrites the file in place; each
+//            copy or restore creates a new one. Moving the directory and chown keep both.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"
@@ -18,7 +17,7 @@ namespace snowflake::pg {
 // At server start, in the data directory.
 void find_whereabouts();
 
-// With the system identifier of this server.
+// Returns the fingerprint of this server, its system identifier included.
 OriginFingerprint present_origin_fingerprint();
 
 }  // namespace snowflake::pg

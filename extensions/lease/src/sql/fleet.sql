@@ -241,7 +241,7 @@ BEGIN
                'run DROP EXTENSION snowflake_fleet and make the fleet again.';
     END IF;
     DELETE FROM snowflake_fleet.region;
-    -- Another id, because a dump of before may contain a shorter longest lease, and must not be used again.
+    -- A new id, because an earlier dump may contain a shorter longest lease, and must not be used again.
     UPDATE snowflake_fleet.fleet AS f
        SET id = snowflake_fleet.random_number(), longest_ms = lease_ms + lead_ms, skew_ms = new_skew_ms, seal = NULL;
     PERFORM snowflake_fleet.sign_rows();

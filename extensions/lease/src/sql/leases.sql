@@ -21,7 +21,7 @@ CREATE TABLE snowflake_fleet.region (
 COMMENT ON TABLE snowflake_fleet.region IS
   'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. A region has a row once a server has asked for it';
 
--- For people. It is not in a dump.
+-- Static regions, for operators. A dump does not contain this table.
 CREATE TABLE snowflake_fleet.static_region (
   region integer NOT NULL,
   incarnation bigint NOT NULL,
@@ -342,7 +342,7 @@ BEGIN
       DETAIL = format('It is %s, that of the lease server %s.', term, own.term), HINT = 'Restart the server.';
   END IF;
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
-  -- Not after a restore: the dump may be older than the first server's request.
+  -- After a restore the seal is not set: the dump may be older than the first server's request.
   IF own.seal IS NULL AND request.call <> 'give_back' AND NOT place.moved THEN
     UPDATE snowflake_fleet.fleet AS f SET seal = ask.seal;
     PERFORM snowflake_fleet.sign_rows();

@@ -45,7 +45,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.lock_steps IS 'Internal: for adopt(): the locks on views, tables and sequences';
 
--- Each table is written once.
+-- Each table is rewritten once.
 CREATE FUNCTION snowflake.widen_steps(columns snowflake.key_column[]) RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -90,7 +90,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.mint_steps IS 'Internal: for adopt(): the steps that make a column mint and remember it';
 
--- Null for columns stands for those that hold the ids of keys, by foreign keys, at the time of the call.
+-- If `columns` is null, uses the keys and the columns that refer to them by foreign keys at the time of the call.
 CREATE FUNCTION snowflake.adopt_steps(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                       rewrite boolean, drop_sequence boolean, published boolean)
   RETURNS SETOF snowflake.step
@@ -101,7 +101,7 @@ BEGIN
     AS k WHERE snowflake.wide_type((snowflake.attribute_of(k)).atttypid) IS NOT NULL);
   PERFORM snowflake.refuse_key(k.relation, snowflake.attribute_of(k)) FROM unnest(keys) AS k;
   PERFORM snowflake.refuse_rights(ARRAY(SELECT s.locks FROM snowflake.lock_steps(keys, columns) AS s));
-  -- Whatever would keep the default from minting is an error of its own.
+  -- If the default could not mint, this call raises the error.
   PERFORM snowflake.next_id(shard);
   IF columns <> '{}' THEN
     PERFORM snowflake.refuse_wide(columns, rewrite, published);
@@ -138,7 +138,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.refuse_locked IS 'Internal: for adopt(): the error that names who holds the locks';
 
--- A statement after the deadline still gets the locks that nobody holds.
+-- A statement after the deadline still gets locks that are free.
 CREATE FUNCTION snowflake.run_plan(steps snowflake.step[], that_lock boolean, until timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -201,7 +201,7 @@ COMMENT ON PROCEDURE snowflake.carry_out(snowflake.key_column[], snowflake.key_c
   boolean, interval) IS
   'Internal: for adopt(): runs adopt_steps() in one transaction, with short waits for locks that are tried again';
 
--- Only their definitions may read differently, because casts may be gone.
+-- The definitions are not compared: casts that are no longer needed may be missing.
 CREATE FUNCTION snowflake.refuse_other_views(steps snowflake.step[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

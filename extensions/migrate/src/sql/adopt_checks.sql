@@ -1,6 +1,6 @@
--- What keeps a column from being adopted: each is an error, before anything has changed.
+-- Checks that raise an error before anything has changed, if a column cannot be adopted.
 
--- For backfill() as well, which knows plain tables only.
+-- Also for backfill(), which accepts only plain tables.
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

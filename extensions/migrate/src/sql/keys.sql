@@ -9,7 +9,7 @@ CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
   'Internal: for adopt(): a column that holds ids; of partitions, that of the topmost table';
 
--- Of a domain, the type below it counts.
+-- For a domain, uses its base type.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -83,7 +83,7 @@ $$;
 COMMENT ON FUNCTION snowflake.column_of(regclass, name) IS
   'Internal: for procedures: a column by its name, by default that of the primary key; an error if it does not exist';
 
--- By foreign keys, at any depth. The keys themselves come first.
+-- Returns the keys, then the columns that refer to them by foreign keys, at any depth.
 CREATE FUNCTION snowflake.referring_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$

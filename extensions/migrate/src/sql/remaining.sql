@@ -93,7 +93,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.tell_plan IS 'Internal: for adopt(): shows what a transaction locks and changes';
 
--- They run after the default, and what they do with the column cannot be seen.
+-- Triggers run after the default, and their effect on the column cannot be determined.
 CREATE FUNCTION snowflake.tell_triggers(relation regclass, attribute name) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

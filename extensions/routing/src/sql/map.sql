@@ -1,5 +1,5 @@
 -- The map: which server has the rows of which shard. The control database decides; every data server
--- and router has a copy, so that routing asks nobody. A copy is replaced as a whole, by a newer one.
+-- and router has a copy, so that routing needs no remote query. A copy is replaced as a whole, by a newer one.
 
 CREATE TABLE snowflake_fleet.map_state (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),

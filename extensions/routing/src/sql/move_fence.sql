@@ -92,7 +92,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.require_unaltered(snowflake_fleet.moving) IS
   'Internal: an error if a schema that moves is not any more what it was when the move began';
 
--- Each publication's tables of which it publishes all rows, all columns and all operations.
+-- Returns for each publication the tables of which it publishes all rows, columns and operations.
 CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
   LANGUAGE sql STABLE STRICT
   SET search_path = pg_catalog, pg_temp

@@ -72,9 +72,9 @@ BEGIN
     CONTINUE WHEN CASE tg_event
       WHEN 'ddl_command_end' THEN NOT snowflake_fleet.is_altered(this)
                                   OR strpos(current_setting('snowflake_fleet.altered', true), concat(statement_timestamp(), this.id)) > 0
-      -- It may give a table other rows, which no change of a row tells of.
+      -- A rewrite may change rows, and logical replication does not send these changes.
       WHEN 'table_rewrite' THEN this.state = 'kept' OR rewritten IS DISTINCT FROM this.schema
-      -- These commit before they end: what they did could not be taken back.
+      -- CONCURRENTLY commits before it ends, so an error at its end could not roll it back.
       ELSE NOT (tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), this.schema) > 0) END;
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I is what was left of shard %s when it moved away', this.schema, this.shard)
@@ -91,7 +91,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS
   'Internal: refuses DDL that changes a schema which is moving';
 
--- Only a superuser can make them. A control database that an ordinary role made has no shards; refusals() looks for them.
+-- Only a superuser can create event triggers. If an ordinary role created the extension, they are missing: refusals() reports it.
 DO $$
 DECLARE
   guard text;

@@ -1,7 +1,7 @@
 -- Decides what can move: objects of create_shards(), and the objects on both servers that they use. The refused
 -- objects, as sentences; the shared objects; and the statements that create the schema on the target.
 
--- Objects that no ordinary role can alter: those of these extensions that superusers own. The server's own have no entries in
+-- Whether no ordinary role can alter an object: superusers own its extension. The server's own objects have no entries in
 -- pg_depend.
 CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolean
   LANGUAGE sql STABLE STRICT
@@ -248,7 +248,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS 'Internal: the statements that make a schema and its sequences again';
 
--- With the schema as all of search_path. Steps from 6 on are for the moment at which the target takes over.
+-- The statements run with the schema alone in search_path. Steps from 6 on are for the take-over by the target.
 CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
   LANGUAGE plpgsql STABLE STRICT
   SET search_path = pg_catalog, pg_temp
@@ -262,7 +262,7 @@ BEGIN
   UNION ALL
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
-  -- Also what a newer server has beyond what this one can grant.
+  -- ALL includes privileges that only a newer server has.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
    WHERE relacl IS NOT NULL AND (SELECT count(*) FROM aclexplode(relacl) WHERE grantee = relowner) >= 7
    ORDER BY 1, 2;

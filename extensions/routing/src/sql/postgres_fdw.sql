@@ -1,10 +1,10 @@
 -- postgres_fdw: a table that is PARTITION BY HASH (id snowflake.by_shard) whose partitions are foreign
 -- tables, one for each shard of the map. PostgreSQL then finds the one server that has a row.
 --
--- Each shard has a foreign server of its own, whose options say where the shard is. When it moves, these
--- options change and nothing else does: no table is locked, and sessions connect anew with their next
--- transaction. A foreign server for each server of the map would take fewer connections, but a foreign
--- table can change its server only by being made anew, behind everybody who reads the whole table.
+-- Each shard has its own foreign server, whose options are the address of the shard. When the shard moves,
+-- only these options change: no table is locked, and sessions reconnect with their next transaction. One
+-- foreign server for each server of the map would need fewer connections. But a foreign table can change its
+-- server only if it is created again, and that waits for all readers of the whole table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -47,7 +47,7 @@ BEGIN
     IF changes IS NOT NULL THEN
       EXECUTE format('ALTER SERVER %I OPTIONS (%s)', this.srvname, changes);
     END IF;
-    -- The user of the map is for the mapping that was made here; those of others are theirs.
+    -- Only the mapping that was created here follows the user of the map. Mappings of other roles stay.
     IF this.mapped ->> 'user' <> this.login THEN
       EXECUTE format('ALTER USER MAPPING FOR %s SERVER %I OPTIONS (SET user %L)', this.owner, this.srvname, this.login);
     END IF;
@@ -187,7 +187,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: raises an error for partitions that differ from its own';
 
--- Whoever comes while the lock is waited for waits as well, so each attempt is short.
+-- Sessions that come while this waits for the lock wait, too. So each attempt is short.
 CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp

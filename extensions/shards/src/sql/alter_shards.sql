@@ -74,7 +74,7 @@ DECLARE
   lock_limit CONSTANT text := current_setting('lock_timeout');
 BEGIN
   PERFORM snowflake.refuse_creators(quote_ident(schema)::regnamespace);
-  -- As who owns what is there, never with the rights of a superuser while somebody else does.
+  -- Runs as the ordinary role that owns objects there, and as a superuser only if no ordinary role does.
   owners := ARRAY(SELECT DISTINCT r.oid
                     FROM pg_namespace AS n LEFT JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
                     JOIN pg_roles AS r ON r.oid IN (nspowner, relowner) WHERE nspname = schema AND NOT rolsuper);

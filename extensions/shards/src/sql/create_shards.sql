@@ -25,7 +25,7 @@ COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
   'Internal: for create_shards(), alter_shards(): an error where a role may create in a schema and does not have '
   'the rights of all owners of its tables';
 
--- An owner who may not create in the schema makes the table in a schema of its own, from which it is moved.
+-- If the owner may not create in the schema, the table is created in a new schema of the owner, and moved.
 CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -108,7 +108,7 @@ BEGIN
     RETURN 0;
   END IF;
 
-  -- Of several sessions that make the same shard one goes first; the others wait for its commit.
+  -- If several sessions create the same shard, the first one continues, and the others wait for its commit.
   BEGIN
     IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
       EXECUTE format('CREATE SCHEMA %I', target);

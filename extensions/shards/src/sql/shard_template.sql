@@ -149,7 +149,7 @@ BEGIN
            WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END),
         (CASE attcompression WHEN 'p' THEN 'COMPRESSION pglz' WHEN 'l' THEN 'COMPRESSION lz4' END),
         (CASE WHEN attstattarget >= 0 THEN 'STATISTICS ' || attstattarget END),
-        -- Recent minor versions keep notes of their own there, too.
+        -- Recent minor versions also store internal options there.
         ((SELECT '(' || string_agg(option, ', ' ORDER BY option) || ')'
             FROM unnest(attoptions) AS option WHERE option LIKE 'n\_distinct%'))
       ) AS changes (change) WHERE change IS NOT NULL
