@@ -16,15 +16,19 @@ BEGIN
        AND member.refobjid OPERATOR(pg_catalog.=) extension.oid AND member.deptype OPERATOR(pg_catalog.=) 'e'
       JOIN (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS catalogue, oid, relowner AS owner, relacl AS acl,
                    CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind FROM pg_catalog.pg_class
-            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proowner, proacl, 'ROUTINE' FROM pg_catalog.pg_proc
-            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, nspowner, nspacl, 'SCHEMA' FROM pg_catalog.pg_namespace
-            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typowner, typacl, 'TYPE' FROM pg_catalog.pg_type) AS object
+            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proowner, proacl, 'ROUTINE'
+                        FROM pg_catalog.pg_proc
+            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, nspowner, nspacl, 'SCHEMA'
+                        FROM pg_catalog.pg_namespace
+            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typowner, typacl, 'TYPE'
+                        FROM pg_catalog.pg_type) AS object
         ON member.classid OPERATOR(pg_catalog.=) object.catalogue AND member.objid OPERATOR(pg_catalog.=) object.oid
      CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
      CROSS JOIN LATERAL pg_catalog.pg_identify_object(member.classid, member.objid, 0) AS identified
      WHERE extension.extname OPERATOR(pg_catalog.=) extension_name
        AND acl.grantee OPERATOR(pg_catalog.<>) object.owner
-       AND (acl.grantee OPERATOR(pg_catalog.<>) 0 OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
+       AND (acl.grantee OPERATOR(pg_catalog.<>) 0
+            OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
   LOOP
     EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', privilege.kind, privilege.identity, privilege.role);
   END LOOP;
@@ -38,7 +42,8 @@ REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 -- A trigger needs no EXECUTE privilege to run. Only set_id() is for triggers of other roles.
 REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_tables() FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
-GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet, snowflake.origin_fingerprint TO PUBLIC;
+GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet,
+  snowflake.origin_fingerprint TO PUBLIC;
 GRANT SELECT, INSERT ON snowflake.dumped_seal TO PUBLIC;
 GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stats, snowflake.databases,
   snowflake.refusals, snowflake.clock_history, snowflake.health, snowflake.settled TO PUBLIC, pg_monitor;

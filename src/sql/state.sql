@@ -49,7 +49,8 @@ COMMENT ON SEQUENCE snowflake.origin_fingerprint IS
   'The place where this database last minted: some bits each of hashes of system identifier, machine, disk and files, '
   'packed. accept_clone() replaces it';
 
-CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint, OUT origin_fingerprint bigint)
+CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint,
+                                        OUT origin_fingerprint bigint)
   AS 'MODULE_PATHNAME', 'snowflake_initial_state'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
@@ -158,7 +159,8 @@ AS $$
 BEGIN
   IF TG_RELID = 'snowflake.backfills'::regclass THEN
     IF TG_OP = 'UPDATE' THEN
-      IF (NEW.region, NEW.shard) = (OLD.region, OLD.shard) AND NEW.last_position >= OLD.last_position AND NEW.until >= OLD.until THEN
+      IF (NEW.region, NEW.shard) = (OLD.region, OLD.shard) AND NEW.last_position >= OLD.last_position
+         AND NEW.until >= OLD.until THEN
         RETURN NEW;
       END IF;
     ELSIF OLD.last_position < 0 THEN
@@ -175,7 +177,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.keep_origin() IS 'Internal: behind the tables snowflake.backfills and snowflake.late_ids';
-CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.backfills FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
+CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.backfills
+  FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
 ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER keep_origin;
-CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.late_ids FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
+CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.late_ids
+  FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
 ALTER TABLE snowflake.late_ids ENABLE ALWAYS TRIGGER keep_origin;

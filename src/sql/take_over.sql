@@ -12,8 +12,10 @@ DECLARE
 BEGIN
   IF to_regclass('snowflake_sql.published') IS NULL
      OR NOT EXISTS (SELECT FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-                     WHERE pg_class.oid = to_regclass('snowflake.dumped_seal') AND relkind = 'r' AND attname = 'seal' AND atttypid = 'bigint'::regtype)
-     OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_namespace'::regclass AND objid = to_regnamespace('snowflake') AND deptype = 'e') THEN
+                     WHERE pg_class.oid = to_regclass('snowflake.dumped_seal') AND relkind = 'r'
+                       AND attname = 'seal' AND atttypid = 'bigint'::regtype)
+     OR EXISTS (SELECT FROM pg_depend
+                 WHERE classid = 'pg_namespace'::regclass AND objid = to_regnamespace('snowflake') AND deptype = 'e') THEN
     RETURN;
   END IF;
   IF current_setting('lock_timeout') = '0' THEN
@@ -24,23 +26,25 @@ BEGIN
   ALTER SCHEMA snowflake RENAME TO snowflake_taken;
   CREATE SCHEMA snowflake;
   FOR relation IN
-    SELECT oid FROM pg_class WHERE relkind = 'S' AND relnamespace IN ('snowflake_taken'::regnamespace, 'snowflake_sql'::regnamespace) ORDER BY oid
+    SELECT oid FROM pg_class
+     WHERE relkind = 'S' AND relnamespace IN ('snowflake_taken'::regnamespace, 'snowflake_sql'::regnamespace) ORDER BY oid
   LOOP
     EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', relation, current_user);
   END LOOP;
   ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
   ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
   -- The table stays with its owner, who also reads it: its indexes and statistics are the owner's code.
-  EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s', (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
+  EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s',
+                 (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
   DROP VIEW snowflake_taken.health, snowflake_taken.layout;
   DROP FUNCTION snowflake_taken.health(), snowflake_taken.layout();
   FOREACH function IN ARRAY ARRAY['next_id(integer)', 'next_id()', 'next_id(integer, bigint)', 'next_id_near(bigint)',
-    'next_id_in(int4range)', 'next_ids(integer, integer)', 'next_ids(integer, integer, bigint)', 'decode(bigint)', 'time_of(bigint)',
-    'region_of(bigint)', 'shard_of(bigint)', 'sequence_of(bigint)', 'shard_for(text)', 'shard_for(bigint)', 'shard_for(uuid)',
-    'shard_for(text, integer)', 'shard_for(bigint, integer)', 'shard_for(uuid, integer)',
+    'next_id_in(int4range)', 'next_ids(integer, integer)', 'next_ids(integer, integer, bigint)', 'decode(bigint)',
+    'time_of(bigint)', 'region_of(bigint)', 'shard_of(bigint)', 'sequence_of(bigint)', 'shard_for(text)',
+    'shard_for(bigint)', 'shard_for(uuid)', 'shard_for(text, integer)', 'shard_for(bigint, integer)', 'shard_for(uuid, integer)',
     'min_id(timestamptz)', 'max_id(timestamptz)', 'id_range(tstzrange)', 'last_id_before(timestamptz)',
-    'created_within(bigint, timestamptz, timestamptz)', 'make_id(timestamptz, integer, integer, integer)', 'to_base62(bigint)',
-    'from_base62(text)', 'to_uuid(bigint)', 'from_uuid(uuid)',
+    'created_within(bigint, timestamptz, timestamptz)', 'make_id(timestamptz, integer, integer, integer)',
+    'to_base62(bigint)', 'from_base62(text)', 'to_uuid(bigint)', 'from_uuid(uuid)',
     'has_id(bigint, bigint)', 'has_id(integer, bigint, bigint)', 'schema_of(bigint, text)', 'observe(bigint)',
     'set_mark(timestamptz)', 'accept_clock()']
   LOOP

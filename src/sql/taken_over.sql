@@ -8,13 +8,15 @@ BEGIN
   IF to_regclass('snowflake_sql.high_water') IS NULL THEN
     RETURN;
   END IF;
-  IF EXISTS (SELECT FROM snowflake.query_as(snowflake.owner_of('snowflake_sql.dumped_seal'), 'SELECT seal FROM ONLY snowflake_sql.dumped_seal')
+  IF EXISTS (SELECT FROM snowflake.query_as(snowflake.owner_of('snowflake_sql.dumped_seal'),
+                                            'SELECT seal FROM ONLY snowflake_sql.dumped_seal')
                       AS taken (seal bigint), snowflake.seal AS own WHERE taken.seal <> own.last_value) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'the ids of the SQL engine have another layout than this server',
       DETAIL = format('This server has layout %s; the comment of sequence snowflake.high_water shows that of the ids.',
                       (SELECT concat(bits, ', tick ', tick_ms, ' ms, epoch ', epoch) FROM snowflake.layout)),
-      HINT = 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the layout of the ids, and create the extension again.';
+      HINT = 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the layout of the ids, '
+             'and create the extension again.';
   END IF;
   PERFORM setval('snowflake.high_water', greatest(taken.last_value, own.last_value))
      FROM snowflake_sql.high_water AS taken, snowflake.high_water AS own WHERE taken.is_called;
@@ -28,13 +30,15 @@ BEGIN
     EXECUTE stated;
   END LOOP;
   DROP SCHEMA snowflake_sql;
-  SELECT string_agg(replace(pg_describe_object(d.classid, d.objid, 0), 'snowflake_taken', 'snowflake'), ', ') INTO foreign_objects
+  SELECT string_agg(replace(pg_describe_object(d.classid, d.objid, 0), 'snowflake_taken', 'snowflake'), ', ')
+    INTO foreign_objects
     FROM pg_depend AS d
    WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = 'snowflake_taken'::regnamespace;
   IF foreign_objects IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
       MESSAGE = 'schema "snowflake" has objects that are not of the SQL engine',
-      DETAIL = format('They are: %s.', foreign_objects), HINT = 'Move them to another schema, or drop them, and create the extension again.';
+      DETAIL = format('They are: %s.', foreign_objects),
+      HINT = 'Move them to another schema, or drop them, and create the extension again.';
   END IF;
   DROP SCHEMA snowflake_taken;
 END

@@ -94,7 +94,8 @@ COMMENT ON VIEW snowflake.clock_history IS
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
     OUT length_ms double precision, OUT last_renewal timestamptz, OUT missed_renewals bigint,
-    OUT last_contact timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT conflict text, OUT last_message text)
+    OUT last_contact timestamptz, OUT clocks_apart_ms double precision, OUT incarnation bigint, OUT conflict text,
+    OUT last_message text)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_lease'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1;
