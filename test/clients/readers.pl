@@ -1,4 +1,4 @@
-# Runs the readers of doc/readers.md as the page has them, and compares them with the server: thousands of ids, texts
+# Runs the readers that doc/readers.md names, and compares them with the server: thousands of ids, texts
 # and keys, and the page's own vectors. SNOWFLAKE_CLIENTS lists the readers to run, as reader-LANGUAGE.
 
 use strict;
@@ -59,6 +59,14 @@ foreach (@vectors)
 }
 my ($statement) = $page =~ /^```sql\n(CREATE EXTENSION .*?;\n.*?;).*?^```$/ms;
 like($node->safe_psql('postgres', $statement // ''), qr/^-- Readers of ids of layout 41\/5\+8\/10/, 'the statement of the page');
+my ($pipe) = $page =~ /^```sh\n(.*?)^```$/ms;
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(app warehouse);
+$node->safe_psql('app', 'CREATE EXTENSION snowflake_migrate CASCADE');
+{
+	local %ENV = (%ENV, PATH => $node->config_data('--bindir') . ":$ENV{PATH}", PGHOST => $node->host, PGPORT => $node->port);
+	PostgreSQL::Test::Utils::system_log('bash', '-euc', $pipe // 'false');
+}
+is($node->safe_psql('warehouse', 'SELECT snowflake.shard_of(499712025023222784)'), '5', 'the command of the page');
 
 my $directory = $node->basedir;
 sub keep
@@ -69,12 +77,11 @@ sub keep
 	close $file;
 	return "$directory/$name";
 }
-sub block
+sub reader
 {
-	my ($language) = @_;
-	my @blocks = $page =~ /^```$language\n(.*?)^```$/msg;
-	is(scalar @blocks, 1, "the page has one reader in $language");
-	return $blocks[0];
+	my ($name) = @_;
+	like($page, qr{\(examples/\Q$name\E\)}, "the page names $name");
+	return slurp_file("$FindBin::RealBin/../../doc/examples/$name");
 }
 sub compiled
 {
@@ -85,7 +92,7 @@ sub compiled
 # For each language: the commands that compile the reader with a few lines of input code, and that run both.
 my %run = (
 	javascript => sub {
-		keep('ids.mjs', block('js'));
+		keep('ids.mjs', reader('ids.mjs'));
 		return ('node', keep('feed.mjs', <<~'JS'));
 			import { readFileSync } from 'fs';
 			import * as ids from './ids.mjs';
@@ -104,7 +111,7 @@ my %run = (
 			JS
 	},
 	python => sub {
-		keep('ids.py', block('python'));
+		keep('ids.py', reader('ids.py'));
 		return ('python3', '-B', keep('feed.py', <<~'PYTHON'));
 			import sys
 			from datetime import datetime, timedelta, timezone
@@ -125,7 +132,7 @@ my %run = (
 	},
 	go => sub {
 		mkdir "$directory/go";
-		my $reader = keep('go/ids.go', block('go') =~ s/^package ids$/package main/mr);
+		my $reader = keep('go/ids.go', reader('ids.go') =~ s/^package ids$/package main/mr);
 		IPC::Run::run([ 'gofmt', '-l', $reader ], '>', \my $unformatted);
 		is($unformatted, '', 'gofmt finds nothing to change');
 		local %ENV = (%ENV, GOCACHE => "$directory/go-cache", GOPATH => "$directory/go-path", GO111MODULE => 'off', HOME => $directory);
@@ -173,7 +180,7 @@ my %run = (
 		return "$directory/go-reader";
 	},
 	java => sub {
-		compiled('javac', '-nowarn', '-encoding', 'UTF-8', '-d', "$directory/classes", keep('Ids.java', block('java')), keep('Feed.java', <<~'JAVA'));
+		compiled('javac', '-nowarn', '-encoding', 'UTF-8', '-d', "$directory/classes", keep('Ids.java', reader('Ids.java')), keep('Feed.java', <<~'JAVA'));
 			import java.io.BufferedReader;
 			import java.io.InputStreamReader;
 			import java.nio.charset.StandardCharsets;
@@ -207,7 +214,7 @@ my %run = (
 		return ('java', '-cp', "$directory/classes", 'Feed');
 	},
 	csharp => sub {
-		compiled('mcs', "-out:$directory/feed.exe", keep('Ids.cs', block('csharp')), keep('Feed.cs', <<~'CSHARP'));
+		compiled('mcs', "-out:$directory/feed.exe", keep('Ids.cs', reader('Ids.cs')), keep('Feed.cs', <<~'CSHARP'));
 			using System;
 			using System.Text;
 
@@ -243,7 +250,7 @@ my %run = (
 		return ('mono', "$directory/feed.exe");
 	},
 	cpp => sub {
-		keep('ids.hpp', block('cpp'));
+		keep('ids.hpp', reader('ids.hpp'));
 		local %ENV = %ENV;
 		delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
 		compiled('make', '-s', '-C', "$FindBin::RealBin/../../src/core", 'install', "prefix=$directory/usr");

@@ -172,12 +172,11 @@ sub keep
 	close $file;
 	return "$directory/$name";
 }
-sub block
+sub reader
 {
-	my ($language) = @_;
-	my @blocks = $page =~ /^```$language\n(.*?)^```$/msg;
-	is(scalar @blocks, 1, "the page has one reader in $language");
-	return $blocks[0];
+	my ($name) = @_;
+	like($page, qr{\(examples/\Q$name\E\)}, "the page names $name");
+	return slurp_file("$FindBin::RealBin/../../../doc/examples/$name");
 }
 sub agrees
 {
@@ -191,7 +190,7 @@ sub agrees
 		'', "$language reads what the server reads, and nothing else");
 }
 
-keep('ids.mjs', block('js'));
+keep('ids.mjs', reader('base32.mjs'));
 agrees('JavaScript', {}, 'node', keep('feed.mjs', <<~'JS'));
 	import { readFileSync } from 'fs';
 	import { fromBase32 } from './ids.mjs';
@@ -204,7 +203,7 @@ agrees('JavaScript', {}, 'node', keep('feed.mjs', <<~'JS'));
 	}
 	JS
 
-keep('ids.py', block('python'));
+keep('ids.py', reader('base32.py'));
 agrees('Python', {}, 'python3', '-B', keep('feed.py', <<~'PYTHON'));
 	import sys
 	from ids import from_base32
@@ -218,7 +217,7 @@ agrees('Python', {}, 'python3', '-B', keep('feed.py', <<~'PYTHON'));
 	PYTHON
 
 # Go is optional: its reader is tested if a compiler is available.
-my $go = block('go');
+my $go = reader('base32.go');
 if (IPC::Run::run([ 'sh', '-c', 'command -v go' ], '>', \my $path))
 {
 	mkdir "$directory/source" or die $!;
