@@ -20,7 +20,7 @@ SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's')), count(*),
   FROM pg_catalog.pg_subscription AS s LEFT JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid WHERE {SUBSCRIPTION} GROUP BY s.oid"""
 BEHIND = """SELECT pg_catalog.pg_size_pretty(pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn))
   FROM pg_catalog.pg_replication_slots WHERE slot_name = %s"""
-# What each table that is not ready waits for.
+# The reason why a table is not ready yet.
 UNREADY = f"""
 SELECT pg_catalog.concat_ws(' ', 'table', srrelid::pg_catalog.regclass, CASE WHEN w.pid IS NOT NULL THEN 'is copied' ELSE
          'has not begun: no worker copies it (max_sync_workers_per_subscription = ' || pg_catalog.current_setting('max_sync_workers_per_subscription') || ')' END,
@@ -121,7 +121,7 @@ def reserve(move):
             raise
         raise Refused(f"the target cannot be prepared, and nothing is begun: {error.diag.message_primary.strip()}\n"
                       "  If it cannot connect to the source, see --source-for-target.") from None
-    # What the statements named there must not be what an ordinary role has put in its place.
+    # An ordinary role must not have replaced an object that the statements name.
     found = refusals(move, target)
     if found:
         raise Refused("the target cannot be prepared, and nothing is begun\n" + "\n".join(f"  On the target: {sentence}" for sentence in found))
@@ -203,7 +203,7 @@ def standing(move, stalled):
 def is_level(move, seconds):
     """Whether the target applies within so many seconds what the source has committed until now."""
     until = time.monotonic() + seconds
-    # The commit of the message flushes the WAL, without which nothing is sent.
+    # The commit of the message flushes the WAL. Unflushed WAL is not sent.
     lsn = move.probe.value("SELECT pg_catalog.pg_logical_emit_message(true, 'snowflake_move', '')::text")
     while not move.target.value("SELECT snowflake_fleet.has_applied(%s, %s)", (move.name, lsn)):
         if time.monotonic() > until:

@@ -16,7 +16,7 @@ ORDINARY_OWNER = """SELECT rolname FROM (
     UNION SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace = 'snowflake_fleet'::pg_catalog.regnamespace
     UNION SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_fleet'::pg_catalog.regnamespace
   ) AS of_objects JOIN pg_catalog.pg_roles ON oid = owner WHERE NOT rolsuper ORDER BY rolname LIMIT 1"""
-# Parameters of this program's connection to the source that the target server also uses.
+# The target's server uses these options of this program's connection to the source.
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
 ROW = """SELECT pg_catalog.to_jsonb(m) || pg_catalog.jsonb_build_object('fence_id', fence ->> 'id')
   FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = %s AND """
@@ -95,7 +95,7 @@ class Move:
         self.source, self.probe = Session("source", conninfo), Session("source", conninfo)
         require_data_server(self.source)
         self.hold(self.source, "source")
-        # A server of the map may be known by a service or a default of this machine: the target's server knows neither.
+        # The map may name a service or rely on a default of this machine. The target's server has neither.
         info = self.source.connection.info
         own = {key: value for key, value in parse(conninfo, "the connection string of the source").items() if key != "service"}
         own.update({key: value for key, value in info.get_parameters().items() if key in CONNECTION}, port=str(info.port), dbname=info.dbname, user=info.user)

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from .errors import Refused, say
 
 LOCK_MS = 5000        # for locks that writers do not wait behind
-# Defaults of the connection; the connection string overrides them.
+# Defaults of the connection itself, unless the connection string sets others.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
 SECONDS = 60          # that a statement may take by default
@@ -25,13 +25,13 @@ SETTINGS = {
     "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
     "lock_timeout": str(LOCK_MS), "row_security": "off", "jit": "off",
     "standard_conforming_strings": "on", "quote_all_identifiers": "off", "array_nulls": "on", "xmloption": "content",
-    # What is rehearsed before the fence is not planned again behind it.
+    # Statements that were rehearsed before the fence are not planned again behind it.
     "plan_cache_mode": "force_generic_plan",
-    # What is said to be done has to outlast a crash, on synchronous standbys as well.
+    # A reported result must survive a crash, also on synchronous standbys.
     "synchronous_commit": "on",
     # Rows as text are compared between servers.
     "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
-# Of a row a of pg_stat_activity, or none.
+# Describes a row a of pg_stat_activity, or a prepared transaction.
 WHO = """CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END"""
 HOLDERS = f"""
 SELECT DISTINCT {WHO}
