@@ -67,7 +67,7 @@ unpack_packages() {
   rm -f "$directory"/*.deb
 }
 
-# Stops all servers whose data directories are below DIRECTORY, in whatever state a test left them.
+# Stops all servers whose data directories are below DIRECTORY, in any state that a test left them in.
 stop_servers_below() {
   local pid_file
   [ -d "$1" ] || return 0

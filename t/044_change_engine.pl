@@ -165,8 +165,8 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'a view for a table', 'trap');
 
-# pg_tle is not available for this test. What it does with the script: it keeps the script, and has PostgreSQL run it as an extension
-# that needs no superuser and has no schema. Its own objects are in the dump, too.
+# pg_tle is not available for this test. It stores the script. PostgreSQL then runs it as an extension that needs no
+# superuser and has no schema. Its own objects are in the dump, too.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;

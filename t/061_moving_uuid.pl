@@ -146,7 +146,7 @@ sub moves
 	$todo[0] =~ s/shard => 5/shard => $place/;
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
 	$next->(qr/CALL snowflake.backfill/);
-	# Of the writers' rows, those that were inserted before the column have an id too.
+	# The writers' rows from before the column have an id, too.
 	is($sql->(q{SELECT rows BETWEEN count(*) FILTER (WHERE caption !~ 'gone') AND count(*) + (SELECT count(*) FROM journal WHERE what = 'new'),
 	                   finished IS NOT NULL
 	              FROM snowflake.backfills, before WHERE caption !~ 'ancient|future|timeless' GROUP BY rows, finished}),

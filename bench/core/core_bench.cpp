@@ -1,5 +1,5 @@
-// What the core costs, without PostgreSQL, beside what no generator of its kind can do without: a
-// clock read and a compare-and-swap. Ids are minted as next_id() does it: the time is TickClock's.
+// Measures the core without PostgreSQL, next to the least that such a generator needs: a clock read
+// and a compare-and-swap. Ids are minted as next_id() does it: the time is TickClock's.
 //
 // `kernel_id` reads the kernel's clock for every id, as the server does without the counter.
 //
@@ -100,7 +100,7 @@ void swap(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// Clock and swap, and nothing that makes the result safe.
+// Clock and swap, without the checks that make the result safe.
 template <bool own>
 void bare_id(benchmark::State& state) {
   struct alignas(64) Word {

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The cost of calls in another commit and in this one: a server of each, the same yardsticks in both, a round here and a round
-# there. What did not change (nextval(), a C function) tells how far the two are comparable.
+# The cost of calls in another commit and in this one: a server of each, the same yardsticks in both, a round here and a
+# round there. Functions that did not change, such as nextval(), show how far the two are comparable.
 begin_results against
 new_pg_config=$pg_config
 build_old() {

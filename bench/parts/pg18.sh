@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# PostgreSQL 18 has a uuidv7() of its own. Where this is another version, in a Debian root that has it, see scripts/roots.sh;
-# where none can be had, the results say so.
+# PostgreSQL 18 has a uuidv7() of its own. If this server has another version, it runs in a Debian root that has it: see
+# scripts/roots.sh. If none is available, the results contain a note.
 begin_results pg18
 rm -f "$out/results/pg18.note"
 # shellcheck source=scripts/roots.sh

@@ -123,8 +123,8 @@ CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT wri
 COMMENT ON FUNCTION snowflake.alias_keys() IS
   'The keys that this session has read, each with a value to compare with other servers';
 
--- Text for people and for systems with ULIDs. These forms need no key and reveal what the id does. Their C functions are
--- in the library of the generator, beside those of base62 and UUIDs.
+-- Text for people and for systems with ULIDs. These forms need no key and reveal what the id does. Their C functions
+-- are in the library of the generator, next to those of base62 and UUIDs.
 
 CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
   AS 'snowflake', 'snowflake_to_base32'

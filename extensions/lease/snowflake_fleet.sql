@@ -1,4 +1,4 @@
--- Without an extension, where no files can be installed on the server:
+-- Without an extension, if no files can be installed on the server:
 --
 --   psql -f extensions/lease/snowflake_fleet.sql
 --

@@ -215,8 +215,8 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# The clock and the newest id, both minus the true time. A correct clock is a level line, and so are ids that follow it.
-# While ids stand still, their line falls.
+# The clock and the newest id, each as its difference from the true time. A correct clock is a level line, and so are
+# ids that follow it. While ids stand still, their line falls.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;

@@ -22,8 +22,8 @@ SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (M
   FROM generate_series(0, 7) AS r
 \gexec
 
--- What pgbench -i made, with a key: its own script names the columns that it inserts, so the id
--- comes from the default.
+-- The tables of pgbench -i, with a key. pgbench's script names the columns that it inserts, so the id comes from the
+-- default.
 ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(16);
 
 -- Every id there is, with the table it is in and the shard that this table belongs to.

@@ -1,4 +1,4 @@
-// The only system calls of the core. What the core decides takes the time as an argument, so the
+// The only system calls of the core. The core's functions take the time as an argument, so the
 // tests' clock is a number.
 #pragma once
 

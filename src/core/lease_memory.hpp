@@ -1,10 +1,10 @@
 // The server side of leases: what an incarnation remembers, and what it makes of an answer.
 //
 // The memory is the postmaster's own: it outlives a crash of the server's processes, and is new in
-// a restart, a clone, a promoted standby. One worker writes it; a session that publishes a limit
-// raises `highest`, under the lock that the members name. A writer may be killed between two stores
-// and leave the rest to a successor, so the region is stored last and cleared first. Without a
-// region the other members are not used.
+// a restart, a clone, a promoted standby. One worker writes it. Sessions that publish a limit raise
+// `highest`, under the lock that the members name. Any of them may be killed between two stores,
+// and a successor continues. So the region is stored last and cleared first: the other members
+// count only with a region.
 //
 // Invariants
 //  1. While a region is held, every limit that was published is below or at `highest`, and

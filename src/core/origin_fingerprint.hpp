@@ -1,6 +1,6 @@
-// Where a database last minted, in one number: a few bits each of the system identifier, the
-// machine, the disk and the files. A copied data directory contains the number of its original, but
-// runs in another place.
+// The place where a database last minted, in one number: some bits each of the system identifier,
+// the machine, the disk and the files. A copied data directory contains the number of its original,
+// but runs in another place.
 //
 // A part that is not available (no machine id in a container, a disk without a name) is 0. It is
 // not compared.

@@ -90,7 +90,7 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
   return counter.claim(layout, bounds, wanted);
 }
 
-// What the sessions of a generator have settled.
+// The settled ids of the sessions of a generator.
 class Settled {
  public:
   // Raises the counters to `tick`, at most once for all callers, and returns the tick before which

@@ -104,8 +104,8 @@ class BasicTickClock {
   }
 
  private:
-  // Whether the counter has advanced by less than the measured rate lets expect. A counter that
-  // went back has advanced by a great distance in unsigned arithmetic: that says nothing.
+  // Whether the counter has advanced by less than the measured rate lets expect. If the counter
+  // went back, the unsigned difference is large, so the reading is not used again.
   bool is_slower(uint64_t cycles, int64_t wall_ns) const noexcept {
     constexpr int64_t kNoiseNs = 2000;
     const int64_t certain_ns = std::min(wall_ns, int64_t{1'000'000'000}) - kNoiseNs;

@@ -261,8 +261,8 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
-// Compares the whole file name without directory and suffix: "citus" must not match
-// citus_columnar, which distributes nothing.
+// Compares the library's own name, in any folder, because citus_columnar for example does not
+// distribute tables.
 bool preloads(const char* library) {
   List* names = NIL;
   bool found = false;

@@ -1,7 +1,7 @@
 
--- DROP EXTENSION ... CASCADE is refused by the library, while it would take tables with it. This refuses
--- it where the library is not loaded, and so not asked. What a command would drop cannot be told before
--- it does, and after it this trigger is gone.
+-- DROP EXTENSION ... CASCADE is refused by the library, while it would take tables with it. This refuses it where the
+-- library is not loaded, and so not asked. The objects that a command will drop are unknown before it, and after it
+-- this trigger does not exist any more.
 CREATE FUNCTION snowflake.guard_tables() RETURNS event_trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

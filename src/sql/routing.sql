@@ -35,8 +35,8 @@ CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RET
   END;
 COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS 'The schema of an id''s shard, if each shard has a schema';
 
--- Whatever a default goes through leaves its dependency: a domain, a function whose body is SQL that was parsed
--- (BEGIN ATOMIC). The body of another function is text, in which nothing can be seen.
+-- A default has a dependency on each object that it uses: a domain, or a function whose body is parsed SQL (BEGIN
+-- ATOMIC). The body of another function is text, which cannot be analysed.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

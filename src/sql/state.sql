@@ -1,5 +1,5 @@
--- A schema of this name that was not taken over belongs to somebody else, who could plant overloads in it; pgEdge's
--- extension of the same name leaves one behind.
+-- If a schema of this name was not taken over, another role could plant overloads in it. pgEdge's extension of the same
+-- name leaves such a schema behind.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_namespace AS n
@@ -58,8 +58,8 @@ CREATE FUNCTION snowflake.check_sequence_page(sequence regclass, value bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_check_sequence_page'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
--- The library reads and writes the pages of sequences in place. Their format is internal to
--- PostgreSQL. So this block checks that PostgreSQL and the library read each other's values.
+-- The library reads and writes the pages of sequences in place. Their form is internal to PostgreSQL, so the test is
+-- whether each side reads what the other wrote.
 DO $$
 DECLARE
   before pg_catalog.int8;
@@ -96,13 +96,13 @@ SELECT pg_catalog.setval('snowflake.seal', s.seal),
 DROP FUNCTION snowflake.initial_state();
 DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 
--- What backfill() and late_id() remember: see the extension snowflake_migrate.
+-- The records of backfill() and late_id(): see the extension snowflake_migrate.
 CREATE TABLE snowflake.backfills (
   region integer NOT NULL,
   shard integer NOT NULL,
   relation text,               -- null in the next three: the origin of late_id()
   id_column name,
-  table_oid oid,               -- a table made anew under the same name gets another origin
+  table_oid oid,               -- a new table of the same name gets another origin
   last_position bigint NOT NULL DEFAULT -1,
   until timestamptz NOT NULL DEFAULT '-infinity',
   done_until timestamptz,
@@ -151,8 +151,8 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- A role that may write every table (pg_write_all_data) or backfill (the owner of the database) must not remove an
--- origin whose ids were returned, or an id: they would be returned again. The owner of the tables may.
+-- Roles that may write every table (pg_write_all_data) or backfill (the owner of the database) cannot delete an origin
+-- that has given ids, nor an id. Otherwise these ids would be given again. The owner of the tables may.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

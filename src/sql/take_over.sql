@@ -3,8 +3,8 @@
 -- place: defaults, indexes and views that use them stay. Locks on the counters keep all sessions from minting until
 -- the end. taken_over.sql does the rest.
 --
--- The functions move into a schema that the owner never had. What else the owner has made in the old one, or commits
--- while this runs, would be found by calls in this extension, and run with the rights of the caller.
+-- The functions move into a schema that the owner never had. Otherwise calls in this extension could find other objects
+-- that the owner has created in the old schema, and run them with the caller's rights.
 DO $$
 DECLARE
   function text;

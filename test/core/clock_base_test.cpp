@@ -69,7 +69,7 @@ TEST(ClockBase, AlsoWhereTheMarkIsSeenOnlyThen) {
 TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
   Server s(-10 * kMinute);
   s.see(kNow);
-  s.up_ms = 15 * kMinute;  // past the mark by the wrong clock, had somebody looked only now
+  s.up_ms = 15 * kMinute;  // past the mark by the wrong clock, if it had been read only now
   s.off_ms = 0;
   s.see(kNow);
   EXPECT_TRUE(s.replace());

@@ -1,4 +1,4 @@
-// What a server makes of an answer, and what it remembers.
+// The reaction of a server to an answer, and the state that it keeps.
 #include "lease_support.hpp"
 
 namespace snowflake {

@@ -31,12 +31,12 @@ enum class RegionState : uint8_t {
 };
 
 struct LeasedRegion {
-  int64_t floor_ms = 0;     // the holder issues nothing of an earlier time
+  int64_t floor_ms = 0;     // the holder issues no id of an earlier time
   int64_t until_ms = 0;     // nor of this time or later
   int64_t incarnation = 0;  // the holder, 0: nobody
   int64_t grant = 0;        // number of the last grant
   int64_t nonce = 0;        // of the holder's last request
-  int32_t server = -1;      // whose region it is, -1: nobody has asked for it
+  int32_t server = -1;      // the server of the region; -1: not requested yet
   RegionState state = RegionState::given_back;
 };
 
@@ -46,7 +46,7 @@ struct FleetState {
   int64_t newest_ms;      // the newest time on which both clocks of an exchange agreed
   int64_t longest_ms;     // no grant is longer: the longest lease and lead
   int64_t skew_ms;        // how far clocks may be apart
-  bool halted;            // found to be behind: nothing is decided until confirm_data_loss()
+  bool halted;            // found to be behind: no request is decided until confirm_data_loss()
   int64_t reported_term;  // the newest term that a server has named
   int64_t began;          // `newest` when the term began
   int64_t lasting;        // the oldest term whose leases continue
@@ -145,8 +145,9 @@ constexpr int32_t held_by(std::span<const LeasedRegion> regions, std::span<const
 constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions,
                               std::span<const int32_t> own, const LeaseRequest& request,
                               int64_t clock_ms) noexcept {
-  // Asked again, as the first answer may have been lost: the same region. The grant is a new one,
-  // so that what the incarnation may have sent to give the old one back has no effect.
+  // A repeated request gets the same region, because the first answer may have been lost. The grant
+  // is a new one, so that what the incarnation may have sent to give the old one back has no
+  // effect.
   int32_t number = held_by(regions, own, request);
   if (number != kNoRegion) return grant(fleet, regions, number, request, clock_ms, true);
 

@@ -1,5 +1,5 @@
-// Random schedules of a whole fleet: no id twice, ids go up within an incarnation, observe() is
-// respected, and once the faults stop everybody mints again.
+// Random schedules of a whole fleet. No id comes twice, ids go up within an incarnation, observe()
+// is respected, and after the faults every server mints again.
 //
 // SNOWFLAKE_LEASE_SCHEDULES in the environment asks for a longer run.
 #include "lease_world.hpp"
@@ -43,7 +43,7 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
     ids += world.ids();
     for (const char* event : expected) events[event] += static_cast<uint64_t>(world.count(event));
   }
-  // A model in which nothing happens would be easily content.
+  // A model without events would always pass.
   for (const char* event : expected) EXPECT_GT(events[event], 0u) << event;
   EXPECT_GT(ids, schedules() * 10);
   std::printf("%" PRIu64 " schedules, %" PRIu64 " ids", schedules(), ids);
@@ -59,8 +59,8 @@ struct Omission {
 
 class LeaseRule : public testing::TestWithParam<Omission> {};
 
-// The other half of the evidence: without the rule, some schedule breaks a promise. The same ones
-// in every run, for some are rare: where the model changes, the search goes on from there.
+// The other half of the evidence: without the rule, some schedule breaks a promise. The same seeds
+// in every run, because some cases are rare. If the model changes, the search begins there.
 TEST_P(LeaseRule, IsNeeded) {
   Rules rules;
   rules.*GetParam().rule = false;

@@ -1,4 +1,4 @@
-// What people do to the fleet of the model: operators, and one who has a server's credentials.
+// Actions on the fleet of the model, by operators and by an intruder with a server's credentials.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -43,15 +43,16 @@ void World::operate() {
   }
 }
 
-// Who was granted another region may give it back, and then hear of this one.
+// A server that was granted another region may return it, and then receive the answer about this
+// one.
 bool World::lives(int64_t incarnation) const {
   return std::any_of(servers_.begin(), servers_.end(), [&](const Server& s) {
     return s.up && s.memory.view().incarnation == incarnation;
   });
 }
 
-// By an operator who knows that nobody mints in the region, and that no clock was far ahead. In a
-// forgetful world he knows nothing.
+// An operator's call. The operator knows that no server mints in the region, and that no clock was
+// far ahead. If the lease server can lose data, the operator knows neither.
 void World::declare_dead(size_t region) {
   if (control_moved_ || control_replaced_ || control_.fleet.halted) return;
   const auto number = static_cast<int32_t>(region);

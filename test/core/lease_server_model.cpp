@@ -224,7 +224,7 @@ void World::observe(Server& s, Session& session) {
   happened("observe");
 }
 
-// Dropped, and restored from a backup of whatever age, while the server runs.
+// The database is dropped, and restored from a backup of any age, while the server runs.
 void World::restore_database(Server& s) {
   const auto database = static_cast<size_t>(random_.below(kDatabases));
   const auto& backup = backups_[random_.below(backups_.size())].second;

@@ -38,7 +38,7 @@ struct Rules {
   bool adopt_while_leased =
       true;                     // after a recovery only those go on whose lease was still running
   bool own_regions = true;      // a server is granted its own regions only
-  bool both_clocks = true;      // a region is free when both clocks say so
+  bool both_clocks = true;      // a region is free when both clocks have passed its end
   bool dead_by_reserve = true;  // a dead holder's region ends beyond lead and reserve, not now
   bool old_is_stopped = true;   // the old control database, when an operator speaks to the new
 };
@@ -48,7 +48,7 @@ struct Kill {
   static inline int stores_left = -1;  // -1: no process will be killed
   static bool dead() { return stores_left == 0; }
 };
-// What happens to others between the loads of one session, once, before the load of that number.
+// Changes by others between the loads of one session: once, before the load of that number.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -134,7 +134,7 @@ struct Asked {
   size_t server;
   LeaseRequest request;
 };
-// What an incarnation may issue of a region: positions from `floor_ms` to before `until_ms`.
+// The positions of a region that an incarnation may issue: from `floor_ms` to before `until_ms`.
 struct Grant {
   int64_t incarnation;
   int32_t region;
@@ -214,7 +214,8 @@ class World {
   bool tame_;          // the control database's clock is right to within max_skew
   bool recoveries_;    // it is recovered to earlier states; then its clock is right as well
   bool wild_control_;  // it is right when an operator speaks, and the servers' are right always
-  bool forgetful_;     // it is put back at any time unnoticed, operators err, nothing is cloned
+  bool forgetful_;     // it is put back at any time without detection, operators err, no server is
+                       // cloned
   std::vector<std::vector<int32_t>> own_;  // by role: the regions in its configuration
   int64_t now_;
   uint64_t processes_ = 0;
@@ -222,7 +223,7 @@ class World {
   int64_t control_off_ = 0;
   std::vector<Server> servers_;
   Control control_;
-  std::optional<Control> old_;  // runs on beside the promoted copy of an earlier state of it
+  std::optional<Control> old_;  // continues to run next to the promoted copy of an earlier state
   std::vector<Control> control_backups_;
   bool control_moved_ = false;     // another timeline or system than that which the fleet knows
   bool nothing_lost_ = false;      // so far, where it has moved

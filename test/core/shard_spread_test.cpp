@@ -1,4 +1,4 @@
-// Tests sequence_spread: where the sequence of a new tick begins.
+// Tests sequence_spread, the first sequence number of a new tick.
 #include <gtest/gtest.h>
 
 #include <map>

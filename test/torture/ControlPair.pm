@@ -44,7 +44,7 @@ sub new
 sub primary { return $_[0]{primary}; }
 sub standby { return $_[0]{standby}; }
 
-# Of a server's worker: whichever of the two takes writes.
+# The connection string of a server's worker: it uses the one of the two that accepts writes.
 sub conninfo
 {
 	my ($self, $role) = @_;
@@ -102,7 +102,7 @@ sub end
 
 sub swap { my ($self) = @_; @$self{qw(primary standby)} = @$self{qw(standby primary)}; return; }
 
-# Who is not an administrator is turned away, while it is not known what this database lacks.
+# Roles other than administrators are refused while the losses of this database are unknown.
 sub fence
 {
 	my ($self, $on) = @_;

@@ -66,7 +66,7 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
-  // Of this client in its run: in a long run a process can have the id of an earlier one.
+  // The number of this client in its run. In a long run a process can get the id of an earlier one.
   int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
 
   bool connect() {

@@ -1,4 +1,4 @@
-// libpq with deadlines: the client returns whatever happens to the server.
+// libpq with deadlines: the client returns even if the server fails.
 #pragma once
 
 #include <libpq-fe.h>

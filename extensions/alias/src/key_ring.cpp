@@ -59,8 +59,8 @@ size_t read_file(const char* path, char* buffer) {
   error_key_file_size(path);
 }
 
-// Frees the memory of libcrypto when the memory of the keys is freed, for whatever reason. The key
-// after the last one belongs to an invalid line, or is empty.
+// Frees the memory of libcrypto whenever the memory of the keys is freed. The key after the last
+// one belongs to an invalid line, or is empty.
 void release_keys(void* argument) {
   const auto old = static_cast<KeyRing*>(argument);
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();

@@ -8,8 +8,8 @@
 //
 // FF1 is an alternating Feistel network of ten rounds. With a pseudorandom function, four rounds
 // are a strong pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). More
-// rounds reach nearly 2^32 (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size).
-// There is no proof against an adversary who has the aliases of four billion chosen ids.
+// rounds reach nearly 2^32 (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size). The
+// proof does not cover an adversary who has the aliases of four billion chosen ids.
 #pragma once
 
 #include "core/numeral.hpp"

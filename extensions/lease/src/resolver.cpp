@@ -92,7 +92,7 @@ const char* take_answer(const Deadline& deadline, Found* found) {
     if (failure != nullptr) return failure;
     const ssize_t size = ::read(child.pipe, found, sizeof(*found));
     if (size == static_cast<ssize_t>(sizeof(*found))) return nullptr;
-    // Woken by something else, there is nothing to read yet.
+    // If another event woke it, no answer has arrived yet.
     if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without an answer";
   }
 }

@@ -18,7 +18,7 @@ bool is_node(const Head& list, const Node* node) {
   return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);
 }
 
-// Stops the start of the server where the connection string is wrong, or would show a password.
+// Stops the start of the server if the connection string is wrong, or would show a password.
 void check_conninfo() {
   char* why = nullptr;
   PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);

@@ -17,7 +17,7 @@ $control->install;
 $control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
 
-# What is published runs ahead of the clock by snowflake.reserve: no reason for a new session to wait.
+# The published limit is ahead of the clock by snowflake.reserve. A new session does not wait for that.
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -39,7 +39,7 @@ ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowfla
   or diag $server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease');
 is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_id(1)})), 1, 'and it mints');    # from the mark on
 
-# A fleet that grants less than the server asks for: renewed in time all the same.
+# If the fleet grants less than the requested time, the lease is still renewed in time.
 $server->stop;
 $control->safe_psql('postgres', 'CREATE DATABASE short');
 $control->install('short');

@@ -1,5 +1,5 @@
-# A server that may not mint: what calls and health say without a region, with one whose ids begin later,
-# at the end of the lease, and in a database that another fleet has the leases of.
+# A server that may not mint: the errors of calls and the reasons in health. It has no region, or one whose ids begin
+# later, or its lease has ended, or the database belongs to another fleet.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +25,7 @@ $control->safe_psql('theirs', q{SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::Node->create('server',
 	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.lease_conninfo = '$fleet{ours}'\n");
 
-# Refused at once, with what health says beside it.
+# Calls are refused at once, and health shows the same reason.
 sub refused
 {
 	my ($reason, $error, $name, $database) = @_;

@@ -68,7 +68,7 @@ $gamma->clock->set(0);
 push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
 is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'corrected, it mints, and no id twice');
 
-# What is granted is on the standby first: while it is away, nothing is.
+# A grant is on the standby first, so while the standby is away, none is made.
 my $alpha = $server{alpha};
 $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $control->reload;

@@ -1,5 +1,5 @@
-# A leased server recovered to an earlier time beside its original, and an asynchronous failover, both under a clock that is
-# behind: regions of their own, so that nothing comes again, not even what they never heard of.
+# A leased server that is recovered to an earlier time and runs next to its original, and an asynchronous failover, both
+# under a clock that is behind. They get other regions, so no id comes twice, not even an unreplicated one.
 
 use strict;
 use warnings FATAL => 'all';

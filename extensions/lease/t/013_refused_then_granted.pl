@@ -30,7 +30,7 @@ sub goes_on
 	is($server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease'), $held, "$after: the same region and incarnation");
 }
 
-# As after a promotion: every server is told so before the operator says that nothing was lost.
+# As after a promotion: every server is refused before the operator confirms that no grant was lost.
 $control->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()');
 ok(said_until('waits for'), 'the lease server waits for an operator');
 $control->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');

@@ -1,5 +1,5 @@
-# Several hosts: a server leaves one that is no good, whatever is wrong with it and wherever the list stands, and
-# mints on.
+# Several hosts: a server leaves a host that does not grant, for every kind of fault and at every place of the list, and
+# continues to mint.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +33,7 @@ $control->safe_psql('postgres', q{
 	END $$;
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
-# It accepts connections, by the kernel, and says nothing.
+# Its kernel accepts connections, but no process answers.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $control->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
@@ -85,7 +85,7 @@ connect_by('host=fleet.example port=' . $control->port);
 renewed_since('a name with two addresses, the first one silent');
 like($server->log_content, qr/gave up on fleet.example \(127.0.0.2\), port \d+/, 'the log names the address');
 
-# Failed over by DNS: the next exchange asks for the addresses anew.
+# A failover by DNS: the next exchange looks up the addresses again.
 $resolver->set('fleet.example' => [ 0, '127.0.0.2' ]);
 $server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake.lease') or die 'it answers';
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);

@@ -1,4 +1,4 @@
-# A name server that does not answer: nothing in the server stands still for it.
+# If a name server does not answer, no process of the server waits for it.
 
 use strict;
 use warnings FATAL => 'all';
@@ -67,7 +67,7 @@ $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the name server is back: a region is leased');
 is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'and minted in');
 
-# With a region: it cannot be given back, and the stop waits no longer than it says.
+# With a region, which cannot be returned. The stop waits no longer than its message shows.
 $resolver->set('fleet.example' => \@never);
 stops('with a region', 'fast');
 like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of "fleet.example" did not answer in time/, 'and the log says so');

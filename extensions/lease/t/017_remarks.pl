@@ -1,5 +1,5 @@
-# Remarks of a lease server beside its answers: warnings that mean nothing to a lease, and one that does. And what of
-# all that gets into the log.
+# A lease server's warnings next to its answers: most do not affect a lease, and one does. And what of all that gets
+# into the log.
 
 use strict;
 use warnings FATAL => 'all';

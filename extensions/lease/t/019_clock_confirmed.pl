@@ -23,8 +23,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# The server's clock alone: no renewal, and nothing is minted under it. It is stepped while a renewal is under way, whose
-# grant says nothing of the new time.
+# Only the server's clock is stepped. The lease is not renewed, and calls are refused. The clock is stepped during a
+# renewal, whose grant does not confirm the new time.
 my $operator = $control->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $control->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})

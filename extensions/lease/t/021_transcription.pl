@@ -76,13 +76,13 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	SQL
 is($err, '', 'SQL decides the same, and leaves the same');
 
-# A trace that never meets a case says nothing of it.
+# A trace must contain each case, because it does not test a case that it lacks.
 my %seen;
 $seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|taken|term_over),/ ? $1 : () } @lines;
 cmp_ok($seen{$_} // 0, '>', 20, "$_: " . ($seen{$_} // 0) . ' times')
   foreach qw(granted given_back lost full halted clock_ahead taken term_over);
 
-# After confirm_data_loss(), holders continue: a granted renewal of a region that nobody has.
+# After confirm_data_loss(), holders continue: the renewal of a region without a holder is granted.
 my ($adopted, $older) = (0, 0);
 my @holder;
 foreach (@lines)

@@ -42,7 +42,7 @@ sql(q{SELECT snowflake_fleet.add_server('beta')});
 is(health('*'), 't|||', 'a fleet that no server has asked yet, whatever the settings of the role that looks');
 sql('ALTER ROLE watch RESET synchronous_commit');
 
-# psql -f makes what the extension makes, by a role that is no superuser; the owner is no server.
+# psql -f creates the same objects as the extension, by an ordinary role. The owner cannot lease.
 sql('CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	'psql -f, as an ordinary role');
@@ -90,7 +90,7 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names the server');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'and so does servers');
 
-# Waiting for the lock is no difference of clocks; what was granted in the meantime is seen.
+# Waiting for the lock does not count as a difference of clocks. Grants of that time are taken into account.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $control->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
@@ -141,7 +141,8 @@ is($control->ask(call => 'acquire', server => 'alpha', incarnation => 1001, ahea
 $control->clock->set(0);
 is($control->ask(call => 'renew', server => 'alpha', incarnation => 1000, $control->known($held), acked => 1)->{status}, 'granted', 'the holder continues');
 
-# Dumped. Restored elsewhere, in place, in place by its data only; as a template; written by hand: nothing is granted.
+# Dumped. The lease server grants no lease after it was restored elsewhere, in place, or by its data only, used as a
+# template, or written by hand.
 my $dump = $control->basedir . '/fleet.dump';
 command_ok([ 'pg_dump', '-Fc', '-f', $dump, $control->connstr('postgres') ], 'pg_dump');
 sql('CREATE DATABASE restored');

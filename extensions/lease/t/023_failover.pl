@@ -1,5 +1,5 @@
-# A lease server with standbys: what was granted is there after a failover, or nothing is granted; and files of it that
-# were copied or put back.
+# A lease server with standbys: after a failover it has all grants, or it grants no lease. The same with copied or
+# restored files.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,7 +27,7 @@ my $standby = add_standby('standby', $primary);
 my $told = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 1);
 like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby grants nothing');
 
-# Synchronous: an answer is not given before the standby has it, whatever synchronous_commit says.
+# Synchronous: an answer is sent only when the standby has it, at every setting of synchronous_commit.
 $primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
@@ -45,7 +45,7 @@ $standby->start;
 $run->finish;
 like($waiting{out}, qr/granted/, 'until it is back');
 
-# Promoted: nothing before the operator has confirmed, and then everything is where it was.
+# A promoted lease server grants no lease before the operator has confirmed. Then all leases are as before.
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;
@@ -63,7 +63,7 @@ is($told->{grant_number}, $first->{grant_number}, 'the same one');
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $standby->reload;
 
-# A lease that was revoked stays so, whatever is confirmed later.
+# A revoked lease stays revoked after every confirmation.
 $standby->safe_psql('postgres', q{SELECT snowflake_fleet.revoke_lease(0); UPDATE snowflake_fleet.fleet SET timeline = 9;
 	SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)});
 my $over = $standby->ask(call => 'renew', %known, until_ms => $told->{until_ms});
@@ -108,7 +108,7 @@ $started->start;
 is($started->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'halted', 'a base backup that is started grants nothing');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'full', 'its original continues');
 
-# A fleet cannot be made anew while a lease lasts, not even by a dump that is restored in place.
+# A fleet cannot be created again while a lease lasts, not even by a dump that is restored in place.
 system_or_bail('pg_dump', '-Fc', '-f', $standby->basedir . '/fleet.dump', $standby->connstr('postgres'));
 command_fails_like([ 'pg_restore', '--clean', '--if-exists', '--exit-on-error', '-d', $standby->connstr('postgres'), $standby->basedir . '/fleet.dump' ],
 	qr/the fleet has leases that have not ended/, 'pg_restore --clean is refused');

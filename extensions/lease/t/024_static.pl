@@ -48,7 +48,7 @@ like($control->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 
 # A server that would lease such a region is refused.
 is($control->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'nobody leases the region');
 
-# One that stops is no conflict any more; without the lease server it mints on.
+# After one of them has stopped, the conflict ends. Without the lease server the other one continues to mint.
 $second->stop;
 $control->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
 ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the second one has stopped');

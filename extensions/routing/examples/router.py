@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 # Errors of a transaction whose shard moves: the fence, then tables that are gone.
 MOVED = ("40001", "42P01", "3F000")
-# Unless the connection string says otherwise: nothing waits for ever.
+# These limits apply unless the connection string sets others.
 LIMITS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",
           "options": "-c statement_timeout=30s"}
 

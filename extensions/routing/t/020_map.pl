@@ -25,7 +25,7 @@ $a->refuses("SELECT snowflake_fleet.server_of(snowflake.make_id('2026-01-01', 16
 	'a shard that is not in the map');
 $a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
 
-# The version rises with each change, and with nothing else.
+# The version rises with each change, and only then.
 my $version = $fleet->control('SELECT snowflake_fleet.map_version()');
 my $channel = $control->session;
 $channel->query_safe('LISTEN snowflake_map');
@@ -141,7 +141,7 @@ is($control->safe_psql('scripted', $objects), $control->safe_psql('plain', $obje
 is($control->safe_psql('scripted', "SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT name FROM snowflake_fleet.map_server", extra_params => [ '-U', 'operator' ]) =~ s/^\d+\n//r,
 	'a', 'and a map');
 
-# Everybody may read, nobody else may write.
+# All roles may read; only the owner may write.
 $a->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 my $id = $a->safe_psql('postgres', 'SELECT snowflake.next_id(9)');
 is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id), snowflake_fleet.map_version() > 0, count(*) > 0 FROM snowflake_fleet.map"),

@@ -79,7 +79,7 @@ my @ids = map { $fleet->node($home{$_})->safe_psql('postgres', "SELECT max(id) F
 is($router->safe_psql('postgres', join ';', map { "SELECT user_name($ids[$_])" } 0 .. 15),
 	join("\n", map { "user $_ on $home{$_}" } 0 .. 15), 'and is read by its id');
 
-# Shards that the map does not have, and what is no id
+# Shards outside the map, and numbers that are not ids
 my $unknown = $router->safe_psql('postgres', "SELECT snowflake.make_id('2026-01-01', 16, 0)");
 $router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map', hint => 'assign' }, 'an unknown shard');
 like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the map/, '... also where PL/Proxy is told the number alone');

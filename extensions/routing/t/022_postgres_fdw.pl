@@ -116,8 +116,8 @@ is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETU
 # Shards that the map does not have are refused.
 $router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'an unknown shard');
 
-# The routers follow the map by themselves: shard 3 goes to b, and a is reached at another address, by another user. Not a
-# table is touched, so it takes no lock: here with everybody in the way who could be.
+# The routers follow the map by themselves: shard 3 goes to b, and a is reached at another address, by another user. It
+# does not lock a table: here all possible locks are held by others.
 my $push = sub {
 	my ($out, $err) = ('', '');
 	my $run = IPC::Run::start([ "$FindBin::RealBin/../bin/snowflake-push-map", '--timeout', 60, $fleet->conninfo('control'), $fleet->conninfo('router') ],
@@ -175,7 +175,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');
 is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', '... and again where the map says');
 
-# Shards that are new: one call for all tables. It waits for nobody long, and nobody for it.
+# Shards that are new: one call for all tables. It does not wait long for other sessions, and they do not wait long for
+# it.
 $_->safe_psql('postgres', 'CREATE ROLE someone LOGIN') foreach $router, $fleet->nodes;
 $router->safe_psql('postgres', "CREATE USER MAPPING FOR someone SERVER snowflake_shard_$_ OPTIONS (user 'someone', password 'p')") foreach 0 .. 15;
 $router->safe_psql('postgres', 'CREATE TABLE photos (id bigint NOT NULL, user_id bigint NOT NULL, number integer, caption text) PARTITION BY HASH (id snowflake.by_shard)');

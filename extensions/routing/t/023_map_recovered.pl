@@ -1,5 +1,5 @@
-# A control database whose map is older than its copies: what it says is not believed, and what it is told puts it right.
-# And the program that pushes the map: who took it, who did not, and servers that do not answer.
+# A control database whose map is older than its copies is not trusted, and is corrected from a copy. And the program
+# that pushes the map: who took it, who did not, and servers that do not answer.
 
 use strict;
 use warnings FATAL => 'all';
@@ -80,7 +80,7 @@ is($result->{status}, 1, 'nor is its map pushed');
 like($result->{err}, qr/^a: has version $lost, which is newer.*^the control database has an older map.*--recover/ms, '... and it says why');
 is(home($_, 3), 'b', 'the copies are as they were') foreach $a, $b, $router;
 
-# Nothing is decided while a copy does not answer: it might be the newest.
+# While a copy does not answer, no decision is made, because that copy may be the newest.
 $b->stop;
 $result = push_map('--recover', $conninfo);
 is($result->{status}, 1, 'not while a server is down');
@@ -95,7 +95,7 @@ cmp_ok(version($control), '>', $lost, 'by a newer version');
 $fleet->control("SELECT snowflake_fleet.assign('[20,21)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'it may be changed again');
 
-# An old copy of the data directory tells by nothing that it is one; the copies do.
+# An old copy of the data directory is detected only by the copies of the map.
 $control->stop;
 $control->command_ok([ 'cp', '-a', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;
@@ -113,7 +113,7 @@ goes_back();
 is(push_map($conninfo)->{status}, 1, 'pushed: the copies are newer');
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => "A copy has version $lost" }, 'from then on it is not changed');
 goes_back();
-# Changed before anybody asked, it has the greater version: the copies see that it does not follow theirs.
+# If its map is changed first, it has the greater version. The copies detect that it does not follow theirs.
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'changed at once, it has a greater version');
 $result = push_map($conninfo);

@@ -1,4 +1,4 @@
-# Only what create_shards() makes may move: everything else is refused by name, and nothing is begun.
+# Only objects of create_shards() may move. All others are refused by name before the move begins.
 
 use strict;
 use warnings FATAL => 'all';
@@ -79,7 +79,8 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_1');
 like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'))->{output}, qr/Schema shard_4 does not exist, or has no tables\./, 'refused: no schema');
 is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'without them it can be moved');
 
-# What an ordinary role of the target has put in the place of an extension's function is run when the schema is made: by the role of the move, not by a superuser.
+# An ordinary role of the target has replaced an extension's function. The role of the move runs it when the schema is
+# created, not a superuser.
 $north->safe_psql('postgres', q{CREATE EXTENSION fuzzystrmatch; ALTER TABLE shard_1.users ADD CONSTRAINT sounds CHECK (soundex('x') <> name)});
 $south->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE ON SCHEMA public TO tenant;
@@ -97,13 +98,13 @@ like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the target: con
 $south->safe_psql('postgres', 'DROP FUNCTION public.soundex(text)');
 $north->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP CONSTRAINT sounds; DROP EXTENSION fuzzystrmatch');
 
-# Bytes that are no characters are refused before anything is copied.
+# Invalid bytes are refused before the copy begins.
 $south->safe_psql('postgres', "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
 $south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
 	qr/The source's database has encoding UTF8, the target's SQL_ASCII/, 'refused: SQL_ASCII on one side only');
 
-# Names are no statements: those of a role that may create in its schema.
+# Names are quoted, so a role that may create objects cannot inject statements.
 $north->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE, USAGE ON SCHEMA shard_2 TO tenant;
 	SET ROLE tenant;
@@ -120,7 +121,8 @@ is($south->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 
 is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE tenant SUPERUSER;--"')}), '42', '... a sequence goes on');
 is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', '... a table has its rows');
 
-# What the tenant may alter while rows arrive runs as a role that has nothing else: the check of a shared domain, say.
+# Code that the tenant may alter while rows arrive, such as the check of a shared domain, runs as a role without other
+# rights.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
 $north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);

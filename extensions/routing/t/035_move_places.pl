@@ -1,4 +1,4 @@
-# Who is where: one database that is several things, two databases of a server, several moves at once, several targets.
+# Places: one database in several roles, two databases of a server, several moves at once, several targets.
 
 use strict;
 use warnings FATAL => 'all';
@@ -61,7 +61,7 @@ is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, '... and by the move
 is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, '... whose target cannot abort it');
 is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first goes on');
 
-# Any role can take an advisory lock, of whatever number.
+# Any role can take any advisory lock.
 my $locker = $control->session;
 $locker->query_safe("SELECT pg_advisory_lock(hashtext('snowflake-move-shard'), 3)");
 is($mover->run('--shard' => 3, '--to' => 'b', '--wait' => 1)->{status}, 0, 'an advisory lock is nobody\'s business');
@@ -77,7 +77,7 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), '... each with its rows');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A copy that rests has its place. Who waits for it says so, and the view shows it, and a slot that is lost, too.
+# A copy that rests has its place. The waiting program reports it. The view shows it, and a lost slot.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

@@ -130,7 +130,8 @@ is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... take
 is(takes_writes($north, 6), '1', '... the source takes writes');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A server of the map that accepts and says nothing holds up no other, and the map is pushed before the schema is renamed.
+# A server of the map that accepts connections but does not answer delays no other. The map is pushed before the schema
+# is renamed.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);

@@ -68,7 +68,7 @@ $north->refuses('SELECT snowflake_fleet.release_shard(1)', { %order, message => 
 $north->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')", { sqlstate => 40001, message => 'shard 1 moves', hint => 'retry' }, '... and stays fenced');
 is($north->safe_psql('postgres', 'SELECT shard, schema, side, state, other, is_running, wal_status FROM snowflake_fleet.moves'), '1|shard_1_moved|source|kept|replication of your own|f|', '... and shown');
 
-# What another role may not do.
+# Actions that other roles may not do.
 $north->safe_psql('postgres', 'CREATE ROLE nobody LOGIN');
 $north->refuses("SET ROLE nobody; SELECT snowflake_fleet.$_", { sqlstate => 42501, message => 'permission denied' }, "denied: $_") foreach 'fence_shard(0)', "take_over('{}', 'x')", 'release_shard(0)', "forget_move(0, 'source')";
 

@@ -31,7 +31,7 @@ void confirm_clock(int64_t asked_offset_us) {
   log_clock_accepted(drift_us / 1000);
 }
 
-// The functions that the port offers.
+// The functions of the port.
 
 void begin(int64_t incarnation, const LeaseAnswer& newest) {
   LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);

@@ -13,7 +13,7 @@
 
 namespace snowflake::pg {
 
-// The sequence's only page. Its pin and content lock are held until close(). There is no
+// The sequence's only page. Its pin and content lock are held until close(). It needs no
 // destructor, because PostgreSQL releases both after an error.
 //
 // The mark is stored twice: as the sequence's value, which SQL and dumps contain, and behind it in

@@ -101,7 +101,7 @@ BEGIN
     AS k WHERE snowflake.wide_type((snowflake.attribute_of(k)).atttypid) IS NOT NULL);
   PERFORM snowflake.refuse_key(k.relation, snowflake.attribute_of(k)) FROM unnest(keys) AS k;
   PERFORM snowflake.refuse_rights(ARRAY(SELECT s.locks FROM snowflake.lock_steps(keys, columns) AS s));
-  -- If the default could not mint, this call raises the error.
+  -- Each state that would keep the default from minting raises an error.
   PERFORM snowflake.next_id(shard);
   IF columns <> '{}' THEN
     PERFORM snowflake.refuse_wide(columns, rewrite, published);
@@ -165,8 +165,8 @@ $$;
 COMMENT ON FUNCTION snowflake.run_plan(snowflake.step[], boolean, timestamptz) IS
   'Internal: for adopt(): runs the steps that lock, or the others; none waits for a lock beyond a time';
 
--- What relations are like is certain only when they are locked, so the plan is made again then. A writer that waits for
--- us gives up after deadlock_timeout. We wait for less: there is one deadline for all locks of the transaction.
+-- Relations can change until they are locked, so the plan is made again then. A writer that waits for us gives up after
+-- deadlock_timeout. We wait for less: there is one deadline for all locks of the transaction.
 CREATE PROCEDURE snowflake.carry_out(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                      rewrite boolean, drop_sequence boolean, published boolean, timeout interval)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off

@@ -1,4 +1,4 @@
--- Checks that raise an error before anything has changed, if a column cannot be adopted.
+-- The states that keep a column from being adopted. Each raises an error before any change.
 
 -- Also for backfill(), which accepts only plain tables.
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
@@ -58,8 +58,9 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'Internal: for adopt(): what keeps columns from becoming wider: rules, triggers, policies, functions, generated '
   'columns, partition keys, domains, uses of the row type, views that cannot be created again';
 
--- What a check or an index calls may take integer and no bigint: tried with an empty table of the same checks and
--- indexes, in the same schema. An owner who may not create one there learns it from the statements themselves.
+-- A function that a check or an index calls may not accept bigint. This is tried with an empty table that has the same
+-- checks and indexes, in the same schema. An owner who may not create one there learns it from the statements
+-- themselves.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp

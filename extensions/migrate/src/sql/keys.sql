@@ -110,7 +110,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.narrow_columns IS 'Internal: for adopt(): referring_columns() that are too narrow';
 
--- What the application's programs look at, not what the system, an extension or this one has.
+-- The relations of the application, without those of the system and of extensions.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
   RETURN schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake)'

@@ -1,4 +1,4 @@
--- What adopt() cannot change and the application has to, each with the statement that helps.
+-- The objects that the application must change because adopt() cannot, each with the statement that helps.
 
 CREATE FUNCTION snowflake.narrow_routines(relations regclass[]) RETURNS SETOF regprocedure
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp

@@ -114,7 +114,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.grants_on_view IS 'Internal: for adopt(): the privileges on a view, and who granted them';
 
--- What belongs to the view is created with it. Everything else that needs it is named.
+-- The objects that belong to the view are created with it. Everything else that needs it is named.
 CREATE FUNCTION snowflake.view_hindrances(views regclass[]) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,5 +1,5 @@
--- The map: which server has the rows of which shard. The control database decides; every data server
--- and router has a copy, so that routing needs no remote query. A copy is replaced as a whole, by a newer one.
+-- The map: which server has the rows of which shard. Only the control database changes the map. Every data server and
+-- router has a copy, so routing needs no remote query. A copy is replaced as a whole, by a newer one.
 
 CREATE TABLE snowflake_fleet.map_state (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -203,12 +203,12 @@ BEGIN
   IF refused IN ('password', 'sslpassword') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'a connection string of the map has no password',
-      DETAIL = 'Everybody who may connect may read the map.',
+      DETAIL = 'Every role that may connect may read the map.',
       HINT = 'Put the password into a passfile on the machine that connects.';
   ELSIF refused IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'a connection string of the map has an option that is not known',
-      DETAIL = format('It is called "%s". Everybody who may connect may read the map, so a secret may not be in it.', left(refused, 30)),
+      DETAIL = format('It is called "%s". Every role that may connect may read the map, so the map must not contain a secret.', left(refused, 30)),
       HINT = 'Leave it out, or set it where the connection is made.';
   END IF;
 END

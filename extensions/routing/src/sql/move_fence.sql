@@ -51,7 +51,7 @@ BEGIN
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text, true);
     EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', name, mode);
   END LOOP;
-  -- Locks are taken by name, and another table may have the name by now.
+  -- Locks are taken by name, and another table may have the name now.
   IF EXISTS (SELECT FROM snowflake_fleet.tables_of(schema) AS t WHERE NOT EXISTS (
                SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted AND pg_locks.mode = replace(initcap(lock_tables.mode), ' ', '') || 'Lock')) THEN
     RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('schema %I was altered while it was locked', schema);
@@ -293,7 +293,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.keep_schema(snowflake_fleet.moving) IS
-  'Internal: renames a schema that was taken over, so that a session that follows an old map finds nothing';
+  'Internal: renames a schema that was taken over, so that a session with an old map finds no table';
 
 CREATE FUNCTION snowflake_fleet.release_shard(shard integer, receipt jsonb DEFAULT NULL) RETURNS name
   LANGUAGE plpgsql VOLATILE
@@ -317,7 +317,7 @@ BEGIN
   IF receipt IS NOT NULL THEN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- The row first: the guard would refuse the rest, as it would that of anybody else.
+  -- The row first, because otherwise the guard would refuse the rest.
   IF moving.slots IS NULL THEN
     DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id;
   ELSE

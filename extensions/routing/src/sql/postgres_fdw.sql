@@ -1,10 +1,10 @@
 -- postgres_fdw: a table that is PARTITION BY HASH (id snowflake.by_shard) whose partitions are foreign
 -- tables, one for each shard of the map. PostgreSQL then finds the one server that has a row.
 --
--- Each shard has its own foreign server, whose options are the address of the shard. When the shard moves,
--- only these options change: no table is locked, and sessions reconnect with their next transaction. One
--- foreign server for each server of the map would need fewer connections. But a foreign table can change its
--- server only if it is created again, and that waits for all readers of the whole table.
+-- Each shard has a foreign server of its own, whose options say where the shard is. When a shard moves, only these
+-- options change. No table is locked, and sessions reconnect with their next transaction. A foreign server for each
+-- server of the map would need fewer connections. But a foreign table gets another server only if it is created again,
+-- which would wait for all readers of the whole table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -65,7 +65,7 @@ DECLARE
   this record;
   mapping record;
   made integer := 0;
-  -- The roles that one of the servers knows are known by the new ones.
+  -- New servers get the user mappings of the existing ones.
   model CONSTANT oid := min(oid) FROM pg_foreign_server WHERE srvname ~ '^snowflake_shard_[0-9]+$';
 BEGIN
   SELECT srvname, rolname INTO this FROM pg_foreign_server JOIN pg_roles AS r ON r.oid = srvowner
@@ -187,7 +187,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: raises an error for partitions that differ from its own';
 
--- Sessions that come while this waits for the lock wait, too. So each attempt is short.
+-- Each attempt is short, because all later sessions wait behind it.
 CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp

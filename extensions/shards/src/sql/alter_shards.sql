@@ -1,5 +1,5 @@
--- A statement for every shard's schema. It names tables without a schema and is read with the shard's schema as all
--- of search_path: what that schema has not is an error, and never a table of the same name elsewhere.
+-- A statement for every shard's schema. It names tables without a schema, and runs with only the shard's schema in
+-- search_path. So a table outside the schema is an error, even if its name exists elsewhere.
 
 CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
   RETURNS SETOF record
@@ -27,7 +27,7 @@ BEGIN
       DETAIL = format('There is no %s.', CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
       HINT = format('Call it for each range that is here, %s; or make the schemas with create_shards().', coalesce(present, '{}'));
   END IF;
-  -- A statement runs as one role: what somebody else has put into a schema of this name must not be run.
+  -- A statement runs as one role, so objects of other roles in a schema of this name must not be run.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;
@@ -65,7 +65,7 @@ DECLARE
   other text;
   before text[];
   owners oid[];
-  -- What a DROP may take along that is not the shard's, and leaves no row and no name behind.
+  -- Dependent objects outside the shard that a DROP may remove, because they have no rows and no names.
   others CONSTANT oid[] := ARRAY(
     SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
     UNION ALL
@@ -74,7 +74,7 @@ DECLARE
   lock_limit CONSTANT text := current_setting('lock_timeout');
 BEGIN
   PERFORM snowflake.refuse_creators(quote_ident(schema)::regnamespace);
-  -- Runs as the ordinary role that owns objects there, and as a superuser only if no ordinary role does.
+  -- It runs as the owner of the objects there, and never as a superuser if another role owns some.
   owners := ARRAY(SELECT DISTINCT r.oid
                     FROM pg_namespace AS n LEFT JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
                     JOIN pg_roles AS r ON r.oid IN (nspowner, relowner) WHERE nspname = schema AND NOT rolsuper);
@@ -86,7 +86,7 @@ BEGIN
       HINT = 'Give all of it to one role, or run the statement yourself.';
   END IF;
   before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
-  -- While it waits for a lock everybody else waits behind it.
+  -- While it waits for a lock, all other sessions wait behind it.
   PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
   PERFORM snowflake.run_as(coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema)), statement,
                            concat_ws(', ', quote_ident(schema), 'pg_temp'));

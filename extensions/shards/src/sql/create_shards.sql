@@ -1,6 +1,6 @@
 
--- The expressions of tables find functions and operators by name. One that somebody else has made in the schema would
--- run with the rights of a table's owner.
+-- The expressions of tables find functions and operators by name. A function of another role in the schema would run
+-- with the rights of a table's owner.
 CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -37,7 +37,7 @@ BEGIN
   IF NOT has_schema_privilege(class.relowner, quote_ident(target)::regnamespace, 'CREATE') THEN
     home := snowflake.make_scratch(class.relowner);
   END IF;
-  -- What was not copied, if that was asked for, is found in the template.
+  -- With `partial`, the expressions that were not copied stay those of the template.
   PERFORM snowflake.run_steps(source, shard, '{0,1,2}', true,
     concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target), class.relnamespace::regnamespace, 'pg_temp'));
   IF home <> target THEN
@@ -108,7 +108,7 @@ BEGIN
     RETURN 0;
   END IF;
 
-  -- If several sessions create the same shard, the first one continues, and the others wait for its commit.
+  -- If several sessions create the same shard, one is first, and the others wait for its commit.
   BEGIN
     IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
       EXECUTE format('CREATE SCHEMA %I', target);
@@ -122,7 +122,7 @@ BEGIN
     END IF;
   END;
   PERFORM snowflake.refuse_creators(template);
-  -- What somebody else has put into a schema of this name would be found by the copied expressions.
+  -- The copied expressions would call objects of other roles in a schema of this name.
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I has another owner than the template', target),

@@ -111,8 +111,8 @@ sub differences
 	return join "\n", (splice @wrong, 0, 5), @wrong ? scalar(@wrong) . ' more' : ();
 }
 
-# A client in a process of its own: reads the map of the control database, writes where it says, and on an
-# error that a retry may cure, reads the map again. Each committed change is a line in its journal.
+# A client in its own process. It reads the map of the control database and writes to the server of the shard. After an
+# error that allows a retry, it reads the map again. Each committed change is a line in its journal.
 sub start_writer
 {
 	my ($self, $shard, $number, %params) = @_;
