@@ -68,7 +68,7 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: an id a row");
 }
 
-# An SQL function that uses its argument twice is not inlined, whatever calls cost: that would mint twice.
+# An SQL function that uses its argument twice is not inlined at any cost of calls, because that would mint twice.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
@@ -80,7 +80,7 @@ COPY pairs (v) FROM '$short';
 SQL
 is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '300|300', 'a function uses one id twice');
 
-# What ALTER FUNCTION sets for next_id() also applies in COPY.
+# Settings of ALTER FUNCTION for next_id() also apply in COPY.
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE altered (id bigint DEFAULT snowflake.next_id(), v int);
 ALTER FUNCTION snowflake.next_id() SET snowflake.default_shard = 9;
