@@ -72,7 +72,8 @@ TEST_F(MarkFileTest, IsRefusedInAForkedChild) {
   FakeGenerator generator(path_, kNarrow, kRegion);
   pass_mark();
   id_of(generator);
-  EXPECT_EQ(in_child([&] { EXPECT_EQ(refusal_of(generator).error, GeneratorError::forked); }), 0);
+  const auto mint = [&] { EXPECT_EQ(refusal_of(generator).error, GeneratorError::forked); };
+  EXPECT_EQ(in_child(mint), 0);
   id_of(generator);
 }
 
