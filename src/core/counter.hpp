@@ -4,10 +4,9 @@
 // The kernel's clock source shows it:
 //  - "tsc": the kernel itself tells the time by the counter, having compared the processors.
 //  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the same counter by a
-//    factor that the hypervisor gives. The flags constant_tsc and nonstop_tsc promise one rate, and
-//    no stop in sleep states. Hyper-V gives one factor and offset for all processors. KVM and Xen
-//    give them for each processor, so the counters may differ. The kernel compares the counters,
-//    and lists "tsc" as an available source only while they agree.
+//    factor that the hypervisor gives. The counters of two processors can differ then, so TickClock
+//    uses a reading only on the processor that took it. The flags constant_tsc and nonstop_tsc
+//    promise one rate, and no stop in sleep states.
 //  - "arch_sys_counter" on ARM: cntvct_el0, whose rate is constant by the architecture.
 // Any other source may be one that the kernel chose because the counter failed its tests.
 //
@@ -31,7 +30,7 @@ namespace snowflake {
 // The most that one reading of the counter may take. The kernel's clock takes 20 to 40 ns.
 inline constexpr int64_t kMostCounterNs = 100;
 
-enum class CounterUse : uint8_t { used, unknown_source, not_constant, not_compared, slow };
+enum class CounterUse : uint8_t { used, unknown_source, not_constant, slow };
 
 enum class Processor : uint8_t { x86, arm, other };
 
@@ -44,7 +43,7 @@ inline constexpr Processor kProcessor =
     Processor::other;
 #endif
 
-// `flags`: words separated by spaces.
+// `flags`: those of /proc/cpuinfo, separated by spaces.
 constexpr bool has_flag(std::string_view flags, std::string_view flag) noexcept {
   while (!flags.empty()) {
     const size_t end = std::min(flags.find(' '), flags.size());
@@ -54,24 +53,20 @@ constexpr bool has_flag(std::string_view flags, std::string_view flag) noexcept 
   return false;
 }
 
-// `flags`: those of /proc/cpuinfo.
 constexpr bool has_constant_counter(std::string_view flags) noexcept {
   return has_flag(flags, "constant_tsc") && has_flag(flags, "nonstop_tsc");
 }
 
-// `available`: the kernel's list of sources; `constant`: has_constant_counter(); `cost_ns`: of one
-// reading.
-constexpr CounterUse judge_counter(std::string_view source, std::string_view available,
-                                   bool constant, int64_t cost_ns,
+// `constant`: has_constant_counter(); `cost_ns`: of one reading.
+constexpr CounterUse judge_counter(std::string_view source, bool constant, int64_t cost_ns,
                                    Processor processor = kProcessor) noexcept {
   const bool known = processor == Processor::arm ? source == "arch_sys_counter"
                                                  : processor == Processor::x86 && source == "tsc";
-  const bool by_processor = source == "kvm-clock" || source == "xen";
   const bool scaled =
-      processor == Processor::x86 && (by_processor || source == "hyperv_clocksource_tsc_page");
+      processor == Processor::x86 &&
+      (source == "kvm-clock" || source == "hyperv_clocksource_tsc_page" || source == "xen");
   if (!known && !scaled) return CounterUse::unknown_source;
   if (scaled && !constant) return CounterUse::not_constant;
-  if (by_processor && !has_flag(available, "tsc")) return CounterUse::not_compared;
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 

@@ -10,6 +10,8 @@
 //  - The rate is measured over at least kMeasureUs against the time since boot, which is not
 //    stepped and includes the time in which the machine sleeps. An interruption makes the result
 //    too small. So the rate is measured again every kMeasureAgainMs.
+//  - Only the processor that took the reading counts, since the counters of two processors can
+//    differ: KVM and Xen give an offset for each.
 //
 // How old a reading gets if the counter is wrong:
 //  - The counter jumps ahead: the reading ends at once.
@@ -19,11 +21,11 @@
 //    compares both clocks. If the counter shows less than 3/4 of the time, the rate is measured
 //    again, and every call reads the kernel's clock until then. A smaller loss is not noticed, so a
 //    reading can last 4/3 of kLongestUs.
-// Four limits remain. A step of the wall clock is noticed when the reading ends. If the clock is
+// Three limits remain. A step of the wall clock is noticed when the reading ends. If the clock is
 // slewed after the rate was measured, by 10 % at most, the millisecond ends up to 5 us earlier than
-// the counter shows. Processors may differ by as much as the kernel accepts, about a microsecond.
-// If the counter goes back by almost exactly the time since the last use, that is not noticed, and
-// the reading is used for up to kLongestUs more. A live migration can do that once.
+// the counter shows. If the counter goes back by almost exactly the time since the last use, that
+// is not noticed, and the reading is used for up to kLongestUs more. A live migration can do that
+// once.
 //
 // Uniqueness does not depend on this: the shard counter and the mark guarantee it. The time in an
 // id, and the order between shards, do depend on it.
@@ -31,8 +33,11 @@
 // Thread safety: none; an object belongs to a process.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "core/clock.hpp"
 
@@ -50,6 +55,9 @@ struct MachineClocks {
 #else
     return 0;
 #endif
+  }
+  static int this_processor() noexcept {
+    return sched_getcpu();
   }
   static int64_t wall_ns() noexcept {
     timespec t;
@@ -72,7 +80,8 @@ class BasicTickClock {
   bool is_fresh() noexcept {
     if (ends_at_ == 0) return false;
     const uint64_t now = Clocks::cycles();
-    if (static_cast<int>(now > used_at_) & static_cast<int>(now < ends_at_)) [[likely]] {
+    if (static_cast<int>(now > used_at_) & static_cast<int>(now < ends_at_) &
+        static_cast<int>(Clocks::this_processor() == processor_)) [[likely]] {
       used_at_ = now;
       return true;
     }
@@ -91,10 +100,15 @@ class BasicTickClock {
     }
     const uint64_t last_read_at = read_at_;
     const int64_t last_wall_ns = wall_ns_;
+    const int last_processor = std::exchange(processor_, Clocks::this_processor());
     used_at_ = read_at_ = Clocks::cycles();
+    if (Clocks::this_processor() != processor_) [[unlikely]]
+      processor_ = kNoProcessor;
     wall_ns_ = Clocks::wall_ns();
     ms_ = wall_ns_ / 1'000'000;
-    if (is_slower(read_at_ - last_read_at, wall_ns_ - last_wall_ns)) [[unlikely]]
+    if (processor_ != last_processor) [[unlikely]]
+      measured_from_ = 0;
+    else if (is_slower(read_at_ - last_read_at, wall_ns_ - last_wall_ns)) [[unlikely]]
       rate_ = measured_from_ = 0;
     if (read_at_ - measured_from_ > kMeasureAgainMs * rate_) [[unlikely]]
       measure();
@@ -122,6 +136,8 @@ class BasicTickClock {
     if (measured_from_ == 0 || read_at_ <= measured_from_ || passed_us > kLongestMeasureUs) {
       measured_from_us_ = boot_us;
       measured_from_ = Clocks::cycles();
+      if (Clocks::this_processor() != processor_) [[unlikely]]
+        measured_from_ = 0;
       return;
     }
     if (passed_us < kMeasureUs) return;
@@ -135,13 +151,15 @@ class BasicTickClock {
     measured_from_ = 0;
   }
 
+  static constexpr int kNoProcessor = -1;
   static constexpr int64_t kLongestMeasureUs = 1'000'000;
   static constexpr uint64_t kLeastRate = 10'000;     // 10 MHz
   static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
 
-  uint64_t read_at_ = 0;  // cycles
-  uint64_t used_at_ = 0;  // cycles, at the last use of the reading
-  uint64_t ends_at_ = 0;  // cycles; 0: the reading has ended
+  uint64_t read_at_ = 0;          // cycles
+  uint64_t used_at_ = 0;          // cycles, at the last use of the reading
+  uint64_t ends_at_ = 0;          // cycles; 0: the reading has ended
+  int processor_ = kNoProcessor;  // that of read_at_
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_
   uint64_t rate_ = 0;    // cycles a millisecond; 0 until measured, and if it makes no sense

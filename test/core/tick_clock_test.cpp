@@ -64,6 +64,7 @@ struct Machine {
     interruption();
     return static_cast<uint64_t>(static_cast<int64_t>(counted) + processor_off[processor]);
   }
+  static int this_processor() { return static_cast<int>(processor); }
   static int64_t wall_ns() {
     interruption();
     watch();
@@ -210,6 +211,21 @@ int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) 
   return greatest;
 }
 
+// The counter of the other processor is behind by the time for which the session was idle.
+TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
+  greatest_age(clock_, 10'000'000);
+  for (int i = 0; i < 1000; ++i) {
+    clock_.read_ms(true);
+    const auto idle_ns = static_cast<int64_t>(random_.below(10'000'000'000));
+    Machine::pass(idle_ns);
+    Machine::processor = 1 - Machine::processor;
+    Machine::counted -= static_cast<double>(idle_ns) * Machine::cycles_per_ns;
+    const uint64_t before = Machine::exact_readings;
+    clock_.read(true);
+    ASSERT_EQ(Machine::exact_readings, before + 1) << i;
+  }
+}
+
 TEST_F(TickClockTest, DoesNotUseAReadingAgainOnceTheCounterStops) {
   EXPECT_GT(greatest_age(clock_, 10'000'000), kLongestNs / 2);
   Machine::cycles_per_ns = 0;
@@ -305,8 +321,8 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
   EXPECT_GT(counter_cost_ns<Machine>(), kMostCounterNs);
 }
 
-// Faults: steps in both directions, slewing, processors whose counters differ by as much as the
-// kernel accepts, and processes that are stopped anywhere. The machine can also sleep while the
+// Faults: steps in both directions, slewing, processors whose counters differ, and processes that
+// are stopped anywhere. The machine can also sleep while the
 // counter runs, stops, or restarts from zero.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
@@ -315,8 +331,9 @@ TEST_F(TickClockTest, WhateverHappens) {
     Machine::reset(random);
     Clock clock;
     Machine::cycles_per_ns = 0.2 + static_cast<double>(random.below(50)) / 10;
-    const int64_t apart = static_cast<int64_t>(Machine::cycles_per_ns * 1000);  // 1 us
-    Machine::processor_off[1] = static_cast<int64_t>(random.below(2000)) * apart / 1000 - apart;
+    const int64_t apart = static_cast<int64_t>(Machine::cycles_per_ns * 300'000);  // 300 us
+    Machine::processor_off[1] =
+        static_cast<int64_t>(random.below(2'000'000)) * apart / 1'000'000 - apart;
     Machine::interrupted = random.percent(70);
     double begun_anew = 5e11;
     for (int i = 0; i < 3000; ++i) {
@@ -345,8 +362,8 @@ TEST_F(TickClockTest, WhateverHappens) {
       const int64_t ms = clock.read(true);
       remembered += Machine::exact_readings == exact;
       Machine::watch();
-      // One microsecond for the difference between the processors, and a fiftieth for the rate.
-      ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50 - 1000))
+      // A fiftieth for the rate
+      ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50))
           << "schedule " << number << ", step " << i << ": " << ms;
     }
   }

@@ -28,20 +28,6 @@ std::string_view read_start(const char* path, char (&buffer)[size]) {
   return {buffer, length};
 }
 
-// Copies the first line of a file of the kernel about clock sources.
-template <size_t size>
-void read_clock_source(const char* path, char (&line)[size]) {
-  char buffer[size - 1];
-  std::string_view text = read_start(path, buffer);
-  text = text.substr(0, text.find('\n'));
-  std::copy(text.begin(), text.end(), line);
-}
-
-CounterUse judge(const ClockSource& source, const ClockWatch& watch) {
-  return judge_counter(source.name, source.available, watch.counter_is_constant,
-                       watch.counter_cost_ns);
-}
-
 // The flags of the first processor, which are those of all.
 bool processor_has_constant_counter() {
   char buffer[16384];
@@ -58,10 +44,11 @@ bool processor_has_constant_counter() {
 
 ClockSource clock_source() {
   ClockSource source{};
-  read_clock_source("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                    source.name);
-  read_clock_source("/sys/devices/system/clocksource/clocksource0/available_clocksource",
-                    source.available);
+  char buffer[sizeof(source.name) - 1];
+  std::string_view text =
+      read_start("/sys/devices/system/clocksource/clocksource0/current_clocksource", buffer);
+  text = text.substr(0, text.find('\n'));
+  std::copy(text.begin(), text.end(), source.name);
   return source;
 }
 
@@ -69,14 +56,16 @@ void find_counter(ClockWatch& watch) {
   watch.counter_cost_ns = counter_cost_ns<MachineClocks>();
   watch.counter_is_constant = processor_has_constant_counter();
   const ClockSource source = clock_source();
-  const CounterUse use = judge(source, watch);
+  const CounterUse use =
+      judge_counter(source.name, watch.counter_is_constant, watch.counter_cost_ns);
   watch.counter_use.store(use, std::memory_order_relaxed);
   log_counter(source.name, use, watch.counter_cost_ns);
 }
 
 void check_counter(ClockWatch& watch) {
   const ClockSource source = clock_source();
-  const CounterUse use = judge(source, watch);
+  const CounterUse use =
+      judge_counter(source.name, watch.counter_is_constant, watch.counter_cost_ns);
   if (watch.counter_use.exchange(use, std::memory_order_relaxed) != use)
     log_counter(source.name, use, watch.counter_cost_ns);
 }

@@ -7,11 +7,9 @@ namespace snowflake::pg {
 
 struct ClockWatch;
 
-// The kernel's clock source, and the list of those that it could use; "" if the system does not
-// name them.
+// The kernel's clock source; "" if the system does not name it.
 struct ClockSource {
   char name[64];
-  char available[256];
 };
 ClockSource clock_source();
 

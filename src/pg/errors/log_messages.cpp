@@ -155,8 +155,6 @@ const char* reason_of(CounterUse use, int64_t cost_ns) {
       return "This clock source is not known to be based on the counter.";
     case CounterUse::not_constant:
       return "The processor does not have both flags constant_tsc and nonstop_tsc.";
-    case CounterUse::not_compared:
-      return "The kernel does not list \"tsc\" as an available clock source.";
     case CounterUse::slow:
       break;
   }

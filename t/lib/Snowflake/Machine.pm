@@ -31,11 +31,10 @@ sub set_disk
 	return;
 }
 
-# The kernel's clock source, the processor's flags, and the available sources; undef: no such file.
+# The kernel's clock source and the processor's flags; undef: no such file.
 sub set_clock_source
 {
-	my ($self, $source, $flags, $available) = @_;
-	$self->_write('clocksources', $available);
+	my ($self, $source, $flags) = @_;
 	$self->_write('cpuinfo', defined $flags ? "processor\t: 0\nvendor_id\t: none\nflags\t\t: $flags\nbugs\t\t: \n\nprocessor\t: 1" : undef);
 	return $self->_write('clocksource', $source);
 }

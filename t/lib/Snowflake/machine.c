@@ -21,8 +21,6 @@ static const char* instead_of(const char* path, char* buffer, size_t size) {
     snprintf(buffer, size, "%s/disk%s", directory, strchr(path + 15, '/'));
   else if (strstr(path, "/current_clocksource") != NULL)
     snprintf(buffer, size, "%s/clocksource", directory);
-  else if (strstr(path, "/available_clocksource") != NULL)
-    snprintf(buffer, size, "%s/clocksources", directory);
   else if (strcmp(path, "/proc/cpuinfo") == 0)
     snprintf(buffer, size, "%s/cpuinfo", directory);
   else
