@@ -211,7 +211,7 @@ $plain->kill_backend($pid);
 is($plain->safe_psql('fleet', "SELECT pg_sequence_last_value('snowflake_sql.counter_0') IS NULL"), 't', 'a crash restart resets the counters');
 mint();
 $plain->clock->step(0.5);
-# After a clean restart the counters are as before.
+# After a clean restart the counters have the same values.
 $plain->restart;
 mint();
 $plain->clock->step(-0.8);

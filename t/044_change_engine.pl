@@ -111,7 +111,7 @@ $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $mark = $c->mark('taken');
 
-# A session that minted before goes on; its plans are those of the other engine.
+# A session that minted before continues; its plans were made for the other engine.
 $session->query_safe('CREATE TEMP TABLE kept (id bigint DEFAULT snowflake.next_id(5)); INSERT INTO kept DEFAULT VALUES');
 $ledger->new_server_run;
 $c->clock->step(-0.5);

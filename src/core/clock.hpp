@@ -38,7 +38,7 @@ inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
 
-// Time since boot, suspension counted: for what is set against a wall clock that may be stepped.
+// Time since boot, suspension included. A wall clock that may be stepped is compared with it.
 inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }

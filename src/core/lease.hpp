@@ -98,7 +98,7 @@ constexpr int64_t clocks_apart(int64_t sent_ms, int64_t control_ms, int64_t rece
   return 0;
 }
 
-// The time up to which ids may be issued: what the mark covers and what the lease covers.
+// The time up to which ids may be issued: the smaller of mark and lease.
 constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
   return std::min(mark_ms, until_ms);
 }

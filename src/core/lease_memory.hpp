@@ -1,4 +1,4 @@
-// The server side of leases: what an incarnation remembers, and what it makes of an answer.
+// The server side of leases: the state of an incarnation, and how an answer changes it.
 //
 // The memory is the postmaster's own: it outlives a crash of the server's processes, and is new in
 // a restart, a clone, a promoted standby. One worker writes it. Sessions that publish a limit raise
@@ -39,7 +39,7 @@ struct RegionHold {
 
 // The meaning of an answer for the incarnation that it reaches.
 enum class LeaseEvent : uint8_t {
-  stale,       // of another incarnation, or not newer than what is known: ignored
+  stale,       // of another incarnation, or not newer than the last one: ignored
   taken,       // a region is granted: take()
   extended,    // more time for the region that is held: extend()
   given_back,  // the lease server has it back
@@ -102,7 +102,7 @@ template <template <class> class Word>
 class BasicLeaseMemory {
  public:
   LeaseView view() const noexcept {
-    // The region first: what it stands for was stored before.
+    // Reads the region first: its members were stored before.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
     const NewestAnswer& newest = newest_[newest_now_.load(std::memory_order_acquire)];
     return {read(incarnation_), read(newest.term), read(newest.number), region,

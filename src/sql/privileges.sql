@@ -53,6 +53,6 @@ GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 -- The owner of a database can restore it completely, including the mark, which setval() can only raise.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
--- An origin that is reserved is lost to others: who owns the database reserves, and restores what a dump brings.
+-- Only the owner of the database reserves origins, because others cannot use them then, and restores them from a dump.
 GRANT INSERT, UPDATE, DELETE ON snowflake.backfills, snowflake.adopted TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;

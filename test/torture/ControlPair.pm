@@ -124,7 +124,7 @@ sub recovered
 	return;
 }
 
-# The files of the primary, to be put back one day.
+# A copy of the primary's files, to restore later.
 sub keep_files
 {
 	my ($self) = @_;

@@ -31,7 +31,7 @@ sub new
 
 sub members { my ($self) = @_; return grep { $_->{leased} } $self->groups; }
 
-# All that may be said wrong about liveness is said with who holds what.
+# If the fleet does not settle in time, also prints the holder of each region.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;

@@ -290,7 +290,7 @@ sub control_clock
 	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
 	my $control = $w->control;
 	$w->set_clock($_, $step) for $control->primary, $control->standby;
-	# A copy that asks under such a clock must not take a lease away.
+	# A copy that requests a lease under such a clock must not end another's lease.
 	my $rival = $w->rival($w->some_member);
 	$rival->{node}->start;
 	$w->mint_now($rival, 1500);
@@ -318,7 +318,7 @@ sub control_by_hand
 	return "UPDATE $rows, by hand";
 }
 
-# The files of the lease server are put back, on the same timeline. No server may ask it until confirm_data_loss().
+# The files of the lease server are restored, on the same timeline. No server may ask it until confirm_data_loss().
 sub control_restored
 {
 	my ($w) = @_;

@@ -47,7 +47,7 @@ sub server_kill
 	return "$group->{title}: $how, its clock $step s between the lives";
 }
 
-# All servers at once: more regions are asked for than are free.
+# All servers at once: they request more regions than are free.
 sub power_cut
 {
 	my ($w) = @_;
@@ -134,7 +134,7 @@ sub postmaster_frozen
 	return sprintf "%s: SIGSTOP of the postmaster for %.1f s", $member->{title}, $hold;
 }
 
-# As a machine that is suspended: it goes on where it was, in the middle of its calls.
+# As a suspended machine: it continues in the middle of its calls.
 sub server_frozen
 {
 	my ($w) = @_;
@@ -175,7 +175,7 @@ sub clock_step
 	$step = bearable($group, $step);
 	$w->set_clock($group->{node}, $step);
 	sleep $hold / 2;
-	# A new life is told of it by the lease server.
+	# The lease server also reports the wrong clock to a new server run.
 	my $renewed = rand() < 0.3;
 	$w->relive($group, 'kill', $step) if $renewed;
 	sleep $hold / 2;

@@ -68,7 +68,7 @@ bool is_path(const char* host) {
   return host[0] == '/' || host[0] == '@';
 }
 
-// Otherwise libpq gets the lists as they are, and refuses what is wrong.
+// Otherwise libpq gets the lists unchanged, and reports errors in them.
 bool are_sound(const Lists& lists, int count) {
   return count <= kMostHosts &&
          (lists.host[0] == '\0' || lists.hostaddr[0] == '\0' || entries(lists.host) == count) &&

@@ -1,4 +1,4 @@
-// At server start: what is missing or wrong stops it, and the worker is registered.
+// Runs at server start: an invalid or missing setting stops it, and the worker is registered.
 
 #include "worker.hpp"
 

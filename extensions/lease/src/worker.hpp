@@ -8,7 +8,7 @@ namespace snowflake::lease {
 
 // start.cpp
 
-// Looks up what the generator's library offers, the `port` of messages.hpp.
+// Looks up the functions of the generator's library, the `port` of messages.hpp.
 void find_port();
 
 BackgroundWorker describe_worker();

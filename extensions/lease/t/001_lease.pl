@@ -1,4 +1,4 @@
-# A server that leases its region: start, renewal, restart, crash, revocation, and the errors without a lease.
+# Tests a server that leases its region: start, renewal, restart, crash, revocation, and the errors without a lease.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,4 +1,4 @@
-# Wrong combinations of settings stop the start, and say why.
+# Tests wrong combinations of settings: they stop the server start with a message.
 
 use strict;
 use warnings FATAL => 'all';
@@ -50,7 +50,7 @@ foreach my $case (@wrong)
 }
 unlike(slurp_file($_), qr/secret/, 'no password in the log') foreach grep { -e } $node->logfile;
 
-# Without a lease server the server starts, and says what it waits for.
+# Without a lease server the server starts, and reports the cause of its wait.
 start_with("snowflake.lease_conninfo = 'host=/nowhere user=alpha'\nsnowflake.leased_regions = '0-3'\nsnowflake.max_wait = 200ms");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');

@@ -1,4 +1,4 @@
-# Faults between a server and its lease server, and within the server: no id twice.
+# Tests faults between a server and its lease server, and within the server: each id is unique.
 
 use strict;
 use warnings FATAL => 'all';
@@ -62,7 +62,7 @@ $control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $control->reload;
 is(scalar(mint($server, 10)), 10, 'and then it mints');
 
-# A database that is dropped and restored, with a clock that went back: another begins where it was.
+# After a database was dropped and the clock was set back, its successor begins above the old ids.
 my @ids;
 sub goes_on_when_recreated
 {

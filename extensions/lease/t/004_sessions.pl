@@ -29,7 +29,7 @@ is($server->safe_psql('postgres', "SELECT max(created_at) < clock_timestamp() + 
 	't', 'and their ids are not ahead of the clock');
 is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'nor does the probe say so');
 
-# A control host that accepts and never answers, as one that was stopped or cut off: the next is asked.
+# If a control host accepts and never answers, like a suspended one, the server tries the next host.
 $server->stop;
 my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
 $server->append_conf('postgresql.conf', sprintf q{snowflake.lease_conninfo = 'host=127.0.0.1,%s port=%s,%s dbname=postgres user=alpha target_session_attrs=read-write'} . "\n",
@@ -95,7 +95,7 @@ foreach my $writer (@waiting)
 	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'are greater') or diag "@{ $end->{ids} } after $after";
 }
 
-# A server whose clock is refused asks again and again, while sessions wait: the log does not fill up.
+# A server whose clock is refused repeats its request while sessions wait: the log does not fill up.
 $server->clock->set(3);
 my $since = -s $server->logfile;
 $server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');

@@ -52,11 +52,11 @@ $server->restart;
 refused('no region is leased', { message => 'this server has no region to mint in', detail => 'could not connect', hint => 'Check' },
 	'started without the lease server');
 
-# Back, and it goes on by itself.
+# When the lease server is back, minting resumes without action.
 $control->start;
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the lease server is back');
 
-# With the clock back, ids of a database that is new begin where those of the region already are.
+# After the clock is set back, ids of a new database begin above the existing ids of the region.
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');

@@ -21,7 +21,7 @@ $control->safe_psql('plain', q{
 	SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['alpha', 'beta', 'gamma']) AS s}, extra_params => [ '-U', 'operator' ]);
 $control->stop;
 
-# All three wait for a region, and ask as often as they may; then the lease server is there.
+# All three wait for a region and repeat their requests; then the lease server starts.
 my %regions = (alpha => '0,1', beta => '2,3', gamma => '4,5');
 my %server = map {
 	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $regions{$_}, $control->host, $control->port, $_));

@@ -1,4 +1,4 @@
-# A lease server that refuses for a while, and then grants: the region stays the server's.
+# Tests a lease server that refuses for a while, and then grants: the server keeps its region.
 
 use strict;
 use warnings FATAL => 'all';

@@ -91,7 +91,7 @@ $server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 renewed_since('a name that has another address now');
 
-# Hosts that answer, and do not grant; asked first, as by an init system that has started the old machine again.
+# The first hosts of the list answer and do not grant, as if an init system had restarted the old machine.
 my $other = Snowflake::Control->create('other');
 $other->start;
 $other->install;

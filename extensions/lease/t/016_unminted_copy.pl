@@ -1,4 +1,4 @@
-# A copy that is started outside of the fleet: refused also where no id had been minted.
+# Tests a copy that is started outside of the fleet: it does not mint, even if no id was minted before.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +16,7 @@ $control->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha')");
 my $fleet = sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port;
 my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.leased_regions = '0-3'\n$fleet\n");
 
-# One database is made before the lease server can be heard, one after it.
+# One database is created before the lease server answers, one after it.
 $control->stop;
 $server->start;
 $server->create_database('early');

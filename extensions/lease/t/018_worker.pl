@@ -143,7 +143,7 @@ $standby->start;
 is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 'the lease worker is not running', 'where there is no worker, the view says so');
 $standby->stop;
 
-# A fleet that grants less than the server's lead: it is not asked in a hurry.
+# If a fleet grants less than the server's lead, the server does not repeat its request at once.
 $control->safe_psql('postgres', 'CREATE DATABASE short');
 $control->install('short');
 $control->safe_psql('short', q{

@@ -1,4 +1,4 @@
-# A step of the clock that the lease server has made as well, as after a host was suspended, needs no
+# Tests a step of the clock that the lease server has also made, as after a host was suspended: it needs no
 # accept_clock(); one that it has not made is refused.
 
 use strict;

@@ -1,4 +1,4 @@
-# The SQL functions decide what the reference model, test/core/lease_control.hpp, decides: the same random requests through both.
+# Sends random requests to the SQL functions and to the reference model, test/core/lease_control.hpp: the answers are equal.
 
 use strict;
 use warnings FATAL => 'all';
@@ -89,7 +89,7 @@ foreach (@lines)
 {
 	my @words = split /\t/;
 	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[18] =~ /^granted/ && !$holder[$words[11]];
-	# A grant that is newer than what its holder has heard ends no lease.
+	# A grant that is newer than the last one that its holder received ends no lease.
 	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[14] > $words[5] && $words[18] =~ /^lost/;
 	my (undef, @regions) = split /;/, $words[-1];
 	@holder = map { (split /,/)[2] } @regions;

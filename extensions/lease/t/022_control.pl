@@ -174,7 +174,7 @@ my $again = $control->ask(%renewal, newest => $over->{number}, term => $over->{t
 is("$again->{status} $again->{region} $again->{floor_ms}", "granted 2 $held->{floor_ms}", 'and keeps it');
 is($control->ask(call => 'acquire', server => 'alpha', incarnation => 11)->{status}, 'full', 'nobody else has a region before an hour');
 
-# A dump of the first day, when no server had asked: regions without a row begin as late.
+# The dump is older than the first request: regions without a row begin as late as the others.
 sql('CREATE DATABASE first');
 command_ok([ 'psql', '-Xq', '-d', $control->connstr('first'), '-c', 'CREATE EXTENSION snowflake_fleet', '-c', q{SELECT snowflake_fleet.add_server('alpha')},
 	'-c', 'UPDATE snowflake_fleet.fleet SET timeline = 99' ], 'a fleet of the first day');

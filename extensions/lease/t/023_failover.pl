@@ -69,7 +69,7 @@ $standby->safe_psql('postgres', q{SELECT snowflake_fleet.revoke_lease(0); UPDATE
 my $over = $standby->ask(call => 'renew', %known, until_ms => $told->{until_ms});
 is($over->{status}, 'lost', 'a revoked lease is not taken up after confirm_data_loss()');
 
-# Files put back: a copy of them does not have the time at which the data directory was made, to the second.
+# Restored files: a copy does not have the birth time of the original data directory, to the second.
 sub copies_differ
 {
 	my $written = (stat $standby->data_dir . '/PG_VERSION')[10];
@@ -91,7 +91,7 @@ $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'older files are found out');
 like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them/, 'and what else it may have been');
-# A snapshot of the disk has that time too: then a server that knows more finds out, and for all.
+# A snapshot of the disk has that time too. A server with a newer grant detects it, and the lease server then refuses all.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a snapshot of older files: found out by a server that knows more');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'and then refused to everybody');
@@ -99,7 +99,7 @@ like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fle
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'until confirm_data_loss()');
 
-# A base backup that is simply started, without being told that it is a standby or that it recovers.
+# A base backup that is started without a signal file for standby or recovery.
 copies_differ();
 $standby->backup('started');
 my $started = Snowflake::Control->new('started');

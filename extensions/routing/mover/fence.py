@@ -183,7 +183,7 @@ def flip(move):
             raise Refused(f"the map could not be changed, and the fence is lifted: {words(error)}") from None
         complain(f"the control database is lost: {words(error)}")
     if reconnected(move):
-        # The session from before is gone: the map is what was committed.
+        # The earlier session has ended, so the map shows the committed state.
         if move.map_says() == move.to_name:
             return
     elif sent:

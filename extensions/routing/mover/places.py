@@ -57,7 +57,7 @@ class Move:
         self.schema = options.schema or f"shard_{options.shard}"
         self.name = f"snowflake_move_{options.shard}"          # of publication and subscription, which are a database's
         self.control = self.source = self.target = self.probe = self.counting = None
-        self.stands = None    # what the user has to know if the program ends now
+        self.stands = None    # the state to report if the program ends now
         self.waits = False    # for a worker, which has been said
         self.from_name, self.to_name = options.source, options.target
 

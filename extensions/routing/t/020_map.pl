@@ -1,4 +1,4 @@
-# The map of shards: what changes it, what its version promises, and its copies.
+# Tests the map of shards: what changes it, what its version promises, and its copies.
 
 use strict;
 use warnings FATAL => 'all';

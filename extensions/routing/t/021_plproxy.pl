@@ -86,7 +86,7 @@ like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not 
 $router->refuses('SELECT user_name(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
 $router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'another cluster');
 
-# A session follows the map: shard 3 is said to be on b, where its schema is empty; and back.
+# A session follows the map: it names server b for shard 3, whose schema is empty there, then again the right server.
 my $session = $router->session;
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'before the map changes');
 $fleet->node('b')->safe_psql('postgres', "CALL snowflake.create_shards('template', '[3,3]'); INSERT INTO shard_3.users VALUES ($ids[3], 'moved')");
@@ -122,7 +122,7 @@ $router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message =>
 $router->safe_psql('postgres', 'GRANT EXECUTE ON PROCEDURE snowflake_fleet.use_plproxy(text) TO app; SET ROLE app; CALL snowflake_fleet.use_plproxy()');
 is($router->safe_psql('postgres', 'SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace(\'plproxy\') AND proowner = to_regrole(\'app\')'), 3, 'its owner makes a cluster of his own');
 
-# A server that accepts and does not answer: PL/Proxy knows no limit for connecting, and obeys the statement's.
+# A server accepts and does not answer: PL/Proxy has no limit for connecting, and statement_timeout ends the call.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'dbname=x host=127.0.0.1 port=${\$silent->sockport}'); SELECT snowflake_fleet.assign('[16,16]', 'silent')");
 $fleet->push_map('router');

@@ -91,7 +91,7 @@ like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) UPDATE users S
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM users WHERE id = $id"),
 	qr/Foreign Delete on public.users_shard_9.*Remote SQL: DELETE FROM shard_9.users WHERE \(\(id = $id/s, 'DELETE, by its plan');
 
-# One connection for each server that is asked, so none where none was.
+# A session has one connection for each server that it has queried, and no other.
 sub asked
 {
 	my ($sql) = @_;

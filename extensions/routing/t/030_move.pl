@@ -55,7 +55,7 @@ foreach my $name ('a', 'b', 'c', 'control')
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or note stays');
 is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'run again, there is nothing to do');
 
-# The move carries keys, sequences, privileges; ids go on above those that moved.
+# The move carries keys, sequences and privileges; new ids are above the moved ones.
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'keys');
 $north->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id, caption) SELECT id, 1 FROM shard_6.users LIMIT 30; GRANT SELECT ON shard_6.photos TO PUBLIC');
 my $last = $north->safe_psql('postgres', 'SELECT max(number), max(id) FROM shard_6.photos');

@@ -171,7 +171,7 @@ like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/bei
 release();
 is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
 
-# A target that is behind does not take over, also where it falls behind at the fence: the writers continue.
+# A target that is behind does not take over, even if it falls behind only at the fence: the writers continue.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
 # A rehearsal may take longer than writers may wait.

@@ -1,4 +1,4 @@
-# Servers that crash, go silent or hold on: the program goes on or ends with a sentence, and no fence is forgotten.
+# Tests servers that crash, go silent or hang: the program continues or ends with a message, and no fence is left unreported.
 
 use strict;
 use warnings FATAL => 'all';
@@ -113,7 +113,7 @@ foreach my $back ('', 'soon')
 	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, '... run again, it moves');
 }
 
-# In the middle of the commit: whether the map has changed is not known, and it is said what stands and what to type.
+# In the middle of the commit it is unknown whether the map has changed. The program shows the state and the next command.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);
@@ -229,7 +229,7 @@ is(ends_within($move, 100, 'with workers')->{status}, 0, '... it has moved');
 # One budget for all tables: with many of them a writer waits no longer.
 $north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);
 $mover->run('--shard' => 8, '--to' => 'b', '--until' => 'copied');
-# The last tables are locked by writers who go on for some time each: a lock_timeout for each table would add up.
+# Writers lock the last tables for some time each: a lock_timeout for each table would add up.
 my @writers = map { hold($north, "LOCK TABLE shard_8.t$_ IN ROW EXCLUSIVE MODE") } 5, 9;
 $move = $mover->start('--shard' => 8, '--to' => 'b', '--lock-timeout' => 400);
 my $longest = 0;

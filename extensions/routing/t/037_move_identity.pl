@@ -1,4 +1,4 @@
-# Servers that are not any more what they were: put back, promoted, made again, or gone for good. No row is lost, a
+# Tests servers that changed their identity: restored, promoted, created again, or gone for good. No row is lost, a
 # server's claim is never trusted, and every state can be left.
 
 use strict;
@@ -176,7 +176,7 @@ sub clean
 	return;
 }
 my @missing = (
-	# shard, state, who is gone, options, what is said, and a statement that passes then
+	# shard, state, the missing server, options, the message, and a statement that then passes
 	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source has forgotten the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
 	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 has the rows that had arrived, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
 	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is lifted: the source takes writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],

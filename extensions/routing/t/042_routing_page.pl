@@ -1,4 +1,4 @@
-# doc/routing.md: what it tells to type is typed, in its order, by psql as it stands there but for the names of machines.
+# Runs doc/routing.md: psql runs its statements in their order; only the names of machines are replaced.
 
 use strict;
 use warnings FATAL => 'all';
@@ -109,7 +109,7 @@ is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHER
 delete @blocks{ grep { /Citus|Moving|move|The calls/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
 
-# A function of the extension is on the page for its users, or says itself that it is not for them.
+# Each function of the extension is on the page, or its comment marks it as internal.
 my %comment = map { split /\|/, $_, 2 } split /\n/, $node{control}->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(p.oid, 'pg_proc'), 20)
 	  FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'

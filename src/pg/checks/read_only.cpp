@@ -27,7 +27,7 @@ std::optional<bool> value_in(ArrayType* settings) {
   return found;
 }
 
-// What ALTER DATABASE has set; of no database, ALTER ROLE ALL.
+// Returns the settings of ALTER DATABASE; for no database, the settings of ALTER ROLE ALL.
 std::optional<bool> set_for_all_roles(Oid database) {
   std::optional<bool> found;
   Relation const settings = table_open(DbRoleSettingRelationId, AccessShareLock);

@@ -1,4 +1,4 @@
-// What is wrong with the columns that adopt() made mint, for health.
+// Finds faults of the columns that adopt() made mint, for health.
 #pragma once
 
 namespace snowflake::pg {

@@ -1,4 +1,4 @@
-// What attaching to the mark and extending it have in common.
+// Functions that both attach.cpp and high_water.cpp use to read and extend the mark.
 #pragma once
 
 #include "pg/memory/mark_hold.hpp"

@@ -240,7 +240,7 @@ COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name, boolean) IS
   'Internal: for adopt(): an error where a column has negative numbers or ids from the future; tells, where asked '
   'to, that its numbers are plain ones';
 
--- A function that has made ids so far goes on with it for other tables: those might be ids that are minted now.
+-- A function that made ids so far continues for other tables: its ids may equal ids that are minted now.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

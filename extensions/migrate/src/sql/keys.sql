@@ -123,7 +123,7 @@ CREATE FUNCTION snowflake.names_id(name text) RETURNS boolean
 COMMENT ON FUNCTION snowflake.names_id(text) IS
   'Internal: for adopt(): whether a name is like photo_id, photo_ids or photoId';
 
--- No foreign key shows what is in these columns: polymorphic references, arrays, copies in audit and history tables.
+-- Columns whose ids no foreign key shows: polymorphic references, arrays, copies in audit and history tables.
 CREATE FUNCTION snowflake.named_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$

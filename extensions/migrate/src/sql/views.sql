@@ -19,7 +19,7 @@ COMMENT ON FUNCTION snowflake.views_over(snowflake.key_column[]) IS
   'Internal: for adopt(): the views that show columns, directly or through other views; a view comes after those '
   'that it reads';
 
--- In order: the view, what it consists of, comments, privileges.
+-- In order: the view, its parts, comments, privileges.
 CREATE FUNCTION snowflake.view_statements(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,4 +1,4 @@
--- Moving a shard's schema to another server: what the program snowflake-move-shard keeps in the databases. The target
+-- Moving a shard's schema to another server: the records of snowflake-move-shard in the databases. The target
 -- subscribes to the source's tables. When it has them, the source is fenced, the target takes over, the map is changed,
 -- and the source's schema is renamed and kept, fenced.
 

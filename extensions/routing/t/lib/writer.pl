@@ -50,7 +50,7 @@ sub read_map
 	return;
 }
 
-# Tries until it is committed; in doubt (a connection that broke while it committed) asks.
+# Tries until the transaction is committed. If the connection broke during a commit, queries whether it is.
 sub commit
 {
 	my ($sql) = @_;

@@ -91,7 +91,7 @@ BEGIN
   PERFORM snowflake.run_as(coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema)), statement,
                            concat_ws(', ', quote_ident(schema), 'pg_temp'));
   PERFORM set_config('lock_timeout', lock_limit, true);
-  -- What it did really: partitions and child tables follow their parent, wherever they are.
+  -- Checks what the statement changed: partitions and child tables follow their parent into other schemas.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE l.pid = pg_backend_pid() AND l.relation || l.mode <> ALL (before)

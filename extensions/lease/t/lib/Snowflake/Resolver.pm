@@ -1,5 +1,5 @@
-# A name server of its own for a server: a library (resolver.c) that is told through a file what names
-# mean, and how long it takes to be told.
+# Replaces name look-ups of a server: a library (resolver.c) reads from a file the addresses of names, and
+# how long a look-up takes.
 
 package Snowflake::Resolver;
 

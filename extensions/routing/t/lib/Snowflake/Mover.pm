@@ -46,7 +46,7 @@ sub _run
 	return { status => $run->full_result >> 8, output => $output };
 }
 
-# Starts the program; wait_for() returns when it has said something, or has ended.
+# Starts the program; wait_for() returns when it has printed the text, or has ended.
 sub start
 {
 	my ($self, @arguments) = @_;
