@@ -118,7 +118,7 @@ $plain->safe_psql('postgres', 'CREATE ROLE reader');
 is($plain->safe_psql('postgres', q{SET ROLE reader; SELECT "Ids ""of"" us".shard_of(499712025023222784)}), '5', 'a schema of another name, open to all');
 $plain->refuses($script, { sqlstate => '42P06', message => 'schema "Ids "of" us" already exists' }, 'run again, it replaces nothing');
 is($plain->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace('"Ids ""of"" us"') AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'sql')}), '0', 'all of it is plain SQL');
-$node->refuses("SELECT snowflake.decoder_sql('$_')", { sqlstate => '3F000', message => qq{there can be no schema "$_"}, detail => 'begin with "pg_"', hint => 'Pass another name' }, "no schema '$_'", 'fleet')
+$node->refuses("SELECT snowflake.decoder_sql('$_')", { sqlstate => '3F000', message => qq{schema name "$_" is not allowed}, detail => 'begin with "pg_"', hint => 'Pass another name' }, "no schema '$_'", 'fleet')
 	foreach '', 'pg_ids', 'information_schema';
 $node->refuses('SELECT snowflake.decoder_sql(NULL)', { sqlstate => '22004', message => 'decoder_sql\(\) takes no null' }, 'no null', 'fleet');
 $node->safe_psql('fleet', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");

@@ -67,9 +67,10 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
   ereport(
       LOG_SERVER_ONLY,
       (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
-       errdetail("Ids follow it, because that is less than \"snowflake.max_forward_jump\" (%d s): "
-                 "if it is stepped back, shards that have minted since then wait for it. It was "
-                 "step ahead number %llu since the server started; the clock shows %s.",
+       errdetail("Ids follow the clock, because the step is less than "
+                 "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back, shards that "
+                 "have minted in the meantime wait until it catches up. It was step ahead number "
+                 "%llu since the server started; the clock shows %s.",
                  max_forward_jump_s, static_cast<unsigned long long>(steps),
                  time_text(wall_clock_ms())),
        errhint("Check the time synchronization, if the clock was right before."), hide_caller()));

@@ -10,8 +10,8 @@ BEGIN
   PERFORM snowflake.refuse_null('decoder_sql()', schema::text);
   IF schema IN ('', 'information_schema') OR starts_with(schema::text, 'pg_') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
-      MESSAGE = format('there can be no schema "%s" of yours', schema),
-      DETAIL = 'The script makes the schema; PostgreSQL keeps names that begin with "pg_", and none is empty.',
+      MESSAGE = format('schema name "%s" is not allowed', schema),
+      DETAIL = 'PostgreSQL reserves "information_schema" and names that begin with "pg_". A name cannot be empty.',
       HINT = 'Pass another name, or leave it out for "snowflake".';
   END IF;
   RETURN format($decoder$-- Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s, in plain SQL.

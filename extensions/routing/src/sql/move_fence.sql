@@ -146,7 +146,7 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.last_id(integer) IS
-  'Internal: no id of a shard that this database has minted or observed is greater';
+  'Internal: an upper bound of the ids that this database has minted or observed for a shard';
 
 -- Locks and fences in the caller's transaction. EXCLUSIVE waits for transactions that have begun to write, prepared ones
 -- among them; when it is granted, they have ended. Readers continue. Vacuum holds the lock that is taken first, and blocks
