@@ -43,7 +43,7 @@ $router->safe_psql('postgres', <<~'SQL') if $router->safe_psql('postgres', "SELE
 	CREATE FUNCTION plproxy.get_cluster_version(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 $$;
 	SQL
 $router->refuses('CALL snowflake_fleet.use_plproxy()',
-	{ sqlstate => 42723, message => 'get_cluster_version\(text\) exists already', detail => 'clusters of its own', hint => 'Drop' },
+	{ sqlstate => 42723, message => 'get_cluster_version\(text\) exists already', detail => 'that snowflake did not create', hint => 'Drop' },
 	'clusters of somebody else are left alone');
 $router->safe_psql('postgres', 'DROP FUNCTION plproxy.get_cluster_version(text)');
 $router->safe_psql('postgres', 'CALL snowflake_fleet.use_plproxy()');

@@ -74,7 +74,7 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'duplicate_function',
       MESSAGE = format('function %s exists already', foreign_one),
-      DETAIL = 'This database has clusters of its own.',
+      DETAIL = 'This database already has cluster functions of PL/Proxy that snowflake did not create.',
       HINT = 'Drop the functions of PL/Proxy''s clusters, or have yours answer from snowflake_fleet.partitions().';
   END IF;
   -- Their owner can change them, now or later.
