@@ -61,7 +61,7 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (answer.term < mine.term || (answer.term == mine.term && answer.number <= mine.newest))
     return LeaseEvent::stale;
   if (giving_back) {
-    // Questions that were asked before are of no interest any more.
+    // Answers to earlier requests are ignored.
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
   // Given back by a worker that was killed: its successor has begun to acquire.
@@ -78,7 +78,7 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
-  // A renewal was asked for a region that has been forgotten since.
+  // An answer to a renewal is stale: the region was cleared in the meantime.
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
@@ -115,8 +115,8 @@ class BasicLeaseMemory {
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // Next, for the old one may still be told of a region that it had, and would have forgotten
-    // what it issued of it.
+    // Stored next: otherwise the old incarnation may still receive a region that it had, without
+    // the record of what it issued there.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

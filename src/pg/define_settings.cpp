@@ -109,9 +109,9 @@ void assign_sequence_spread(int value, void*) {
   derive(max_lead_ms, reserve_ms, value);
 }
 
-// Runs `define`, then applies what the configuration says of the setting once more, at ERROR: a
-// setting that PostgreSQL came to know just now falls back to its default with a mere WARNING, and
-// a layout or an ownership that falls back is a duplicate in the making.
+// Runs `define`, then applies the configured value once more, at ERROR. If a value is invalid when
+// the setting is defined, PostgreSQL only warns and uses the default. A default layout or default
+// owned_shards could cause duplicates.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   const char* configured = GetConfigOption(name, true, false);

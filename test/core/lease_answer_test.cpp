@@ -111,8 +111,8 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   }
 }
 
-// Wherever its worker is killed, an incarnation that may still be told of a region that it had
-// knows what it issued there.
+// While an incarnation may still receive a region that it had, it keeps the record of what it
+// issued there, at whichever store its worker is killed.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -1,4 +1,4 @@
-// After a recovery or a failover of the lease server: who goes on, and who does not.
+// After a recovery or failover of the lease server: which holders continue, and which do not.
 #include "lease_support.hpp"
 
 namespace snowflake {
@@ -16,7 +16,7 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // As a holder does who hears of the new term.
+  // Repeats the request in the new term, as a holder does after the first answer.
   LeaseAnswer go_on(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -84,8 +84,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// The holder is told no more than others are, for the next recovery counts on it; the next one
-// begins beyond all that was granted.
+// The answer to the holder is limited like all others, because the next recovery relies on it. The
+// next holder begins above all grants.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;

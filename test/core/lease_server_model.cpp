@@ -51,7 +51,7 @@ void World::withdraw(Server& s) {
   for (Slot& slot : s.slots) slot.limits.end_region();
 }
 
-// Others go on, between two steps of one session.
+// Lets other sessions continue between two steps of one session.
 void World::disturb() {
   if (!faults_) return;
   for (uint64_t left = random_.below(5); left > 0 && violation_.empty(); --left) step();
@@ -91,7 +91,7 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Others may go on before either of its loads.
+// Other sessions may continue before each of the two loads.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;

@@ -82,7 +82,7 @@ void World::step() {
         if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
         // The worker may be killed at any store. Then the postmaster restarts all processes.
         Server& s = servers_[told.server];
-        // Sessions may be in mid-extension when it arrives, and go on as soon as it has.
+        // Sessions may be in mid-extension when the answer arrives, and then continue at once.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
@@ -203,8 +203,8 @@ void World::decide_one(size_t index) {
   Control next = asked_one;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // Files put back in place have no new timeline. The first server that asks and has heard more
-  // finds out; that no other is faster is what is assumed here, and cannot be promised.
+  // Files restored in place have no new timeline. The first request of a server with a newer grant
+  // shows it. The model assumes that no other request comes first, which cannot be promised.
   if (control_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;

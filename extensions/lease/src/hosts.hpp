@@ -1,4 +1,4 @@
-// Which host of the connection string is asked next, and at which of its addresses.
+// Chooses the next host of the connection string, and one of its addresses.
 //
 // libpq tries the next host only if it cannot connect, and it blocks while it looks up names. So
 // this reads the list of hosts from the connection string, the service file and the environment,

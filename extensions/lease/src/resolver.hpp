@@ -17,7 +17,7 @@ struct Addresses {
   char text[kMost][64];  // numeric, in the order of getaddrinfo()
 };
 
-// False where there are none; `why` says so, for people.
+// Returns false if the host has no address; `why` is then the message.
 bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, char* why,
              size_t why_size);
 

@@ -15,7 +15,7 @@ BackgroundWorker describe_worker();
 
 // worker.cpp
 
-// When the lease server is asked. Times of the monotonic clock.
+// When the worker sends requests. Times are of the monotonic clock.
 struct Schedule {
   int64_t asked_us;  // when the last exchange began
   int64_t due_us;

@@ -1,5 +1,5 @@
-// refuse() raises an error of a routine in SQL, which says itself why. PL/pgSQL's RAISE would add a
-// line of CONTEXT for each internal function on the way.
+// refuse() raises an error of a routine in SQL, without CONTEXT. PL/pgSQL's RAISE would add a line
+// of CONTEXT for each internal function.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"

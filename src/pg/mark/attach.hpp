@@ -1,4 +1,4 @@
-// From a session's first call to its hold on the mark: all that is asked before it mints, step by
+// Attaches a session to the mark at its first call: all checks before the session mints, step by
 // step.
 #pragma once
 

@@ -15,8 +15,8 @@ struct MarkHold {
   uint32_t generation;
   uint32_t region;
   uint64_t limit;            // as last read; within a generation it only rises
-  uint64_t extend_early_at;  // from this position on, see to the mark after a claim; 0: the next
-                             // claim also says that the database mints
+  uint64_t extend_early_at;  // from this position on, extend the mark after a claim; 0: the next
+                             // claim also ends the refusals
 
   bool good() const { return attached && state->limits.is_current(generation); }
 };
