@@ -238,7 +238,7 @@ CREATE OR REPLACE FUNCTION snowflake.health(
     OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
     OUT mark timestamptz, OUT covered_until timestamptz, OUT lead_ms double precision,
     OUT drift_ms double precision, OUT synchronized boolean, OUT maximum_error_ms double precision,
-    OUT last_refusal timestamptz, OUT last_refusal_cause text, OUT layout_ends_at timestamptz, OUT copied boolean)
+    OUT last_refusal timestamptz, OUT last_refusal_cause text, OUT layout_ends_at timestamptz, OUT cloned boolean)
   LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
