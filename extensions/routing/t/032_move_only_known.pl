@@ -14,8 +14,8 @@ my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 2 ], b => [3] });
 my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE EXTENSION citext; GRANT CREATE ON DATABASE postgres TO tenant') foreach $north, $south;
-$south->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'b'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (1)});
-$north->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'c'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (2)});
+$south->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'b'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (1); CREATE DOMAIN counted AS integer DEFAULT 2});
+$north->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'c'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (2); CREATE DOMAIN counted AS integer DEFAULT 1});
 
 # Obstacles to a move: the sentence that names one, and how it is made and taken away again.
 my $mood = "CREATE TYPE shard_1.mood AS ENUM ('well')";
@@ -37,6 +37,9 @@ my @refused = (
 	[ 'ENABLE ALWAYS', 'Table shard_1.users has the trigger audit, which is ENABLE ALWAYS or REPLICA',
 	  'CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$; CREATE TRIGGER audit AFTER INSERT ON shard_1.users FOR EACH ROW EXECUTE FUNCTION audit(); ALTER TABLE shard_1.users ENABLE ALWAYS TRIGGER audit',
 	  'DROP TRIGGER audit ON shard_1.users; DROP FUNCTION audit' ],
+	[ 'the name of a fence', 'Table shard_1.users has the trigger snowflake_move, which .* has the name of a fence',
+	  'CREATE TRIGGER snowflake_move BEFORE UPDATE ON shard_1.users FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER snowflake_move ON shard_1.users' ],
+	[ 'a domain with another default', 'The domain public.counted is not the same on both servers: the source has integer DEFAULT 1, the target integer DEFAULT 2', 'ALTER TABLE shard_1.users ADD c counted', 'ALTER TABLE shard_1.users DROP c' ],
 	[ 'another shard', 'default value for column id of table shard_1.users mints or compares another shard', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(2)', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(1)' ],
 	[ 'another form', 'default value for column id of table shard_1.users mints or compares another shard, or in another form', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(1) + 0', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(1)' ],
 	[ 'a sequence outside', 'default value for column number of table shard_1.users uses sequence public.numbers, which is neither', "CREATE SEQUENCE numbers; ALTER TABLE shard_1.users ADD number bigint DEFAULT nextval('numbers')",
@@ -106,6 +109,8 @@ like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), 
 
 # Names are quoted, so a role that may create objects cannot inject statements.
 $north->safe_psql('postgres', <<~'SQL');
+	ALTER TABLE shard_2.users ADD CONSTRAINT odd CHECK (name <> 'a TRIGGER snowflake_move');
+	CREATE TRIGGER snowflake_move_log BEFORE UPDATE ON shard_2.users FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
 	GRANT CREATE, USAGE ON SCHEMA shard_2 TO tenant;
 	SET ROLE tenant;
 	CREATE SEQUENCE shard_2."x$do$;ALTER ROLE tenant SUPERUSER;--";
@@ -120,11 +125,12 @@ is($moved->{status}, 0, 'names that look like statements move') or diag($moved->
 is($south->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'tenant'"), 'f', '... and are none');
 is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE tenant SUPERUSER;--"')}), '42', '... a sequence goes on');
 is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', '... a table has its rows');
+is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", '... and what is called like a fence is there');
 
 # Code that the tenant may alter while rows arrive, such as the check of a shared domain, runs as a role without other
 # rights.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
-$north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
+$north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; CREATE INDEX ON shard_1.users ((name::fine)); INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE SCHEMA own; GRANT USAGE ON SCHEMA own TO PUBLIC;
 	CREATE FUNCTION own.evil(text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -143,7 +149,20 @@ $north->safe_psql('postgres', q{INSERT INTO shard_1.users (name, f) VALUES ('y',
 $south->poll_query_until('postgres', q{SELECT count(*) > 0 FROM callers WHERE name ~ 'snowflake'}) or die;
 is($south->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE name ~ '^snowflake_move_') > 0, bool_or(super) FROM callers}), 't|f', 'what the tenant has put there is called by a role that has nothing else');
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The domain public.fine is not the same on both servers/, '... and found before the target takes over');
-$south->safe_psql('postgres', 'ALTER DOMAIN fine DROP CONSTRAINT evil');
+# Rows that are left there still belong to that role, because ANALYZE runs what the owner has put into an index.
+my $left = $mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target');
+like($left->{output}, qr/schema shard_1 has the rows that had arrived, and belongs to role snowflake_move_\d+_1: drop both/, 'the target forgets it, and keeps the role');
+$south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
+	CREATE OR REPLACE FUNCTION own.evil(text) RETURNS boolean LANGUAGE plpgsql AS $$
+	BEGIN
+	  INSERT INTO public.callers SELECT 'analyzed', rolsuper FROM pg_roles WHERE rolname = current_user;
+	  RETURN true;
+	END $$;
+	SQL
+$south->safe_psql('postgres', 'ANALYZE shard_1.users');
+is($south->safe_psql('postgres', "SELECT count(*) > 0, bool_or(super) FROM callers WHERE name = 'analyzed'"), 't|f', '... so no superuser calls the function');
+$south->safe_psql('postgres', 'DROP SCHEMA shard_1 CASCADE; ALTER DOMAIN fine DROP CONSTRAINT evil');
+$south->safe_psql('postgres', 'DROP ROLE ' . $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'"));
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, '... without it the shard moves');
 
 # A planner calls what an owner has put into the predicate of an index. The rows of the target's tables are counted when their owner may alter them.

@@ -70,8 +70,10 @@ AS $$
       (CASE WHEN reloftype <> 0 OR reltablespace <> 0 OR relam <> (SELECT oid FROM pg_am WHERE amname = 'heap')
             THEN 'is of a type, in a tablespace of its own, or no heap' END),
       ((SELECT format('has the generated column %I', min(attname)) FROM pg_attribute WHERE attrelid = tab.oid AND attgenerated <> '' HAVING count(*) > 0)),
-      ((SELECT format('has the trigger %I, which is ENABLE ALWAYS or REPLICA', min(tgname)) FROM pg_trigger
-         WHERE tgrelid = tab.oid AND tgname <> 'snowflake_move' AND tgenabled NOT IN ('O', 'D') HAVING count(*) > 0)),
+      ((SELECT format('has the trigger %I, which is ENABLE ALWAYS or REPLICA, or has the name of a fence', min(tgname))
+          FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+         WHERE tgrelid = tab.oid AND (tgenabled NOT IN ('O', 'D') OR tgname = 'snowflake_move')
+           AND NOT (tgname = 'snowflake_move' AND proname = 'refuse_write' AND pronamespace = 'snowflake_fleet'::regnamespace) HAVING count(*) > 0)),
       ((SELECT format('is filled by %s %I', CASE WHEN subname ~ '^snowflake_move_' THEN 'the move of' ELSE 'subscription' END, min(subname))
           FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = tab.oid GROUP BY subname LIMIT 1))
     ) AS v (why) WHERE why IS NOT NULL
@@ -159,7 +161,7 @@ CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURN
 AS $$
   SELECT CASE kind
     WHEN 'enum' THEN (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = to_regtype(object))
-    WHEN 'domain' THEN (SELECT concat_ws(' ', format_type(typbasetype, typtypmod), nullif(typcollation, 0)::regcollation, CASE WHEN typnotnull THEN 'NOT NULL' END,
+    WHEN 'domain' THEN (SELECT concat_ws(' ', format_type(typbasetype, typtypmod), nullif(typcollation, 0)::regcollation, CASE WHEN typnotnull THEN 'NOT NULL' END, 'DEFAULT ' || pg_get_expr(typdefaultbin, 0),
                                (SELECT string_agg(pg_get_constraintdef(c.oid), ' ' ORDER BY conname) FROM pg_constraint AS c WHERE contypid = t.oid AND contype = 'c'))
                           FROM pg_type AS t WHERE t.oid = to_regtype(object) AND typtype = 'd')
     WHEN 'trigger function' THEN (SELECT concat_ws(' ', lanname, prosecdef, proconfig, md5(prosrc), probin) FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
@@ -258,7 +260,8 @@ BEGIN
   RETURN QUERY
   SELECT s.step, s.statement FROM snowflake_fleet.statements_beside(schema) AS s
   UNION ALL
-  SELECT s.step, s.statement FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s WHERE s.statement NOT LIKE '% TRIGGER snowflake_move%'
+  SELECT s.step, s.statement FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s 
+   WHERE s.statement !~ '^CREATE TRIGGER snowflake_move |^ALTER TABLE .* ENABLE ALWAYS TRIGGER snowflake_move$'
   UNION ALL
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
@@ -333,11 +336,14 @@ BEGIN
   IF drop_rows AND to_regnamespace(quote_ident(moving.schema)) IS NOT NULL AND moving.state <> 'here' THEN
     PERFORM snowflake_fleet.drop_schema(moving.schema);
   ELSIF moving.state = 'arriving' THEN
-    left_over := format('schema %I has the rows that had arrived, and belongs to role %I: drop it, or rename it and give it to its owner', moving.schema, current_user);
+    left_over := format('schema %I has the rows that had arrived, and belongs to role %s: '
+                          'drop both; or give the schema to its owner with REASSIGN OWNED, and drop the role',
+                        moving.schema, (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = moving.schema));
   ELSE
     left_over := format('schema %I stays as it was taken over', moving.schema);
   END IF;
-  IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) THEN
+  -- A superuser must not own what arrived: ANALYZE and autovacuum evaluate expressions of indexes as the table's owner.
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) AND (drop_rows OR moving.state <> 'arriving') THEN
     EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
   END IF;
   IF moving.state = 'level' AND NOT drop_rows THEN

@@ -92,7 +92,7 @@ sub leftovers
 			SELECT 'origin ' || roname FROM pg_replication_origin UNION ALL
 			SELECT 'trigger on ' || tgrelid::regclass FROM pg_trigger WHERE tgname = 'snowflake_move'
 			   AND tgrelid NOT IN (SELECT snowflake_fleet.tables_of(schema) FROM snowflake_fleet.moving WHERE state = 'kept') UNION ALL
-			SELECT 'role ' || rolname FROM pg_roles WHERE rolname ~ '^snowflake_move' UNION ALL
+			SELECT 'role ' || rolname FROM pg_roles AS r WHERE rolname ~ '^snowflake_move' AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspowner = r.oid) UNION ALL
 			SELECT 'moving ' || shard || ' ' || state FROM snowflake_fleet.moving WHERE state NOT IN ('kept', 'here')
 			SQL
 		$found eq '' ? '' : $_->name . ": $found\n"
