@@ -170,10 +170,10 @@ def forget(session, move, side, drop_rows):
     return session.patiently("ending the move", move.options.lock_timeout, lambda: session.value("SELECT snowflake_fleet.forget_move(%s, %s, %s)", (move.shard, side, drop_rows)))
 
 
-def clear(move, drop_rows=True):
-    """What was copied is thrown away, and both sides are as before the move; or the rows stay, and it ends. The subscription lets go of the slot first."""
-    forget(move.target, move, "target", drop_rows)
-    forget(move.source, move, "source", drop_rows)
+def clear(move):
+    """What was copied is thrown away, and both sides are as before the move. The subscription lets go of the slot first."""
+    forget(move.target, move, "target", True)
+    forget(move.source, move, "source", True)
 
 
 def progress(move):

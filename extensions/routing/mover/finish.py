@@ -94,7 +94,9 @@ def finish(move):
                           "  The target has taken over; look for rows that were written to the source since.")
         compare_rows(move, here)
         keep_source(move, here)
-    clear(move, False)
+    # The target's record is the last to go: a later run looks for what is left of a move if the target has one.
+    forget(move.source, move, "source", False)
+    forget(move.target, move, "target", False)
     move.stands = None
     say(f"shard {move.shard} is on the target")
 
@@ -107,10 +109,12 @@ def abort(move):
     if there is not None or here is not None and here.other != move.to_name:
         for sentence in of_rows(move):
             raise Refused(sentence)
-    if here is not None and here.state == "fenced" and there is None and move.control is None:
-        raise Refused(f"shard {move.shard} is fenced, and the target has no record of this move\n"
+    is_fenced = here is not None and here.state == "fenced"
+    if is_fenced and move.control is None and (there is None or here.other != move.to_name):
+        raise Refused(f"shard {move.shard} is fenced, and the target has no record of this move, "
+                      "or it is the map that decides whether it has taken over\n"
                       f"  If no server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, then run this again.")
-    if here is not None and here.state == "fenced":
+    if is_fenced:
         push_map(move)    # the source refuses it while its copy of the map has the shard on the target
         lift(move)
     clear(move)

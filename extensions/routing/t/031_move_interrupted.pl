@@ -45,6 +45,7 @@ my @places = (
 	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers were not done/, 'copied' ],
 	[ 'between fence and map', sub { hold($fleet->node('control'), $commit_lock) }, undef ],
 		[ 'before the subscription is dropped', sub { hold($south, 'LOCK TABLE pg_subscription IN ACCESS SHARE MODE') }, qr/is kept as/, 'copied' ],
+	[ 'before the slot is dropped', sub { hold($north, 'LOCK TABLE pg_publication IN SHARE MODE') }, qr/is kept as/, 'copied' ],
 	[ 'as soon as the map is pushed', undef, qr/map is pushed/ ]);
 my %rows = %{ rows_of($north, 1) };
 my @writers = map { $mover->start_writer(1, $_) } 1 .. 2;

@@ -172,7 +172,7 @@ sub clean
 {
 	my ($node, $what) = @_;
 	is($node->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_subscription), (SELECT count(*) FROM pg_publication), (SELECT count(*) FROM pg_replication_slots),
-	  (SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move'), (SELECT count(*) FROM snowflake_fleet.moving WHERE state NOT IN ('kept', 'here'))}), '0|0|0|0|0', "... nothing of the move is left: $what");
+	  (SELECT count(*) FROM pg_roles AS r WHERE rolname ~ '^snowflake_move' AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspowner = r.oid)), (SELECT count(*) FROM snowflake_fleet.moving WHERE state NOT IN ('kept', 'here'))}), '0|0|0|0|0', "... nothing of the move is left: $what");
 	return;
 }
 my @missing = (
@@ -222,7 +222,7 @@ is($mover->leftovers, '', 'nothing is left over');
 
 # The role of the move is gone, as after a cleaning by hand: what arrived is forgotten all the same.
 copied(13);
-my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'");
+my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_.*_13\$'");
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
 $result = $mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target');
 is($result->{status}, 0, 'the role of the move is gone: the target forgets it') or diag($result->{output});
@@ -247,6 +247,8 @@ $fleet->push_map('a', 'b');
 killed_after_the_map(14);
 is(takes_writes($south, 14), '1', 'the target has taken over, the program is gone');
 like($mover->run_without_map('--control' => $fleet->conninfo('a'), '--shard' => 14, '--to' => 'b', '--abort')->{output}, qr/has a copy of the map/, 'a copy of the map does not decide');
+like($mover->run_without_map('--shard' => 14, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'), '--abort')->{output},
+	qr/shard 14 is fenced(?s:.*)the map that decides(?s:.*)release_shard\(14\)/, '... and without the map the rows there are not thrown away');
 my $state = $fleet->control('SELECT system_identifier FROM snowflake_fleet.map_state');
 $fleet->control("ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up; UPDATE snowflake_fleet.map_shard SET server = 'a' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = 1");
 like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the map here may be older than its copies/, "nor does a control database from before: $_") foreach '--abort', '--verify';
