@@ -27,7 +27,3 @@ def complain(text):
 def words(error):
     """What the server says, without the statement that a function of ours was at."""
     return str(error).strip().split("\nCONTEXT:")[0] or type(error).__name__
-
-
-def in_millis(seconds):
-    return f"{1000 * seconds:.1f} ms"

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from .check import SHARED, of_schema
 from .copying import follow, is_level, require_slot
-from .errors import Refused, complain, in_millis, say, words
+from .errors import Refused, complain, say, words
 from .session import lost
 
 LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
@@ -149,7 +149,8 @@ def take_over(move):
     refused = time.monotonic()
     flip(move)
     end = time.monotonic()
-    say(f"taken over, the fence took {in_millis(end - began)}: writers waited {in_millis(refused - began)}, then were refused for {in_millis(end - refused)}")
+    stood, waited, closed = (f"{1000 * seconds:.1f} ms" for seconds in (end - began, refused - began, end - refused))
+    say(f"taken over, the fence took {stood}: writers waited {waited}, then were refused for {closed}")
 
 
 def resume(move):

@@ -260,7 +260,7 @@ BEGIN
   RETURN QUERY
   SELECT s.step, s.statement FROM snowflake_fleet.statements_beside(schema) AS s
   UNION ALL
-  SELECT s.step, s.statement FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s 
+  SELECT s.step, s.statement FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s
    WHERE s.statement !~ '^CREATE TRIGGER snowflake_move |^ALTER TABLE .* ENABLE ALWAYS TRIGGER snowflake_move$'
   UNION ALL
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
