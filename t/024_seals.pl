@@ -132,6 +132,15 @@ my $end = $node->finish_writer($waiting);
 is(scalar @{ $end->{ids} }, 1, 'and the other one its own, after a rollback') or diag $end->{errors};
 is($node->safe_psql('waited', $bits), '41/5+8/10', 'as the database');
 $restorer->quit;
+# An id minted before the commit shows the layout to no other session.
+make('shown', 'CREATE EXTENSION snowflake');
+$restorer = $node->session('shown');
+$restorer->query("BEGIN; $adopt; SELECT snowflake.next_id(31)");
+$restorer->{stderr} = '';
+$node->refuses(q{SET lock_timeout = '100ms'; SELECT snowflake.next_id(31)}, { sqlstate => '55P03', message => 'lock timeout' }, 'a layout that is not committed', 'shown');
+$restorer->query_safe('ROLLBACK');
+is($node->safe_psql('shown', 'SELECT snowflake.shard_of(snowflake.next_id(200))'), '200', 'the layout that the rollback brings back');
+$restorer->quit;
 make('single');
 $node->command_ok([ 'pg_restore', '-1', '-d', $node->connstr('single'), $dump{custom} ], 'pg_restore --single-transaction');
 adopted('single');
@@ -162,6 +171,19 @@ like(restore('computed'), qr/ERROR:  this database was restored under another la
 make('chosen', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 is(restore('chosen'), '', 'as the hint says');
 is($node->safe_psql('chosen', 'SELECT count(*) FROM photos WHERE shard = snowflake.shard_of(id) AND shard = 5'), '500', 'the rows are right');
+
+# The cursor after a change of the layout, before and after the first id. It may reach the mark, which is ahead of the clock.
+my $settled = q{SELECT snowflake.time_of(snowflake.settled_before()) < clock_timestamp() + interval '60s'};
+make('cursor', "CREATE EXTENSION snowflake; SELECT snowflake.next_id(1), snowflake.settled_before()");
+$pooled = $node->session('cursor');
+is($pooled->query_safe("BEGIN; $settled"), 't', 'cursor: before');
+$node->safe_psql('cursor', "DROP EXTENSION snowflake; $layouts{seconds} CREATE EXTENSION snowflake");
+is($node->safe_psql('cursor', $settled), 't', 'cursor: under the new layout');
+$node->safe_psql('cursor', 'SELECT snowflake.next_id(1)');
+$pooled->query('SELECT snowflake.settled_before()');
+$pooled->quit;
+is($node->safe_psql('cursor', 'SELECT snowflake.shard_of(snowflake.next_id(70000))'), '70000', 'cursor: minting goes on after a session that knew the former layout');
+is($node->safe_psql('cursor', $settled), 't', 'cursor: and the cursor is right');
 
 # An extension that is created again within the second for which a check is remembered.
 $node->safe_psql('decoded', "DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)");

@@ -63,7 +63,8 @@ constexpr Layout layout_of(int64_t value) noexcept {
 struct Seals {
   int64_t local;
   int64_t dumped;
-  bool used;  // ids of the layout may exist, so that the seal is permanent
+  bool used;         // ids of the layout may exist, so that the seal is permanent
+  bool uncommitted;  // this transaction adopted it, and may be rolled back
 };
 
 static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==

@@ -16,23 +16,25 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// Reads value and is_called. False if the sequence does not exist any more.
-bool read_locked(Oid oid, int64_t* value, bool* called = nullptr) {
+// Reads the value, and of seal_local what else the seals contain. False if the sequence does not
+// exist any more.
+bool read_locked(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
     SequencePage page = SequencePage::open(relation, BUFFER_LOCK_SHARE);
     *value = page.value();
-    if (called != nullptr) *called = page.is_called();
+    if (of_local != nullptr) of_local->used = page.is_called();
     page.close();
+    if (of_local != nullptr) of_local->uncommitted = storage_is_uncommitted(relation);
     relation_close(relation, NoLock);
   }
   UnlockRelationOid(oid, AccessShareLock);
   return relation != nullptr;
 }
 
-bool read_sequence(Oid oid, int64_t* value, bool* called = nullptr) {
+bool read_sequence(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   LockRelationOid(oid, AccessShareLock);
-  return read_locked(oid, value, called);
+  return read_locked(oid, value, of_local);
 }
 
 bool try_read_sequence(Oid oid, int64_t* value) {
@@ -108,13 +110,13 @@ bool all_checked_lately(const DatabaseState& state) {
   return seal_checked_lately(state) && is_of_late(state.fleet_checked_us);
 }
 
-void record_all_checked(DatabaseState& state) {
-  record_seal_checked(state);
+void record_all_checked(DatabaseState& state, const Seals& seals) {
+  record_seal_checked(state, seals);
   state.fleet_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
-void record_seal_checked(DatabaseState& state) {
-  if (seal_of_counters(state) == seal_of(layout))
+void record_seal_checked(DatabaseState& state, const Seals& seals) {
+  if (!seals.uncommitted && seal_of_counters(state) == seal_of(layout))
     state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
@@ -126,7 +128,7 @@ void use_seal(int64_t seal) {
 }
 
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals) {
-  if (!read_sequence(sequences.seal_local, &seals->local, &seals->used) ||
+  if (!read_sequence(sequences.seal_local, &seals->local, seals) ||
       !read_sequence(sequences.seal, &seals->dumped)) {
     reset_state_sequences();
     return Blocker::seal_gone;
@@ -205,7 +207,7 @@ void require_seal_slowly(SealUse use) {
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
     // The record also means that the state's mark belongs to this seal.
-    if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state);
+    if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;
 }

@@ -32,13 +32,13 @@ bool try_go_by_seal();
 bool seal_still_holds(const StateSequences& sequences);
 
 // Whether a session found the seal of this database valid within the last second; and how a session
-// records that.
+// records that. A seal that the transaction has adopted is not recorded: a rollback may follow.
 bool seal_checked_lately(const DatabaseState& state);
-void record_seal_checked(DatabaseState& state);
+void record_seal_checked(DatabaseState& state, const Seals& seals);
 
 // The same for the seal and the fleet (fleet_check.hpp), which other calls check.
 bool all_checked_lately(const DatabaseState& state);
-void record_all_checked(DatabaseState& state);
+void record_all_checked(DatabaseState& state, const Seals& seals);
 
 // The session uses the layout of this seal from now on. If its layout changes, it attaches to the
 // mark again before it mints.

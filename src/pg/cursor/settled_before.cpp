@@ -62,15 +62,19 @@ SettledAnswer settled() {
   if (RecoveryInProgress()) return no_answer(HeldBy::standby);
   if (IsolationUsesXactSnapshot()) return no_answer(HeldBy::one_snapshot);
 
-  DatabaseState* const state = find_database_state();
+  // Counters of another layout are those of an extension that was dropped, or that replaced the
+  // one which this session knows.
+  const DatabaseState* const found = find_database_state();
+  CounterMemory* const memory = found == nullptr ? nullptr : counter_memory_of(*found);
+  const DatabaseState* const state = memory == nullptr ? nullptr : found;
   const uint64_t target = target_tick(state);
   OldestMint open{OpenMints::kNone, 0};
   OldestPreparedMint prepared{OpenMints::kNone, InvalidTransactionId};
   const auto open_since = [&] { return (open = oldest_open_mint()).since; };
   const auto prepared_since = [&] { return (prepared = oldest_prepared_mint()).since; };
   uint64_t tick;
-  if (CounterMemory* const memory = state == nullptr ? nullptr : counter_memory_of(*state)) {
-    tick = memory->settled.settle(layout, shard_counters_of(*state), target, open_since,
+  if (memory != nullptr) {
+    tick = memory->settled.settle(layout, shard_counters_of(*memory), target, open_since,
                                   prepared_since, sequence_starts);
   } else {
     // No session has minted since the server started. The first one adopts the mark before it

@@ -134,7 +134,7 @@ Next bind_to_mark(Attachment& a) {
   hold.counters = shard_counters_of(*a.state).data();
   hold.mark = {RelationGetRelid(a.mark), a.mark->rd_rel->relfilenode};
   a.binding = bind_mark(*a.state, hold.mark, a.shown_ms);
-  if (!a.all_checked) record_all_checked(*a.state);
+  if (!a.all_checked) record_all_checked(*a.state, a.facts.seals);
   a.facts.region = a.binding.region.region;
   a.facts.region_begin_ms = a.binding.region.begin_ms;
   return Next::judge;

@@ -164,8 +164,10 @@ void take_limit(bool more_is_written) {
 void invalidate_relations(Oid relation) {
   const StateSequences known = remembered_state_sequences();
   if (OidIsValid(relation) && relation != hold.mark.relation && relation != known.high_water &&
-      relation != known.seal && relation != known.seal_local)
+      relation != known.seal && relation != known.seal_local) {
+    if (!known.complete()) reset_seal();
     return;
+  }
   reset_hold();
   reset_seal();
   reset_state_sequences();

@@ -155,7 +155,7 @@ namespace {
 
 struct KnownCounters {
   CounterMemory* memory;
-  uint32_t count;
+  int64_t seal;
 };
 
 // Another session may replace the memory at any time.
@@ -172,21 +172,25 @@ KnownCounters map_counters(const DatabaseState& state) {
       if (segment == nullptr) continue;
       dsm_pin_mapping(segment);
     }
-    return {static_cast<CounterMemory*>(dsm_segment_address(segment)),
-            shard_counter_count(layout_of(seal))};
+    return {static_cast<CounterMemory*>(dsm_segment_address(segment)), seal};
   }
 }
 
 }  // namespace
 
 CounterMemory* counter_memory_of(const DatabaseState& state) {
-  return map_counters(state).memory;
+  const KnownCounters known = map_counters(state);
+  return known.seal == seal_of(layout) ? known.memory : nullptr;
+}
+
+std::span<Shard> shard_counters_of(CounterMemory& memory) {
+  return {memory.counters(), shard_counter_count(layout)};
 }
 
 std::span<Shard> shard_counters_of(const DatabaseState& state) {
   const KnownCounters known = map_counters(state);
   if (known.memory == nullptr) return {};
-  return {known.memory->counters(), known.count};
+  return {known.memory->counters(), shard_counter_count(layout_of(known.seal))};
 }
 
 void raise_floor(const DatabaseState& state, uint64_t position) {

@@ -75,8 +75,11 @@ struct CounterMemory {
 };
 static_assert(sizeof(CounterMemory) % alignof(Shard) == 0);
 
-// The memory, mapped into this session permanently; or null if the database has none.
+// The memory, mapped into this session permanently; or null if the database has none of the
+// session's layout.
 CounterMemory* counter_memory_of(const DatabaseState& state);
+std::span<Shard> shard_counters_of(CounterMemory& memory);
+// The same of any layout, or none.
 std::span<Shard> shard_counters_of(const DatabaseState& state);
 // The counter of a shard.
 inline Shard& shard_counter(Shard* counters, uint32_t shard) {
