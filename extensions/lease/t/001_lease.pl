@@ -120,7 +120,7 @@ my @copied = mint($copy, 3000);
 isnt(region_of($server, $original[-1]), region_of($copy, $copied[-1]), 'a clone mints in another region');
 my %seen;
 is(scalar(grep { $seen{$_}++ } @original, @copied), 0, 'no id twice');
-is($copy->safe_psql('postgres', 'SELECT minting, reason, copied FROM snowflake.health()'), 't||f', 'so that a copy has nothing to be accepted for');
+is($copy->safe_psql('postgres', 'SELECT minting, reason, cloned FROM snowflake.health()'), 't||f', 'so that a copy has nothing to be accepted for');
 
 # A copy that starts without the setting refuses to mint.
 $copy->stop;
@@ -134,6 +134,6 @@ is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
 is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'nothing in the view');
 $copy->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 is(scalar(mint($copy, 3)), 3, 'until an operator has said that it left the fleet');
-is($copy->safe_psql('postgres', 'SELECT copied FROM snowflake.health()'), 'f', 'it remembers that it minted here');
+is($copy->safe_psql('postgres', 'SELECT cloned FROM snowflake.health()'), 'f', 'it remembers that it minted here');
 
 done_testing();
