@@ -286,7 +286,11 @@ class Chaos:
                 self.broken.append(f"--forget {step[0]}: {output}")
             if step == (side, other):
                 server.start()
-        next(s for s in self.servers if s.name == target).run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+        # What --forget target says is left: the rows that arrived, and the role that owns them.
+        arrived = next(s for s in self.servers if s.name == target)
+        arrived.run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+        for (role,) in arrived.run("SELECT quote_ident(rolname) FROM pg_roles WHERE rolname LIKE 'snowflake_move_%'"):
+            arrived.run(f"DROP ROLE {role}")
 
     def alter(self):
         """A column that was added stays, wherever the shard goes."""
