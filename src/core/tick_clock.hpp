@@ -34,6 +34,9 @@
 #pragma once
 
 #include <sched.h>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -57,6 +60,15 @@ struct MachineClocks {
 #endif
   }
   static int this_processor() noexcept {
+#if defined(__x86_64__) && __has_include(<sys/rseq.h>)
+    // Read here as sched_getcpu() reads it. The call takes 3 ns of an id's 16.
+    if (__rseq_size != 0) [[likely]] {
+      const char* thread;
+      asm("mov %%fs:0, %0" : "=r"(thread));
+      using Area = const volatile struct rseq;
+      return static_cast<int>(reinterpret_cast<Area*>(thread + __rseq_offset)->cpu_id);
+    }
+#endif
     return sched_getcpu();
   }
   static int64_t wall_ns() noexcept {
