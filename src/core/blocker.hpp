@@ -80,7 +80,7 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
   return Blocker::other_fleet;
 }
 
-// A mark before every id is lost, unless this server knows a later one.
+// A mark before every id is lost, unless this server has a later one in memory.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
@@ -103,7 +103,7 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 // blocker: a call gathers one fact after the other, in the order of the checks, and checks after
 // each.
 struct Facts {
-  bool layout_unknown;  // the seal was not read yet: nothing is judged by a layout
+  bool layout_unknown;  // the seal was not read yet, so checks of the layout are skipped
   bool recovery;
   bool node_without_origin;
   bool read_only_by_default;
@@ -133,7 +133,7 @@ struct Facts {
   Blocker mark;             // what is wrong with its relation, or none
   bool mark_known;          // false: it was not read, and mark_ms is the highest known
   int64_t mark_ms;          // as it is stored
-  int64_t highest_mark_ms;  // that this server knows; 0: none
+  int64_t highest_mark_ms;  // of this server run; 0: none
 
   bool no_slot;          // and none may be taken
   int64_t lead_ms;       // of the ids before the clock

@@ -1,31 +1,33 @@
-// The wall clock in milliseconds, for callers that read it very often: the processor's counter
+// The wall clock in milliseconds, for callers that read it very often. The processor's counter
 // decides how long a reading of the kernel's clock may be used.
 //
 // A reading is used for kLongestUs at most, and not beyond the end of its millisecond. It is never
 // computed from the counter. So a wrong counter can make a reading old, but cannot make one up.
 // core/counter.hpp decides which counter is used. A counter that is not used is not read either.
 //
-// The length in cycles:
+// The length of a reading in cycles has three rules:
 //  - It is counted from before the reading, so an interruption in between shortens it.
-//  - The rate is measured over at least kMeasureUs against the time since boot, which is not
-//    stepped and includes the time in which the machine sleeps. An interruption makes the result
+//  - The rate is measured over at least kMeasureUs against the time since boot. That time is not
+//    stepped, and includes the time in which the machine sleeps. An interruption makes the result
 //    too small. So the rate is measured again every kMeasureAgainMs.
-//  - Only the processor that took the reading counts, since the counters of two processors can
-//    differ: KVM and Xen give an offset for each.
+//  - Only the processor that took the reading counts. The counters of two processors can differ,
+//    because KVM and Xen give an offset for each.
 //
-// How old a reading gets if the counter is wrong:
+// If the counter is wrong, a reading gets this old:
 //  - The counter jumps ahead: the reading ends at once.
-//  - It goes back or stops: the reading ends at its next use, because the counter must advance
-//    between two uses.
+//  - It goes back or stops: the reading ends at its next use. The counter must advance between two
+//    uses.
 //  - It becomes slower by a factor: one reading lasts longer by that factor. The next reading
 //    compares both clocks. If the counter shows less than 3/4 of the time, the rate is measured
 //    again, and every call reads the kernel's clock until then. A smaller loss is not noticed, so a
 //    reading can last 4/3 of kLongestUs.
-// Three limits remain. A step of the wall clock is noticed when the reading ends. If the clock is
-// slewed after the rate was measured, by 10 % at most, the millisecond ends up to 5 us earlier than
-// the counter shows. If the counter goes back by almost exactly the time since the last use, that
-// is not noticed, and the reading is used for up to kLongestUs more. A live migration can do that
-// once.
+//
+// Three limits remain:
+//  - A step of the wall clock is noticed when the reading ends.
+//  - The clock can be slewed by 10 % after the rate was measured. Then the millisecond ends up to
+//    5 us earlier than the counter shows.
+//  - The counter can go back by almost exactly the time since the last use, as in one live
+//    migration. Then the reading is used for up to kLongestUs more.
 //
 // Uniqueness does not depend on this: the shard counter and the mark guarantee it. The time in an
 // id, and the order between shards, do depend on it.
@@ -153,8 +155,8 @@ class BasicTickClock {
       return;
     }
     if (passed_us < kMeasureUs) return;
-    // Between the two readings of the time since boot, which are cut off to microseconds and may
-    // be overtaken by the counter's a little: too few cycles for this long, if anything.
+    // Both readings of the time since boot are cut off to microseconds, so up to 2 us are added.
+    // The rate is then too small rather than too great.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // A far greater rate than before shows that one of the two is wrong.
     const bool plausible =
