@@ -79,7 +79,7 @@ LIKE
 		my (undef, $error) = Snowflake::Page::say_in($session, $bigint);
 		like($error, qr/not all columns are bigint: public\.photos\.id integer, public\."Covers"\."photo Id" integer, public\.frames\.cover integer/,
 			"$kind: what would be written anew is named");
-		like($error, qr/DETAIL:.* would be written anew.*seconds/, "$kind: with how long it would take");
+		like($error, qr/DETAIL:.* would be rewritten.*seconds/, "$kind: with how long it would take");
 	}
 	is($sql->($catalogue), $before, "$kind: so far nothing has changed");
 	say_all($kind, $type eq 'bigint' ? $bigint : $integer);

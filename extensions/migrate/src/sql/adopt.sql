@@ -133,7 +133,7 @@ AS $$
            (SELECT string_agg(r.relation::text, ', ') FROM relations AS r), attempts),
            format('This transaction has changed nothing. Locks are held now on %s. The last wait was of: %s.',
              coalesce(holders.names, 'none of these'), waited),
-           'Repeat the call when long transactions and vacuums are over, or with a longer timeout.')
+           'Repeat the call after long transactions and vacuums have ended, or with a longer timeout.')
     FROM holders
 $$;
 COMMENT ON FUNCTION snowflake.refuse_locked IS 'Internal: for adopt(): the error that names who holds the locks';
@@ -156,7 +156,7 @@ EXCEPTION WHEN lock_not_available THEN
 WHEN syntax_error_or_access_rule_violation OR feature_not_supported THEN
   PERFORM snowflake.refuse(SQLSTATE, format('view %s cannot be created again', v.view),
             format('%s. This transaction has changed nothing.', rtrim(SQLERRM, '.')),
-            'Make functions that it calls for bigint as well, or drop the view and create it again.')
+            'Create the functions that it calls for bigint as well, or drop the view and create it again.')
      FROM substring(this.statement, '^CREATE (?:MATERIALIZED )??VIEW (.*?) (?:WITH \(|TABLESPACE|AS )') AS v (view)
     WHERE v.view IS NOT NULL;
   RAISE;
@@ -183,7 +183,7 @@ BEGIN
       PERFORM snowflake.run_plan(steps, true, until);
       PERFORM snowflake.refuse('40001', format('%s, or a relation that belongs to it, was altered in the meantime',
                                                steps[1].locks),
-                'The statements are no longer those that were checked.', 'Repeat the call.')
+                'The checked statements do not fit any more.', 'Repeat the call.')
         WHERE steps <> ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence,
                                                                  published) AS s);
       PERFORM snowflake.run_plan(steps, false, until), snowflake.refuse_other_views(steps);
@@ -205,7 +205,7 @@ COMMENT ON PROCEDURE snowflake.carry_out(snowflake.key_column[], snowflake.key_c
 CREATE FUNCTION snowflake.refuse_other_views(steps snowflake.step[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT snowflake.refuse('55000', 'a view that was created again is not as it was',
+  SELECT snowflake.refuse('55000', 'a view that was created again differs from the old one',
            format('It has also: %s.', string_agg(s.statement, '; ')),
            'Drop the event trigger or the default privileges that add this, or drop the view first.')
     FROM unnest(steps) AS d, LATERAL snowflake.view_statements(to_regclass(substring(d.statement,

@@ -4,7 +4,7 @@
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT snowflake.refuse('0A000', format('%s does not know tables such as %s', routine, relation),
+  SELECT snowflake.refuse('0A000', format('%s does not support tables such as %s', routine, relation),
            CASE WHEN relkind = 'p' THEN 'It is partitioned.'
                 WHEN relkind <> 'r' THEN format('It is no table, but of kind "%s".', relkind)
                 WHEN relpersistence = 't' THEN 'It is temporary.'
@@ -119,7 +119,7 @@ CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], publi
 AS $$
   SELECT snowflake.refuse('55000', 'foreign keys connect tables of several owners: '
            || string_agg(format('%I of %s', conname, conrelid::regclass), ', ' ORDER BY conname),
-           'To check them again would run code of one owner with the rights of the other.',
+           'Checking them again would run code of one owner with the rights of the other.',
            'Give the tables to one role, or drop these foreign keys, and create them again in the same transaction.')
     FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key
     JOIN pg_class AS r ON r.oid = conrelid JOIN pg_class AS t ON t.oid = confrelid
@@ -148,17 +148,18 @@ DECLARE
     FROM unnest(ARRAY(SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a)) AS r);
 BEGIN
   PERFORM snowflake.refuse('0A000', CASE WHEN hindering IS NOT NULL THEN format('%s cannot be made bigint', named) END,
-            format('In the way: %s.', hindering),
+            format('These objects prevent it: %s.', hindering),
             CASE WHEN hindering ~ 'partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
                  ELSE 'Drop these, and create them again in the same transaction.' END),
           snowflake.refuse('55000', CASE WHEN NOT rewrite THEN format('not all columns are bigint: %s', named) END,
-            format('Their tables, %s with all indexes, would be written anew. Meanwhile nobody reads or writes '
-              'them: about %s seconds at 20 MB a second.', pg_size_pretty(bytes), round(bytes / 2e7, 1)),
-            'Pass rewrite => true, or move to a column of its own as from UUIDs.'),
+            format('Their tables, %s with all indexes, would be rewritten. During this, no session can read or write '
+                   'them: about %s seconds at 20 MB a second.', pg_size_pretty(bytes), round(bytes / 2e7, 1)),
+            'Pass rewrite => true, or fill a new column, as for UUIDs.'),
           snowflake.refuse_connected(columns, published);
   PERFORM snowflake.refuse('0A000', format('columns of %s cannot be made bigint', t.relation),
             format('Tried with an empty table of its checks and indexes: %s.', t.reason),
-            'Make functions that they call for bigint as well, or drop these checks and indexes and create them again.')
+            'Create the functions that they call for bigint as well, or drop these checks and indexes and create them '
+            'again.')
      FROM snowflake.try_wide(columns) AS t;
 END
 $$;
@@ -197,9 +198,9 @@ COMMENT ON FUNCTION snowflake.refuse_key IS 'Internal: for adopt(): an error whe
 CREATE FUNCTION snowflake.refuse_rights(relations regclass[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT snowflake.refuse('42501', format('role %I may not do what adopt() does', current_user),
+  SELECT snowflake.refuse('42501', format('role %I does not have the rights for adopt()', current_user),
            coalesce('It does not own ' || n.relations || '.', 'It may not call snowflake.observe().'),
-           'Call adopt() as the owner of the database, who owns these relations as well, or as a superuser.')
+           'Call adopt() as a superuser, or as the owner of the database if it also owns these relations.')
     FROM (SELECT string_agg(DISTINCT oid::regclass::text, ', ') FROM pg_class
            WHERE oid = ANY (refuse_rights.relations) AND NOT pg_has_role(relowner, 'USAGE')) AS n (relations)
    WHERE n.relations IS NOT NULL OR NOT has_function_privilege('snowflake.observe(bigint)', 'EXECUTE')
@@ -217,7 +218,7 @@ BEGIN
   SELECT * INTO ends FROM snowflake.ends_of(relation, attribute);
   PERFORM snowflake.refuse('22003', CASE WHEN ends.lowest < 0
                                          THEN format('%s.%I has negative numbers', relation, attribute) END,
-            format('The least is %s, the greatest %s. No id is negative.', ends.lowest, ends.highest),
+            format('The least is %s, the greatest %s. Ids are not negative.', ends.lowest, ends.highest),
             'Give these rows other keys first.');
   SELECT * INTO read_as FROM snowflake.explain_id(ends.highest);
   PERFORM snowflake.refuse('22003', format('%s.%I has numbers above the ids that would be minted', relation, attribute),
@@ -229,10 +230,10 @@ BEGIN
     WHERE read_as.created_at > clock_timestamp() + current_setting('snowflake.max_lead')::interval
        OR ends.highest IS NOT NULL AND read_as.created_at IS NULL;
   IF tell AND read_as.created_at < (SELECT epoch + interval '1 day' FROM snowflake.layout) THEN
-    RAISE NOTICE USING MESSAGE = format('the numbers of %s.%I are plain ones', relation, attribute),
-      DETAIL = format('The greatest, %s, decodes as of %s, shard %s. They stay below all ids of now.', ends.highest,
+    RAISE NOTICE USING MESSAGE = format('the numbers of %s.%I are plain numbers', relation, attribute),
+      DETAIL = format('The greatest, %s, decodes as of %s, shard %s. They stay below all new ids.', ends.highest,
         read_as.created_at, read_as.shard),
-      HINT = 'Do not ask created_within() about them.';
+      HINT = 'Do not use created_within() for them.';
   END IF;
 END
 $$;
@@ -245,8 +246,8 @@ CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute sm
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT snowflake.refuse('55000',
-           format('the function that makes the ids of %s makes those of other columns', relation),
-           format('They are %s. What it gives them later may be an id that next_id() has minted.',
+           format('the function that creates the ids of %s also fills other columns', relation),
+           format('They are %s. It may give them an id that next_id() has minted.',
                   string_agg(DISTINCT format('%s.%I', o.adrelid::regclass, attname), ', ')),
            'In one transaction, LOCK TABLE all of them, and adopt each.')
     FROM pg_attrdef AS d JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
@@ -269,7 +270,7 @@ CREATE FUNCTION snowflake.refuse_snapshot(routine text) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT snowflake.refuse('25001', format('%s needs isolation level read committed', routine),
-           format('At %s it would not see the rows that others write meanwhile.', i.level),
+           format('At %s it would not see rows that other sessions write in the meantime.', i.level),
            'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;')
     FROM (SELECT current_setting('transaction_isolation')) AS i (level)
    WHERE i.level NOT IN ('read committed', 'read uncommitted')

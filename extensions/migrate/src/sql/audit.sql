@@ -35,7 +35,7 @@ BEGIN
               WHERE kind = 'v' AND NOT pg_has_role(relowner, (SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('view %s reads tables of other owners', relation),
-      DETAIL = 'To read it would run code of these owners with the rights of the owner of the view.',
+      DETAIL = 'Reading it would run code of these owners with the rights of the view''s owner.',
       HINT = 'Pass the name of a table.';
   END IF;
   IF NOT (sample > 0 AND sample <= 100) THEN

@@ -51,8 +51,8 @@ BEGIN
   IF l.regions = 1 AND snowflake.owns_shard(wanted_shard) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('this server may mint for shard %s', wanted_shard),
-      DETAIL = 'The layout has no regions: old rows need a shard of their own, for which nobody has minted.',
-      HINT = 'Choose such a shard, take it out of "snowflake.owned_shards" on every server, and restart them.';
+      DETAIL = 'The layout has no regions: old rows need a shard in which no id was minted.',
+      HINT = 'Choose such a shard, remove it from "snowflake.owned_shards" on every server, and restart them.';
   END IF;
 END
 $$;
@@ -93,7 +93,7 @@ BEGIN
                                             AND snowflake.column_of_origin(r, wanted_shard, -1) IS NULL) END;
     IF chosen IS NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-        MESSAGE = 'a region in which nobody mints is not known',
+        MESSAGE = 'no free region was found',
         DETAIL = CASE WHEN leased THEN 'Regions are leased here, each of them by some server, sooner or later.'
                       ELSE format('There are ids of shard %s of all regions but %s, which is this server''s.', wanted_shard, own) END,
         HINT = CASE WHEN leased THEN 'Choose a region that no server has in "snowflake.leased_regions", and pass it: region => N.'
@@ -102,7 +102,7 @@ BEGIN
     IF regions > 1 AND chosen = own THEN
       RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = format('this server mints in region %s', chosen),
-        DETAIL = 'An id of its region and of a time that is over may have been minted.',
+        DETAIL = 'An id of its region and of a past time may have been minted.',
         HINT = 'Leave the region out, or pass one in which no server mints.';
     END IF;
     SELECT coalesce(b.relation || '.' || quote_ident(b.id_column), 'late_id()') INTO used FROM snowflake.backfills AS b
@@ -151,9 +151,9 @@ BEGIN
   PERFORM snowflake.check_origin(region, shard);
   IF NOT (at >= l.epoch AND at <= clock_timestamp()) THEN
     RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-      MESSAGE = format('timestamp "%s" is no time of a late row', at),
+      MESSAGE = format('timestamp "%s" is not the time of a late row', at),
       DETAIL = format('The epoch is %s, the clock shows %s.', l.epoch, clock_timestamp()),
-      HINT = 'Pass a time between the epoch and now, or mint an id of now with next_id().';
+      HINT = 'Pass a time between the epoch and now, or mint an id of the present with next_id().';
   END IF;
   LOOP
     SELECT * INTO origin FROM snowflake.backfills AS b
@@ -200,7 +200,7 @@ BEGIN
   IF batch NOT BETWEEN 1 AND 100000 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('a batch of %s is out of range', batch),
-      DETAIL = 'A batch has 1 to 100,000 rows, which are locked together.', HINT = 'Leave it out: 1,000.';
+      DETAIL = 'A batch has 1 to 100,000 rows, which are locked together.', HINT = 'Leave it out for 1,000.';
   END IF;
   id := snowflake.column_of(relation, id_column);
   made := snowflake.column_of(relation, created_at);
@@ -214,22 +214,22 @@ BEGIN
   IF EXISTS (SELECT FROM pg_rewrite WHERE ev_class = relation AND ev_type = '2') THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('table %s has a rule for UPDATE', relation),
-      DETAIL = format('It is %s. Which rows get their id cannot be seen through it.',
+      DETAIL = format('It is %s. It hides which rows get their id.',
                       (SELECT string_agg(quote_ident(rulename), ', ' ORDER BY rulename) FROM pg_rewrite WHERE ev_class = relation AND ev_type = '2')),
-      HINT = 'Drop the rule, or make a trigger of it.';
+      HINT = 'Drop the rule, or replace it by a trigger.';
   END IF;
   IF NOT EXISTS (SELECT FROM snowflake.minting_columns() AS m WHERE m.relation = check_backfill.relation AND m.attribute = id_column) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('%s.%I has no default that mints', relation, id_column),
-      DETAIL = 'Rows that are written from now on would have no id.',
+      DETAIL = 'New rows would not have an id.',
       HINT = format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT snowflake.next_id(...);', relation, id_column);
   END IF;
   type := format_type(made.atttypid, NULL);
   IF NOT (type = 'timestamp with time zone' AND NOT utc OR type = 'timestamp without time zone' AND utc) THEN
     RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-      MESSAGE = format('%s.%I is not known to be a time', relation, created_at),
+      MESSAGE = format('%s.%I is not a time with a known zone', relation, created_at),
       DETAIL = format('It is of type %s%s.', type, CASE WHEN utc THEN ', and said to be in UTC' ELSE '' END),
-      HINT = 'Pass a column of type timestamp with time zone; or one without, in UTC, and utc => true.';
+      HINT = 'Pass a timestamp with time zone. If the times of a type without zone are in UTC, pass utc => true.';
   END IF;
   IF NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = relam
                   WHERE indrelid = relation AND indkey[0] = made.attnum AND indisvalid AND amname = 'btree'
@@ -316,7 +316,7 @@ BEGIN
       relation, id_column, coalesce(tids, '{}'), coalesce(ids, '{}'))) AS a (done bigint);
   IF done <> coalesce(cardinality(tids), 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'triggered_action_exception',
-      MESSAGE = format('%s of %s rows of %s could not be given an id', cardinality(tids) - done, cardinality(tids), relation),
+      MESSAGE = format('%s of %s rows of %s did not get an id', cardinality(tids) - done, cardinality(tids), relation),
       DETAIL = 'A trigger before UPDATE has left them out, or changed their ids.',
       HINT = 'Disable the trigger, and call backfill() again.';
   END IF;

@@ -46,7 +46,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
       MESSAGE = format('id %s of %s is ahead of the clock', greatest_id, greatest_of),
       DETAIL = format('Ids of now end at %s.', snowflake.max_id(clock_timestamp())),
-      HINT = 'Set the clock right; or find out with explain_id() what that number is.';
+      HINT = 'Correct the clock, or examine the number with explain_id().';
   END IF;
   PERFORM snowflake.observe(greatest_id);
   SELECT string_agg(format('%s.%I %s', f.relation, f.attribute, format_type(atttypid, atttypmod)), ', ' ORDER BY f.relation::text, f.attribute) INTO unread

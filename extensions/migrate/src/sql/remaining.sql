@@ -61,7 +61,7 @@ CREATE FUNCTION snowflake.tell_remaining(lines text[]) RETURNS void
 AS $$
 BEGIN
   IF lines <> '{}' THEN
-    RAISE NOTICE USING MESSAGE = 'the application has to change what adopt() cannot change',
+    RAISE NOTICE USING MESSAGE = 'the application must change the objects that adopt() cannot change',
       DETAIL = array_to_string(lines, E'\n'),
       HINT = 'Check each of these, and the models of the application, before the first new id.';
   END IF;
@@ -106,10 +106,10 @@ BEGIN
      AND tgtype & 7 = 7   -- for each row, before, INSERT
      AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace);
   IF before_insert IS NOT NULL THEN
-    RAISE NOTICE USING MESSAGE = format('triggers of %s run after the default of %I, and may put another number there',
+    RAISE NOTICE USING MESSAGE = format('triggers of %s run after the default of %I, and can replace its number',
       relation, attribute),
       DETAIL = format('They are %s.', before_insert),
-      HINT = 'Drop the one that has filled the column so far, if one has, in the same transaction.';
+      HINT = 'If one of them has filled the column so far, drop it in the same transaction.';
   END IF;
 END
 $$;
