@@ -191,6 +191,8 @@ EXCEPTION WHEN SQLSTATE 'BACK0' THEN
   RETURN result;
 END
 $$;
+-- CREATE PUBLICATION warns about wal_level, and PostgreSQL 17 words this differently.
+SET client_min_messages = error;
 SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (id > 5)', 'CREATE TRIGGER t AFTER UPDATE OF id ON one FOR EACH ROW EXECUTE FUNCTION person.audit()',
   'ALTER TABLE one ADD COLUMN twice integer GENERATED ALWAYS AS (2 * id) STORED', 'CREATE RULE r AS ON UPDATE TO film WHERE EXISTS (SELECT FROM shows) DO NOTHING',
   'CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC; SELECT max(id) FROM shows; END', 'CREATE FUNCTION f(shows) RETURNS integer LANGUAGE sql AS ''SELECT 1''',
@@ -199,6 +201,7 @@ SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (id > 5)', 
   'ALTER VIEW shows OWNER TO regress_report', 'CREATE TEMPORARY VIEW mine AS SELECT id FROM one',
   'CREATE MATERIALIZED VIEW set AS SELECT id, ''''::text AS t FROM one; ALTER MATERIALIZED VIEW set ALTER COLUMN t SET STORAGE external',
   'CREATE VIEW other AS SELECT n FROM one; CREATE FUNCTION g() RETURNS integer LANGUAGE sql BEGIN ATOMIC; SELECT n FROM other; END']) AS d;
+RESET client_min_messages;
 CREATE TABLE by_id (id serial PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE by_id_1 PARTITION OF by_id DEFAULT;
 SELECT refusal(format('CALL snowflake.adopt(%L, 5, rewrite => true)', t)) FROM unnest(ARRAY['by_id', 'by_id_1']) AS t;
