@@ -265,9 +265,9 @@ BEGIN
   UNION ALL
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
-  -- ALL includes privileges that only a newer server has.
+  -- An owner with all privileges of this server also gets those that only a newer target has.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
-   WHERE relacl IS NOT NULL AND (SELECT count(*) FROM aclexplode(relacl) WHERE grantee = relowner) >= 7
+   WHERE relacl IS NOT NULL AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner)) EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
    ORDER BY 1, 2;
 END
 $$;
@@ -380,14 +380,14 @@ BEGIN
   END IF;
   EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- If a target fails silently, its walsender is still there. If the target still runs, it connects again.
-  FOR attempt IN 1 .. 20 LOOP
+  -- A target that runs connects again after wal_retrieve_retry_interval. pg_terminate_backend() with a timeout would look only each 100 ms.
+  FOR attempt IN 1 .. 60 LOOP
     BEGIN
-      PERFORM pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;
+      PERFORM pg_terminate_backend(active_pid), pg_sleep(0.01 * attempt) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;
       PERFORM pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots;
       EXIT;
     EXCEPTION WHEN object_in_use OR undefined_object THEN
-      IF attempt = 20 THEN
+      IF attempt = 60 THEN
         RAISE;
       END IF;
     END;
