@@ -1,4 +1,4 @@
-# Tests that ids stay unique over every kind of restart, with a clock that is behind afterwards.
+# Tests that ids stay unique over every kind of restart if the clock is set back during the restart.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,8 +10,8 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# With a lead of a minute a server mints at once even if its clock is behind. So if the mark were lost, ids would be in
-# the past, instead of calls waiting. A batch may use half of the lead, more than all steps together.
+# "snowflake.max_lead" is a minute, so that the server mints at once even if its clock is behind. If the mark were lost,
+# calls would not wait, and their ids would be too small.
 my $node = Snowflake::Node->create_running('main', conf => "restart_after_crash = on\nsnowflake.max_lead = 60s\n");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);
@@ -31,7 +31,7 @@ sub mint
 	return;
 }
 
-# Clients that mint while the server ends. Each has received ids by then.
+# Starts clients that mint until the server ends, and waits until each has received ids.
 sub start_writers
 {
 	my $script = <<~'SQL' x 10_000;
@@ -52,7 +52,7 @@ sub finish_writers
 	foreach my $writer (@_)
 	{
 		my $end = $node->finish_writer($writer);
-		ok(!$end->{well}, "$writer->{name} was cut off");
+		ok(!$end->{well}, "the end of the server ended $writer->{name}");
 		$ledger->record($writer->{name}, @{ $end->{ids} });
 	}
 	return;
@@ -73,10 +73,10 @@ foreach my $end (sort keys %ends)
 	$ledger->new_server_run;
 	$node->start;
 	mint();
-	$ledger->check(10_000, "$end with the clock 6 s back");
+	$ledger->check(10_000, "ids are unique over $end with the clock set 6 s back");
 }
 
-# A crash restart: shared memory is laid out again under the same postmaster.
+# A crash restart: the same postmaster initializes shared memory again.
 my @writers = start_writers();
 my ($victim) = $node->ids(<<~'SQL');
 	SELECT pid FROM pg_stat_activity
@@ -87,17 +87,17 @@ $node->kill_backend($victim);
 finish_writers(@writers);
 $ledger->new_server_run;
 mint();
-$ledger->check(25_000, 'a killed backend with the clock 6 s back');
+$ledger->check(25_000, 'ids are unique over a crash restart with the clock set 6 s back');
 
-# Restarts within the reserve, each with the clock a little further back.
+# Three restarts. Before each one the clock is set back by less than "snowflake.reserve".
 foreach my $round (1 .. 3)
 {
 	$node->crash($ledger, -0.3);
 	mint();
 }
-$ledger->check(40_000, 'three immediate stops in a row');
+$ledger->check(40_000, 'ids are unique over three immediate stops in a row');
 
 is($node->safe_psql('postgres', 'SELECT count(*) = count(DISTINCT id) FROM photos'),
-	't', 'the ids that were committed are all there');
+	't', 'the committed ids of the table are unique');
 
 done_testing();

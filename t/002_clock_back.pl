@@ -1,4 +1,5 @@
-# Tests a clock that is stepped back: no effect, a wait, or an error; and what can end a wait.
+# Tests calls after the clock was stepped back. By the size of the step they return at once, wait, or fail. Also tests
+# which events end such a wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# Few ids a tick, so that the test can reach a shard's capacity.
+# This layout has few ids per tick, so that the test can reach a shard's capacity.
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.layout = '41/13/6'\n");
 
 my $ledger = Snowflake::Ledger->new(sequence_bits => 6);
@@ -29,7 +30,7 @@ sub stats
 		"SELECT $columns FROM snowflake.shard_stats WHERE shard = $shard");
 }
 
-# How far a returned id is ahead of the clock.
+# Checks that the times of 2000 new ids are at most $lead ahead of the clock.
 sub not_ahead_by
 {
 	my ($lead, $id, $name) = @_;
@@ -40,25 +41,25 @@ sub not_ahead_by
 	return;
 }
 
-# Within the lead: no call is affected.
+# A step of less than "snowflake.max_lead" does not affect calls.
 mint_of(1);
 $clock->step(-0.09);
 mint_of(1);
-is(stats('waits, refusals', 1), '0|0', 'a step back of 90 ms costs nothing');
-is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_history counts it');
+is(stats('waits, refusals', 1), '0|0', 'after a step back of 90 ms no call waits or fails');
+is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_history counts a step back of 90 ms');
 	SELECT backward_steps, largest_backward_step_ms BETWEEN 80 AND 100
 	  FROM snowflake.clock_history
 	SQL
-not_ahead_by('100 ms', 'snowflake.next_id(1)', 'no id is further ahead than max_lead');
+not_ahead_by('100 ms', 'snowflake.next_id(1)', 'after a step back of 90 ms no id is further ahead of the clock than max_lead');
 
-# Beyond it, within max_wait: calls wait.
+# If the step exceeds max_lead, but not max_wait, calls wait.
 mint_of(2);
 $clock->step(-1.9);
 mint_of(2);
-is(stats("waits, refusals, wait_time > 0", 2), '1|0|t', 'a step back of 1.9 s costs a pause');
-not_ahead_by('100 ms', 'snowflake.next_id(2)', 'after which no id is further ahead than max_lead');
+is(stats("waits, refusals, wait_time > 0", 2), '1|0|t', 'after a step back of 1.9 s a call waits');
+not_ahead_by('100 ms', 'snowflake.next_id(2)', 'after a step back of 1.9 s no id is further ahead of the clock than max_lead');
 
-# Beyond both: an error that changes nothing.
+# If the step exceeds max_lead and max_wait, calls fail without an effect.
 mint_of(3);
 my $mark = $node->mark;
 $clock->step(-600);
@@ -68,13 +69,13 @@ my %behind = (
 	detail => 'The next id is of \S+ \S+.*, the clock shows \S+ \S+.*: with "snowflake.max_lead" 100 ms'
 	  . ' the call would wait \S+ (?:s|min), more than "snowflake.max_wait" \(2000 ms\)',
 	hint => 'minting resumes by itself');
-$node->refuses('SELECT snowflake.next_id(3)', \%behind, 'a step back of ten minutes is refused');
-$node->refuses('SELECT snowflake.next_ids(3, 10)', \%behind, 'a step back of ten minutes is refused, for a batch');
-is(stats('waits, refusals', 3), '0|2', 'refusals are immediate, and counted');
-is($node->mark, $mark, 'what is refused does not raise the mark');
+$node->refuses('SELECT snowflake.next_id(3)', \%behind, 'after a step back of ten minutes next_id() fails');
+$node->refuses('SELECT snowflake.next_ids(3, 10)', \%behind, 'after a step back of ten minutes next_ids() fails');
+is(stats('waits, refusals', 3), '0|2', 'shard_stats counts both failed calls, and no wait');
+is($node->mark, $mark, 'failed calls do not raise the mark');
 $clock->step(+600);
 mint_of(3);
-pass('minting resumes when the clock has caught up');
+pass('the shard mints again when the clock has caught up');
 
 # max_wait = 0
 mint_of(5);
@@ -82,12 +83,12 @@ $clock->step(-1.9);
 $node->refuses(
 	'SET snowflake.max_wait = 0; SELECT snowflake.next_id(5)',
 	{ %behind, message => 'shard 5', detail => '"snowflake.max_wait" \(0 ms\)' },
-	'with max_wait = 0 nothing is waited for');
+	'with max_wait = 0 a call fails instead of waiting');
 $clock->step(+1.9);
 is($node->safe_psql('postgres', 'SET snowflake.max_wait = 0; SELECT snowflake.next_id(5) > 0'),
-	't', 'with max_wait = 0 nothing is refused where the clock is right');
+	't', 'with max_wait = 0 a call succeeds if the clock is right');
 
-# A batch leaves room: single calls need no max_wait while it paces itself.
+# While a large batch waits for the clock, next_id() of the same shard succeeds even with max_wait = 0.
 my $batch = $node->start_writer('SELECT count(snowflake.next_ids(6, 1000000))');
 $node->poll_query_until('postgres',
 	'SELECT waits > 0 FROM snowflake.shard_stats WHERE shard = 6');
@@ -95,14 +96,14 @@ $ledger->record('single calls',
 	$node->ids("SET snowflake.max_wait = 0; SELECT snowflake.next_id(6) FROM generate_series(1, 200)"));
 is($node->safe_psql('postgres',
 		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'writer'"),
-	't', 'single calls pass a batch that is being paced');
-like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'a batch that is being paced can be cancelled');
+	't', 'next_id() returns ids while a batch of the same shard still waits');
+like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'a batch that waits for the clock can be cancelled');
 
-# Without any lead.
+# The same with max_lead = 0.
 $node->reconfigure('snowflake.max_lead' => "'0'");
 not_ahead_by('0', 'snowflake.next_id(10)', 'max_lead = 0: no id is ahead of the clock');
-not_ahead_by('0', 'snowflake.next_id(10 + generate_series % 2)', 'max_lead = 0: nor with two shards in turn');
-is( $node->safe_psql('postgres', <<~'SQL'), 't', 'max_lead = 0: nor the last of a batch');
+not_ahead_by('0', 'snowflake.next_id(10 + generate_series % 2)', 'max_lead = 0: no id is ahead of the clock if calls alternate between two shards');
+is( $node->safe_psql('postgres', <<~'SQL'), 't', 'max_lead = 0: the last id of a batch is not ahead of the clock');
 	SELECT snowflake.time_of((snowflake.next_ids(12, 5000))[5000]) <= clock_timestamp()
 	SQL
 is($node->safe_psql('postgres', 'SELECT sum(borrowed_ticks) FROM snowflake.shard_stats WHERE shard BETWEEN 10 AND 12'),
@@ -112,7 +113,7 @@ $clock->step(-0.5);
 not_ahead_by('0', 'snowflake.next_id(13)', 'max_lead = 0: no id is ahead of the clock after a step back');
 $node->reconfigure('snowflake.max_lead' => "'100ms'");
 
-# A wait can be ended, and the session continues.
+# A waiting call can be cancelled, and then its session continues.
 my $wait_event = $node->pg_version >= 17 ? 'Extension|SnowflakeClock' : 'Extension|Extension';
 my $waiters = "FROM pg_stat_activity WHERE application_name = 'writer'";
 
@@ -142,44 +143,44 @@ mint_of(20);
 $clock->step(-100);
 
 my $end = $node->finish_writer(start_waiting("SET statement_timeout = '200ms';"));
-like($end->{errors}, qr/57014: canceling statement due to statement timeout/, 'statement_timeout ends a pause');
-is_deeply($end->{ids}, [4711], 'the session goes on after statement_timeout');
+like($end->{errors}, qr/57014: canceling statement due to statement timeout/, 'statement_timeout ends the wait of a call');
+is_deeply($end->{ids}, [4711], 'the session continues after statement_timeout ended the wait');
 
 my $waiter = start_waiting('');
 wait_for_waiter();
-pass("a pause shows as $wait_event");
+pass("pg_stat_activity shows $wait_event for a call that waits for the clock");
 $node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiters");
 $end = $node->finish_writer($waiter);
-like($end->{errors}, qr/57014: canceling statement due to user request/, 'pg_cancel_backend ends a pause');
-is_deeply($end->{ids}, [4711], 'the session goes on after pg_cancel_backend');
+like($end->{errors}, qr/57014: canceling statement due to user request/, 'pg_cancel_backend() ends the wait of a call');
+is_deeply($end->{ids}, [4711], 'the session continues after pg_cancel_backend() ended the wait');
 
 $waiter = start_waiting('');
 wait_for_waiter();
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiters");
 $end = $node->finish_writer($waiter);
-like($end->{errors}, qr/57P01: terminating connection/, 'pg_terminate_backend ends a pause');
+like($end->{errors}, qr/57P01: terminating connection/, 'pg_terminate_backend() ends the wait of a call');
 
-# A waiting call notices a correction of the clock.
+# If the clock is corrected, a waiting call ends early.
 $waiter = start_waiting('');
 wait_for_waiter();
 $clock->step(+100);
 $end = $node->finish_writer($waiter);
-is($end->{errors}, '', 'who waits notices that the clock is corrected');
-is(scalar(@{ $end->{ids} }), 2, 'who waits gets an id when the clock is corrected');
+is($end->{errors}, '', 'a waiting call succeeds after the clock is corrected');
+is(scalar(@{ $end->{ids} }), 2, 'a waiting call returns an id after the clock is corrected');
 $ledger->record('patient', $end->{ids}[0]);
 mint_of(20);
 
-# The postmaster dies, and the waiting backend ends too.
+# If the postmaster dies, a waiting backend ends too.
 $clock->step(-100);
 $waiter = start_waiting('');
 wait_for_waiter();
 my ($pid) = $node->ids("SELECT pid $waiters");
 $node->kill9;
 $end = $node->finish_writer($waiter);
-is_deeply($end->{ids}, [], 'the death of the postmaster ends a pause');
+is_deeply($end->{ids}, [], 'a waiting call returns no id if the postmaster dies');
 my $tries = 100 * $PostgreSQL::Test::Utils::timeout_default;
 select undef, undef, undef, 0.01 while kill(0, $pid) && --$tries;
-ok($tries, 'the death of the postmaster ends the waiting backend');
+ok($tries, 'a waiting backend ends if the postmaster dies');
 
 # With the default lead, a server that starts with its clock behind fails calls until the clock has caught up.
 $ledger->new_server_run;
@@ -187,9 +188,9 @@ $node->start;
 $node->refuses('SELECT snowflake.next_id(20)', { sqlstate => '55000', message => 'clock is behind' },
 	'a server that starts with its clock behind refuses a shard that has minted');
 $node->refuses('SELECT snowflake.next_id(7777)', { sqlstate => '55000', message => 'clock is behind' },
-	'a server that starts with its clock behind refuses a shard that has not');
+	'a server that starts with its clock behind refuses a shard that has never minted');
 $clock->step(+100);
 mint_of(1 .. 20, 7777);
-$ledger->check(220, 'the clock stepped to and fro');
+$ledger->check(220, 'ids are unique over all these steps of the clock');
 
 done_testing();

@@ -1,4 +1,4 @@
-# Tests a clock that jumps ahead, one before the epoch, and one past the end of the layout.
+# Tests calls while the clock has jumped ahead, is before the epoch, or is past the end of the layout.
 
 use strict;
 use warnings FATAL => 'all';
@@ -36,21 +36,21 @@ my %jumped = (
 	  . '"snowflake.max_forward_jump" is 3600 s',
 	hint => 'SELECT snowflake.accept_clock\(\)');
 
-# A jump that is corrected leaves no trace.
+# If a jump is corrected before anything is minted, the mark and later ids show no trace of the jump.
 in_time('ids before all jumps are of the right time');
 my $mark = $node->mark;
 $clock->step(+7200);
-$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'two hours ahead are refused');
-$node->refuses('SELECT snowflake.next_ids(2, 5)', \%jumped, 'two hours ahead are refused for a batch');
-$node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', \%jumped, 'two hours ahead are refused for observe()');
-$node->refuses('CREATE EXTENSION snowflake', \%jumped, 'two hours ahead are refused for CREATE EXTENSION', 'other');
+$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'after a jump of two hours next_id() fails');
+$node->refuses('SELECT snowflake.next_ids(2, 5)', \%jumped, 'after a jump of two hours next_ids() fails');
+$node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', \%jumped, 'after a jump of two hours observe() fails');
+$node->refuses('CREATE EXTENSION snowflake', \%jumped, 'after a jump of two hours CREATE EXTENSION fails', 'other');
 is($node->mark, $mark, 'a refused jump does not raise the mark');
 is( $node->safe_psql('postgres', "SELECT drift_ms BETWEEN 7140000 AND 7260000 FROM snowflake.health"),
-	't', 'health shows the drift');
+	't', 'health shows a jump of two hours in the column drift_ms');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'),
-	'7', 'decoding goes on under a refused clock');
+	'7', 'functions that decode still work while the clock is refused');
 $clock->step(-7200);
-in_time('ids after a jump that was taken back are of the right time');
+in_time('after a jump was corrected, ids have the right time');
 
 # A jump is still detected after a crash.
 $clock->step(+7200);
@@ -61,35 +61,35 @@ my ($pid) = $node->ids("SELECT pid FROM pg_stat_activity WHERE application_name 
 $node->kill_backend($pid);
 $node->finish_writer($victim);
 $ledger->new_server_run;
-$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'a jump is refused after a crash, too');
+$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'next_id() still fails if the server crashes after the jump');
 
-# Only a superuser may confirm it.
+# Only a superuser may accept a jump.
 $node->safe_psql('postgres', 'CREATE ROLE visitor');
 $node->refuses(
 	'SET ROLE visitor; SELECT snowflake.accept_clock()',
 	{ sqlstate => '42501', message => 'permission denied for function accept_clock' },
-	'not everybody may confirm a jump');
+	'an ordinary role may not call accept_clock()');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() BETWEEN '1:59' AND '2:01'"),
-	't', 'accept_clock() says how far the clock had moved');
-in_time('ids after accept_clock() are of the time that was accepted');
+	't', 'accept_clock() returns the size of the jump');
+in_time('after accept_clock() ids have the time of the accepted clock');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'a second accept_clock() finds nothing to accept');
 
-# Small jumps add up.
+# Small jumps add up, because none of them moves the base of the comparison.
 foreach my $round (1, 2)
 {
 	$clock->step(+1500);
-	in_time("ids after 25 minutes more, round $round, are of the new time");
+	in_time("after a further jump of 25 minutes, round $round, ids have the new time");
 }
 $clock->step(+1500);
-$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'three jumps of 25 minutes make more than an hour, and are refused');
+$node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'next_id() fails after three jumps of 25 minutes, which together exceed an hour');
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-in_time('three jumps that add up are minted under once they are accepted');
+in_time('after accept_clock() ids have the time after all three jumps');
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_forward_jump = 86400');
 $node->reload;
 $node->poll_query_until('postgres',
 	"SELECT setting = '86400' FROM pg_settings WHERE name = 'snowflake.max_forward_jump'");
 $clock->step(+36000);
-in_time('a larger max_forward_jump lets more pass');
+in_time('a jump of ten hours is not refused if max_forward_jump is a day');
 
 # A clock before the epoch.
 my $now = $clock->offset;
@@ -99,15 +99,15 @@ my %before = (
 	message => 'the clock is before the epoch',
 	detail => 'The clock shows 2024-01-01 .*, "snowflake.epoch" is 2025-01-01 00:00:00',
 	hint => 'Correct the clock');
-$node->refuses('SELECT snowflake.next_id(1)', \%before, 'a clock before the epoch is refused');
+$node->refuses('SELECT snowflake.next_id(1)', \%before, 'next_id() fails while the clock is before the epoch');
 $node->restart;
 $ledger->new_server_run;
 like($node->log_content, qr/WARNING:  "snowflake.epoch" 2025-01-01 00:00:00\+00 is in the future/,
 	'a server that starts with a clock before the epoch warns');
-$node->refuses('SELECT snowflake.next_id(1)', \%before, 'a server that started with a clock before the epoch refuses');
-$node->refuses('CREATE EXTENSION snowflake', \%before, 'CREATE EXTENSION refuses a clock before the epoch', 'other');
+$node->refuses('SELECT snowflake.next_id(1)', \%before, 'next_id() fails on a server that started with a clock before the epoch');
+$node->refuses('CREATE EXTENSION snowflake', \%before, 'CREATE EXTENSION fails while the clock is before the epoch', 'other');
 $clock->set($now);
-in_time('a correction by years, to where the mark says that the clock has been, needs no confirmation');
+in_time('if the clock is corrected by years to a time near the mark, nobody has to accept it');
 
 # A clock past the end of the layout.
 $node->stop;
@@ -122,13 +122,13 @@ $node->refuses(
 		detail => 'Layout 41/5\+8/10.* ended at 2059-11-04 19:53:47.776',
 		hint => 'Move the database to a layout with more time bits or a later epoch'
 	},
-	'past its end a layout mints nothing');
+	'next_id() fails past the end of the layout');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now() - interval \'2 years\', 7, 1))'),
-	'7', 'past its end a layout decodes what it minted');
+	'7', 'ids can be decoded past the end of their layout');
 $node->stop;
 $clock->set($now);
 $node->start;
-in_time('neither clock has raised the mark: ids are of the right time');
-$ledger->check(70, 'clocks far ahead and far back');
+in_time('neither wrong clock has raised the mark: ids have the right time');
+$ledger->check(70, 'ids are unique over clocks far ahead and far behind');
 
 done_testing();

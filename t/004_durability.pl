@@ -1,4 +1,4 @@
-# Tests that the mark is in WAL before an id that needs it, at a low cost.
+# Tests that a higher mark is flushed to WAL before an id that needs it is returned, and that this writes little WAL.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,7 +10,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# The WAL writer sleeps, so an immediate stop loses everything that no backend flushed.
+# The WAL writer sleeps here, so an immediate stop loses all WAL that no backend flushed.
 my $node = Snowflake::Node->create_running('main', allows_streaming => 1, conf => <<~'CONF');
 	wal_writer_delay = 10s
 	max_prepared_transactions = 2
@@ -25,7 +25,8 @@ sub time_of
 		"SELECT (extract(epoch FROM snowflake.time_of($id)) * 1000)::bigint");
 }
 
-# Extends the mark several times, stops the server, and reads the mark before the first id.
+# Twice: mints so much that the mark is extended, crashes the server, and checks that the recovered mark is above the
+# last id.
 sub is_durable
 {
 	my ($name) = @_;
@@ -50,8 +51,8 @@ $node->safe_psql('postgres', "ALTER SYSTEM SET snowflake.reserve = '200ms'");
 $node->restart;
 is_durable('an immediate stop while the WAL writer sleeps');
 
-# A call that writes the mark adds nothing to its own transaction. The first call after a start writes it, and so do
-# some later calls when the clock has caught up with the ids.
+# A call that writes the mark leaves no lock and no transaction id in its transaction. The first call after a server
+# start writes the mark. Later calls write it when the clock has caught up with the ids.
 $node->clock->set(0);
 $ledger->new_server_run;
 $node->restart;
@@ -66,7 +67,7 @@ is( $node->safe_psql('postgres', <<~'SQL'), "0\n0\nt", 'a call that writes the m
 	 WHERE pid = pg_backend_pid() AND locktype <> 'virtualxid' AND relation <> 'pg_locks'::regclass;
 	SELECT pg_current_xact_id_if_assigned() IS NULL;
 	SQL
-cmp_ok($node->mark, '>=', $before + 600, 'a call that wrote the mark has raised it');
+cmp_ok($node->mark, '>=', $before + 600, 'the call before had indeed raised the mark');
 
 my $idle = $node->session;
 $idle->query_safe('BEGIN; SELECT snowflake.next_id(1)');
@@ -79,20 +80,20 @@ $node->safe_psql('postgres', <<~'SQL');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_locks WHERE pid IS NULL AND relation IS NOT NULL'),
 	'0', 'a prepared transaction that minted holds no lock');
 is($node->safe_psql('postgres', "SET lock_timeout = '60s'; BEGIN; DROP EXTENSION snowflake; ROLLBACK; SELECT 'done'"),
-	'done', 'neither an open nor a prepared transaction that minted holds up DROP EXTENSION');
+	'done', 'DROP EXTENSION waits for no open or prepared transaction that minted');
 $idle->quit;
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'minted'");
 
-# No call waits for a missing standby.
+# If a synchronous standby is missing, minting does not wait for it.
 $node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 $node->restart;
 my $timed_out = 0;
 $node->psql('postgres', 'SELECT snowflake.next_id(1), pg_sleep(0.01) FROM generate_series(1, 50)',
 	timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \$timed_out);
-ok(!$timed_out, 'a missing synchronous standby holds nobody up');
+ok(!$timed_out, 'no call waits for a missing synchronous standby');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 
-# The price is one record each half reserve, however many ids are minted.
+# Minting writes one WAL record per half of "snowflake.reserve", however many ids are minted.
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.reserve');
 $node->restart;
 my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
@@ -112,20 +113,20 @@ my $count = () = $records =~ /rmgr: Generic/g;
 cmp_ok($count, '>=', 1, 'minting at full rate writes the mark');
 cmp_ok($count, '<=', 2 * $seconds + 4, 'minting at full rate writes the mark about twice a second');
 
-# The effect of PostgreSQL's own functions on the page.
+# PostgreSQL's own sequence functions read and write the mark correctly.
 $node->mint($ledger);
 my $next = $node->mark + 1;
-is($node->safe_psql('postgres', "SELECT nextval('snowflake.high_water')"), $next, 'nextval() works on the mark');
+is($node->safe_psql('postgres', "SELECT nextval('snowflake.high_water')"), $next, 'nextval() returns the next value of the mark');
 $node->mint($ledger);
 my $raised = $node->mark + 5000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
-is($node->mark, $raised, 'setval() works on the mark');
+is($node->mark, $raised, 'setval() sets the mark');
 $node->crash($ledger);
 $node->mint($ledger);
 is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.shard_stats WHERE last_time < to_timestamp($raised / 1000.0)"),
-	'0', 'a mark raised by setval() is respected after an immediate stop');
+	'0', 'after an immediate stop ids are above a mark that setval() raised');
 
-# With the least WAL, wal_level = minimal.
+# The same tests with wal_level = minimal, which writes the least WAL.
 $node->stop;
 $node->append_conf('postgresql.conf', <<~'CONF');
 	wal_level = minimal
@@ -149,6 +150,6 @@ $node->mint($ledger, <<~'SQL', 'fresh');
 	SQL
 $node->crash($ledger, -3);
 $node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(3, 4) g', 'fresh');
-$ledger->check(38_000, 'created and minted from in one transaction');
+$ledger->check(38_000, 'ids are unique after a crash if one transaction created the extension and minted');
 
 done_testing();

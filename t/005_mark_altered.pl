@@ -1,4 +1,4 @@
-# Tests other commands on the mark: raise, lower, lock and replace it.
+# Tests what calls do if other commands raise, lower, lock or replace the mark.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
-# An older session, which uses its cached state as long as it may.
+# This session is older than the changes below, and uses its cached state as long as possible.
 my $old = $node->session;
 
 sub both_mint
@@ -25,7 +25,7 @@ sub both_mint
 	return;
 }
 
-# The mark is above all ids of the ledger.
+# Checks that the mark is above all ids of the ledger.
 sub covered
 {
 	my ($name) = @_;
@@ -36,22 +36,22 @@ sub covered
 	return;
 }
 
-# Raised: a new session uses it at once, an older one when its limit is used up.
+# If the mark is raised, a new session uses it at once, and an older session when its limit is used up.
 both_mint();
 my $raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
 my $is_raised = "snowflake.time_of(snowflake.next_id(0)) >= to_timestamp($raised / 1000.0)";
-is($node->safe_psql('postgres', "SELECT $is_raised"), 't', 'a new session hears of a raised mark');
-is($old->query_safe("SELECT $is_raised"), 't', 'an old session hears of a raised mark after a new one');
+is($node->safe_psql('postgres', "SELECT $is_raised"), 't', 'a new session mints above a raised mark');
+is($old->query_safe("SELECT $is_raised"), 't', 'an old session mints above a raised mark after a new session did');
 $raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
 $node->clock->step(+25);
-is($old->query_safe("SELECT $is_raised"), 't', 'an old session hears of a raised mark by itself');
+is($old->query_safe("SELECT $is_raised"), 't', 'an old session mints above a raised mark although no new session did');
 both_mint();
-cmp_ok($node->mark, '>=', $raised, 'nobody lowers a raised mark');
+cmp_ok($node->mark, '>=', $raised, 'later calls do not lower a raised mark');
 covered('a raised mark covers all ids');
 
-# Lowered: it is written again.
+# If the mark is lowered, the next call that needs it raises it again.
 foreach my $lowered (12345, $node->mark - 86_400_000)
 {
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
@@ -64,9 +64,9 @@ foreach my $lowered (12345, $node->mark - 86_400_000)
 }
 both_mint();
 
-# Restarted, and rolled back.
+# ALTER SEQUENCE ... RESTART of the mark, in a transaction that is rolled back.
 like($old->query('BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)') . $old->{stderr},
-	qr/the high-water mark has been altered in this transaction/, 'no ids under a mark that may be taken back');
+	qr/the high-water mark has been altered in this transaction/, 'a transaction that restarted the mark cannot mint');
 $old->{stderr} = '';
 $old->query_safe('ROLLBACK');
 both_mint();
@@ -79,12 +79,13 @@ $node->refuses(
 		detail => 'would lose their protection',
 		hint => 'Commit the transaction first'
 	},
-	'a mark that may be taken back: the error in full');
+	'the error has SQLSTATE, detail and hint if the transaction restarted the mark');
 $node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; COMMIT');
 both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
-# A transaction that locks the mark delays extensions of it. They can be cancelled, and continue after it.
+# If a transaction has locked the mark, calls that must extend the mark wait. They can be cancelled. If they are not,
+# they continue when the transaction ends.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -92,7 +93,7 @@ foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTE
 	$node->clock->step(+60);
 	$old->query("SET statement_timeout = '300ms'; SELECT snowflake.next_id(0)");
 	like($old->{stderr}, qr/canceling statement due to statement timeout/,
-		"$statement in an open transaction: a call that needs the mark can be cancelled");
+		"$statement in an open transaction: a call that waits for the mark can be cancelled");
 	$old->{stderr} = '';
 	$old->query_safe('RESET statement_timeout');
 	my $waiter = $node->start_writer('SELECT snowflake.next_id(0)');
@@ -102,21 +103,21 @@ foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTE
 	$holder->query_safe('ROLLBACK');
 	$holder->quit;
 	my $end = $node->finish_writer($waiter);
-	is(scalar(@{ $end->{ids} }), 1, "$statement in an open transaction: a call that waits gets its id at the end of it");
+	is(scalar(@{ $end->{ids} }), 1, "$statement in an open transaction: a waiting call gets its id when the transaction ends");
 	$ledger->record($waiter->{name}, @{ $end->{ids} });
 	both_mint();
 }
 
-# Commands that ordinary roles may not run.
+# Ordinary roles may not run these commands on the mark.
 foreach my $sql (
 	"SELECT setval('snowflake.high_water', 1)", "SELECT nextval('snowflake.high_water')",
 	'ALTER SEQUENCE snowflake.high_water RESTART')
 {
 	$node->refuses("SET ROLE visitor; $sql", { sqlstate => '42501', message => '(?:permission denied|must be owner)' },
-		"a plain user may not: $sql");
+		"an ordinary role may not run: $sql");
 }
 
-# An unlogged mark, which a crash would reset.
+# An unlogged mark would be reset by a crash, so calls refuse it.
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
 $node->refuses(
 	'SELECT snowflake.next_id(0)',
@@ -126,18 +127,19 @@ $node->refuses(
 		detail => 'Sequence snowflake.high_water is not a permanent relation',
 		hint => 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 	},
-	'an unlogged mark is refused in a new session');
+	'a new session refuses an unlogged mark');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
-	'f|high-water mark not permanent', 'an unlogged mark: health shows why nothing is minted');
+	'f|high-water mark not permanent', 'an unlogged mark: health shows that it prevents minting');
 $old->query('SELECT snowflake.next_id(0)');
-like($old->{stderr}, qr/would not survive a crash/, 'an unlogged mark is refused in an old session');
+like($old->{stderr}, qr/would not survive a crash/, 'an old session refuses an unlogged mark');
 $old->{stderr} = '';
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 both_mint();
 covered('a mark that is logged again covers all ids');
 
-# The mark is removed from the extension, and then replaced, without an invalidation message. The session that extends
-# the mark must notice: an old session with cached state, and a new one that uses the state of others.
+# The mark is removed from the extension and then replaced by another sequence. No invalidation message is sent. The
+# next session that extends the mark must detect the change, whether it is an old session with cached state or a new
+# one.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -167,25 +169,25 @@ my $heard = $node->safe_psql('postgres', <<~'SQL');
 	SELECT :id;
 	SQL
 $heard =~ s/\s//g;
-covers('elsewhere.high_water', $heard, 'observe() raises the member, not the mark that it was told of');
+covers('elsewhere.high_water', $heard, 'observe() raises the new mark, not the former one');
 covers('elsewhere.high_water', $node->safe_psql('postgres', "SELECT snowflake.last_id() FROM ($burst) AS b"),
-	'a new session raises the member, not the mark that it was told of');
-covers('elsewhere.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"), 'an old session raises the member, not the mark that it was told of');
+	'a new session raises the new mark, not the former one');
+covers('elsewhere.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"), 'an old session raises the new mark, not the former one');
 
 $node->safe_psql('postgres', <<~'SQL');
 	ALTER EXTENSION snowflake DROP SEQUENCE elsewhere.high_water;
 	ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 	SQL
 covers('snowflake.high_water', $old->query_safe("SELECT snowflake.last_id() FROM ($burst) AS b"),
-	'an old session is the first to raise the member of before');
+	'if the former sequence is the mark again, an old session raises it');
 $node->safe_psql('postgres', 'DROP SCHEMA elsewhere CASCADE');
 both_mint();
-covered('the mark of before, which was behind, covers all ids');
+covered('the former mark, which was too low, covers all ids again');
 
-# observe() is as durable as an id.
+# An observed id is respected after a crash, as an id that was minted.
 my $seen = $node->safe_psql('postgres', "SELECT snowflake.make_id(clock_timestamp() + interval '50 s', 0, 1023)");
 $node->refuses("SET ROLE visitor; SELECT snowflake.observe($seen)",
-	{ sqlstate => '42501', message => 'permission denied for function observe' }, 'a plain user may not observe()');
+	{ sqlstate => '42501', message => 'permission denied for function observe' }, 'an ordinary role may not call observe()');
 $node->safe_psql('postgres', "SELECT snowflake.observe($seen)");
 $old->quit;
 $node->crash($ledger, -2);
@@ -195,7 +197,7 @@ is($node->safe_psql('postgres',
 	't', 'after an immediate stop every shard is above an observed id');
 both_mint();
 
-# A lost mark is an error, not a guess.
+# If the mark is lost, calls fail instead of guessing a value.
 $node->safe_psql('postgres', <<~'SQL');
 	BEGIN;
 	ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
@@ -214,36 +216,37 @@ $node->refuses(
 		detail => 'Sequence snowflake.high_water is 0, which is before the epoch \(1735689600000\)',
 		hint => 'Set it with SELECT snowflake.set_mark\(...\) to a time'
 	},
-	'a mark that is lost is not guessed');
+	'next_id() fails if the mark is lost');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
-	'f|high-water mark lost', 'a lost mark: health shows why nothing is minted');
+	'f|high-water mark lost', 'a lost mark: health shows that it prevents minting');
 $node->safe_psql('postgres', 'SELECT snowflake.set_mark(snowflake.time_of(' . $ledger->highest(0) . ") + interval '1 ms')");
 $old = $node->session;
 both_mint();
 $old->quit;
 
-# A value beyond the layout. 2^54 ms would be 50 ms after the epoch if the shift to a position dropped bits.
+# Tests marks that are later than the end of the layout. If the shift to a position dropped bits, the first value would
+# mean 50 ms after the epoch.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $absurd)");
 	$node->refuses("SET statement_timeout = '60s'; SELECT snowflake.next_id(0), pg_sleep(1.5), snowflake.next_id(0)",
 		{ sqlstate => '55000', message => 'the clock is behind the high-water mark', hint => 'set it with SELECT snowflake.set_mark\(...\) to a time after every id' },
-		"a mark of $absurd lets nothing be minted");
+		"next_id() fails with a mark of $absurd");
 	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
-		'f|high-water mark ahead of the clock', "a mark of $absurd: health shows why nothing is minted");
+		'f|high-water mark ahead of the clock', "a mark of $absurd: health shows that it prevents minting");
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $good)");
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }
 
-# A probe does not wait for a session that alters the mark.
+# If a transaction alters the mark, a query of health does not wait for it.
 my $altering = $node->session;
 $altering->query_safe('BEGIN; ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED');
 is($node->safe_psql('postgres', q{SET statement_timeout = '60s'; SELECT minting, reason FROM snowflake.health}),
-	'f|the extension is being altered', 'health says at once that the extension is being altered');
+	'f|the extension is being altered', 'health shows at once that the extension is being altered');
 $altering->query_safe('ROLLBACK');
 $altering->quit;
 $node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
-$ledger->check(70, 'a mark that others alter');
+$ledger->check(70, 'ids are unique over all these changes of the mark');
 
 done_testing();

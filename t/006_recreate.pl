@@ -23,8 +23,8 @@ sub mint
 	return;
 }
 
-# While sessions mint. One statement continues over the change: it calls the old function and must use the new mark.
-# Others run in the gap without the extension, and fail.
+# Recreates the extension while sessions mint. One long statement spans the change: it calls the old function, which
+# must use the new mark. Short statements fail if they run while the extension does not exist.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {
@@ -42,28 +42,28 @@ foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	foreach my $writer ($long, @short)
 	{
 		my $end = $node->finish_writer($writer);
-		unlike($end->{errors}, qr/XX000|cache lookup|could not open/, "$writer->{name}: no internal error");
+		unlike($end->{errors}, qr/XX000|cache lookup|could not open/, "recreated while $writer->{name} mints: no internal error");
 		$ledger->record($writer->{name}, @{ $end->{ids} });
 	}
 	mint();
-	$ledger->check(1_000, "while clients mint: $recreate");
+	$ledger->check(1_000, "ids are unique over this statement while clients mint: $recreate");
 }
 $node->crash($ledger, -3);
 mint();
-# A new extension must cover the old one's ids before its first call.
+# The mark of a new extension must be above the ids of the dropped one before the first call.
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 $node->crash($ledger, -3);
 mint();
-$ledger->check(2_000, 'a new extension, an immediate stop and a clock that is behind');
+$ledger->check(2_000, 'ids are unique over a new extension, an immediate stop and a clock that is behind');
 
-# Even if it is replaced first after a server start, with the clock behind.
+# The same if the extension is recreated right after a server start, with the clock behind.
 $node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 mint();
-$ledger->check(2_200, 'a new extension before the first call of a server run');
+$ledger->check(2_200, 'ids are unique if the extension is recreated before the first call of a server run');
 
-# In one transaction: a change that may be rolled back protects no id.
+# Within one transaction: while a recreated extension can still be rolled back, its mark protects no id.
 $node->refuses(
 	'BEGIN; SELECT snowflake.next_id(1); DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)',
 	{
@@ -72,15 +72,15 @@ $node->refuses(
 		detail => 'would lose their protection',
 		hint => 'Commit the transaction first'
 	},
-	'no ids between DROP and CREATE EXTENSION and their commit');
+	'a transaction that has recreated the extension cannot mint before its commit');
 mint();
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; ROLLBACK');
 mint();
 $node->crash($ledger, -3);
 mint();
-$ledger->check(2_500, 'an extension that was not recreated after all');
+$ledger->check(2_500, 'ids are unique if recreating the extension is rolled back');
 
-# Created, minted, and rolled back repeatedly, without using up slots.
+# Transactions that create the extension, mint and roll back do not use up the slots for databases.
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
 foreach my $round (1 .. 6)
 {
@@ -96,17 +96,17 @@ mint('fickle');
 $node->crash($ledger, -3);
 mint('fickle');
 mint();
-$ledger->check(3_000, 'an extension whose creation was rolled back');
+$ledger->check(3_000, 'ids are unique if creating the extension is rolled back');
 
-# A copy of a database begins above the ids that it contains.
+# A database that is made from a template mints above the ids that it contains.
 $node->safe_psql('fickle', 'CREATE TABLE t AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 100)');
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE fickle');
 $node->crash($ledger, -3);
 mint('copy');
-is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy begins above its rows');
+is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy of a database mints above its rows');
 mint('fickle');
 
-# Slots: three are taken.
+# Slots for databases: three of four are taken.
 $node->safe_psql('postgres', 'CREATE DATABASE fourth; CREATE DATABASE fifth');
 $node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(fourth fifth);
 mint();
@@ -116,18 +116,19 @@ my %full = (
 	message => 'too many databases use snowflake',
 	detail => '"snowflake.max_databases" is 4, and as many databases have a slot',
 	hint => 'SELECT \* FROM snowflake.databases.*raise "snowflake.max_databases" and restart the server');
-$node->refuses('SELECT snowflake.next_id(1)', \%full, 'a database too many is refused an id', 'fifth');
-$node->refuses('SELECT snowflake.next_ids(1, 5)', \%full, 'a database too many is refused a batch', 'fifth');
-is($node->safe_psql('fifth', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'a database too many may decode');
+$node->refuses('SELECT snowflake.next_id(1)', \%full, 'next_id() fails in a database for which no slot is left', 'fifth');
+$node->refuses('SELECT snowflake.next_ids(1, 5)', \%full, 'next_ids() fails in a database for which no slot is left', 'fifth');
+is($node->safe_psql('fifth', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'a database for which no slot is left can decode');
 mint($_) foreach qw(postgres fickle copy fourth);
-pass('a database too many does not keep the others from minting');
+pass('the other databases mint although no slot is left for one more');
 $node->safe_psql('postgres', 'DROP DATABASE copy');
 mint('fifth');
-pass('the slot of a dropped database is used again');
+pass('the slot of a dropped database is available again');
 $node->safe_psql('postgres', 'CREATE DATABASE sixth TEMPLATE fickle');
-$node->refuses('SELECT snowflake.next_id(1)', \%full, 'the slot of a dropped database is used by one other', 'sixth');
+$node->refuses('SELECT snowflake.next_id(1)', \%full, 'a dropped database makes room for only one other', 'sixth');
 
-# The oid of a dropped database, with the relations of its template: its slot looks the same.
+# The new database has the oid of a dropped one and the relations of the same template. Its slot looks like that of the
+# dropped database.
 $node->safe_psql('postgres', 'DROP DATABASE sixth; DROP DATABASE fourth; DROP DATABASE fifth');
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
@@ -136,13 +137,13 @@ $node->clock->step(+1);
 mint('twin');
 $node->safe_psql('postgres', 'DROP DATABASE twin; CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');
-is( $node->safe_psql('twin', <<~"SQL"), 't', 'a database with the oid of another does not live on its limit');
+is( $node->safe_psql('twin', <<~"SQL"), 't', 'a database with the oid of a dropped one does not use the published limit of the dropped one');
 	SELECT extract(epoch FROM snowflake.time_of(${\ $ledger->of('twin')->highest(1)})) * 1000 < last_value
 	  FROM snowflake.high_water
 	SQL
 $node->crash($ledger, -3);
 mint('twin');
 mint();
-$ledger->check(5_000, 'databases that come and go');
+$ledger->check(5_000, 'ids of each database are unique over all these changes');
 
 done_testing();

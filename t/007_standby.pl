@@ -1,4 +1,5 @@
-# Tests a streaming standby: what it may do, and its promotion with a clock that is behind.
+# Tests which functions work on a streaming standby, and that ids stay unique if it is promoted with a clock that is
+# behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -52,7 +53,7 @@ my $cascade = add_standby('cascade', $standby);
 mint($primary);
 $primary->wait_for_catchup($standby, 'replay');
 
-# Reading on a standby.
+# A standby refuses to mint, but reads and decodes.
 my $session = $standby->session;
 my ($id) = $standby->ids('SELECT max(id) FROM photos');
 my %recovering = (
@@ -62,17 +63,18 @@ my %recovering = (
 	hint => 'Connect to the primary server');
 $standby->refuses($_, \%recovering, "a standby refuses $_")
   foreach 'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', "SELECT snowflake.observe($id)";
-is($standby->safe_psql('postgres', "SELECT shard FROM snowflake.decode($id)"), '5', 'a standby decodes');
+is($standby->safe_psql('postgres', "SELECT shard FROM snowflake.decode($id)"), '5', 'decode() works on a standby');
 is($standby->safe_psql('postgres', "SELECT count(*) FROM photos WHERE snowflake.created_within(id, now() - interval '1 hour', now() + interval '1 hour')"),
-	'200', 'a standby finds rows by time');
+	'200', 'created_within() works on a standby');
 is($session->query_safe('SELECT bits FROM snowflake.layout'), '41/5+8/10', 'the view layout works on a standby');
 is($session->query_safe('SELECT count(*) FROM snowflake.shard_stats'), '0', 'the view shard_stats works on a standby');
 is($session->query_safe('SELECT clock IS NOT NULL AND covered_until IS NULL AND NOT minting AND reason = \'standby\' FROM snowflake.health'),
-	't', 'health shows a clock and says that this is a standby');
+	't', 'health on a standby shows the clock and the reason "standby"');
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 
-# The primary continues after the standby has read the mark. The mark at the promotion counts.
+# The primary continues to mint after the standby has read the mark. After the promotion the standby must use the last
+# mark that it received.
 $_->clock->step(+2) foreach $primary, $standby;
 mint($primary);
 my @last = $primary->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g');
@@ -81,23 +83,23 @@ $primary->safe_psql('postgres', 'INSERT INTO photos (id, n) VALUES (' . $last[-1
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 
-# Promotion, ten seconds back.
-is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'what a standby refuses takes no slot');
+# Promotes the standby with its clock ten seconds back.
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'calls that failed on the standby have taken no slot for databases');
 $standby->clock->step(-10);
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 $ledger->new_server_run;
 $ledger->record('lived through', split /\n/, $session->query_safe('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 100) g'));
 mint($standby);
-$ledger->check(15_000, 'promotion with the clock 10 s back, in a session that lived through it and in new ones');
+$ledger->check(15_000, 'ids are unique over a promotion with the clock 10 s back, in new sessions and in one from before');
 $reading->query('SELECT snowflake.next_id(5)');
-like($reading->{stderr}, qr/read-only transaction|during recovery/, 'a transaction begun on the standby stays read-only');
+like($reading->{stderr}, qr/read-only transaction|during recovery/, 'a transaction that began before the promotion stays read-only');
 $reading->{stderr} = '';
 $reading->query_safe('ROLLBACK');
 $ledger->record('reader', split /\n/, $reading->query_safe('SELECT snowflake.next_id(5)'));
 $_->quit foreach $session, $reading;
 
-# A second failover, to the standby's standby, with a clock that is further behind.
+# A second failover: the standby's own standby is promoted, with a clock that is further behind.
 mint($standby);
 $standby->wait_for_catchup($cascade, 'replay');
 $standby->stop('immediate');
@@ -105,14 +107,14 @@ $cascade->clock->set($standby->clock->offset - 10);
 $cascade->promote;
 $ledger->new_server_run;
 mint($cascade);
-$ledger->check(26_000, 'a second failover');
+$ledger->check(26_000, 'ids are unique over a second failover');
 
-# A new standby of the new primary, taken while it mints, and promoted while the primary runs.
+# A third failover: the standby is made by a base backup while the primary mints.
 mint($cascade);
 my $writer = $cascade->start_writer("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 20) g; SELECT pg_sleep(0.005);\n" x 300);
 my $third = add_standby('third', $cascade);
 my $end = $cascade->finish_writer($writer);
-is($end->{errors}, '', 'a base backup does not disturb who mints');
+is($end->{errors}, '', 'a base backup causes no error in a session that mints');
 $ledger->record($writer->{name}, @{ $end->{ids} });
 $cascade->wait_for_catchup($third, 'replay');
 $cascade->stop;
@@ -120,12 +122,12 @@ $third->clock->step(-10);
 $third->promote;
 $ledger->new_server_run;
 mint($third);
-$ledger->check(38_000, 'a third failover');
-is($third->safe_psql('postgres', 'SELECT count(*) = count(DISTINCT id) FROM photos'), 't', 'the committed rows of all primaries are there after three failovers');
+$ledger->check(38_000, 'ids are unique over a third failover');
+is($third->safe_psql('postgres', 'SELECT count(*) = count(DISTINCT id) FROM photos'), 't', 'the committed ids of all primaries are unique after three failovers');
 
 foreach my $node ($standby, $cascade, $third)
 {
-	unlike($node->log_content, qr/inconsistent page|PANIC|TRAP/, $node->name . ' replayed the mark faithfully');
+	unlike($node->log_content, qr/inconsistent page|PANIC|TRAP/, $node->name . ' replayed the mark without an inconsistent page');
 }
 
 done_testing();

@@ -1,5 +1,5 @@
-# Tests data that moves to another server (dumps, base backups, recovery to a point in time), also if the server's
-# settings choose another layout. t/024 has dumps whose layout a database adopts.
+# Tests dumps, base backups and point-in-time recovery on another server, also if the settings of that server choose
+# another layout. t/024 tests dumps whose layout a database adopts.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +34,7 @@ sub insert
 	return $node->ids("INSERT INTO app.photos (n) SELECT $n FROM generate_series(1, 200) RETURNING id", 'app');
 }
 
-# The restored rows are complete, and later ids are above theirs.
+# Checks that the restored rows are complete, and that later ids are above their ids.
 sub continues
 {
 	my ($node, $rows, $name) = @_;
@@ -44,7 +44,7 @@ sub continues
 	$ledger->record('new', insert($node, 99), $node->ids('SELECT snowflake.next_id(5)', 'app'));
 	$ledger->check($rows + 201, $name);
 	is($node->safe_psql('app', 'SELECT count(*) = 0 FROM app.photos WHERE shard <> snowflake.shard_of(id)'),
-		't', "$name: the rows mean what they meant");
+		't', "$name: ids decode to the shard that was stored with them");
 	return;
 }
 
@@ -52,7 +52,7 @@ my $dump = $source->basedir . '/app.sql';
 
 sub dump_app
 {
-	$source->command_ok([ 'pg_dump', '-U', 'app', '-d', $source->connstr('app'), '-f', $dump ], 'the owner of the tables may dump');
+	$source->command_ok([ 'pg_dump', '-U', 'app', '-d', $source->connstr('app'), '-f', $dump ], 'pg_dump works as the owner of the tables');
 	return;
 }
 
@@ -73,7 +73,7 @@ my @after = insert($source, 2);
 $source->safe_psql('app', 'SELECT pg_switch_wal()');
 $source->stop;
 
-# pg_dump, psql, and a clock behind that of the source.
+# Restores a dump with psql on a server whose clock is 40 s behind that of the source.
 my $target = Snowflake::Node->create('target', conf => $conf);
 $target->clock->set(-40);
 $target->start;
@@ -81,7 +81,8 @@ $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER
 restore($target);
 continues($target, 200, 'a dump restored under a clock 40 s behind');
 
-# Restored over ids of another layout: permanent errors, also in sessions that were open before.
+# Restores the dump into a database that has minted under another layout. Then all functions fail, also in sessions that
+# were open before.
 $target->stop;
 $target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $target->start;
@@ -89,12 +90,12 @@ $target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app
 $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
-is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'a pooled session, before the restore');
-# The row that carries the seal comes last, and its error explains the problem.
+is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'before the restore an open session decodes its id');
+# The row with the seal is the last one of the dump. Inserting it fails with an error that explains the problem.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
 	qr/this database was restored under another layout than its ids have/,
-	'a dump of another layout: the restore says so');
+	'restoring a dump of another layout fails with the error about the layout');
 my @functions = (
 	'next_id(5)', 'next_ids(5, 10)', "decode($id)", "time_of($id)", "shard_of($id)", "region_of($id)",
 	"sequence_of($id)", 'min_id(now())', 'max_id(now())', "id_range('[now,infinity)')",
@@ -117,63 +118,63 @@ sub all_refuse
 foreach my $function (@functions)
 {
 	$pooled->query("SELECT snowflake.$function");
-	like($pooled->{stderr}, qr/restored under another layout/, "refused in a pooled session: $function");
+	like($pooled->{stderr}, qr/restored under another layout/, "restored under another layout: $function fails in a session from before");
 	$pooled->{stderr} = '';
 }
 $pooled->quit;
-all_refuse(\%restored, 'restored under another layout: every function refuses, and says what to do');
+all_refuse(\%restored, 'restored under another layout: every function fails with detail and hint');
 
-# Settings do not help: values that were computed stay wrong.
+# A change of the settings does not help, because values that were computed during the restore stay wrong.
 $target->append_conf('postgresql.conf', "snowflake.layout = 'fleet'");
 $target->restart;
-all_refuse(\%restored, 'restored under another layout: every function refuses also when the setting is changed afterwards');
+all_refuse(\%restored, 'restored under another layout: every function still fails after the setting was changed');
 $target->safe_psql('postgres', q{ALTER SYSTEM SET snowflake.layout = 'twitter'});
 $target->restart;
 $target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
 $target->safe_psql('app', q{SET snowflake.layout = 'fleet'; CREATE EXTENSION snowflake});
 restore($target);
-continues($target, 200, 'restored into a new database, as the hint says');
+continues($target, 200, 'the dump can be restored into a new database as the hint describes');
 $target->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.layout');
 $target->restart;
 
-# Restored by a role that owns the database but not the extension, which existed before. It restores everything, with
-# errors that do not stop it.
+# The restoring role owns the database, but not the extension, which exists already. The restore continues after errors
+# and restores all rows.
 sub restore_as_app
 {
 	$target->safe_psql('postgres', 'DROP DATABASE app');
 	$target->safe_psql('postgres', 'CREATE DATABASE app OWNER app');
 	$target->safe_psql('app', 'CREATE EXTENSION snowflake');
 	my ($out, $err) = run_command([ 'psql', '-Xq', '-U', 'app', '-f', $dump, '-d', $target->connstr('app') ]);
-	unlike($err, qr/permission denied for sequence high_water/, 'the owner of the database restores the mark');
+	unlike($err, qr/permission denied for sequence high_water/, 'the owner of the database may restore the mark');
 	return $err;
 }
-unlike(restore_as_app(), qr/another layout/, 'the same layout: the seal of a dump that its role restores fits');
-is($target->safe_psql('app', "SELECT count(*) FROM app.photos WHERE shard = 5"), '200', 'the same layout: its rows are there');
-cmp_ok(scalar(insert($target, 1)), '==', 200, 'the same layout: minting goes on');
+unlike(restore_as_app(), qr/another layout/, 'same layout: the seal of the dump causes no error');
+is($target->safe_psql('app', "SELECT count(*) FROM app.photos WHERE shard = 5"), '200', 'same layout: the rows are restored');
+cmp_ok(scalar(insert($target, 1)), '==', 200, 'same layout: the restored database mints');
 $target->append_conf('postgresql.conf', "snowflake.epoch = '2020-01-01'");
 $target->restart;
-like(restore_as_app(), qr/restored under another layout than its ids have/, 'another epoch: the restore says so');
+like(restore_as_app(), qr/restored under another layout than its ids have/, 'another epoch: the restore shows the error about the layout');
 all_refuse({ %restored, detail => 'epoch 2020-01-01 .*; the dump.s ids have layout .* epoch 2025-01-01' },
-	'another epoch, restored by a role that does not own the extension: every function refuses');
+	'another epoch, restored by a role that does not own the extension: every function fails');
 $target->append_conf('postgresql.conf', "snowflake.epoch = '2025-01-01'");
 $target->restart;
 $target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
 restore($target);
 
-# The settings are for the next CREATE EXTENSION, and change nothing here.
+# The settings for the layout affect only the next CREATE EXTENSION, not this database.
 $target->append_conf('postgresql.conf', "snowflake.layout = '41/5+5/12'\nsnowflake.tick = 10\nsnowflake.epoch = '2024-06-01'");
 $target->restart;
-continues($target, 200, 'settings for other databases');
+continues($target, 200, 'a changed setting for the layout does not affect this database');
 $target->stop;
 
-# Base backups, under a clock behind that of the original.
+# Recovers base backups on servers whose clocks are behind that of the original.
 my $recovered = Snowflake::Node->create_from_backup('recovered', $source, 'base', has_restoring => 1, standby => 0);
 $recovered->clock->set(-40);
 $recovered->start;
 $recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 is($recovered->safe_psql('app', 'SELECT count(*) FROM app.photos WHERE id = ' . $after[-1]),
-	'1', 'recovered to the end of the archive');
-continues($recovered, 400, 'a base backup and its archive');
+	'1', 'the base backup is recovered to the end of the archive');
+continues($recovered, 400, 'after a full recovery ids are above all restored ids');
 $recovered->stop;
 
 my $middle = Snowflake::Node->create_from_backup('middle', $source, 'base', has_restoring => 1, standby => 0,
@@ -181,7 +182,7 @@ my $middle = Snowflake::Node->create_from_backup('middle', $source, 'base', has_
 $middle->clock->set(-40);
 $middle->start;
 $middle->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
-is($middle->safe_psql('app', 'SELECT count(*) FROM app.photos'), '200', 'recovered to a point in the middle');
-continues($middle, 200, 'a point in time');
+is($middle->safe_psql('app', 'SELECT count(*) FROM app.photos'), '200', 'the base backup is recovered to a point before the last insert');
+continues($middle, 200, 'after a point-in-time recovery ids are above all restored ids');
 
 done_testing();

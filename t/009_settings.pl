@@ -1,5 +1,5 @@
-# A wrong setting stops the start of the server, and the message names what is wrong with it. The unit tests of the core
-# and sql/settings show the other errors without a server start.
+# Tests that a server with an invalid setting does not start, and that the message explains why. The unit tests of the
+# core and sql/settings test the other errors without a server start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,7 +22,7 @@ sub configure
 	return;
 }
 
-# Only loads the libraries: the server computes a setting that depends on them, prints it and ends.
+# Starts the server with an option that only loads the libraries, prints a computed setting and ends.
 sub start_with
 {
 	my ($settings) = @_;
@@ -34,14 +34,14 @@ sub stops_the_start
 {
 	my ($settings, $pattern) = @_;
 	my ($size, $error) = start_with($settings);
-	is($size, '', "stops the start: $settings");
-	like($error, $pattern, "the start says what is wrong: $settings");
+	is($size, '', "the server does not start with $settings");
+	like($error, $pattern, "the message explains what is invalid in $settings");
 	return;
 }
 
-like((start_with("snowflake.max_lead = '30s'"))[0], qr/^\d+$/, 'a right setting does not stop the start');
+like((start_with("snowflake.max_lead = '30s'"))[0], qr/^\d+$/, 'the server starts with a valid setting');
 
-# Each invalid setting. PostgreSQL itself would replace it by the default, with a warning.
+# Invalid values. PostgreSQL itself would only warn and use the default.
 my $range = qr/-?\d+(?: \w+)? is outside the valid range for parameter/;
 my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],
@@ -64,13 +64,14 @@ foreach my $name (sort keys %wrong)
 	stops_the_start("snowflake.$name = '$value'", qr/FATAL:  (?=.*"snowflake\.$name")$why/);
 }
 
-# Settings that do not go together.
+# Settings that are valid alone, but not together.
 stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 	qr/FATAL:  "snowflake.layout" js53 with "snowflake.tick" 1 ms .* is not a layout\n.*DETAIL:  The preset has a tick of its own\.\n.*HINT:/);
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# Settings that do not exist: with a misspelt owned_shards all shards would be owned. Names ignore case.
+# Settings that do not exist. If a misspelt owned_shards were accepted, the server would own all shards. The case of
+# names is ignored.
 stops_the_start("Snowflake.owned_shard = '0-5'",
 	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",
@@ -78,7 +79,7 @@ stops_the_start("snowflake.owned_shard = '1-5'",
 stops_the_start('snowflake.node = 1',
 	qr/FATAL:  unrecognized configuration parameter "snowflake.node"\n.*DETAIL:  The setting belongs to pgEdge's extension/);
 
-# A wrong value in a running server keeps the old one.
+# If a running server reloads an invalid value, the old value stays.
 configure("snowflake.max_lead = '30s'");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -86,27 +87,28 @@ configure("snowflake.max_lead = '30h'\nsnowflake.sequence_spread = 99999");
 my $since = -s $node->logfile;
 $node->reload;
 $node->wait_for_log(qr/outside the valid range for parameter "snowflake.max_lead"/, $since);
-is($node->safe_psql('postgres', 'SHOW snowflake.max_lead'), '30s', 'a reload with a wrong value changes nothing');
-cmp_ok($node->safe_psql('postgres', 'SELECT snowflake.next_id(1)'), '>', 0, 'minting goes on after a reload with a wrong value');
+is($node->safe_psql('postgres', 'SHOW snowflake.max_lead'), '30s', 'a reload with an invalid value does not change the setting');
+cmp_ok($node->safe_psql('postgres', 'SELECT snowflake.next_id(1)'), '>', 0, 'the server still mints after a reload with an invalid value');
 
-# A reload does not change what needs a server start, nor the layout of a database.
+# A reload changes neither settings that need a server start, nor the layout of a database.
 configure("snowflake.max_lead = '30s'\nsnowflake.owned_shards = '1-5'\nsnowflake.layout = 'twitter'");
 $since = -s $node->logfile;
 $node->reload;
 $node->wait_for_log(qr/parameter "snowflake.owned_shards" cannot be changed without restarting the server/, $since);
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(255))'),
 	'255', 'a reload changes neither the layout nor the owned shards');
-# Shards and a region that a layout does not have concern only the databases of that layout.
+# If a layout does not have the server's region, only databases of that layout cannot mint.
 configure("snowflake.owned_shards = '0-8000'\nsnowflake.region = 32");
 $node->restart;
 $node->safe_psql('postgres', 'CREATE DATABASE broad');
 $node->safe_psql('broad', "SET snowflake.layout = '41/6+6/10'; CREATE EXTENSION snowflake");
 my %no_region = (sqlstate => '55000', message => 'the layout of this database has no region 32', detail => 'Layout 41/5\+8/10 has regions 0 to 31', hint => 'Set "snowflake.region"');
-$node->refuses('SELECT snowflake.next_id(1)', \%no_region, 'a region that the layout does not have');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|region outside the layout', 'and health says so');
-is($node->safe_psql('broad', 'SELECT snowflake.region_of(snowflake.next_id(63))'), '32', 'a database whose layout has it mints');
+$node->refuses('SELECT snowflake.next_id(1)', \%no_region, 'next_id() fails if the layout does not have the region of the server');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|region outside the layout', 'health shows that the layout does not have the region');
+is($node->safe_psql('broad', 'SELECT snowflake.region_of(snowflake.next_id(63))'), '32', 'another database whose layout has the region mints');
 
-# CREATE EXTENSION reports the layout that it seals, and warns if this server may be one of several.
+# CREATE EXTENSION reports the layout that it seals. It also warns if this server may be one of several that mint the
+# same ids.
 sub says_on_create
 {
 	my ($settings) = @_;
@@ -120,24 +122,24 @@ DETAIL:  They run out at 2059-11-04 .* This server mints in region 0 of 32, shar
 HINT:  To choose another layout, drop the extension before the first id, set "snowflake.layout" in the session/;
 my $others = qr/WARNING:  another server may mint the same ids/;
 my $alone = says_on_create('');
-like($alone, $sealed, 'CREATE EXTENSION says what it seals');
+like($alone, $sealed, 'CREATE EXTENSION reports the layout that it seals');
 unlike($alone, $others, 'CREATE EXTENSION does not warn on a server that is alone');
-unlike(says_on_create('wal_level = logical'), $others, '... nor where wal_level is logical, which change streams need, too');
+unlike(says_on_create('wal_level = logical'), $others, 'CREATE EXTENSION does not warn if only wal_level is logical');
 configure('');
 $node->restart;
 $node->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere' PUBLICATION p WITH (connect = false)");
 like(says_on_create(''), qr/$others\nDETAIL:  .*\(there is a subscription\).*\nHINT:  Set "snowflake.region" to a different number/,
-	'CREATE EXTENSION warns where there is a subscription');
-like(says_on_create("snowflake.layout = '41/10/12'"), qr/$others\n.*\nHINT:  Set "snowflake.owned_shards"/, 'without regions');
+	'CREATE EXTENSION warns if the server has a subscription');
+like(says_on_create("snowflake.layout = '41/10/12'"), qr/$others\n.*\nHINT:  Set "snowflake.owned_shards"/, 'if regions are not in the layout, the warning recommends separate shards');
 like(says_on_create("snowflake.layout = '41/0/22'"), qr/$others\n.*\nHINT:  Before the first id, drop the extension, set "snowflake.layout" to one with regions/,
-	'without regions and shards');
-unlike(says_on_create('snowflake.region = 1'), $others, 'a region of its own: no warning');
-unlike(says_on_create("snowflake.owned_shards = '0-9'"), $others, 'shards of its own: no warning');
+	'if the layout has neither regions nor shards, the warning recommends another layout');
+unlike(says_on_create('snowflake.region = 1'), $others, 'CREATE EXTENSION does not warn if the region is set');
+unlike(says_on_create("snowflake.owned_shards = '0-9'"), $others, 'CREATE EXTENSION does not warn if owned_shards is set');
 like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\nHINT:  Set "snowflake.owned_shards" to different shards/,
-	'without regions in the layout, the warning speaks of shards');
+	'with the layout of Instagram, the warning recommends separate shards');
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
-# Partitions by time from the day of the epoch on. The first partition begins with the first id, in every time zone.
+# Partitions by time, if the epoch was recently. The first partition begins with id 0 in every time zone.
 my $partitions = <<~'SQL';
 	CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 	CREATE TEMP TABLE cases AS
@@ -179,25 +181,25 @@ foreach my $age ('1 second', '40 days 5 hours')
 	$node->safe_psql('postgres', 'DROP EXTENSION snowflake_shards');
 }
 
-# Right, but of little use today.
+# Settings that are valid, but under which no id can be minted today.
 configure("snowflake.epoch = '2039-01-01'");
 $node->restart;
-like($node->log_content, qr/WARNING:  "snowflake.epoch" 2039-01-01 is in the future/, 'an epoch in the future warns at the start');
+like($node->log_content, qr/WARNING:  "snowflake.epoch" 2039-01-01 is in the future/, 'a server whose epoch is in the future warns at its start');
 $node->safe_psql('postgres', 'CREATE DATABASE early');
 $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '55000', message => 'the clock is before the epoch', detail => '"snowflake.epoch" is 2039-01-01', hint => 'Correct the clock' },
-	'CREATE EXTENSION is refused before the epoch', 'early');
+	'CREATE EXTENSION fails before the epoch', 'early');
 
-# A layout that has ended: 20 bits of 1 ms ticks are a quarter of an hour.
+# A layout that has ended, because 20 bits of 1 ms ticks last for a quarter of an hour.
 configure("snowflake.layout = '20/5+8/10'\nsnowflake.epoch = '2026-01-01'");
 $node->restart;
-like($node->log_content, qr/WARNING:  the layout is exhausted/, 'a layout that has run out warns at the start');
+like($node->log_content, qr/WARNING:  the layout is exhausted/, 'a server whose layout has ended warns at its start');
 $node->safe_psql('postgres', 'CREATE DATABASE late');
 $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '2200H', message => 'the layout is exhausted',
 		detail => 'Layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* ended at 2026-01-01 00:17:28.576\+00, the clock shows ',
 		hint => 'set a "snowflake.layout" or "snowflake.epoch" that ends later' },
-	'CREATE EXTENSION is refused under a layout that has run out', 'late');
-is($node->safe_psql('late', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'and leaves nothing behind');
+	'CREATE EXTENSION fails if the layout has ended', 'late');
+is($node->safe_psql('late', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'a CREATE EXTENSION that failed leaves no schema');
 
 done_testing();

@@ -1,4 +1,4 @@
-# Tests layouts other than the default, end to end, and the settings for shards and sequences.
+# Tests minting and decoding under layouts other than the default, and the settings for shards and sequences.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,7 +11,7 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main');
 
-# Another layout in a database of its own, with the clock a little further back each time.
+# Each layout has a database of its own. For each one the clock is set a little further back.
 sub start_with
 {
 	my ($settings, $database) = @_;
@@ -21,7 +21,7 @@ sub start_with
 	return;
 }
 
-# Each id's fields, from decode() and computed here.
+# Compares the fields of each id from decode() with those computed in Perl.
 sub decodes
 {
 	my ($database, $layout, @ids) = @_;
@@ -76,9 +76,9 @@ foreach my $database (sort keys %layouts)
 	my @ids = $node->ids($mint, $database);
 	decodes($database, $layout, @ids[ 0 .. 3, 298 .. 305, 596 .. 602, 2599 ]);
 	$ledger->record('first', @ids);
-	# More shards than a session's counters, in turn within one transaction.
+	# One transaction mints in turn in more shards than a session has counters for.
 	is($node->safe_psql($database, 'SELECT sum(ids), sum(batches) FROM snowflake.shard_stats'), '2600|1',
-		"$database: shard_stats counts them all");
+		"$database: shard_stats counts all ids of the transaction");
 	$node->refuses(
 		"SELECT snowflake.next_id(${\ ($last + 1)})",
 		{
@@ -89,22 +89,22 @@ foreach my $database (sort keys %layouts)
 		},
 		"$database: the shard after the last", $database);
 	is($node->safe_psql($database, 'SELECT time_bits, region_bits, shard_bits, sequence_bits, tick_ms, shards, regions FROM snowflake.layout'),
-		join('|', @{ $layout->{bits} }, $layout->{tick}, $last + 1, 1 << $region_bits), "$database: the view layout says so");
+		join('|', @{ $layout->{bits} }, $layout->{tick}, $last + 1, 1 << $region_bits), "$database: the view layout shows the bits, shards and regions");
 
-	# Each id is possible in this database; a number beyond the layout is not.
+	# audit() reports no finding for ids of this database, and one for numbers beyond the layout.
 	my %shards = map { ($_ >> $sequence_bits & $last) => 1 } @ids;
 	my $bits = $time_bits + $region_bits + $shard_bits + $sequence_bits;
 	$node->safe_psql($database, "CREATE TABLE minted AS SELECT unnest(ARRAY[${\ join ',', @ids}]) AS id");
 	is($node->safe_psql($database, "SELECT count(*), sum(ids), count(finding), count(*) FILTER (WHERE minted_by = 'this server' AND region = $layout->{region}) FROM snowflake.audit('minted', 'id')"),
-		join('|', scalar keys %shards, 2600, 0, scalar keys %shards), "$database: audit() finds them well");
+		join('|', scalar keys %shards, 2600, 0, scalar keys %shards), "$database: audit() has no finding for minted ids");
 	if ($bits < 63)
 	{
 		$node->safe_psql($database, 'INSERT INTO minted VALUES (' . (1 << $bits) . '), (' . ((1 << $bits) + 5) . ')');
 		like($node->safe_psql($database, "SELECT region, ids, finding FROM snowflake.audit('minted', 'id') WHERE finding IS NOT NULL"),
-			qr/^\|2\|it is beyond /, "$database: and numbers beyond the layout not");
+			qr/^\|2\|it is beyond /, "$database: audit() reports numbers beyond the layout");
 	}
 
-	# Numbers that no server of this layout can mint.
+	# Functions refuse numbers that no server of this layout can mint.
 	my $greatest = $bits >= 63 ? '9223372036854775807' : (1 << $bits) - 1;
 	foreach my $foreign ('-1', $bits >= 63 ? '(-9223372036854775808)' : 1 << $bits)
 	{
@@ -124,21 +124,21 @@ foreach my $database (sort keys %layouts)
 	foreach my $writer (@writers)
 	{
 		my $end = $node->finish_writer($writer);
-		is($end->{errors}, '', "$database: $writer->{name} minted on");
+		is($end->{errors}, '', "$database: $writer->{name} minted without an error");
 		$ledger->record($writer->{name}, @{ $end->{ids} });
 	}
 	$node->clock->step(-5);
 	start_with($layout->{settings}, $database);
 	$ledger->new_server_run;
 	$ledger->record('second', $node->ids($mint, $database));
-	$ledger->check(20_000, "$database, two lives");
+	$ledger->check(20_000, "$database: ids are unique over two server runs");
 	next if $database ne 'js53';
-	cmp_ok($ledger->highest($last), '<', 2**53, 'js53: ids are exact in JavaScript');
+	cmp_ok($ledger->highest($last), '<', 2**53, 'js53: ids are below 2^53, and so exact in JavaScript');
 	is($node->safe_psql($database, 'SELECT possible, contradiction FROM snowflake.explain_id(9007199254740992)'),
-		'f|it is beyond 9007199254740991, the last id of layout 38/7/8', 'and what is beyond is explained');
+		'f|it is beyond 9007199254740991, the last id of layout 38/7/8', 'js53: explain_id() explains that 2^53 is beyond the layout');
 }
 
-# Shards that share a counter: 4 million shards, 65,536 counters.
+# Several shards share a shard counter, because the layout has 4 million shards and 65,536 counters.
 {
 	my $ledger = Snowflake::Ledger->new(sequence_bits => 13, shard_bits => 22);
 	start_with($layouts{seconds}{settings}, 'seconds');
@@ -151,18 +151,18 @@ foreach my $database (sort keys %layouts)
 	foreach my $writer (@writers)
 	{
 		my $end = $node->finish_writer($writer);
-		is($end->{errors}, '', "$writer->{name} minted on");
+		is($end->{errors}, '', "shared counters: $writer->{name} minted without an error");
 		$ledger->record($writer->{name}, @{ $end->{ids} });
 	}
-	$ledger->check(24_000, '64 shards on one word');
+	$ledger->check(24_000, 'ids are unique if 64 shards share a counter');
 	is($node->safe_psql('seconds', 'SELECT sum(ids) FROM snowflake.shard_stats WHERE shard % 65536 = 5'),
-		'24000', 'shard_stats counts the ids of all shards on one word');
+		'24000', 'shard_stats counts the ids of all shards that share a counter');
 }
 
-# Ownership. The clock catches up first, because the following ids are of the present.
+# Ownership of shards. The clock is set right, because the ids below have the present time.
 $node->clock->set(0);
 start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 500'", 'regions');
-is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 500]) s'), '3', 'shards that are owned are minted');
+is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 500]) s'), '3', 'the server mints in shards that it owns');
 foreach my $shard (10, 499, 501, 1023)
 {
 	my %expected = (
@@ -173,29 +173,29 @@ foreach my $shard (10, 499, 501, 1023)
 	$node->refuses("SELECT snowflake.next_id($shard)", \%expected, "shard $shard is not owned", 'regions');
 	$node->refuses("SELECT snowflake.next_ids($shard, 2)", \%expected, "shard $shard is not owned, for a batch", 'regions');
 }
-is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 501, 0))'), '501', 'an id of a shard that is not owned is decoded');
+is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 501, 0))'), '501', 'an id of a shard that the server does not own can be decoded');
 
 # A default shard.
 $node->refuses('SELECT snowflake.next_id()',
 	{ sqlstate => '55000', message => '"snowflake.default_shard" is not set', detail => 'without an argument', hint => 'Set "snowflake.default_shard"' },
-	'next_id() without a default shard', 'regions');
+	'next_id() fails if snowflake.default_shard is not set', 'regions');
 is($node->safe_psql('regions', 'SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())'), '7', 'next_id() mints in the default shard');
 $node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
 	{ sqlstate => '55000', message => 'shard 10 is not owned' }, 'a default shard of another server is refused', 'regions');
 $node->refuses('SET snowflake.default_shard = 1024; SELECT snowflake.next_id()',
 	{ sqlstate => '22023', message => 'shard 1024 is out of range', detail => 'has shards 0 to 1023' }, 'a default shard that the layout does not have is refused', 'regions');
 
-# Sequence numbers at a low rate: one id a tick.
+# Sequence numbers if a shard mints at most one id per tick.
 my @slowly = (
 	"SELECT snowflake.next_id(3) FROM (SELECT pg_sleep(0.003) FROM generate_series(1, 60) OFFSET 0) s", 'regions');
-is(scalar(grep { $_ & 1023 } $node->ids(@slowly)), 0, 'ids of ticks of their own end in 0');
+is(scalar(grep { $_ & 1023 } $node->ids(@slowly)), 0, 'if each id has its own tick, sequence numbers are 0');
 $node->reconfigure('snowflake.sequence_spread' => 8);
 my ($before, @spread) = map { $_ & 1023 } $node->ids(@slowly);
 my @unexpected = grep { my $is_next = $_ == ($before + 1) % 8; $before = $_; !$is_next } @spread;
-is("@unexpected", '', 'with sequence_spread = 8 ids of ticks of their own end in 0 to 7 in turn');
+is("@unexpected", '', 'with sequence_spread = 8, if each id has its own tick, sequence numbers cycle from 0 to 7');
 ($before, @spread) = map { $_ & 1023 } $node->ids(
 	'SELECT snowflake.next_id(3) FROM (SELECT pg_sleep(0.003), snowflake.settled_before() FROM generate_series(1, 60) OFFSET 0) s', 'regions');
 @unexpected = grep { my $is_next = $_ == ($before + 1) % 8; $before = $_; !$is_next } @spread;
-is("@unexpected", '', 'so they do where somebody asks for settled_before() before each');
+is("@unexpected", '', 'sequence numbers still cycle from 0 to 7 if settled_before() is called before each id');
 
 done_testing();

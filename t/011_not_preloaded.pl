@@ -1,4 +1,5 @@
-# Tests broken set-ups: the library not preloaded or loaded twice, single-user mode, an extension that lost its members.
+# Tests unusual set-ups: a library that is not preloaded or loaded twice, single-user mode, and an extension that has
+# lost a member.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,10 +19,10 @@ my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 100) g';
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->mint($ledger, $mint);
 
-# LOAD of the library that is already loaded.
-is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'LOAD of a preloaded library is harmless');
+# LOAD of the preloaded library has no effect.
+is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'a session mints after LOAD of the preloaded library');
 
-# Not preloaded.
+# A server that does not preload the library.
 my $id = $ledger->highest(1);
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
@@ -40,28 +41,28 @@ my @calls = (
 my $session = $node->session;
 foreach my $call (@calls)
 {
-	$node->refuses("SELECT snowflake.$call", \%missing, "not preloaded: $call");
+	$node->refuses("SELECT snowflake.$call", \%missing, "not preloaded: $call fails");
 	$session->query("SELECT snowflake.$call");
-	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, "not preloaded, in one session with the others: $call");
+	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, "not preloaded: $call also fails in a session that made the other calls");
 	$session->{stderr} = '';
 }
 is($session->query_safe("SELECT bits, regions, shards, ids_per_second FROM snowflake.preview_layout('wide')"), '41/5+13/5|32|8192|32000',
-	'not preloaded: a layout is previewed');
+	'not preloaded: preview_layout() works');
 is($session->query_safe('SELECT minting, reason, advice, mark FROM snowflake.health'),
-	'f|not preloaded|Add snowflake to "shared_preload_libraries" and restart the server.|', 'not preloaded: health says so');
+	'f|not preloaded|Add snowflake to "shared_preload_libraries" and restart the server.|', 'not preloaded: health shows the reason and the advice');
 $session->query_safe("LOAD 'snowflake'");
-is($session->query_safe('SELECT 42'), '42', 'not preloaded: a session survives LOAD');
+is($session->query_safe('SELECT 42'), '42', 'not preloaded: a session continues after LOAD');
 $session->quit;
 $node->refuses('CREATE EXTENSION snowflake', \%missing, 'not preloaded: CREATE EXTENSION', 'other');
-is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'not preloaded: CREATE EXTENSION leaves nothing behind');
+is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'not preloaded: CREATE EXTENSION leaves no schema');
 $node->safe_psql('postgres', 'SET snowflake.max_wait = 5; SET snowflake.default_shard = 3');
-pass('not preloaded: settings may be set');
+pass('not preloaded: settings can be set');
 $node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE EXTENSION .*snowflake.*setval\('snowflake.high_water'/s,
 	'not preloaded: pg_dump works');
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 $node->stop;
 
-# Single-user mode has no WAL writer and no postmaster, but the mark is as durable.
+# In single-user mode there is no WAL writer and no postmaster. The mark must still be durable.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 sub single_user
 {
@@ -77,8 +78,8 @@ $clock->step(-8);
 $ledger->new_server_run;
 my $before = $ledger->count;
 my $output = single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\nSELECT snowflake.shard_of($id)\n");
-is($ledger->count - $before, 50, 'single-user mode mints');
-like($output, qr/shard_of = "1"/, 'single-user mode decodes');
+is($ledger->count - $before, 50, 'single-user mode: 50 ids are minted');
+like($output, qr/shard_of = "1"/, 'single-user mode: an id is decoded');
 $clock->step(-8);
 $ledger->new_server_run;
 single_user("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 50) g\n");
@@ -86,9 +87,9 @@ $clock->step(-8);
 $ledger->new_server_run;
 $node->start;
 $node->mint($ledger, $mint);
-$ledger->check(300, 'single-user mode between servers, the clock back each time');
+$ledger->check(300, 'ids are unique over runs in single-user mode, with the clock set back before each');
 
-# Another extension of this name, or one that has lost a member.
+# Calls fail if the extension has lost a member or another extension has this name.
 $node->safe_psql('other', 'CREATE EXTENSION snowflake; ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
 foreach my $call ('next_id(5)', "decode($id)")
 {
@@ -100,13 +101,13 @@ foreach my $call ('next_id(5)', "decode($id)")
 			detail => 'A sequence high_water, seal, seal_local, fleet or origin_fingerprint, or a table dumped_seal, backfills or late_ids, was taken out or renamed',
 			hint => 'Restore it with ALTER EXTENSION snowflake ADD .*Do not drop the extension'
 		},
-		"without a mark: $call", 'other');
+		"$call fails if the mark was removed from the extension", 'other');
 }
 $node->safe_psql('other', 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water');
 $node->mint($ledger, $mint, 'other');
-$ledger->check(400, 'a mark that is a member again');
+$ledger->check(400, 'ids are unique after the mark was made a member again');
 
-# Functions that outlive their extension.
+# A function that was removed from the extension and remains after DROP EXTENSION.
 $node->safe_psql('other', <<~'SQL');
 	CREATE FUNCTION orphan(int) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 	DROP EXTENSION snowflake;
@@ -118,6 +119,6 @@ $node->refuses(
 		message => 'extension "snowflake" is not installed in this database',
 		hint => 'Run CREATE EXTENSION snowflake'
 	},
-	'a function that outlives its extension does not mint', 'other');
+	'a function that remains after DROP EXTENSION does not mint', 'other');
 
 done_testing();

@@ -1,5 +1,5 @@
-# Tests that each database is a generator of its own: changes of its mark or extension neither stop nor delay other
-# databases. Dropped and rolled-back marks are still covered.
+# Tests that a change of the mark or extension in one database neither stops nor delays other databases. Later ids are
+# also above marks that were dropped or rolled back.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,8 +25,8 @@ sub mint
 	return;
 }
 
-# A client of prod that may not wait, while another database changes. The clock is right, so each call must return an
-# id.
+# Changes another database while a session of prod mints with max_wait = 0. The clock is right, so each call must return
+# an id.
 sub undisturbed
 {
 	my ($what, @sql) = @_;
@@ -37,10 +37,10 @@ sub undisturbed
 	{
 		$node->psql(ref $sql ? @$sql : ('staging', $sql));
 		$session->query('SELECT snowflake.next_id(g) FROM generate_series(0, 255) g');
-		is($session->{stderr}, '', "next door, $what: prod mints on, in all shards (after: " . (ref $sql ? $sql->[1] : $sql) . ')');
+		is($session->{stderr}, '', "$what in another database: an open session of prod mints in all shards after " . (ref $sql ? $sql->[1] : $sql));
 		$session->{stderr} = '';
 		my ($code, undef, $err) = $node->psql('prod', 'SET snowflake.max_wait = 0; SELECT snowflake.next_id(7)');
-		is("$code$err", '0', "next door, $what: a new session of prod mints as well");
+		is("$code$err", '0', "$what in another database: a new session of prod mints");
 	}
 	$session->quit;
 	return;
@@ -58,25 +58,26 @@ undisturbed(
 	'BEGIN; DROP EXTENSION snowflake; ROLLBACK',
 	'SELECT snowflake.next_ids(2, 1000)');
 
-# The repair needs no restart, and the wrong day is neither on disk nor in memory afterwards.
+# A wrong mark can be corrected without a restart. Afterwards neither the disk nor the memory contains the wrong value.
 my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the high-water mark of this database',
 	detail => 'Ids may have been issued up to .* the call would wait 24.0 h, more than "snowflake.max_wait"',
 	hint => 'set it with SELECT snowflake.set_mark\(...\) to a time after every id');
-$node->refuses('SELECT snowflake.next_id(1)', \%behind, 'a mark a day ahead is waited for', 'staging');
+$node->refuses('SELECT snowflake.next_id(1)', \%behind, 'next_id() would have to wait a day if the mark is a day ahead', 'staging');
 $node->refuses('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 5)', { %behind, detail => '24.0 h' },
-	'a mark a day ahead is waited for by a batch', 'staging');
+	'next_ids() would have to wait a day if the mark is a day ahead', 'staging');
 $node->safe_psql('staging', "SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint)");
 mint('staging');
 $node->safe_psql('staging', 'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
 cmp_ok($node->safe_psql('staging', 'SELECT last_value - extract(epoch FROM clock_timestamp()) * 1000 FROM snowflake.high_water'),
-	'<', 200_000, 'a lowered mark stays lowered, observed or extended');
-$node->crash($ledger, +61);    # past the reserve, which a crash uses up
+	'<', 200_000, 'a lowered mark stays low after ids were observed and minted');
+$node->crash($ledger, +61);    # beyond the reserve, which a crash uses up
 mint('prod');
 mint('staging');
 
-# A template copy, under a reserve of a minute: it may wait for its own mark, but no other database does.
+# A copy of a database by CREATE DATABASE ... TEMPLATE. It may have to wait for its own mark, but no other database has
+# to.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
@@ -85,7 +86,7 @@ undisturbed(
 undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
 
-# A lowered mark: each session attaches again once, not repeatedly.
+# If the mark is lowered, each session attaches to the shared memory again once, and not for every call.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
 $node->reload;
 $node->clock->step(+120);
@@ -101,10 +102,10 @@ foreach my $round (1 .. 20)
 }
 $_->quit foreach @sessions;
 my $bytes = $node->safe_psql('prod', "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$from')");
-cmp_ok($bytes, '<', 15 * 8192, "after a lowered mark it is written again, and not by each session in turn ($bytes bytes)");
+cmp_ok($bytes, '<', 15 * 8192, "after the mark was lowered, sessions do not write it again in turn ($bytes bytes of WAL)");
 
-# The record of a DROP outlives a crash restart of the same postmaster: ids ran 30 s ahead, the extension is dropped, a
-# backend is killed, the extension is created again.
+# The record of a dropped mark survives a crash restart of the same postmaster. Ids are up to 30 s ahead of the clock;
+# then the extension is dropped, a backend is killed, and the extension is created again.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
 $node->reload;
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
@@ -133,10 +134,10 @@ foreach my $way (
 		$node->safe_psql('fickle', 'DROP EXTENSION snowflake');
 		$node->clock->step(+60);
 	}
-	$ledger->check(100, "an extension that was $name, and a crash restart");
+	$ledger->check(100, "ids are unique if the extension was $name, with and without a crash restart");
 }
 
-# The same if the database has no slot, because three others hold them.
+# The same if the database has no slot, because three other databases use all of them.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');
@@ -151,6 +152,6 @@ $node->safe_psql('fickle', 'CREATE EXTENSION snowflake');
 $ledger->new_server_run;
 mint('fickle');
 mint('prod');
-$ledger->check(300, 'an extension that was dropped without a slot');
+$ledger->check(300, 'ids are unique if the extension was dropped in a database without a slot');
 
 done_testing();

@@ -1,5 +1,5 @@
-# Tests what roles without superuser may not do to the mark, the seal and the locks, and the state after they tried,
-# with crashes and the clock behind.
+# Tests that roles without superuser cannot lower the mark permanently, change the seal or lock the extension. Ids stay
+# unique after they tried, over crashes and with the clock behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +33,7 @@ sub killed
 	return;
 }
 
-# A role with UPDATE on every sequence lowers the mark. No id repeats.
+# If a role with UPDATE on every sequence lowers the mark, no id repeats.
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE etl LOGIN IN ROLE pg_write_all_data, pg_read_all_data; CREATE ROLE joe LOGIN');
 foreach my $sql (
 	"SET ROLE etl; SELECT setval('snowflake.high_water', 1735689600000)",
@@ -43,30 +43,31 @@ foreach my $sql (
 {
 	$node->mint($ledger);
 	$node->safe_psql('postgres', $sql);
-	cmp_ok($node->mark, '<', 1735689700000, "lowered: $sql");
+	cmp_ok($node->mark, '<', 1735689700000, "the mark is lowered by $sql");
 	killed(-20);
-	cmp_ok($node->mark, '>', 1735689700000, 'the mark is written again');
+	cmp_ok($node->mark, '>', 1735689700000, 'the lowered mark is raised again');
 }
-$ledger->check(10_000, 'nothing comes again, whoever lowered the mark');
+$ledger->check(10_000, 'ids are unique although the mark was lowered');
 foreach my $sql ('DELETE FROM snowflake.dumped_seal', 'UPDATE snowflake.dumped_seal SET seal = 0', 'UPDATE snowflake.dumped_seal SET seal = seal')
 {
 	$node->refuses("SET ROLE etl; $sql", { sqlstate => '42501', message => 'the row of snowflake.dumped_seal cannot be changed' }, $sql);
 }
-$node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message => 'cannot be changed' }, 'also for superusers');
+$node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message => 'cannot be changed' }, 'a superuser cannot truncate snowflake.dumped_seal');
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
-	'setting the mark is for superusers');
+	'only a superuser may call set_mark()');
 
-# The row is removed anyway: calls report what the next dump would lack, and the advice helps.
+# If the row is removed although a trigger forbids it, calls report that the next dump would not contain the layout. The
+# statement of the hint restores the row.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the next dump of this database would not carry its layout',
-	hint => 'INSERT INTO snowflake.dumped_seal' }, 'a row that is gone is noticed');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|the next dump would not carry the seal', 'by health, too');
+	hint => 'INSERT INTO snowflake.dumped_seal' }, 'next_id() fails if the row of dumped_seal was deleted');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|the next dump would not carry the seal', 'health shows that the row of dumped_seal was deleted');
 $node->safe_psql('postgres', 'SET ROLE joe; INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local') for 1 .. 2;
-is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'it is put back, once');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'the INSERT of the hint restores one row, even if it runs twice');
 $node->mint($ledger);
 
-# Rows of another seal, inserted in ways that fire no trigger.
+# Inserts rows of another seal in ways that fire no trigger.
 my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';
 foreach my $way (
 	[ 'SET session_replication_role = replica', '' ],
@@ -74,27 +75,28 @@ foreach my $way (
 	[ 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL', '' ])
 {
 	my ($before, $after) = @$way;
-	$node->refuses("$before; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, "refused: $before");
+	$node->refuses("$before; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, "a row of another seal is refused after $before");
 	$node->safe_psql('postgres', $after) if $after ne '';
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'and not kept');
-	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'and stops the database');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'the refused row is not in dumped_seal');
+	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'next_id() fails after a row of another seal was inserted');
 	$node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
 }
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DROP CONSTRAINT same_seal');
 $node->safe_psql('postgres', "SET session_replication_role = replica; INSERT INTO snowflake.dumped_seal VALUES ($twitter)");
 select undef, undef, undef, 1.1;
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'a row that is there all the same is seen');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'next_id() fails if dumped_seal contains a row of another seal');
 $node->safe_psql('postgres', "DELETE FROM snowflake.dumped_seal WHERE seal = $twitter");
 $node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
 
-# A role that may insert but owns no table gets an error. A member of pg_write_all_data stops the database.
+# A role that may insert but owns no table only gets an error. If a member of pg_write_all_data inserts another seal,
+# the database stops minting.
 $node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
-$node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to present', hint => 'Delete the restored rows' }, 'a loader is told');
+$node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to present', hint => 'Delete the restored rows' }, 'a role that only loads rows cannot present another seal');
 $node->mint($ledger);
-$node->refuses("SET ROLE etl; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, 'who may write everything is believed');
+$node->refuses("SET ROLE etl; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, 'a member of pg_write_all_data can present another seal, which stops the database');
 $node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
 
-# Privileges from ALTER DEFAULT PRIVILEGES are revoked.
+# CREATE EXTENSION revokes privileges that ALTER DEFAULT PRIVILEGES granted.
 $node->safe_psql('postgres', 'CREATE DATABASE generous');
 $node->safe_psql('generous', <<~'SQL');
 	ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO joe, PUBLIC;
@@ -112,16 +114,16 @@ my $privileges = <<~'SQL';
 	  UNION ALL SELECT proname || (SELECT string_agg(' ' || grantee || ' ' || privilege_type, ',' ORDER BY grantee) FROM aclexplode(coalesce(proacl, acldefault('f', proowner)))) FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace
 	  UNION ALL SELECT nspname || nspacl::text FROM pg_namespace WHERE nspname = 'snowflake') AS all_of_them
 	SQL
-is($node->safe_psql('generous', $privileges), $node->safe_psql('postgres', $privileges), 'privileges are those of every other database');
+is($node->safe_psql('generous', $privileges), $node->safe_psql('postgres', $privileges), 'default privileges do not change the privileges on the extension');
 foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.accept_clock()', 'SELECT snowflake.accept_clone()', 'CREATE FUNCTION snowflake.next_id(text) RETURNS text RETURN $1',
 	'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()')
 {
-	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => '(?:permission denied|must be owner)' }, "not by default privileges: $sql");
+	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => '(?:permission denied|must be owner)' }, "default privileges do not permit $sql");
 }
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
-# Commands that would lock the mark before a privilege check fail while a transaction has read the mark, so that a lock
-# would have to wait.
+# Some commands of PostgreSQL lock a relation before they check privileges. Here an open transaction has read the mark,
+# so that such a lock would have to wait. The commands must fail instead.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
@@ -146,7 +148,7 @@ foreach my $relation (qw(high_water seal dumped_seal))
 		"CREATE SCHEMA own CREATE TABLE referring (i bigint REFERENCES snowflake.$relation)")
 	{
 		$node->safe_psql('postgres', 'GRANT CREATE ON DATABASE postgres TO joe') if $sql =~ /CREATE SCHEMA/;
-		$node->refuses("SET lock_timeout = '300ms'; SET ROLE joe; $sql", { sqlstate => '42501', message => 'must be owner of' }, "refused before it locks: $sql");
+		$node->refuses("SET lock_timeout = '300ms'; SET ROLE joe; $sql", { sqlstate => '42501', message => 'must be owner of' }, "the privilege check fails before the mark is locked: $sql");
 	}
 }
 $node->safe_psql('postgres', 'REVOKE CREATE ON DATABASE postgres FROM joe');
@@ -155,8 +157,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A name without schema means another relation after the first one was dropped. A command that waits for its lock must
-# not continue on the mark.
+# A name without schema refers to another relation after the first one was dropped. If a command waits for the lock on
+# the first one, it must not continue with the mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -171,22 +173,22 @@ foreach my $sql (
 	  or BAIL_OUT('nobody waits');
 	$dropper->query_safe('COMMIT');
 	$dropper->quit;
-	like($node->finish_writer($waiter)->{errors}, qr/ERROR:  relation "public.high_water" does not exist/, "not the mark instead: $sql");
+	like($node->finish_writer($waiter)->{errors}, qr/ERROR:  relation "public.high_water" does not exist/, "the command does not continue with the mark: $sql");
 }
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i int PRIMARY KEY); CREATE TEMPORARY TABLE child () INHERITS (high_water);'
 	  . 'CREATE RULE r AS ON DELETE TO high_water DO INSTEAD NOTHING; CREATE TEMPORARY TABLE referring (i int REFERENCES high_water)');
 
-# The function behind the constraint does not write in a read-only transaction, whatever role calls it.
+# The function of the constraint does not write in a read-only transaction, whatever role calls it.
 foreach my $sql (
 	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
 	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
 	  . "BEGIN READ ONLY; INSERT INTO seals VALUES ($twitter)")
 {
-	$node->refuses("SET ROLE joe; $sql", { sqlstate => '25006', message => 'cannot record the seal' }, "not in a read-only transaction: $sql");
+	$node->refuses("SET ROLE joe; $sql", { sqlstate => '25006', message => 'cannot record the seal' }, "the seal is not recorded in a read-only transaction: $sql");
 }
 $node->mint($ledger);
 
-# A mark that is changed by hand all the time is never below what calls wrote.
+# While two sessions call set_mark() all the time, the mark is never below the ids that calls returned.
 $node->safe_psql('postgres', 'CREATE TABLE finished (i int)');
 my @setters = map { $node->start_writer("DO \$\$ BEGIN WHILE NOT EXISTS (SELECT FROM finished) LOOP PERFORM snowflake.set_mark('2025-02-01'); END LOOP; END \$\$") } 1 .. 2;
 $node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND state = 'active'");
@@ -210,16 +212,16 @@ $node->safe_psql('postgres', <<~'SQL');
 	$$;
 	INSERT INTO finished VALUES (1);
 	SQL
-ok($node->finish_writer($_)->{well}, 'set_mark() is always answered') foreach @setters;
-is($node->safe_psql('postgres', 'SELECT count(*) FROM lowered'), '0', 'and never sets the mark below what was written');
+ok($node->finish_writer($_)->{well}, 'set_mark() never fails in a session that calls it all the time') foreach @setters;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM lowered'), '0', 'set_mark() never sets the mark below an observed id');
 
 # A sequence whose file is missing can be dropped, as without the extension.
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CREATE SEQUENCE broken; CHECKPOINT; SELECT pg_relation_filepath('broken')");
 unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
-# An acknowledged CREATE EXTENSION survives a crash, also with asynchronous commits. Ids were returned under it, by a
-# database that had minted before, and its new mark covers them without another flush.
+# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The database had minted before, so
+# the new mark is already high enough, and no later call flushes WAL.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
@@ -240,16 +242,16 @@ foreach my $round (1 .. 3)
 	$node->clock->step(-1);
 	$ledger->new_server_run;
 	$node->start;
-	is($node->safe_psql('hasty', "SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), '1', 'an acknowledged CREATE EXTENSION is kept');
+	is($node->safe_psql('hasty', "SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), '1', 'a committed CREATE EXTENSION survives the crash');
 	$node->safe_psql('hasty', 'CREATE EXTENSION IF NOT EXISTS snowflake');
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
 }
 
-# A mark that is removed from the extension and then dropped is recorded too. After a crash restart with the clock back,
-# ids begin above it.
+# The mark is removed from the extension and then dropped. After a crash restart with the clock back, ids are above the
+# dropped mark.
 $node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000000))', 'hasty') for 1 .. 2;
 $node->safe_psql('hasty', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water; ALTER SEQUENCE snowflake.high_water RENAME TO kept; ALTER SEQUENCE snowflake.kept SET SCHEMA public');
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'has lost a part of its state', hint => 'Do not drop the extension' }, 'what was taken out is asked for', 'hasty');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'has lost a part of its state', hint => 'Do not drop the extension' }, 'next_id() reports that the mark was removed from the extension', 'hasty');
 $node->safe_psql('hasty', 'DROP SEQUENCE kept; DROP EXTENSION snowflake');
 my $victim = $node->session;
 $node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
@@ -258,41 +260,41 @@ $ledger->new_server_run;
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 $node->mint($ledger, 'SET snowflake.max_wait = 60000; SELECT snowflake.next_id(1)', 'hasty');
 $node->clock->step(5);
-$ledger->check(1_000_000, 'ids before and after');
+$ledger->check(1_000_000, 'ids are unique over dropped marks and crashes');
 
-# Only minting takes a slot: failed calls take none.
+# A database takes a slot when it mints. Failed calls take no slot.
 $node->safe_psql('postgres', 'DROP DATABASE hasty');
 $node->restart;
 foreach my $database (qw(a b c d))
 {
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	$node->safe_psql($database, 'CREATE EXTENSION snowflake');
-	$node->refuses('BEGIN READ ONLY; SELECT snowflake.next_id(1)', { sqlstate => '25006', message => 'read-only' }, "$database is refused", $database);
-	is($node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = 'read_only'"), '1', 'and that is counted');
+	$node->refuses('BEGIN READ ONLY; SELECT snowflake.next_id(1)', { sqlstate => '25006', message => 'read-only' }, "$database: next_id() fails in a read-only transaction", $database);
+	is($node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = 'read_only'"), '1', "$database: the refusal is counted");
 }
-is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'none has a slot');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'databases in which every call failed have no slot');
 $node->mint($ledger, 'SELECT snowflake.next_id(1)', $_) foreach qw(a b);
 $node->mint($ledger);
 is($node->safe_psql('postgres', 'SELECT string_agg(database, $$ $$ ORDER BY database) FROM snowflake.databases WHERE mark > now() - interval $$1 min$$'),
-	'a b postgres', 'the view says who has');
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53400', message => 'too many databases' }, 'the fourth has none', 'c');
-is($node->safe_psql('c', "SELECT refusals FROM snowflake.refusals WHERE cause = 'too_many_databases'"), '1', 'and that is counted, too');
+	'a b postgres', 'the view databases shows the databases that have a slot');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53400', message => 'too many databases' }, 'next_id() fails in the fourth database, because there are three slots', 'c');
+is($node->safe_psql('c', "SELECT refusals FROM snowflake.refusals WHERE cause = 'too_many_databases'"), '1', 'a refusal for want of a slot is counted');
 
-# No role mints without EXECUTE, also not through a trigger.
+# A role without EXECUTE cannot mint, not even through a trigger.
 my ($revoke) = slurp_file("$FindBin::RealBin/../doc/questions.md") =~ /```sql\n(REVOKE EXECUTE.*?)```/s;
 $node->safe_psql('postgres', $revoke);
 foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'SELECT snowflake.next_id(1, 5)', 'SELECT snowflake.next_id_near(5)',
 	'SELECT snowflake.next_ids(1, 5)', 'SELECT snowflake.next_ids(1, 5, 5)', 'SELECT snowflake.next_id_in($$[1,2]$$)', 'SELECT snowflake.next_ids_in($$[1,2]$$, 5)',
 	'CREATE TEMPORARY TABLE own (id bigint, near bigint); CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION snowflake.set_id($$near$$)')
 {
-	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => 'permission denied for function' }, "revoked: $sql");
+	$node->refuses("SET ROLE joe; $sql", { sqlstate => '42501', message => 'permission denied for function' }, "after EXECUTE was revoked a role cannot run $sql");
 }
 $node->stop;
 
-# A layout that has ended is not sealed.
+# CREATE EXTENSION does not seal a layout that has ended.
 my $ended = Snowflake::Node->create('ended', conf => "snowflake.epoch = '1970-01-01'\n");
 $ended->start;
-like($ended->log_content, qr/WARNING:  the layout is exhausted\n.*DETAIL:  Layout .* ended at 2004-/, 'a layout that has ended is told at start');
-$ended->refuses('CREATE EXTENSION snowflake', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'and not sealed');
+like($ended->log_content, qr/WARNING:  the layout is exhausted\n.*DETAIL:  Layout .* ended at 2004-/, 'a server whose layout has ended warns at its start');
+$ended->refuses('CREATE EXTENSION snowflake', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'CREATE EXTENSION fails if the layout has ended');
 
 done_testing();

@@ -1,7 +1,7 @@
-# Tests that calls and health agree. In each state that can be made here, next_id() fails or waits exactly if health
-# shows that the database does not mint. The error's SQLSTATE and message belong to the reason, its hint is the advice,
-# and it is counted under its cause. An old and a new session behave the same. Health without a lease is in
-# extensions/lease/t/006_refusals.pl, of a standby in 007, with Citus in 031.
+# Tests that calls and health() agree. In each state that this test can make, next_id() fails or waits if and only if
+# health() shows that the database does not mint. SQLSTATE and message of the error match the reason in health(). The
+# hint equals the advice, and the error is counted under its cause. Old and new sessions behave the same. For health()
+# without a lease see extensions/lease/t/006_refusals.pl, for a standby t/007, and with Citus t/031.
 
 use strict;
 use warnings FATAL => 'all';
@@ -62,7 +62,7 @@ sub count_of
 	return $node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = '$cause'");
 }
 
-# Repeats a call until it fails, or until it succeeds: the published limit lasts for a reserve.
+# Repeats a call until it fails (or succeeds), because a change takes effect only when the published limit is used up.
 sub poll_call
 {
 	my ($ask, $refused) = @_;
@@ -76,7 +76,8 @@ sub poll_call
 	return $said;
 }
 
-# Makes the state and undoes it. %step has the reason, and both steps as SQL or code.
+# Makes a state, checks calls and health(), and undoes the state. %step has the reason, and the steps "make" and "undo"
+# as SQL or code.
 sub holds
 {
 	my (%step) = @_;
@@ -93,14 +94,14 @@ sub holds
 	$do->($step{make});
 
 	my $said = poll_call(sub { $node->error_of($call, $database) }, 1);
-	like($said, qr/ERROR:  $sqlstate: $message/, "$reason: a new session is refused");
+	like($said, qr/ERROR:  $sqlstate: $message/, "$reason: next_id() fails in a new session");
 	my ($minting, $why, $advice) = split /\|/, $node->safe_psql($database, 'SELECT minting, reason, advice FROM snowflake.health()');
-	is("$minting|$why", "f|$reason", 'health says so');
+	is("$minting|$why", "f|$reason", "$reason: health() shows this reason");
 	my ($hint) = $said =~ /\nHINT:  (.*)/;
-	is($hint, $advice, "the error's hint is health's advice");
+	is($hint, $advice, "$reason: the hint of the error is the advice of health()");
 	my $before = count_of($cause, $database);
 	$node->error_of($call, $database);
-	is(count_of($cause, $database) - $before, 1, "counted as $cause");
+	is(count_of($cause, $database) - $before, 1, "$reason: the refusal is counted as $cause");
 	if (defined $old)
 	{
 		my $refusal = '';
@@ -110,18 +111,18 @@ sub holds
 			$old->{stderr} = '';
 			return $refusal;
 		}, 1);
-		like($refusal, qr/ERROR:  $sqlstate: $message/, 'the session that minted is refused as well');
+		like($refusal, qr/ERROR:  $sqlstate: $message/, "$reason: next_id() fails in a session that minted before");
 	}
 
 	$do->($step{undo});
-	unlike(poll_call(sub { $node->error_of($call, $database) =~ /returned/ ? '' : 'ERROR' }, 0), qr/ERROR/, 'undone, it mints') unless $step{last};
-	is($node->safe_psql($database, 'SELECT minting, reason FROM snowflake.health()'), 't|', 'and health says so') unless $step{last};
+	unlike(poll_call(sub { $node->error_of($call, $database) =~ /returned/ ? '' : 'ERROR' }, 0), qr/ERROR/, "$reason: when the state is undone, the database mints") unless $step{last};
+	is($node->safe_psql($database, 'SELECT minting, reason FROM snowflake.health()'), 't|', "$reason: when the state is undone, health() shows that the database mints") unless $step{last};
 	$old->quit if defined $old;
 	return;
 }
 
-# A state in which every call waits instead of failing: of a session that has minted, and of a new one.
-# %step: name, reason, code that makes the state and undoes it, and optionally what one of the two waits for.
+# Tests a state in which calls wait instead of failing, in a session that has minted and in a new one. %step has the
+# name, the reason, the code of "make" and "undo", and optionally the wait event of one of the sessions.
 sub waits
 {
 	my (%step) = @_;
@@ -143,7 +144,7 @@ sub waits
 		SQL
 	$node->wait_for_output($old, 10);
 	$step{make}->();
-	# The published limit lasts for a reserve.
+	# The session can mint until the published limit is used up.
 	my $new = $node->start_writer("$call; SELECT pg_sleep(0.01);\n" x 100);
 	my $for = $step{for} // '';
 	$node->poll_query_until('postgres', <<~"SQL") or die 'nobody waits';
@@ -151,7 +152,7 @@ sub waits
 		WHERE application_name = 'writer' AND wait_event_type IN ('Lock', 'LWLock', 'IO')
 		SQL
 	my $said = '';
-	# Like a probe, with a timeout.
+	# Reads health() with a timeout, as a monitoring probe does.
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		my $timed_out = 0;
@@ -159,23 +160,23 @@ sub waits
 		last if $timed_out || $said eq "f|$step{reason}";
 		select undef, undef, undef, 0.1;
 	}
-	is($said, "f|$step{reason}", "$step{name}: calls wait, and health, which does not, says why");
+	is($said, "f|$step{reason}", "$step{name}: calls wait, and health() returns at once with the reason");
 	$step{undo}->();
 	$node->safe_psql('postgres', 'UPDATE undone SET count = 1');
 	foreach my $writer ($old, $new)
 	{
 		my $end = $node->finish_writer($writer);
-		ok($end->{well} && @{ $end->{ids} }, 'undone, it is given its ids') or diag $end->{errors};
+		ok($end->{well} && @{ $end->{ids} }, "$step{name}: when the state is undone, $writer->{name} gets its ids") or diag $end->{errors};
 		$ledger->record($writer->{name}, @{ $end->{ids} });
 	}
-	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 't|', 'and health says so');
+	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 't|', "$step{name}: when the state is undone, health() shows that the database mints");
 	$node->safe_psql('postgres', 'UPDATE undone SET count = 0');
 	return;
 }
 
-is($node->safe_psql('postgres', 'SELECT minting, reason, advice FROM snowflake.health()'), 't||', 'all is well');
+is($node->safe_psql('postgres', 'SELECT minting, reason, advice FROM snowflake.health()'), 't||', 'health() of a new database shows that it mints');
 
-# Locks, and a disk.
+# States in which calls wait for a lock or for a disk.
 $node->safe_psql('postgres', 'CREATE TABLE undone (count integer); INSERT INTO undone VALUES (0); CREATE TABLE filler (t text)');
 foreach my $sql ('ALTER SEQUENCE snowflake.high_water CACHE 1', 'DROP EXTENSION snowflake')
 {
@@ -189,18 +190,18 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'the extensi
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the disk of the WAL',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# If WAL buffers are full when the mark must be written, its writer waits with the page locked, and the other session
-# waits for that lock. So the session that has minted pauses until they are full.
+# If the WAL buffers are full when the mark must be written, the writer waits with the page of the mark locked, and the
+# other session waits for that lock. So the session that has minted must pause until the WAL buffers are full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the disk of the WAL', for => 'BufferContent',
 	make => sub {
 		my $holder = $node->session;
 		$holder->query_safe('SELECT pg_advisory_lock(1)');
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
-		select undef, undef, undef, 1;    # five reserves
+		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
-		# One session waits for its commit with the lock of WAL writes, and the other fills the buffers. PostgreSQL 17 uses
-		# other names for both.
+		# The first filler waits for its commit and holds WALWriteLock. The second one fills the WAL buffers. PostgreSQL 17
+		# spells the wait events differently.
 		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $wait->[0])");
@@ -212,7 +213,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 
 holds(reason => 'minted under leases, and this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
-# The lowest bit belongs to the files.
+# The lowest bit of the fingerprint belongs to the data files.
 holds(reason => 'last minted elsewhere',
 	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_clone()');
 holds(reason => 'the seal is lost',
@@ -247,7 +248,7 @@ holds(reason => 'read-only by default', old => 0,
 $node->create_database('second');
 holds(reason => 'too many databases', database => 'second', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
 
-# The clock.
+# States of the clock.
 my $clock = $node->clock;
 my $back = sub { $clock->set(0) };
 holds(reason => 'clock behind the ids', make => sub { $clock->set(-3600) }, undo => $back);
@@ -273,7 +274,7 @@ $node->append_conf('postgresql.conf', "snowflake.region = 32\n");
 $node->restart;
 holds(reason => 'region outside the layout', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
 
-is_deeply([ sort keys %seen ], [ sort keys %table ], 'every reason of the table was met');
-$ledger->check(1, 'nothing comes twice');
+is_deeply([ sort keys %seen ], [ sort keys %table ], 'every reason of the table was tested');
+$ledger->check(1, 'ids are unique over all states');
 
 done_testing();

@@ -1,6 +1,6 @@
-# Tests a database that last minted elsewhere: a copied data directory, a cloned machine or disk, a promoted standby,
-# restored files. It reports that without any set-up, and mints or fails until a superuser accepts it. Nothing is
-# reported for changes that are not copies.
+# Tests a database that last minted elsewhere: a copied data directory, a cloned machine or disk, a promoted standby, or
+# restored files. The log and health() report this. Depending on "snowflake.on_clone" the database mints or refuses
+# until a superuser accepts the clone. Changes that are not copies are not reported.
 
 use strict;
 use warnings FATAL => 'all';
@@ -37,33 +37,33 @@ sub warnings_of
 	return scalar(() = $log =~ /$warning/g);
 }
 
-# Mints as the original, without a report.
+# Checks that the database mints as the original, without a warning.
 sub at_home
 {
 	my ($name, $of) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$of //= $node;
 	$of->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
-	is($of->safe_psql('postgres', $state), 't||f', "$name: mints");
-	is(warnings_of($of), 0, "$name: nothing is said");
+	is($of->safe_psql('postgres', $state), 't||f', "$name: health() shows that the database mints and is no clone");
+	is(warnings_of($of), 0, "$name: the log has no warning");
 	return;
 }
 
-# Changes that are not copies
+# These changes are not copies.
 
-at_home('at first');
+at_home('a new database');
 my $home = $node->safe_psql('postgres', $remembered);
 $node->restart;
-at_home('restarted');
+at_home('a restart');
 $node->kill_all;
 $node->start;
-at_home('killed');
+at_home('SIGKILL of the whole server');
 my $victim = $node->start_writer('SELECT pg_sleep(600)');
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'PgSleep'");
 $node->kill_backend($node->ids("SELECT pid FROM pg_stat_activity WHERE application_name = 'writer'"));
 $node->finish_writer($victim);
-at_home('after a crash of a backend');
-is($node->safe_psql('postgres', $remembered), $home, 'what is remembered stays the same');
+at_home('a crash of a backend');
+is($node->safe_psql('postgres', $remembered), $home, 'restarts and crashes do not change the stored fingerprint');
 
 $node->stop;
 rename $node->data_dir, $node->basedir . '/elsewhere' or die $!;
@@ -72,28 +72,28 @@ rename $_, $node->data_dir . '/' . s{.*/}{}r or die $! foreach glob $node->based
 chmod 0750, $node->data_dir;
 chmod 0640, $node->data_dir . '/global/pg_control';
 $node->start;
-at_home('its files moved into another directory, and their modes changed');
+at_home('files that were moved into another directory and got other modes');
 
 $node->safe_psql('postgres', 'CREATE DATABASE made TEMPLATE postgres');
-is($node->safe_psql('made', "SELECT snowflake.next_id(1) > 0; $state"), "t\nt||f", 'a database made from a template is none');
+is($node->safe_psql('made', "SELECT snowflake.next_id(1) > 0; $state"), "t\nt||f", 'a database made from a template is no clone');
 $node->safe_psql('postgres', 'DROP DATABASE made');
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
-at_home('dropped and created');
+at_home('an extension that was dropped and created again');
 
-# Parts that are not available are not compared; stored parts are kept.
+# If the machine or disk has no identifier, it is not compared, and the stored fingerprint does not change.
 $node->stop;
 $machine->set_id(undef);
 $machine->set_disk;
 $node->start;
-at_home('where neither machine nor disk has a name');
+at_home('a machine and a disk without identifiers');
 $node->stop;
 $machine->set_id('uninitialized');
 $machine->set_disk('dm/uuid' => '');
 $node->start;
-at_home('the same where the files are there and say nothing');
-is($node->safe_psql('postgres', $remembered), $home, 'and what is remembered stays the same');
+at_home('a machine and a disk whose identifiers are empty');
+is($node->safe_psql('postgres', $remembered), $home, 'the stored fingerprint does not change if identifiers are not available');
 
-# A clone of the machine, of the disk, or of both: the files are identical.
+# Tests a clone of the machine, of the disk, or of both. The data files are identical.
 foreach my $case (
 	[ 'machine', sub { $machine->set_id('f' x 32); $machine->set_disk(wwid => 'eui.0025385b71b0f5c5') } ],
 	[ 'disk', sub { $machine->set_id($id); $machine->set_disk('../serial' => 'vol0123') } ],
@@ -103,40 +103,40 @@ foreach my $case (
 	$node->stop;
 	$make->();
 	$node->start;
-	is($node->safe_psql('postgres', $state), 't|last minted elsewhere|t', "another $what: health says so before anything is minted");
+	is($node->safe_psql('postgres', $state), 't|last minted elsewhere|t', "another $what: health() shows it before the first id");
 	my $before = warnings_of($node);
 	my ($code, $out, $err) = $node->psql('postgres', 'SELECT snowflake.next_id(77); SHOW client_min_messages');
-	is("$code $err", '0 ', 'the session that notices is told nothing');
-	like($out, qr/\d\nnotice/, 'and not made deaf');
+	is("$code $err", '0 ', "another $what: the session that detects the change gets no message");
+	like($out, qr/\d\nnotice/, "another $what: client_min_messages of the session is unchanged");
 	$ledger->record('psql', $out =~ /(\d+)/);
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g') for 1 .. 3;
-	is(warnings_of($node) - $before, 1, 'the log has one warning');
-	like($node->log_content, qr/$warning$what\. If the original server also runs/, 'which says what is another');
-	is($node->safe_psql('postgres', $remembered), $home, 'and nothing is remembered');
+	is(warnings_of($node) - $before, 1, "another $what: the log has one warning");
+	like($node->log_content, qr/$warning$what\. If the original server also runs/, "another $what: the warning names what changed");
+	is($node->safe_psql('postgres', $remembered), $home, "another $what: the stored fingerprint does not change");
 }
-unlike($node->log_content, qr/last minted elsewhere(?:(?!LOG:|WARNING:).)*STATEMENT/s, 'without the statement that noticed');
+unlike($node->log_content, qr/last minted elsewhere(?:(?!LOG:|WARNING:).)*STATEMENT/s, 'the warnings contain no statement');
 $node->stop;
 $machine->set_id($id);
 $machine->set_disk(wwid => 'eui.0025385b71b0f5c5');
 unlink $node->logfile;
 $node->start;
-at_home('where it was before');
+at_home('the original machine and disk again');
 
-# Copied files, while the original runs. Both mint the same ids, which is why the report matters.
+# Starts a copy of the files while the original runs. Both mint the same ids, so the report is important.
 
 $node->backup('base');
 my $copy = Snowflake::Node->create_from_backup('copy', $node, 'base');
 Snowflake::Machine->new($copy)->set_id($id);
 $copy->start;
 $_->safe_psql('postgres', 'SELECT snowflake.next_id(1)') foreach $node, $copy;
-is($copy->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'a base backup that is started mints, and says so');
+is($copy->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'a copy that is started mints, and health() shows that it is a clone');
 is($copy->safe_psql('postgres', 'SELECT advice FROM snowflake.health()'),
-	'Stop the original server, or give one of the two another region or other shards; then run SELECT snowflake.accept_clone().', 'and what to do');
-is(warnings_of($copy), 1, 'its log has one warning');
-like($copy->log_content, qr/${warning}files\./, 'by its files');
-is($node->safe_psql('postgres', $state), 't||f', 'the original sees nothing');
+	'Stop the original server, or give one of the two another region or other shards; then run SELECT snowflake.accept_clone().', 'health() of the copy has an advice');
+is(warnings_of($copy), 1, 'the log of the copy has one warning');
+like($copy->log_content, qr/${warning}files\./, 'the warning says that the files are others');
+is($node->safe_psql('postgres', $state), 't||f', 'health() of the original does not show the copy');
 
-# Calls begin to fail at once, also in sessions that already mint.
+# With on_clone = refuse calls begin to fail, also in sessions that have minted.
 my $session = $copy->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
 $copy->reconfigure('snowflake.on_clone' => 'refuse');
@@ -152,79 +152,80 @@ for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	last if ($said = $session->{stderr}) =~ /ERROR/;
 	select undef, undef, undef, 0.1;
 }
-like($said, qr/this database last minted elsewhere/, 'a session that minted is refused by the next extension of the mark');
+like($said, qr/this database last minted elsewhere/, 'on_clone = refuse: next_id() fails in a session that minted before');
 $session->quit;
-$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'a new one at once');
-$copy->refuses('SELECT snowflake.observe(1)', \%refused, 'and observe()');
-is($copy->safe_psql('postgres', $state), 'f|last minted elsewhere|t', 'health says that nothing is minted');
-is($copy->safe_psql('postgres', "SELECT refusals > 0, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clone'"), 't|t', 'refusals are counted');
-is($copy->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'it decodes');
+$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'on_clone = refuse: next_id() fails in a new session');
+$copy->refuses('SELECT snowflake.observe(1)', \%refused, 'on_clone = refuse: observe() fails');
+is($copy->safe_psql('postgres', $state), 'f|last minted elsewhere|t', 'on_clone = refuse: health() shows that the copy does not mint');
+is($copy->safe_psql('postgres', "SELECT refusals > 0, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clone'"), 't|t', 'on_clone = refuse: the refused calls are counted');
+is($copy->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'on_clone = refuse: the copy decodes');
 $copy->restart;
-$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'also after a restart');
-is(warnings_of($copy), 1, 'where it is refused the error is enough');
+$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'on_clone = refuse: next_id() fails after a restart');
+is(warnings_of($copy), 1, 'on_clone = refuse: the log has no further warning');
 $copy->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
-is($copy->safe_psql('postgres', 'SELECT snowflake.next_id(1) > 0'), 't', 'an extension that was made here mints here');
+is($copy->safe_psql('postgres', 'SELECT snowflake.next_id(1) > 0'), 't', 'the copy mints after its extension was dropped and created again');
 $copy->stop;
 
-# Accepted after the original has stopped.
+# Accepts the clone after the original has stopped.
 $node->stop;
 $node->backup_fs_cold('cold');
 $copy = Snowflake::Node->create_from_backup('accepted', $node, 'cold', conf => "snowflake.on_clone = refuse\n");
 Snowflake::Machine->new($copy)->set_id($id);
 $copy->start;
 $copy->safe_psql('postgres', 'CREATE ROLE joe; CREATE DATABASE other TEMPLATE postgres');
-$copy->refuses('SET ROLE joe; SELECT snowflake.accept_clone()', { sqlstate => '42501', message => 'permission denied for function accept_clone' }, 'not everybody may accept it');
-$copy->refuses('SET default_transaction_read_only = on; SELECT snowflake.accept_clone()', { sqlstate => '25006', message => 'cannot execute accept_clone\(\)' }, 'nor a read-only transaction');
-$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'it is refused still');
-is($copy->safe_psql('postgres', 'BEGIN; SELECT snowflake.accept_clone(); ROLLBACK'), 't', 'a superuser may, and takes it back by no rollback');
-is($copy->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 'f', 'a second time finds nothing to accept');
+$copy->refuses('SET ROLE joe; SELECT snowflake.accept_clone()', { sqlstate => '42501', message => 'permission denied for function accept_clone' }, 'an ordinary role may not call accept_clone()');
+$copy->refuses('SET default_transaction_read_only = on; SELECT snowflake.accept_clone()', { sqlstate => '25006', message => 'cannot execute accept_clone\(\)' }, 'accept_clone() fails in a read-only transaction');
+$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'next_id() still fails after both attempts');
+is($copy->safe_psql('postgres', 'BEGIN; SELECT snowflake.accept_clone(); ROLLBACK'), 't', 'a superuser may call accept_clone()');
+is($copy->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 'f', 'accept_clone() has taken effect although its transaction was rolled back');
 $ledger->new_server_run;
-at_home('accepted', $copy);
-$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'another database is accepted by itself', 'other');
+at_home('an accepted clone', $copy);
+$copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'another database of the same server must be accepted separately', 'other');
 $copy->kill_all;
 $copy->start;
 $ledger->new_server_run;
-at_home('killed thereafter', $copy);
+at_home('an accepted clone after a crash', $copy);
 
-# A standby reports and writes nothing. After its promotion it reports.
+# A standby neither reports nor stores anything. After its promotion the report appears.
 $copy->backup('standby');
 my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_clone = warn\n");
 Snowflake::Machine->new($standby)->set_id($id);
 $standby->start;
 $copy->wait_for_catchup($standby, 'replay');
-is($standby->safe_psql('postgres', $state), 'f|standby|f', 'a standby is a standby');
-$standby->refuses('SELECT snowflake.accept_clone()', { sqlstate => '25006', message => 'cannot execute accept_clone\(\) during recovery' }, 'which accepts nothing');
+is($standby->safe_psql('postgres', $state), 'f|standby|f', 'health() of a standby shows only that it is a standby');
+$standby->refuses('SELECT snowflake.accept_clone()', { sqlstate => '25006', message => 'cannot execute accept_clone\(\) during recovery' }, 'accept_clone() fails on a standby');
 my $primarys = $copy->safe_psql('postgres', $remembered);
-is($standby->safe_psql('postgres', $remembered), $primarys, 'it has what the primary remembers');
+is($standby->safe_psql('postgres', $remembered), $primarys, 'the standby has the stored fingerprint of the primary');
 $copy->stop;
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
-is($standby->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'promoted, it says so');
+is($standby->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'health() of the promoted standby shows that it is a clone');
 $ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
-is(warnings_of($standby), 1, 'and warns');
-is($standby->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 't', 'it is accepted');
-is($standby->safe_psql('postgres', $state), 't||f', 'and all is well');
+is(warnings_of($standby), 1, 'the log of the promoted standby has one warning');
+is($standby->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 't', 'accept_clone() works on the promoted standby');
+is($standby->safe_psql('postgres', $state), 't||f', 'after accept_clone() health() shows no clone');
 
-# Files restored in place: they are other files, even if the directory and perhaps their inodes are the same.
+# Restores the files in place. The server detects them as other files, even if the directory and perhaps the inodes are
+# the same.
 $standby->stop;
 my $data = $standby->data_dir;
-$standby->command_ok([ 'sh', '-c', 'cp -a "$1" "$1.old" && rm -r "$1"/* && cp -a "$1.old"/. "$1"', '-', $data ], 'the files are put back from a copy');
+$standby->command_ok([ 'sh', '-c', 'cp -a "$1" "$1.old" && rm -r "$1"/* && cp -a "$1.old"/. "$1"', '-', $data ], 'the data directory is replaced by its copy');
 unlink $standby->logfile;
 $standby->start;
 $ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
-is(warnings_of($standby), 1, 'that is told as well');
+is(warnings_of($standby), 1, 'the log has one warning after files were restored in place');
 
 # A dump does not carry the origin fingerprint: the restored system and database are new.
 my $restored = Snowflake::Node->create('restored', conf => "snowflake.on_clone = refuse\nsnowflake.clock_error = 5\n");
 Snowflake::Machine->new($restored)->set_id('d' x 32);
 $restored->start;
-$standby->command_ok([ 'pg_dump', '-Fc', '-f', $standby->basedir . '/dump', '-d', $standby->connstr('postgres') ], 'it is dumped');
-$restored->command_ok([ 'pg_restore', '--no-owner', '-d', $restored->connstr('postgres'), $standby->basedir . '/dump' ], 'and restored elsewhere');
+$standby->command_ok([ 'pg_dump', '-Fc', '-f', $standby->basedir . '/dump', '-d', $standby->connstr('postgres') ], 'pg_dump of the standby');
+$restored->command_ok([ 'pg_restore', '--no-owner', '-d', $restored->connstr('postgres'), $standby->basedir . '/dump' ], 'pg_restore on another server');
 $ledger->new_server_run;
-at_home('restored from a dump', $restored);
+at_home('a database restored from a dump', $restored);
 
-$ledger->check(100, 'where one mints at a time');
+$ledger->check(100, 'ids are unique if only one copy mints at a time');
 
 done_testing();

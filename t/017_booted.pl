@@ -1,5 +1,6 @@
-# Tests a server that starts under a clock that is behind or not yet set. A step to a time that is known to be past is
-# believed, any other is not. With the setting, minting waits for a synchronized clock.
+# Tests a server that starts with a clock that is behind or not yet set. If the clock then steps to a time that the mark
+# confirms, the step is accepted without accept_clock(); any other step is refused. Also tests
+# "snowflake.unsynchronized", with which minting waits for a synchronized clock.
 
 use strict;
 use warnings FATAL => 'all';
@@ -36,7 +37,7 @@ sub in_time
 {
 	my ($name, $database) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	# Sets the mark that a restart must wait for.
+	# Mints, and so sets the mark that a restart must wait for.
 	my @ids = $node->mint($ledger, "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(g) FROM generate_series(0, 9) g", $database);
 	is($node->safe_psql('postgres', "SELECT count(*) FROM unnest(ARRAY[" . join(',', @ids)
 			. "]) AS id WHERE abs(extract(epoch FROM clock_timestamp() - snowflake.time_of(id))) > 30"), '0', $name);
@@ -63,55 +64,55 @@ sub crash_restart
 	return;
 }
 
-in_time('before all: ids are of the right time');
-is(said('HINT:  If the database minted ids'), 0, 'a short time past the mark has no hint');
-in_time('also in the other database', 'idle');
+in_time('at first ids have the right time');
+is(said('HINT:  If the database minted ids'), 0, 'the log has no hint if the clock is only a short time past the mark');
+in_time('at first ids of another database have the right time', 'idle');
 
-# An empty battery, and NTP a minute later.
+# The clock starts ten years behind, as with an empty battery, and is set right after the start.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch: refused');
 $clock->set(0);
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 't|', 'the clock is right: health says that it mints');
-in_time('and it mints, without accept_clock()');
-is(said($believed), 1, 'the log says that the clock is believed');
-is(said('LOG:  the clock jumped ahead'), 0, 'and not that it jumped');
-in_time('so does another database', 'idle');
-is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.health'), 't', 'the base was taken anew');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 't|', 'health() shows that the database mints when the clock was set right');
+in_time('when the clock was set right, ids have the right time without accept_clock()');
+is(said($believed), 1, 'the log shows that the corrected clock is accepted');
+is(said('LOG:  the clock jumped ahead'), 0, 'the log does not report the correction as a jump');
+in_time('when the clock was set right, ids of another database have the right time', 'idle');
+is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.health'), 't', 'the correction has reset the base of the drift');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 
-# The guard continues from there: a step is believed once, and not again in this run of the postmaster.
+# The guard against jumps uses the corrected clock as its base. It accepts one such step in each run of the postmaster.
 $clock->step(+7200);
-$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump thereafter is refused');
+$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'after an accepted correction a jump is refused');
 crash_restart();
-$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'also after a crash');
+$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'the jump is still refused after a crash restart');
 $clock->step(-7200);
 in_time('until it is taken back');
 
-# Corrected by a day before the first call; and CREATE EXTENSION.
+# The clock is a day behind at the start, and corrected before the first call and before CREATE EXTENSION.
 boot(-86400);
 $clock->set(0);
 $node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
-in_time('a clock that was repaired before the first call is believed');
+in_time('if the clock was corrected before the first call, ids have the right time');
 
-# The mark that was read is remembered over a crash.
+# The mark that a failed call has read is used after a crash restart, too.
 boot(-2 * 3600);
-$node->refuses('SELECT snowflake.next_id(1)', $behind, 'two hours behind: refused');
+$node->refuses('SELECT snowflake.next_id(1)', $behind, 'next_id() fails while the clock is two hours behind');
 crash_restart();
 $clock->set(0);
-in_time('repaired: believed, over a crash as well');
+in_time('if a crash restart precedes the correction of the clock, ids have the right time');
 
-# A step that does not reach the mark is a jump.
+# If the clock steps to a time before the mark, the step counts as a jump.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch: refused');
 $clock->set(-7200);
-$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a step to before the mark has jumped');
-is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock jumped ahead', 'health names the jump');
+$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a step to a time before the mark is refused as a jump');
+is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock jumped ahead', 'health() shows that the clock jumped ahead');
 $clock->set(0);
-in_time('at the mark it is believed');
+in_time('when the clock reaches the mark, ids have the right time');
 
-# The clock was right at start, and the mark is wrong, written under a clock that was far ahead. If another database
-# mints under the clock, the clock counts as right.
+# The clock is right at the start, and the mark of one database is far in the future. If another database mints with the
+# clock, the clock counts as right.
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
@@ -119,31 +120,31 @@ $node->safe_psql('idle', "SET snowflake.max_wait = '60s'; SELECT snowflake.next_
 my $first = qr/LOG:  snowflake begins to mint in database "idle": the clock is 7\d\d\d\.\d days past the high-water mark\n.*DETAIL:  The mark is 20.*; the clock shows 20.*\.\n.*HINT:  If the database minted ids more recently, correct the clock\./;
 is(said($first), 1, 'the log shows once how far the clock is past the mark');
 boot(0);
-in_time('beside a mark from the future the others mint');
-$node->refuses('SELECT snowflake.next_id(1)', $behind, 'the one with the mark does not', 'idle');
+in_time('databases mint although another one has a mark in the future');
+$node->refuses('SELECT snowflake.next_id(1)', $behind, 'the database with the mark in the future does not mint', 'idle');
 my $before = said($believed);
 $clock->set(21 * $year);
 select undef, undef, undef, 0.5;
-$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump to beyond the mark of the future is refused there', 'idle');
-$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'and here');
-is(said($believed), $before, 'nothing was believed');
+$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump past the mark in the future is refused in its database', 'idle');
+$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump past the mark in the future is refused in other databases');
+is(said($believed), $before, 'the log shows no accepted clock');
 boot(0);
-$node->refuses('SELECT snowflake.next_id(1)', $behind, 'seen first', 'idle');
+$node->refuses('SELECT snowflake.next_id(1)', $behind, 'after a restart the database with the mark in the future refuses first', 'idle');
 $clock->set(10 * $year);
-$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump that does not reach it is refused to all');
+$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump to a time before the mark in the future is refused');
 $clock->set(0);
-in_time('and nothing came of it');
+in_time('when the jump is corrected, ids have the right time');
 $node->safe_psql('idle', 'SELECT snowflake.set_mark(clock_timestamp())');
 
-# A right clock, a restart within the reserve, and a jump before the first call: no mark shows that the clock was wrong.
+# The clock is right at the start, and jumps before the first call. No mark shows that the clock was wrong at the start.
 boot(0);
 $clock->set(7200);
-$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a life is refused');
-$node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', $jumped, 'for observe() as well');
+$node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a server run is refused');
+$node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', $jumped, 'observe() also fails after a jump before the first call');
 $clock->set(0);
 in_time('until it is taken back');
 
-# A synchronized clock
+# Tests "snowflake.unsynchronized", with which minting needs a synchronized clock.
 my %unsynchronized = (
 	sqlstate => '55000',
 	message => 'the clock is not synchronized, and minting waits for synchronization',
@@ -152,26 +153,26 @@ my %unsynchronized = (
 my $state = 'SELECT minting, reason, synchronized FROM snowflake.health()';
 
 $clock->synchronize(0);
-in_time('a clock that is not synchronized mints by default');
+in_time('by default the database mints with a clock that is not synchronized');
 $node->append_conf('postgresql.conf', 'snowflake.unsynchronized = wait_at_start');
 boot(0);
-is($node->safe_psql('postgres', $state), 'f|clock not synchronized|f', 'wait_at_start: health says what is waited for');
+is($node->safe_psql('postgres', $state), 'f|clock not synchronized|f', 'wait_at_start: health() shows that minting waits for synchronization');
 $node->refuses("SET snowflake.max_wait = '50ms'; SELECT snowflake.next_id(1)",
-	{ %unsynchronized, detail => '"snowflake\.unsynchronized" is wait_at_start, the call waited [\d.]+ m?s\.' }, 'a call is refused when it has waited');
-$node->refuses('SELECT snowflake.observe(1)', \%unsynchronized, 'and observe()');
-$node->refuses('DROP EXTENSION snowflake; CREATE EXTENSION snowflake', \%unsynchronized, 'and CREATE EXTENSION', 'fresh');
+	{ %unsynchronized, detail => '"snowflake\.unsynchronized" is wait_at_start, the call waited [\d.]+ m?s\.' }, 'wait_at_start: next_id() fails after it has waited for max_wait');
+$node->refuses('SELECT snowflake.observe(1)', \%unsynchronized, 'wait_at_start: observe() fails');
+$node->refuses('DROP EXTENSION snowflake; CREATE EXTENSION snowflake', \%unsynchronized, 'wait_at_start: CREATE EXTENSION fails', 'fresh');
 my $writer = $node->start_writer("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')");
 $clock->synchronize(1);
 my $finished = $node->finish_writer($writer);
-ok($finished->{well}, 'a call that waits for longer gets its id when the clock is synchronized');
+ok($finished->{well}, 'wait_at_start: a waiting call gets its id when the clock is synchronized');
 $ledger->record('writer', @{ $finished->{ids} });
 $clock->synchronize(0);
-like($node->error_of('SELECT snowflake.next_id(1)'), qr/^no error/, 'from then on it refuses nothing');
-in_time('and mints on, synchronized or not');
+like($node->error_of('SELECT snowflake.next_id(1)'), qr/^no error/, 'wait_at_start: once the clock was synchronized, its loss does not stop minting');
+in_time('wait_at_start: after synchronization was lost, ids have the right time');
 crash_restart();
-in_time('also after a crash');
-is($node->safe_psql('postgres', $state), 't||f', 'and health says so');
+in_time('wait_at_start: after a crash restart, ids have the right time');
+is($node->safe_psql('postgres', $state), 't||f', 'wait_at_start: health() shows that the database mints');
 
 $node->reconfigure('snowflake.unsynchronized' => 'refuse');
 my $said = '';
@@ -182,23 +183,23 @@ for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	last if $said =~ /ERROR/;
 	select undef, undef, undef, 0.1;
 }
-like($said, Snowflake::Node::error_pattern(\%unsynchronized), 'refuse: from the next extension of the mark on');
+like($said, Snowflake::Node::error_pattern(\%unsynchronized), 'unsynchronized = refuse: calls fail from the next extension of the mark on');
 $clock->synchronize(1);
-in_time('until it is synchronized');
+in_time('unsynchronized = refuse: when the clock is synchronized, ids have the right time');
 $clock->synchronize(0);
 select undef, undef, undef, 0.5;
-$node->refuses("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)", \%unsynchronized, 'at once, where it is not again');
-is($node->safe_psql('postgres', "SELECT refusals > 0 FROM snowflake.refusals WHERE cause = 'unsynchronized'"), 't', 'refusals are counted');
-# Before a database's first id it has no slot to count in.
-$node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'a new database', 'late');
+$node->refuses("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)", \%unsynchronized, 'unsynchronized = refuse: next_id() fails again when synchronization is lost');
+is($node->safe_psql('postgres', "SELECT refusals > 0 FROM snowflake.refusals WHERE cause = 'unsynchronized'"), 't', 'unsynchronized = refuse: the refused calls are counted');
+# Before its first id a database has no slot with counters of its own.
+$node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'unsynchronized = refuse: next_id() fails in a new database', 'late');
 my $counted = q{SELECT refusals, last_at IS NOT NULL, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'unsynchronized'};
-is($node->safe_psql('late', $counted), '1|t|t', 'it counts as well');
-is($node->safe_psql('late', "SELECT snowflake.reset_stats(); $counted"), "\n0|f|t", 'and begins anew');
-$node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'it goes on', 'late') for 1 .. 2;
+is($node->safe_psql('late', $counted), '1|t|t', 'refusals of a database without a slot are counted');
+is($node->safe_psql('late', "SELECT snowflake.reset_stats(); $counted"), "\n0|f|t", 'reset_stats() resets the count of a database without a slot');
+$node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'next_id() fails again after reset_stats()', 'late') for 1 .. 2;
 $node->reconfigure('snowflake.clock_error' => "'5ms'");
-in_time('what the administrator says of the error counts as well');
+in_time('with clock_error set, the clock counts as synchronized');
 is($node->safe_psql('late', "SELECT 1 FROM snowflake.next_id(1); $counted; SELECT refusals FROM snowflake.database_stats; SELECT last_refusal_cause FROM snowflake.health()"),
-	"1\n2|t|f\n2\nunsynchronized", 'what was refused before the first id is remembered after it');
-$ledger->check(100, 'booted under whatever clock');
+	"1\n2|t|f\n2\nunsynchronized", 'refusals from before the first id are still counted after it');
+$ledger->check(100, 'ids are unique over all starts and clocks');
 
 done_testing();

@@ -1,5 +1,5 @@
-# Tests rows that arrive without the mark: parts of a dump, a dump restored by a role that may not set the mark, logical
-# replication. observe_all() makes the next ids greater than theirs, also under a clock that is behind.
+# Tests rows that arrive without the mark: by parts of a dump, by a dump whose restoring role may not set the mark, or
+# by logical replication. After observe_all() ids are greater than those of the rows, even if the clock is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +29,7 @@ $target->start;
 $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE loader LOGIN');
 my $table = 'CREATE SCHEMA app; CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)';
 
-# A database of the role app, with SQL that a superuser and the role run there.
+# Makes a database of the role app, and runs SQL in it as a superuser and as that role.
 my $databases = 0;
 sub make
 {
@@ -44,14 +44,14 @@ sub observed
 {
 	my ($database, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	is($target->safe_psql($database, 'SELECT count(*), max(id) FROM app.photos'), "100|$max", "$name: the rows are there");
-	cmp_ok(next_id($database), '<', $max, "$name: an id below theirs");
-	is($target->safe_psql($database, 'SET ROLE app; SELECT snowflake.observe_all()'), $max, "$name: the owner of the database has them observed");
-	cmp_ok(next_id($database), '>', $max, "$name: and the next is above");
+	is($target->safe_psql($database, 'SELECT count(*), max(id) FROM app.photos'), "100|$max", "$name: the rows arrived");
+	cmp_ok(next_id($database), '<', $max, "$name: without observe_all() the next id is below those of the rows");
+	is($target->safe_psql($database, 'SET ROLE app; SELECT snowflake.observe_all()'), $max, "$name: observe_all() as the owner of the database returns the greatest id");
+	cmp_ok(next_id($database), '>', $max, "$name: after observe_all() the next id is above those of the rows");
 	return;
 }
 
-# dump OPTIONS: the output of pg_dump for the source.
+# Returns the file with the output of pg_dump for the source.
 sub dump_of
 {
 	my (@options) = @_;
@@ -89,22 +89,22 @@ foreach my $options ([ '-N', 'snowflake' ], [ '-T', 'snowflake.*' ], [ '--exclud
 
 $database = make($extension, 'CREATE SCHEMA app');
 $target->command_ok([ 'pg_restore', '-n', 'app', '-t', 'photos', '-d', $target->connstr($database), dump_of('-Fc') ], 'pg_restore of a table');
-observed($database, 'a table out of a dump');
+observed($database, 'one table of a dump');
 
-# The whole dump, by a role that may not set the mark: the restore gets an error for it.
+# Restores the whole dump by a role that may not set the mark. The restore shows an error for the mark.
 $database = make($extension, 'SELECT 1');
 $target->safe_psql('postgres', "GRANT CREATE ON DATABASE $database TO loader");
 my ($out, $err) = run_command([ 'psql', '-Xq', '-U', 'loader', '-f', dump_of('--no-owner'), '-d', $target->connstr($database) ]);
-like($err, qr/ERROR:  permission denied for sequence high_water/, 'a role that may not set the mark: the restore says so');
+like($err, qr/ERROR:  permission denied for sequence high_water/, 'a role that may not set the mark: the restore shows an error');
 $target->safe_psql($database, 'GRANT USAGE ON SCHEMA app TO app; GRANT SELECT ON app.photos TO app');
-observed($database, 'and brings the rows');
+observed($database, 'a role that may not set the mark');
 
-# The data of all tables and sequences carries the mark.
+# A dump of the data of all tables and sequences contains the mark.
 $database = make($extension, $table);
 load($database, dump_of('-a'));
-cmp_ok(next_id($database), '>', $max, 'pg_dump -a: the mark comes with the rows');
+cmp_ok(next_id($database), '>', $max, 'pg_dump -a: the dump contains the mark, so the next id is above those of the rows');
 
-# Logical replication.
+# Rows that arrive by logical replication.
 $database = make($extension, $table);
 $source->safe_psql('app', 'CREATE PUBLICATION p FOR TABLE app.photos');
 $target->safe_psql($database, "CREATE SUBSCRIPTION s CONNECTION '${\$source->connstr} dbname=app' PUBLICATION p");

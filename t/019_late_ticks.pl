@@ -1,6 +1,6 @@
-# Tests a virtual machine on a busy host: the kernel's timer ticks come late, and so does the coarse clock. Ids must not
-# show it, even in a shard that was ahead of the clock.
-# Also tests for which clock sources the processor's counter is used.
+# Tests a virtual machine on a busy host, where the kernel's timer ticks and so the coarse clock are late. The times of
+# ids must still be right, even in a shard that was ahead of the clock. Also tests for which clock sources the server
+# uses the processor's time stamp counter.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,7 +20,7 @@ foreach my $use_tsc ('on', 'off')
 	foreach my $late (0, 0.3)
 	{
 		$node->clock->late($late);
-		is($node->safe_psql('postgres', <<'SQL'), '0|t', "ticks that are $late s late, use_tsc $use_tsc");
+		is($node->safe_psql('postgres', <<'SQL'), '0|t', "ids have the right time if ticks are $late s late, with use_tsc $use_tsc");
 CREATE TEMP TABLE verdict (older_than_the_call bigint, caught_up boolean);
 DO $$
 DECLARE
@@ -47,7 +47,8 @@ SQL
 	}
 }
 
-# The counter is used if the clock source is known to be based on it, and if the processor promises a constant rate.
+# The time stamp counter is used only if the clock source is known to be based on it and the processor promises a
+# constant rate.
 my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_history};
 if (`uname -m` eq "x86_64\n")
 {
@@ -69,21 +70,21 @@ if (`uname -m` eq "x86_64\n")
 		my $before = length $node->log_content;
 		$machine->set_clock_source($source, $flags);
 		$node->restart;
-		is($node->safe_psql('postgres', $status), "$named|$used", $name);
+		is($node->safe_psql('postgres', $status), "$named|$used", "$name: clock_history shows whether the counter is used");
 		my $news = substr $node->log_content, $before;
-		like($news, qr/LOG:  clock source "$named": [^\n]*(?:\n[^\n]*DETAIL: [^\n]*)?$logged/, "$name: the log");
-		is(scalar(() = $news =~ /LOG:  clock source/g), 1, "$name: it is logged once");
+		like($news, qr/LOG:  clock source "$named": [^\n]*(?:\n[^\n]*DETAIL: [^\n]*)?$logged/, "$name: the log shows whether the counter is used");
+		is(scalar(() = $news =~ /LOG:  clock source/g), 1, "$name: the log has one line about the clock source");
 	}
-	# The kernel abandons a clock source while the server runs.
+	# The kernel changes from tsc to another clock source while the server runs.
 	$machine->set_clock_source('hpet', $both);
 	$node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND NOT counter_used FROM snowflake.clock_history')
 	  or die 'the counter is still used';
-	is($node->safe_psql('postgres', $status), 'hpet|f', 'a source that was given up');
+	is($node->safe_psql('postgres', $status), 'hpet|f', 'clock_history shows the new clock source after the kernel changed it');
 	$machine->set_clock_source('tsc', $both);
 	$node->append_conf('postgresql.conf', 'snowflake.use_tsc = off');
 	$node->restart;
-	is($node->safe_psql('postgres', $status), 'tsc|f', 'use_tsc off: no counter');
-	like($node->log_content, qr/"snowflake.use_tsc" is off/, 'use_tsc off: the log');
+	is($node->safe_psql('postgres', $status), 'tsc|f', 'use_tsc off: the counter is not used');
+	like($node->log_content, qr/"snowflake.use_tsc" is off/, 'use_tsc off: the log contains the reason');
 }
 
 done_testing();

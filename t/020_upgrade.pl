@@ -1,5 +1,5 @@
-# Tests ALTER EXTENSION snowflake UPDATE: from the oldest version, step by step, the result must equal a fresh
-# installation, with the ids and the mark of before.
+# Tests ALTER EXTENSION snowflake UPDATE. After updates from the oldest version, step by step, the catalogue must equal
+# that of a fresh installation, and ids and mark must be kept.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,8 +25,8 @@ my $newest = query('postgres',
 	"SELECT default_version FROM pg_available_extensions WHERE name = 'snowflake'");
 is($versions[-1], $newest, 'the default version is the newest one');
 
-# The repository's scripts are those that were installed: a script that the Makefile does not list would leave its users
-# behind.
+# The installed scripts must be those of the repository. If the Makefile did not list a script, its version could not be
+# updated.
 my ($share) = run_command([ 'pg_config', '--sharedir' ]);
 my %scripts;
 foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
@@ -36,7 +36,7 @@ foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
 my ($wanted, $installed) = map { $scripts{$_} } "$FindBin::RealBin/..", "$share/extension";
 is($installed, $wanted, 'every script of the repository is installed, and no other');
 
-# Every version with a script of its own is a possible start.
+# An update can start from every version that has an installation script.
 my @fresh = map { /^snowflake--([\d.]+)\.sql$/ ? $1 : () } split / /, $installed;
 foreach my $from (grep { $_ ne $newest } @fresh)
 {
@@ -46,7 +46,7 @@ foreach my $from (grep { $_ ne $newest } @fresh)
 		'', "$from can be updated to $newest");
 }
 
-# The longest way: from the oldest version, one step at a time.
+# Updates from the oldest version, one step at a time.
 my $oldest = $versions[0];
 my @steps = split /--/, query('postgres',
 	"SELECT path FROM pg_extension_update_paths('snowflake')
@@ -74,33 +74,33 @@ foreach my $step (@steps)
 {
 	query('walked', "ALTER EXTENSION snowflake UPDATE TO '$step'");
 	is(query('walked', "SELECT extversion FROM pg_extension WHERE extname = 'snowflake'"),
-		$step, "updated to $step");
+		$step, "ALTER EXTENSION UPDATE installs version $step");
 	query('walked', 'INSERT INTO photos (n) SELECT generate_series(1, 100)');
 	next unless grep { $_ eq $step } @fresh;
 	(my $database = "fresh_$step") =~ s/\W/_/g;
 	query('postgres', "CREATE DATABASE $database");
 	query($database, "CREATE EXTENSION snowflake VERSION '$step'");
-	is(differences('walked', snapshot($database)), '', "the catalogue is that of a fresh $step");
+	is(differences('walked', snapshot($database)), '', "after the update to $step the catalogue equals that of a fresh installation");
 }
 
 query('postgres', 'CREATE DATABASE fresh');
 query('fresh', 'CREATE EXTENSION snowflake');
 my $fresh = snapshot('fresh');
-like($fresh, qr/^$_/m, "the snapshot knows of every kind: $_")
+like($fresh, qr/^$_/m, "the snapshot of the catalogue contains: $_")
   foreach 'extension', 'dumped', 'schema', 'function', 'relation', 'column', 'sequence', 'view';
-is(differences('walked', $fresh), '', "from $oldest by every step: the catalogue of a fresh $newest");
+is(differences('walked', $fresh), '', "after all updates from $oldest the catalogue equals that of a fresh $newest");
 
-is(query('walked', 'SELECT id, shard FROM photos ORDER BY id LIMIT 1000'), $rows, 'after the updates ids mean the same');
+is(query('walked', 'SELECT id, shard FROM photos ORDER BY id LIMIT 1000'), $rows, 'after the updates ids decode to the same shards');
 is(query('walked', $state), $seals, 'after the updates the seal is the same');
-cmp_ok(query('walked', $mark), '>=', $mark_before, 'the updates did not take the mark back');
+cmp_ok(query('walked', $mark), '>=', $mark_before, 'the updates did not lower the mark');
 query('walked', 'INSERT INTO photos (n) SELECT generate_series(1, 1000)');
 is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
 	(SELECT id, id > lag(id, 1, 0::bigint) OVER (ORDER BY n_th) AS up
 	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
-	'0|t', 'over the updates no id came twice, and all went up');
+	'0|t', 'over the updates ids are unique and ascending');
 
-# A snapshot that misses a difference would accept everything above. Each of these is a mistake that an update script
-# could make.
+# The snapshot must show every difference, or the comparisons above prove nothing. Each statement below is a mistake
+# that an update script could make.
 my @mistakes = (
 	'COMMENT ON FUNCTION snowflake.next_id(int) IS NULL',
 	'ALTER FUNCTION snowflake.next_id(int) PARALLEL SAFE',
@@ -123,7 +123,7 @@ foreach my $mistake (@mistakes)
 {
 	query('postgres', 'CREATE DATABASE wrong TEMPLATE fresh');
 	query('wrong', $mistake);
-	isnt(differences('wrong', $fresh), '', 'the comparison notices: ' . join ' ', split /\s+/, $mistake);
+	isnt(differences('wrong', $fresh), '', 'the comparison detects the mistake: ' . join ' ', split /\s+/, $mistake);
 	query('postgres', 'DROP DATABASE wrong');
 }
 

@@ -1,8 +1,8 @@
-# Tests that pg_upgrade carries the mark and the seal: all ids of the old server mean the same in the new one, and new
-# ids are greater, also with a clock that is behind.
+# Tests that pg_upgrade transfers the mark and the seal. In the new server old ids decode as before, and new ids are
+# greater, even if the clock is behind.
 #
-# The old server is that of the environment variable oldinstall, an installation directory with bin/. Without it the
-# same version stands for the old one.
+# The environment variable oldinstall is the installation directory of the old server, with bin/. Without it the old
+# server has the same version as the new one.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +29,7 @@ my $old = Snowflake::Node->new('old',
 my $new = Snowflake::Node->new('new');
 foreach my $node ($old, $new)
 {
-	# The same locale and page format in every version.
+	# Locale and page format must be the same in both versions.
 	$node->init(extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
 	$node->append_conf('postgresql.conf', $conf);
 }
@@ -37,8 +37,8 @@ foreach my $node ($old, $new)
 $old->start;
 note 'from ' . $old->safe_psql('postgres', 'SHOW server_version');
 
-# Objects that call the extension while the catalogue is rebuilt: generated columns, constraints, expression and partial
-# indexes, partitions and their attachment, views, routines, defaults.
+# Makes objects that call the extension while pg_upgrade rebuilds the catalogue: generated columns, constraints,
+# expression and partial indexes, partitions, views, routines and defaults.
 $old->safe_psql('postgres', <<~'SQL');
 	CREATE EXTENSION snowflake;
 	CREATE TABLE photos (
@@ -73,11 +73,11 @@ $old->safe_psql('postgres', <<~'SQL');
 	CREATE DATABASE other;
 	SQL
 $old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)');
-# Ids from another server, ten seconds ahead, and the last one of this server, above them all.
+# Inserts ids of another server, which are ten seconds ahead. The last id of this server is above them.
 $old->safe_psql('postgres',
 	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
 my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(1023)');
-cmp_ok($highest, '>', $old->safe_psql('postgres', "SELECT max(id) FROM $_"), "the last id is above those of $_")
+cmp_ok($highest, '>', $old->safe_psql('postgres', "SELECT max(id) FROM $_"), "the last id of the old server is above those of $_")
   foreach 'photos', 'likes';
 
 my @carried = (
@@ -95,7 +95,7 @@ my @before = map { $old->safe_psql('postgres', $_->[1]) } @carried;
 my $mark_of_other = $old->safe_psql('other', 'SELECT last_value FROM snowflake.high_water');
 $old->stop;
 
-# The new machine's clock is behind, also during the upgrade.
+# The clock of the new machine is behind, also during the upgrade.
 $new->clock->set(-10);
 {
 	local %ENV = (%ENV, $new->clock->environment);
@@ -112,19 +112,19 @@ note 'to ' . $new->safe_psql('postgres', 'SHOW server_version');
 
 foreach my $i (0 .. $#carried)
 {
-	is($new->safe_psql('postgres', $carried[$i][1]), $before[$i], "$carried[$i][0] came over");
+	is($new->safe_psql('postgres', $carried[$i][1]), $before[$i], "pg_upgrade transfers $carried[$i][0]");
 }
 is($new->safe_psql('other', 'SELECT last_value FROM snowflake.high_water'),
-	$mark_of_other, 'the mark of the other database came over');
+	$mark_of_other, 'pg_upgrade transfers the mark of the other database');
 
 $new->safe_psql('postgres', 'CREATE DATABASE fresh');
 $new->safe_psql('fresh', 'CREATE EXTENSION snowflake');
 is(Snowflake::Catalogue::differences(
 		Snowflake::Catalogue::snapshot($new, 'postgres'),
 		Snowflake::Catalogue::snapshot($new, 'fresh')),
-	'', 'the catalogue is that of a fresh installation');
+	'', 'after pg_upgrade the catalogue equals that of a fresh installation');
 
-# Ids sort by time first, so those of any shard are above the highest one of before.
+# Ids sort by time, so new ids of every shard are above the highest id from before.
 my @ids = $new->ids(<<~'SQL');
 	SELECT snowflake.next_id(g % 1024) FROM generate_series(1, 100) g;
 	INSERT INTO photos (n) SELECT generate_series(1, 100) RETURNING id;
@@ -132,13 +132,13 @@ my @ids = $new->ids(<<~'SQL');
 	SELECT mint();
 	SELECT unnest(snowflake.next_ids(0, 100));
 	SQL
-is(scalar(grep { $_ <= $highest } @ids), 0, 'every new id is above every old one, with the clock behind');
-is(scalar(@ids), 401, 'every statement of the new server minted');
-is($new->safe_psql('postgres', 'SELECT minting, cloned FROM snowflake.health()'), 't|f', 'which is no clone');
+is(scalar(grep { $_ <= $highest } @ids), 0, 'with the clock behind every new id is above every old one');
+is(scalar(@ids), 401, 'each statement on the new server returned its ids');
+is($new->safe_psql('postgres', 'SELECT minting, cloned FROM snowflake.health()'), 't|f', 'health() shows that the new server mints and is no clone');
 my %seen;
-is(scalar(grep { $seen{$_}++ } @ids), 0, 'the new server mints no id twice');
-is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 1023'), 2100, 'the constraints hold in the new server');
-is($new->safe_psql('postgres', <<~'SQL'), '0|2000', 'each row of the partitions by shard is where this version looks for it');
+is(scalar(grep { $seen{$_}++ } @ids), 0, 'ids of the new server are unique');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM photos WHERE shard = 1023'), 2100, 'the generated column has the right shard in all rows of the new server');
+is($new->safe_psql('postgres', <<~'SQL'), '0|2000', 'each row of the partitions by shard is in the partition that the new version searches');
 	CREATE FUNCTION found(bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN count(*) FROM spread WHERE id = $1; END';
 	INSERT INTO beside SELECT id FROM spread;
 	SELECT count(*) FILTER (WHERE found(id) <> 1
@@ -148,13 +148,13 @@ is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table
 	SET enable_seqscan = off;
 	SELECT (SELECT count(*) FROM photos WHERE snowflake.time_of(id) > '2026-01-01+00') = count(*) FROM photos
 	SQL
-# The seal, not the settings, is the layout.
+# The layout comes from the seal, not from the settings.
 my $read = "SELECT snowflake.time_of($highest), snowflake.shard_of($highest)";
 my $before = $new->safe_psql('postgres', $read);
 $new->stop;
 $new->append_conf('postgresql.conf', "snowflake.layout = '41/13/10'\nsnowflake.tick = 1\n");
 $new->start;
-is($new->safe_psql('postgres', $read), $before, 'other settings do not change what ids mean');
-cmp_ok($new->safe_psql('postgres', 'SELECT snowflake.next_id(1023)'), '>', $ids[-1], 'nor minting');
+is($new->safe_psql('postgres', $read), $before, 'with other settings ids decode as before');
+cmp_ok($new->safe_psql('postgres', 'SELECT snowflake.next_id(1023)'), '>', $ids[-1], 'with other settings new ids are still greater');
 $new->stop;
 done_testing();

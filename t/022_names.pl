@@ -1,5 +1,5 @@
-# Tests the names that an administrator sees: the wait for the clock, from PostgreSQL 17 under its own name, and from 18
-# the module with its version.
+# Tests names that an administrator sees. From PostgreSQL 17 on, the wait for the clock has a name of its own. From 18
+# on, the loaded module shows its version.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ my $node = Snowflake::Node->create_running('main', conf => "snowflake.max_lead =
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(5)');
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
-# A clock that goes back makes the next call wait.
+# The clock is set back, so the next call waits.
 my $session = $node->session;
 $session->query_safe('SELECT 1');
 $node->clock->step(-300);
@@ -33,7 +33,7 @@ is($node->safe_psql('postgres', "SELECT type FROM pg_wait_events WHERE name = '$
 is($node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting"), 't', 'the wait can be cancelled');
 $session->quit;
 
-is($node->safe_psql('postgres', <<~'SQL'), 't', 'the module has the version of the extension')
+is($node->safe_psql('postgres', <<~'SQL'), 't', 'the loaded module shows the version of the extension')
 	SELECT m.version = e.extversion
 	  FROM pg_get_loaded_modules() m, pg_extension e
 	 WHERE m.module_name = 'snowflake' AND e.extname = 'snowflake'

@@ -1,4 +1,4 @@
-# Libraries that are not in $libdir: see t/lib/Snowflake/LibraryPath.pm. The first files of sql/ are run as they stand.
+# Tests libraries that are not in $libdir, see t/lib/Snowflake/LibraryPath.pm. Runs the first files of sql/ unchanged.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 
 my $node = Snowflake::LibraryPath::create_running('elsewhere');
 chomp(my $libdir = $node->safe_psql('postgres', q{SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'}));
-ok(-d $libdir && !glob("$libdir/snowflake*"), 'no library of ours is where those of the server are');
+ok(-d $libdir && !glob("$libdir/snowflake*"), '$libdir contains no library of snowflake');
 
 chdir "$FindBin::RealBin/.." or die $!;
 my $out;
@@ -20,8 +20,8 @@ ok(IPC::Run::run([ $ENV{PG_REGRESS}, '--bindir=' . $node->config_data('--bindir'
 	  '--inputdir=.', '--outputdir=' . $node->basedir, '--encoding=UTF8', '--no-locale', '--load-extension=snowflake',
 	  qw(audit bounds decode extension mint privileges) ], '>&', \$out), 'the first files of sql/') or diag($out);
 
-# Members only: what another role made has the library's name too.
+# A function that is no member of the extension, but is made from the same library.
 $node->safe_psql('postgres', 'CREATE FUNCTION own(int) RETURNS bigint AS \'snowflake\', \'snowflake_next_id\' LANGUAGE C');
-is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(own(5))'), '5', 'a function by the library\'s name');
+is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(own(5))'), '5', 'a function that a user made from the library works');
 
 done_testing();
