@@ -1,5 +1,5 @@
-# Tests partitions by shard beyond SQL on one server: other layouts, another seal, dumps, logical
-# replication. In each case a row is in the partition of its id, or the insert fails.
+# Tests tables that are partitioned by shard, under several layouts, under another seal, after dumps, and with logical
+# replication. Each row is in the partition of its id's shard, or the insert fails.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +21,8 @@ sub create_partitions
 	  0 .. $modulus - 1;
 }
 
-# Counts rows that are in another partition than that of their shard: $bits bits from bit $lowest of the id, computed
-# here.
+# Counts the rows that are not in the partition of their shard. The shard is the $bits bits of the id that begin at bit
+# $lowest.
 sub misplaced
 {
 	my ($server, $database, $table, $lowest, $bits) = @_;
@@ -32,8 +32,8 @@ sub misplaced
 		SQL
 }
 
-# Every shard of every layout, minted by the first, the last and a middle region, with the greatest and the least of all
-# other fields; and numbers that are not ids.
+# Inserts ids of all shards under each layout: of the first, a middle and the last region, with the least and the
+# greatest value of the other fields. Also inserts numbers that are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -64,17 +64,18 @@ foreach (
 		INSERT INTO t VALUES (snowflake.next_id(0));
 		SELECT count(*) > (1 << least($shard_bits, 12)), count(*) = count(DISTINCT id) FROM t;
 		SQL
-	is($rows, 't|t', "$layout: rows of all shards");
-	is(misplaced($node, $database, 't', $sequence_bits, $shard_bits), '0', "$layout: each where its id says");
-	is($node->safe_psql($database, <<~'SQL'), '0', "$layout: each found by its id");
+	is($rows, 't|t', "$layout: rows of all shards can be inserted");
+	is(misplaced($node, $database, 't', $sequence_bits, $shard_bits), '0', "$layout: each row is in the partition of its shard");
+	is($node->safe_psql($database, <<~'SQL'), '0', "$layout: each row is found by its id");
 		CREATE FUNCTION found(bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN count(*) FROM t WHERE id = $1; END';
 		SELECT count(*) FROM (SELECT id FROM t ORDER BY hashint8(id) LIMIT 2000) s WHERE found(id) <> 1
 		SQL
-	is($node->safe_psql($database, "SELECT count(*) FROM t WHERE $_"), '1', "$layout: also as $_")
+	is($node->safe_psql($database, "SELECT count(*) FROM t WHERE $_"), '1', "$layout: the row is found by $_")
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# Another seal: no row is placed, and no partition is searched wrongly. The seal is read again after a second.
+# If the database has another seal, no row is inserted and no partition is searched by the wrong layout. Sessions read
+# the seal again after a second.
 $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (
@@ -83,7 +84,7 @@ my %contradiction = (
 	detail => 'CREATE EXTENSION sealed layout 41/13/10.*the dump.s ids have layout 41/5\+5/12',
 	hint => 'in a new database');
 my $id = 123 << 10;
-$node->refuses($_->[1], \%contradiction, "another seal: $_->[0]", 'l_instagram')
+$node->refuses($_->[1], \%contradiction, "under another seal this fails: $_->[0]", 'l_instagram')
   foreach [ 'INSERT', "INSERT INTO t VALUES ($id + 1)" ],
   [ 'COPY', "COPY t FROM PROGRAM 'echo 7'" ],
   [ 'UPDATE', "UPDATE t SET id = id + 1024 WHERE id = $id" ],
@@ -96,9 +97,9 @@ $node->safe_psql('l_instagram', <<~'SQL');
 	DELETE FROM t_3 WHERE id = 1;
 	ALTER TABLE t ATTACH PARTITION t_3 FOR VALUES WITH (MODULUS 16, REMAINDER 3)
 	SQL
-is(misplaced($node, 'l_instagram', 't', 10, 13), '0', 'and nothing was misplaced meanwhile');
+is(misplaced($node, 'l_instagram', 't', 10, 13), '0', 'after the tests under another seal each row is in the partition of its shard');
 
-# Dumps. Two tables with a foreign key, and names without which psql could not continue.
+# Dumps and restores two partitioned tables with a foreign key.
 $node->start_with("snowflake.layout = 'instagram'");
 $node->create_database('app');
 $node->safe_psql('app', <<~'SQL' . create_partitions('photos', 16) . create_partitions('likes', 16));
@@ -114,7 +115,7 @@ $node->command_ok([ 'pg_dump', '-d', $node->connstr('app'), '-f', $dump{partitio
 $node->command_ok([ 'pg_dump', '--load-via-partition-root', '-d', $node->connstr('app'), '-f', $dump{root} ],
 	'pg_dump --load-via-partition-root');
 
-# The messages of psql for a restore that continues after errors, which is its default.
+# Restores a dump with psql, which continues after errors, and returns the messages.
 sub restore
 {
 	my ($dump, $database) = @_;
@@ -127,29 +128,30 @@ sub restore
 $other->start_with("snowflake.layout = 'instagram'");
 foreach my $way ('partitions', 'root')
 {
-	unlike(restore($dump{$way}, $way), qr/ERROR|FATAL/, "restored by $way: no error");
-	is(misplaced($other, $way, 'photos', 10, 13), '0', "restored by $way: each row where its id says");
+	unlike(restore($dump{$way}, $way), qr/ERROR|FATAL/, "restored by $way: the restore has no error");
+	is(misplaced($other, $way, 'photos', 10, 13), '0', "restored by $way: each row is in the partition of its shard");
 	is($other->safe_psql($way, 'SELECT count(*), sum(n) FROM likes JOIN photos ON photos.id = photo_id'),
-		'1000|499500', "restored by $way: all of them");
+		'1000|499500', "restored by $way: all rows are restored");
 	$other->safe_psql($way, 'INSERT INTO photos DEFAULT VALUES');
 }
 
-# Under another layout the partitions reject rows of other shards, and no new routing is used.
+# If the server's layout differs from that of the dump, the partitions reject rows. If rows are loaded through the root,
+# later statements fail.
 $other->start_with("snowflake.layout = '42/8/13'");
-like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout, by partitions');
+like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout by partitions: the partitions reject rows');
 my %restored = (
 	sqlstate => '55000',
 	message => 'this database was restored under another layout than its ids have',
 	detail => 'partitions may be wrong',
 	hint => 'in a new database, and restore there');
 restore($dump{root}, 'root');
-is($other->safe_psql('root', 'SELECT count(*) FROM photos'), '1000', 'restored under another layout, by the root: the rows are there');
-isnt(misplaced($other, 'root', 'photos', 10, 13), '0', '... not where their ids say');
-$other->refuses($_, \%restored, "... and nothing goes by that: $_", 'root')
+is($other->safe_psql('root', 'SELECT count(*) FROM photos'), '1000', 'restored under another layout by the root: the rows are restored');
+isnt(misplaced($other, 'root', 'photos', 10, 13), '0', 'restored under another layout by the root: rows are in wrong partitions');
+$other->refuses($_, \%restored, "restored under another layout by the root: this fails: $_", 'root')
   foreach 'INSERT INTO photos DEFAULT VALUES', 'INSERT INTO photos VALUES (1)', 'SELECT * FROM photos WHERE id = 1',
   'DELETE FROM photos WHERE id = 1', "COPY photos FROM PROGRAM 'echo 1,1' (FORMAT csv)";
 
-# Logical replication, from a plain table and from another number of partitions.
+# Logical replication from an ordinary table, and from a table with another number of partitions.
 $other->start_with("snowflake.layout = 'instagram'");
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE plain (id bigint PRIMARY KEY, n int);
@@ -176,12 +178,12 @@ foreach my $table ('plain', 'photos')
 	my $digest = "SELECT count(*), md5(string_agg(id || ' ' || n, ',' ORDER BY id)) FROM $table";
 	is($other->safe_psql('applied', $digest), $node->safe_psql('app', $digest), "$table was replicated");
 }
-is(misplaced($other, 'applied', 'plain', 10, 13), '0', 'and applied to the partition of the shard');
+is(misplaced($other, 'applied', 'plain', 10, 13), '0', 'logical replication applies rows of an ordinary table to the partition of their shard');
 is($other->safe_psql('applied', "SELECT count(*) FROM photos WHERE tableoid::regclass::text <> 'photos_' || ((id >> 10) & 8191) % 4"),
-	'0', 'also where the modulus is another');
+	'0', 'logical replication applies rows to the right partition if the modulus differs');
 $other->safe_psql('applied', 'DROP SUBSCRIPTION s');
 
-# Dropping the extension is also refused if the library, which refuses it, is not loaded.
+# Dropping the extension is refused even if the library is not loaded.
 $node->safe_psql('app', 'CREATE EXTENSION hstore; CREATE ROLE someone');
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
@@ -191,18 +193,18 @@ my %kept = (
 	message => 'is refused because tables are partitioned by extension snowflake, whose library is not loaded',
 	detail => 'dropped with their rows: public.likes, public.photos\.',
 	hint => 'Add snowflake to "shared_preload_libraries"');
-$node->refuses($_, \%kept, "not preloaded: $_", 'app') foreach
+$node->refuses($_, \%kept, "not preloaded: refused because of the partitioned tables: $_", 'app') foreach
   'DROP EXTENSION snowflake CASCADE', 'DROP EXTENSION hstore, snowflake CASCADE', 'DROP EXTENSION plpgsql CASCADE', 'DROP OWNED BY CURRENT_USER CASCADE',
   'SET session_replication_role = replica; DROP EXTENSION snowflake CASCADE', 'SET snowflake.layout = instagram; DROP EXTENSION snowflake CASCADE',
   'DO $$ BEGIN DROP EXTENSION snowflake CASCADE; END $$';
-is($node->safe_psql('app', 'SELECT count(*), (SELECT count(*) FROM likes) FROM photos'), $node->safe_psql('app', 'SELECT 1100, 1000') , 'no row was lost');
+is($node->safe_psql('app', 'SELECT count(*), (SELECT count(*) FROM likes) FROM photos'), $node->safe_psql('app', 'SELECT 1100, 1000') , 'not preloaded: no row is lost by the refused commands');
 $node->safe_psql('app', 'BEGIN; DROP TABLE likes, photos; DROP EXTENSION hstore; DROP OWNED BY someone; DROP EXTENSION snowflake CASCADE; ROLLBACK');
-pass('without such tables nothing is refused');
+pass('not preloaded: the extension can be dropped after the partitioned tables');
 $node->safe_psql('l_js53', 'DROP TABLE t; DROP EXTENSION snowflake');
-is($node->safe_psql('l_js53', 'SELECT count(*) FROM pg_event_trigger'), '0', 'and nothing is left of it');
+is($node->safe_psql('l_js53', 'SELECT count(*) FROM pg_event_trigger'), '0', 'DROP EXTENSION also drops the event trigger');
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 $node->restart;
 $node->safe_psql('app', 'DROP EXTENSION hstore');
-pass('where the library is loaded, other extensions may go');
+pass('preloaded: another extension can be dropped');
 
 done_testing();

@@ -1,5 +1,5 @@
-# Tests that a node of Citus does not mint if nothing distinguishes it from the others. Citus itself is not needed: a
-# preloaded library of that name counts. scripts/citus uses the real one.
+# Tests that a node of Citus does not mint if it has neither a region nor shards of its own. Citus itself is not needed,
+# because the server checks for a preloaded library of that name. scripts/citus tests with the real one.
 
 use strict;
 use warnings FATAL => 'all';
@@ -13,12 +13,12 @@ use Test::More;
 my $node = Snowflake::Node->create('main');
 my $library = $node->basedir . '/citus.so';
 copy($node->config_data('--pkglibdir') . '/auto_explain.so', $library) or die "$library: $!";
-# A library whose name only begins with citus does not count.
+# A library whose name only begins with "citus" is not Citus.
 copy($library, $node->basedir . '/citus_columnar.so') or die $!;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = '" . $node->basedir . "/citus_columnar, snowflake'\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'citus_columnar is not Citus');
+is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'a server that preloads only citus_columnar mints');
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake, $library'\n");
 $node->restart;
@@ -28,16 +28,16 @@ my %refused = (
 	message => 'this node of Citus would mint the same ids as others',
 	detail => 'region 0 and owns all shards, as every node does by default',
 	hint => 'Set "snowflake.region" or "snowflake.owned_shards" to a different value on each node');
-$node->refuses($_, \%refused, "refused: $_") foreach
+$node->refuses($_, \%refused, "a Citus node with the default settings refuses: $_") foreach
   'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', 'INSERT INTO t (n) VALUES (1)',
   'ALTER TABLE t ADD COLUMN other bigint DEFAULT snowflake.next_id(5)';
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|Citus node without a region or shards of its own', 'health says so');
-is($node->safe_psql('postgres', "SELECT snowflake.shard_of(snowflake.make_id('2026-01-01', 7, 0))"), '7', 'it decodes');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|Citus node without a region or shards of its own', 'health shows that the Citus node has no region of its own');
+is($node->safe_psql('postgres', "SELECT snowflake.shard_of(snowflake.make_id('2026-01-01', 7, 0))"), '7', 'a Citus node with the default settings decodes');
 $node->append_conf('postgresql.conf', "snowflake.region = 1\n");
 $node->restart;
-is($node->safe_psql('postgres', 'INSERT INTO t (n) VALUES (1) RETURNING snowflake.region_of(id)'), '1', 'with a region of its own it mints');
+is($node->safe_psql('postgres', 'INSERT INTO t (n) VALUES (1) RETURNING snowflake.region_of(id)'), '1', 'a Citus node with a region of its own mints');
 $node->append_conf('postgresql.conf', "snowflake.region = 0\nsnowflake.owned_shards = '0-9'\n");
 $node->restart;
-is($node->safe_psql('postgres', 'INSERT INTO t (n) VALUES (1) RETURNING snowflake.shard_of(id)'), '5', 'or with shards of its own');
+is($node->safe_psql('postgres', 'INSERT INTO t (n) VALUES (1) RETURNING snowflake.shard_of(id)'), '5', 'a Citus node with shards of its own mints');
 
 done_testing();

@@ -1,5 +1,5 @@
-# Tests several sessions that create the same shards at the same time: they wait for each other, and none fails. Also
-# tests alter_shards() while a session locks a table.
+# Tests create_shards() in several sessions at the same time, for the same shards: the sessions wait for each other, and
+# none fails. Also tests alter_shards() while another session locks a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE template.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES template.users);
 	SQL
 
-# One session keeps its shards uncommitted until the others wait for it.
+# One session creates the shards and commits when the other sessions wait for it.
 sub side_by_side
 {
 	my ($shards, $tables) = @_;
@@ -33,26 +33,26 @@ sub side_by_side
 	foreach my $other (@others)
 	{
 		my $result = $node->finish_writer($other);
-		ok($result->{well}, "shards $shards, $other->{name}") or diag($result->{errors});
-		is($result->{errors}, '', '... without a word');
+		ok($result->{well}, "$other->{name} creates shards $shards after it has waited") or diag($result->{errors});
+		is($result->{errors}, '', "$other->{name} gets no message");
 	}
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname LIKE 'shard\_%' AND relkind = 'r'}),
-		$tables, 'each table is there once');
+		$tables, "shards $shards have each table once");
 	return;
 }
 side_by_side('[0,4)', 8);
 $node->safe_psql('postgres', 'CREATE TABLE template.likes (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0))');
 side_by_side('[0,4)', 12);
 
-# A transaction whose snapshot is older than the schema cannot see it.
+# If the snapshot of a transaction is older than a schema, the transaction cannot see the schema.
 my $old = $node->session;
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $node->safe_psql('postgres', "CALL snowflake.create_shards('template', '[9,9]')");
 $old->query("CALL snowflake.create_shards('template', '[9,9]')");
-like($old->{stderr}, qr/schema shard_9 was made by another session/, 'a snapshot from before is told to try again');
+like($old->{stderr}, qr/schema shard_9 was made by another session/, 'create_shards() fails if its snapshot is older than the schema');
 $old->quit;
 
-# alter_shards() reaches a locked table: it reports where it stopped, and continues from there.
+# If alter_shards() meets a locked table, its error names the schema. A second call continues with that schema.
 my $holder = $node->session;
 $holder->query_safe('BEGIN; SELECT FROM shard_2.users');
 my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date', '[%s,4)')};
@@ -63,17 +63,17 @@ foreach my $lock_limit ('', "SET lock_timeout = '10ms'; ")
 {
 	$session->query($lock_limit . sprintf($add, $lock_limit eq '' ? 0 : 2));
 	like($session->{stderr}, qr/ERROR:  in schema shard_2: canceling statement due to lock timeout\n.*DETAIL:  Nothing has changed in schema shard_2\.\n.*HINT:  .*lock_timeout.*go on with shards => '\[2,4\)'/s,
-		"alter_shards() gives up a lock ($lock_limit), and says where");
+		"alter_shards() fails at a locked table and names its schema ($lock_limit)");
 	$session->{stderr} = '';
-	is($node->safe_psql('postgres', $added), 'shard_0 shard_1', '... what is before it is done');
+	is($node->safe_psql('postgres', $added), 'shard_0 shard_1', 'alter_shards() has altered the schemas before the locked one');
 }
-is($session->query_safe('SHOW lock_timeout'), '10ms', '... the setting is as before');
+is($session->query_safe('SHOW lock_timeout'), '10ms', 'alter_shards() restores lock_timeout of the session');
 $holder->query_safe('COMMIT');
 $holder->quit;
 $session->query_safe('RESET lock_timeout; ' . sprintf $add, 2);
-is($node->safe_psql('postgres', $added), 'shard_0 shard_1 shard_2 shard_3', '... called again, it goes on');
+is($node->safe_psql('postgres', $added), 'shard_0 shard_1 shard_2 shard_3', 'alter_shards() alters the remaining schemas when it is called again');
 is($session->query_safe('BEGIN; ' . (sprintf($add, 0) =~ s/ADD COLUMN/DROP COLUMN/r =~ s/born date/born/r =~ s/\)$/, commit_each => false)/r) . '; SHOW lock_timeout; ROLLBACK'), '0',
-	'... nor does a transaction of the caller keep it');
+	'alter_shards() restores lock_timeout in a transaction of the caller');
 $session->quit;
 
 done_testing();

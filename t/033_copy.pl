@@ -1,5 +1,5 @@
-# Tests COPY into a table whose default mints: it writes as much as with supplied ids, and each row has its own id.
-# Nothing that is planned or run at the same time gets one id for several rows.
+# Tests COPY into a table whose default mints. It writes as much WAL as with supplied ids, and each row has its own id.
+# Statements that are planned or run during the COPY never use one id for several rows.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,7 +24,7 @@ my $short = $node->basedir . '/short.txt';
 append_to_file($file, join '', map { "$_\n" } 1 .. $rows);
 append_to_file($short, join '', map { "$_\n" } 1 .. 100);
 
-# The WAL of a command, in bytes a row.
+# Returns the WAL that a command writes, in bytes per row.
 sub wal_of
 {
 	my ($sql) = @_;
@@ -38,13 +38,13 @@ sub wal_of
 }
 sub scalar_of { return $node->safe_psql('postgres', @_); }
 
-# Ids that one COPY minted and the next one supplies.
+# Measures a COPY that supplies ids, which an earlier COPY minted.
 $node->safe_psql('postgres', "CREATE TABLE supplied (id bigint DEFAULT snowflake.next_id(5), v int); COPY supplied (v) FROM '$file'");
 $node->safe_psql('postgres', "COPY supplied TO '$file.ids'; TRUNCATE supplied");
 my $supplied = wal_of("COPY supplied FROM '$file.ids'");
-cmp_ok($supplied, '>', 15, "supplied ids: $supplied bytes of WAL a row");
+cmp_ok($supplied, '>', 15, "COPY with supplied ids writes $supplied bytes of WAL per row");
 
-# The definition, the copied data, and how it is counted. A partitioned table has more partly filled pages.
+# Forms of a default that mints, each with a name and the definition of the column.
 my @forms = (
 	[ 'next_id(shard)', 'bigint DEFAULT snowflake.next_id(5)' ],
 	[ 'next_id()', 'bigint DEFAULT snowflake.next_id()' ],
@@ -64,11 +64,12 @@ foreach my $form (@forms)
 	my ($name, $column) = @$form;
 	$node->safe_psql('postgres', "CREATE TABLE t (id $column, v int)");
 	my $wal = wal_of("COPY t (v) FROM '$file'");
-	cmp_ok(abs($wal - $supplied), '<', $supplied / 100, "$name: $wal bytes of WAL a row");
-	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: an id a row");
+	cmp_ok(abs($wal - $supplied), '<', $supplied / 100, "$name: COPY writes as much WAL as with supplied ids, $wal bytes per row");
+	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: each copied row has its own id");
 }
 
-# An SQL function that uses its argument twice is not inlined at any cost of calls, because that would mint twice.
+# If an SQL function uses its argument twice, inlining it would mint twice. It must not be inlined at any value of
+# cpu_operator_cost.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
@@ -78,7 +79,7 @@ COPY pairs (v) FROM '$short';
 SET cpu_operator_cost = 1e300;
 COPY pairs (v) FROM '$short';
 SQL
-is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '300|300', 'a function uses one id twice');
+is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '300|300', 'a function that uses its argument twice gets one id per row');
 
 # Settings of ALTER FUNCTION for next_id() also apply in COPY.
 $node->safe_psql('postgres', <<"SQL");
@@ -88,9 +89,9 @@ COPY altered (v) FROM '$short';
 ALTER FUNCTION snowflake.next_id() RESET ALL;
 SQL
 is(scalar_of('SELECT count(DISTINCT id), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM altered'), '100|9|9',
-	'a setting of the function itself');
+	'COPY uses a setting that ALTER FUNCTION gave to next_id()');
 
-# The same COPY in cases in which PostgreSQL reaches rows in another way.
+# COPY into tables for which PostgreSQL inserts rows in other ways.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE parts (id bigint DEFAULT snowflake.next_id(5), v int) PARTITION BY HASH (v);
 CREATE TABLE p0 PARTITION OF parts FOR VALUES WITH (modulus 2, remainder 0);
@@ -103,16 +104,16 @@ CREATE TABLE filtered (LIKE supplied INCLUDING DEFAULTS);
 CREATE TABLE generated (LIKE supplied INCLUDING DEFAULTS, text text GENERATED ALWAYS AS (id::text) STORED);
 CREATE INDEX ON generated ((id % 7)) WHERE id > 0;
 SQL
-cmp_ok(wal_of("COPY parts (v) FROM '$file'"), '<', $supplied * 1.05, 'partitions: as supplied ids');
+cmp_ok(wal_of("COPY parts (v) FROM '$file'"), '<', $supplied * 1.05, 'COPY into partitions writes about as much WAL as with supplied ids');
 $node->safe_psql('postgres', "COPY $_ (v) FROM '$file'") foreach 'before_row', 'checked', 'generated';
 $node->safe_psql('postgres', "COPY filtered (v) FROM '$file' WHERE snowflake.next_id(5) > v");
 $node->safe_psql('postgres', "BEGIN; CREATE TABLE frozen (LIKE supplied INCLUDING DEFAULTS); COPY frozen (v) FROM '$file' WITH (FREEZE); COMMIT");
 $node->safe_psql('postgres', "CREATE TABLE inside (LIKE supplied INCLUDING DEFAULTS);" .
 	"DO \$\$ BEGIN EXECUTE 'COPY inside (v) FROM ''$file'''; END \$\$");
-is(scalar_of("SELECT count(*), count(DISTINCT id) FROM $_"), "$rows|$rows", "$_: an id a row")
+is(scalar_of("SELECT count(*), count(DISTINCT id) FROM $_"), "$rows|$rows", "COPY into table $_: each row has its own id")
   foreach 'parts', 'before_row', 'checked', 'generated', 'filtered', 'frozen', 'inside';
 
-# Statements during the COPY: in its triggers, after its errors, in plans that its triggers make.
+# Runs statements during or after a COPY: in its triggers, after its errors, and with plans that its triggers made.
 sub distinct_in
 {
 	my ($name, $sql, $table) = @_;
@@ -123,8 +124,8 @@ sub distinct_in
 	$node->psql('postgres', $sql, stdout => \$out, stderr => \$err, on_error_stop => 0);
 	my $answer = scalar_of("SELECT count(id), count(DISTINCT id) FROM $table");
 	my ($count, $distinct) = split /\|/, $answer;
-	cmp_ok($count, '>=', 100, "$name: $count rows") or diag($err);
-	is($distinct, $count, "$name: an id a row") or diag($err);
+	cmp_ok($count, '>=', 100, "$name: $count rows have ids") or diag($err);
+	is($distinct, $count, "$name: each row has its own id") or diag($err);
 	$node->safe_psql('postgres', 'DROP TABLE other, many, source; DROP FUNCTION IF EXISTS on_row() CASCADE');
 	return;
 }
@@ -149,7 +150,7 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# A plan that a session keeps: the trigger made it, and it is used again after the COPY.
+# A trigger of the COPY makes a plan. The session keeps the plan and uses it again after the COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)
@@ -165,7 +166,7 @@ ALTER TABLE many ALTER id SET DEFAULT snowflake.next_id(5); $trigger; COPY sourc
 SQL
 distinct_in('the COPY around it', "COPY source (v) FROM '$short'; COPY (INSERT INTO many SELECT snowflake.next_id(5), v FROM other RETURNING id) TO '$file.out'", 'many');
 
-# The initial copy of logical replication, from another database of this server, and then applied rows.
+# Logical replication from another database of this server: first the initial copy, then single rows.
 $node->safe_psql('postgres', 'CREATE DATABASE published');
 $node->safe_psql('published', "CREATE TABLE told (v int PRIMARY KEY); COPY told FROM '$short'; CREATE PUBLICATION all_told FOR TABLE told;"
 	. "SELECT pg_create_logical_replication_slot('told', 'pgoutput')");
@@ -175,29 +176,29 @@ $node->poll_query_until('postgres', 'SELECT count(*) = 100 FROM told') or die 't
 $node->poll_query_until('postgres', q{SELECT bool_and(srsubstate IN ('r', 's')) FROM pg_subscription_rel}) or die 'the table was not synchronized';
 $node->safe_psql('published', 'INSERT INTO told SELECT generate_series(101, 200)');
 $node->poll_query_until('postgres', 'SELECT count(*) = 200 FROM told') or die 'the rows did not come';
-is(scalar_of('SELECT count(DISTINCT id) FROM told'), '200', 'logical replication: an id a row, copied or applied');
+is(scalar_of('SELECT count(DISTINCT id) FROM told'), '200', 'logical replication: each copied or applied row has its own id');
 $node->safe_psql('postgres', 'DROP SUBSCRIPTION told');
 
-# A role that may not call next_id() may not mint by COPY either.
+# If a role may not call next_id(), it cannot mint by COPY.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE joes (id bigint DEFAULT snowflake.next_id(5), v int);
 GRANT INSERT ON joes TO joe;
 REVOKE EXECUTE ON FUNCTION snowflake.next_id(int) FROM PUBLIC;
 SQL
 my (undef, undef, $error) = $node->psql('postgres', "SET ROLE joe; COPY joes (v) FROM '$short'");
-like($error, qr/permission denied for function next_id$/m, 'a role without the privilege: refused by the name of the function');
+like($error, qr/permission denied for function next_id$/m, 'COPY by a role without the privilege fails with the name next_id');
 $node->safe_psql('postgres', "GRANT EXECUTE ON FUNCTION snowflake.next_id(int) TO joe; SET ROLE joe; COPY joes (v) FROM '$short'");
 $node->safe_psql('postgres', "REVOKE EXECUTE ON FUNCTION snowflake.next_id_for_copy(int, internal) FROM PUBLIC; SET ROLE joe; COPY joes (v) FROM '$short'");
-is(scalar_of('SELECT count(DISTINCT id) FROM joes'), '200', 'with the privilege of next_id() alone: an id a row');
+is(scalar_of('SELECT count(DISTINCT id) FROM joes'), '200', 'a role that may call only next_id() can mint by COPY');
 
-# No role can call the function for COPY, and no plan shows it.
+# No role can call next_id_for_copy(), and no plan shows that function.
 foreach my $call ('(5, NULL)', '(5, NULL::internal)', "(5, '1')", "(NULL::internal)", "(int4range(3, 6), internal_in('1'))")
 {
 	(undef, undef, $error) = $node->psql('postgres', "SELECT snowflake.next_id_for_copy$call");
 	like($error, qr/(?:type|to) "?internal|function snowflake.next_id_for_copy\(.*\) does not exist/, "SQL cannot call next_id_for_copy$call");
 }
 unlike(scalar_of("SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef; EXPLAIN (VERBOSE) INSERT INTO joes (v) SELECT v FROM supplied"), qr/for_copy/,
-	'no default and no plan shows it');
+	'no default and no plan shows next_id_for_copy()');
 
 $node->stop;
 done_testing();

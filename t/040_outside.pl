@@ -1,5 +1,5 @@
-# Tests ids outside the database under every preset and other layouts: text forms, UUIDs and ULIDs against arithmetic in
-# Perl; and which of them work without the preloaded library.
+# Compares text forms, UUIDs and ULIDs of ids with values that are computed in Perl, under every preset and other
+# layouts. Also tests which of these functions work without the preloaded library.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,10 +27,10 @@ sub digits
 	return $text;
 }
 
-# The low 64 bits of a product.
+# Returns the low 64 bits of a product.
 sub product { use integer; return $_[0] * $_[1]; }
 
-# A UUID by RFC 9562, field by field, as bits in text.
+# Returns the UUID of an id as text of 128 bits, composed field by field as in RFC 9562.
 sub uuid_of
 {
 	my ($id, $below, $tick, $epoch_ms) = @_;
@@ -64,7 +64,7 @@ foreach my $database (sort keys %layouts)
 	my $last = $bits >= 63 ? ~0 >> 1 : (1 << $bits) - 1;
 	my $epoch = 1735689600000;
 
-	# The last tick that fits the 48 bits of a UUID's time, and the last number of the layout.
+	# The last id is limited by the 48 bits of a UUID's time, or by the layout.
 	my $end = int(((1 << 48) - $epoch) / $tick);
 	my $last_uuid = $end < $last >> $below ? ($end << $below) - 1 : $last;
 	my @ids = (0, 1, 2, (1 << $below) - 1, 1 << $below, (1 << $below) + 1, $last_uuid, $last_uuid - 1);
@@ -90,19 +90,19 @@ foreach my $database (sort keys %layouts)
 		push @wrong, "$id: @got instead of @expected" if "@got" ne "@expected";
 		++$compared;
 	}
-	is(join("\n", @wrong), '', "$database: as worked out here");
-	cmp_ok($compared, '>=', 100, "$database: $compared ids");
-	is($node->safe_psql($database, <<~"SQL"), 't|t', "$database: in the order of ids");
+	is(join("\n", @wrong), '', "$database: all forms of the ids equal those computed in Perl");
+	cmp_ok($compared, '>=', 100, "$database: $compared ids were compared");
+	is($node->safe_psql($database, <<~"SQL"), 't|t', "$database: UUIDs and ULIDs sort in the order of the ids");
 		SELECT array_agg(id ORDER BY snowflake.to_uuid(id)) = array_agg(id ORDER BY id),
 		       array_agg(id ORDER BY snowflake.to_ulid(id) COLLATE "C") = array_agg(id ORDER BY id)
 		  FROM (SELECT DISTINCT unnest(ARRAY[${\ join ',', @ids}]::bigint[]) AS id) s
 		SQL
 
-	# A number that the layout cannot mint has no UUID; as text it is a number like any other.
+	# A number that the layout cannot mint has no UUID and no ULID.
 	foreach my $foreign ('-1', $last < ~0 >> 1 ? $last + 1 : ())
 	{
 		$node->refuses("SELECT snowflake.$_($foreign)", { sqlstate => '22003', message => "$foreign is not an id of this layout" },
-			"$database: $_($foreign)", $database)
+			"$database: $_() refuses $foreign", $database)
 		  foreach qw(to_uuid to_ulid);
 	}
 	if ($last_uuid < $last)
@@ -115,13 +115,13 @@ foreach my $database (sort keys %layouts)
 				detail => 'The id is of 10889-08-02 05:31:50.656\+00; the 48 bits of a UUID\'s time end before 10889-08-02 05:31:50.656\+00',
 				hint => 'text form'
 			},
-			"$database: $_ of what comes after", $database)
+			"$database: $_() refuses an id whose time does not fit a UUID", $database)
 		  foreach qw(to_uuid to_ulid);
 	}
 }
 
-# base32 and ULID under the collations that the page names. Some languages treat a pair of letters as one, or give a
-# letter another place in the alphabet.
+# Sorts base32 texts and ULIDs under the collations that doc/outside.md names. Some languages treat a pair of letters as
+# one letter, or order the alphabet differently.
 my $page = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/outside.md");
 my ($sorted, $unsorted) = $page =~ /ICU\s+collations\s+(`und`.*?)\.\s+base32\s+sorts\s+differently\s+in\s+(`et`.*?)\s+and\s+some/s or die 'the page names no collations';
 is($node->safe_psql('twitter', q{SELECT count(*) > 0 FROM pg_collation WHERE collprovider = 'i'}), 't', 'the server has ICU');
@@ -140,9 +140,9 @@ sub is_sorted
 }
 foreach my $text (qw(base32 ulid))
 {
-	is(is_sorted($text, $_), 't', "$text sorts as ids do under $_") foreach 'C', map { "$_-x-icu" } $sorted =~ /`(\w+)`/g;
+	is(is_sorted($text, $_), 't', "$text sorts in the order of the ids under collation $_") foreach 'C', map { "$_-x-icu" } $sorted =~ /`(\w+)`/g;
 }
-is(is_sorted('base32', "$_-x-icu"), 'f', "base32 does not under $_") foreach $unsorted =~ /`(\w+)`/g;
+is(is_sorted('base32', "$_-x-icu"), 'f', "base32 does not sort in the order of the ids under collation $_-x-icu") foreach $unsorted =~ /`(\w+)`/g;
 
 # A UUID of another layout or epoch is an error.
 $node->start_with("snowflake.layout = 'instagram'");
@@ -160,15 +160,15 @@ my $tries = sub {
 		SELECT string_agg(DISTINCT outcome_of(uuid), ', ') FROM unnest(ARRAY['${\ join "','", @uuids}']::uuid[]) uuid
 		SQL
 };
-is($tries->('instagram'), 'an id', 'from_uuid() knows its own');
+is($tries->('instagram'), 'an id', 'from_uuid() returns the id of a UUID of the same layout');
 $node->start_with($layouts{twitter}[0]);
-is($tries->('twitter'), '22023', 'but none of another layout');
+is($tries->('twitter'), '22023', 'from_uuid() refuses a UUID of another layout');
 $node->start_with("snowflake.layout = 'instagram'\nsnowflake.epoch = '2025-01-02'");
 $node->create_database('later');
 $node->add_text_forms('later');
-is($tries->('later'), '22023', 'or another epoch');
+is($tries->('later'), '22023', 'from_uuid() refuses a UUID of another epoch');
 
-# Text forms depend only on the number and need no layout. The other forms report what they need.
+# Text forms depend only on the number, so they need no layout. UUIDs and ULIDs need the preloaded library.
 my $made = $node->safe_psql('later', 'SELECT snowflake.to_uuid(5), snowflake.to_ulid(5)');
 my ($uuid, $ulid) = split /\|/, $made;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
@@ -178,7 +178,7 @@ is($node->safe_psql('later', "SELECT snowflake.from_base62(snowflake.to_base62(1
 foreach my $call ('to_uuid(5)', "from_uuid('$uuid')", 'to_ulid(5)', "from_ulid('$ulid')")
 {
 	$node->refuses("SELECT snowflake.$call", { sqlstate => '55000', message => 'snowflake must be loaded when the server starts' },
-		"not preloaded: $call", 'later');
+		"not preloaded: $call fails", 'later');
 }
 
 done_testing();

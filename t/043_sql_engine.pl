@@ -1,5 +1,5 @@
-# The SQL engine that generator_sql() prints, installed by a role that owns only the database. It mints and reads ids as
-# the library does, over crashes, cancels and clock steps.
+# Tests the SQL engine, the script that generator_sql() prints. A role that only owns the database installs it. The
+# engine mints and decodes ids like the library, over crashes, cancelled calls and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,14 +18,14 @@ my $plain = Snowflake::Node->create('plain', allows_streaming => 1, has_archivin
 $plain->start;
 $plain->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
 
-# Makes a database of the role owner with the engine in it. The arguments are those of generator_sql().
+# Makes a database that the role "owner" owns, and installs the engine there. $arguments are those of generator_sql().
 sub make_database
 {
 	my ($name, $arguments) = @_;
 	my $script = $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)");
-	unlike($script, qr/\{\{/, "$name: every place of the template is filled");
+	unlike($script, qr/\{\{/, "$name: the script contains no placeholder");
 	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
-	# Taken back by the script: the tests below see who may do what.
+	# The script must revoke these default privileges. The tests below check what each role may do.
 	$plain->safe_psql($name, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app", extra_params => [ '-U', 'owner' ]) foreach qw(SEQUENCES TABLES FUNCTIONS SCHEMAS);
 	$plain->safe_psql($name, 'ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC', extra_params => [ '-U', 'owner' ]);
 	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
@@ -35,7 +35,7 @@ sub make_database
 
 sub as_app { my ($sql, $database) = @_; return $plain->safe_psql($database, $sql, extra_params => [ '-U', 'app' ]); }
 
-# Any layout: both engines read what this one minted alike, and refuse the same.
+# Under each layout the library decodes ids of the SQL engine as the SQL engine does.
 my %layouts = (
 	fleet => "1, 'fleet'", wide => "31, 'wide'",
 	js53 => "0, 'js53', epoch => '2012-02-29 05:30:00.250+05:30'",
@@ -49,7 +49,7 @@ foreach my $name (sort keys %layouts)
 	$c->create_database($name);
 	my @ids = split /\n/, as_app('SELECT snowflake.next_id(g % 7) FROM generate_series(1, 200) g UNION ALL SELECT unnest(snowflake.next_ids(3, 3000))', $name);
 	my %seen = map { $_ => 1 } @ids;
-	is(keys %seen, 3200, "$name: 3200 ids, none twice");
+	is(keys %seen, 3200, "$name: 3200 ids are unique");
 	is($plain->safe_psql($name, 'SELECT count(*) FROM snowflake.health WHERE minting AND reason IS NULL'), '1', "$name: health shows that it mints");
 	my $ids = join ',', 0, 1, @ids[ 0 .. 20, 3100 .. 3199 ];
 	my $read = <<~"SQL";
@@ -58,16 +58,16 @@ foreach my $name (sort keys %layouts)
 		       snowflake.make_id(snowflake.time_of(id), 1, 0), snowflake.id_range(tstzrange(snowflake.time_of(id), snowflake.time_of(id), '[]'))
 		  FROM unnest('{$ids}'::bigint[]) AS id ORDER BY id
 		SQL
-	is($plain->safe_psql($name, $read), $c->safe_psql($name, $read), "$name: both engines read them alike");
+	is($plain->safe_psql($name, $read), $c->safe_psql($name, $read), "$name: both engines decode the ids alike");
 	is($plain->safe_psql($name, 'SELECT bits, tick_ms, epoch, shards, ids_per_second, ends_at FROM snowflake.layout'),
-		$c->safe_psql($name, 'SELECT bits, tick_ms, epoch, shards, ids_per_second, ends_at FROM snowflake.layout'), "$name: and know the same layout");
-	is($plain->safe_psql($name, 'SELECT seal FROM snowflake.dumped_seal'), $c->safe_psql($name, 'SELECT seal FROM snowflake.dumped_seal'), "$name: and seal");
+		$c->safe_psql($name, 'SELECT bits, tick_ms, epoch, shards, ids_per_second, ends_at FROM snowflake.layout'), "$name: the view layout is the same in both engines");
+	is($plain->safe_psql($name, 'SELECT seal FROM snowflake.dumped_seal'), $c->safe_psql($name, 'SELECT seal FROM snowflake.dumped_seal'), "$name: the seal is the same in both engines");
 	my ($region) = $layouts{$name} =~ /^(\d+)/;
-	is($plain->safe_psql($name, "SELECT count(*) FROM unnest('{$ids}'::bigint[]) AS id WHERE id > 1 AND snowflake.region_of(id) <> $region"), '0', "$name: of its region");
+	is($plain->safe_psql($name, "SELECT count(*) FROM unnest('{$ids}'::bigint[]) AS id WHERE id > 1 AND snowflake.region_of(id) <> $region"), '0', "$name: the ids have the region of the script");
 }
 $c->start_with('');
 
-# Files of the suite of the library, unchanged.
+# Runs regression tests of the library unchanged with the SQL engine.
 make_database('regress', "3, 'fleet', max_lead => '100 ms'");
 my $suite = "$FindBin::RealBin/..";
 foreach my $file (qw(burst decode observe plans text_forms uuid))
@@ -79,79 +79,80 @@ foreach my $file (qw(burst decode observe plans text_forms uuid))
 	IPC::Run::run([ 'psql', '-Xaq', '-v', 'SHOW_CONTEXT=never', '-d', $plain->connstr($file) ],
 		'<', "$suite/sql/$file.sql", '>', \$out, '2>&1');
 	my $expected = slurp_file("$suite/expected/$file.out");
-	ok($out eq $expected, "sql/$file.sql passes as it is") or diag(join "\n", grep { index($expected, $_) < 0 } split /\n/, $out);
+	ok($out eq $expected, "sql/$file.sql has the expected output with the SQL engine") or diag(join "\n", grep { index($expected, $_) < 0 } split /\n/, $out);
 }
 
-# The program that prints the script without a server; and the one for pg_tle.
+# scripts/engine-sql prints the script without a server.
 my $program = "$suite/scripts/engine-sql";
 foreach my $of ([ 'fleet', 0 ], [ 'wide', 31 ], [ 'instagram', 0 ], [ 'twitter', 5 ], [ 'js53', 0 ])
 {
 	my ($layout, $region) = @$of;
 	my ($out) = run_command([ $program, '--layout', $layout, '--region', $region ]);
-	ok($out eq $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql($region, '$layout'))"), "scripts/engine-sql prints the same for $layout");
+	ok($out eq $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql($region, '$layout'))"), "scripts/engine-sql prints the same as generator_sql() for $layout");
 }
 my ($package) = run_command([ $program, '--pg-tle', '--region', 7 ]);
-is($package, $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql(7, 'fleet', pg_tle => true))"), 'and for pg_tle');
+is($package, $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql(7, 'fleet', pg_tle => true))"), 'scripts/engine-sql --pg-tle prints the same as generator_sql() with pg_tle');
 
-# Arguments of generator_sql().
-$c->refuses("SELECT snowflake.generator_sql($_->[0])", $_->[1], "refused: $_->[0]") foreach
+# generator_sql() refuses invalid arguments.
+$c->refuses("SELECT snowflake.generator_sql($_->[0])", $_->[1], "generator_sql() refuses the arguments $_->[0]") foreach
   [ 'NULL', { sqlstate => '22004', message => 'takes no null' } ], [ '32', { sqlstate => '22023', message => 'region 32 is out of range', hint => 'Pass a region' } ],
   [ "0, 'nonsense'", { sqlstate => '22023', message => 'is not a layout' } ], [ "0, '53/1+1/8'", { sqlstate => '0A000', message => 'cannot mint ids of layout', hint => 'fewer time bits' } ],
   [ "0, max_lead => '1 h'", { sqlstate => '22023', message => 'out of range', detail => '01:00:00' } ];
 
-# Both printers refuse the same.
+# generator_sql() and scripts/engine-sql refuse the same arguments.
 foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagram --region 1' ], [ "0, '41/5+8/10', '7'", '--layout 41/5+8/10 --tick 7' ],
 	[ "0, 'js53', '1'", '--layout js53 --tick 1' ], [ "0, 'fleet', '0', '2199023255552'", '--epoch 2199023255552' ], [ "0, 'fleet', '0', 'soon'", '--epoch soon' ],
 	[ "0, max_lead => '60.1 s'", '--max-lead 60100' ], [ "0, max_lead => '-1 s'", '--max-lead -1000' ], [ "0, reserve => '99 ms'", '--reserve 99' ],
 	[ "0, max_forward_jump => '999 ms'", '--max-forward-jump 999' ], map { [ "0, '$_'", "--layout $_" ] } qw(19/5+8/10 54/1/1 41/20+5/0 30/1+1/23 53/12/0 53/1+1/8 041/5+8/10 41/5+8 fleets))
 {
 	my ($arguments, $options) = @$case;
-	isnt($c->psql('postgres', "SELECT snowflake.generator_sql($arguments)"), 0, "refused: $arguments");
+	isnt($c->psql('postgres', "SELECT snowflake.generator_sql($arguments)"), 0, "generator_sql() refuses the arguments $arguments");
 	my ($out, $err) = run_command([ $program, split / /, $options ]);
-	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "and $options");
+	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "scripts/engine-sql refuses the options $options");
 }
 
-# What a call refuses. The texts of most are in the files above.
+# Calls of the SQL engine that fail. The regression tests above check most messages.
 sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
-refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'a shard out of range');
-refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'a negative shard');
-refuses('SELECT snowflake.next_id(NULL)', { sqlstate => '22004', message => 'shard is null' }, 'no shard');
-refuses('SELECT snowflake.next_id()', { sqlstate => '55000', message => 'default_shard" is not set' }, 'no default shard');
-refuses('SELECT snowflake.next_ids(5, 0)', { sqlstate => '22023', message => 'count 0' }, 'no ids');
-refuses('SELECT snowflake.next_ids(5, 1000001)', { sqlstate => '22023', message => 'count 1000001' }, 'too many ids');
-refuses("SELECT snowflake.next_id_in('[250,257)')", { sqlstate => '22023', message => 'shards \[250,257\) are out of range' }, 'a range of shards');
-refuses('SELECT snowflake.next_id_near(-5)', { sqlstate => '22003', message => '-5 is not an id' }, 'near no id');
-refuses("BEGIN READ ONLY; SELECT snowflake.next_id(5)", { sqlstate => '25006', message => 'in a read-only transaction' }, 'a read-only transaction');
-refuses("BEGIN READ ONLY; SELECT snowflake.next_ids(5, 2000)", { sqlstate => '25006', message => 'cannot execute next_ids\(\)', hint => 'read-write' }, 'a read-only transaction');
-refuses("SET snowflake.max_wait = 'soon'; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '22023', message => 'invalid value for parameter "snowflake.max_wait"' }, 'no time', 'js53');
-refuses("SET snowflake.max_wait = 0; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 was available in time', hint => 'max_wait' }, 'more than it has', 'js53');
-refuses("SET snowflake.max_wait = 0; SELECT count(snowflake.next_id(5)) FROM generate_series(1, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 was available in time', hint => 'max_wait' }, 'more than it has, one by one', 'js53');
-is(as_app("SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())", 'fleet'), '7', 'the default shard');
-is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)))', 'fleet'), '9', 'near an id');
-is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'in a range of shards');
+refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'next_id() refuses a shard out of range');
+refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'next_id() refuses a negative shard');
+refuses('SELECT snowflake.next_id(NULL)', { sqlstate => '22004', message => 'shard is null' }, 'next_id() refuses a null shard');
+refuses('SELECT snowflake.next_id()', { sqlstate => '55000', message => 'default_shard" is not set' }, 'next_id() fails without a default shard');
+refuses('SELECT snowflake.next_ids(5, 0)', { sqlstate => '22023', message => 'count 0' }, 'next_ids() refuses a count of 0');
+refuses('SELECT snowflake.next_ids(5, 1000001)', { sqlstate => '22023', message => 'count 1000001' }, 'next_ids() refuses a count above the limit');
+refuses("SELECT snowflake.next_id_in('[250,257)')", { sqlstate => '22023', message => 'shards \[250,257\) are out of range' }, 'next_id_in() refuses a range of shards beyond the layout');
+refuses('SELECT snowflake.next_id_near(-5)', { sqlstate => '22003', message => '-5 is not an id' }, 'next_id_near() refuses a number that is not an id');
+refuses("BEGIN READ ONLY; SELECT snowflake.next_id(5)", { sqlstate => '25006', message => 'in a read-only transaction' }, 'next_id() fails in a read-only transaction');
+refuses("BEGIN READ ONLY; SELECT snowflake.next_ids(5, 2000)", { sqlstate => '25006', message => 'cannot execute next_ids\(\)', hint => 'read-write' }, 'next_ids() fails in a read-only transaction');
+refuses("SET snowflake.max_wait = 'soon'; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '22023', message => 'invalid value for parameter "snowflake.max_wait"' }, 'next_ids() refuses an invalid max_wait', 'js53');
+refuses("SET snowflake.max_wait = 0; SELECT snowflake.next_ids(5, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 was available in time', hint => 'max_wait' }, 'next_ids() fails if the shard has no id within max_wait', 'js53');
+refuses("SET snowflake.max_wait = 0; SELECT count(snowflake.next_id(5)) FROM generate_series(1, 1000000)", { sqlstate => '55000', message => 'no id of shard 5 was available in time', hint => 'max_wait' }, 'next_id() fails if the shard has no id within max_wait', 'js53');
+is(as_app("SET snowflake.default_shard = 7; SELECT snowflake.shard_of(snowflake.next_id())", 'fleet'), '7', 'next_id() mints in the default shard');
+is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)))', 'fleet'), '9', 'next_id_near() mints in the shard of the id');
+is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# A script that is run again keeps the state, and may have another region, but not another layout or role.
+# If the script is run again, it keeps the state. It may then have another region, but not another layout or role.
 sub run_again { my ($user, $arguments) = @_; return ($plain->psql('fleet', $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)"), extra_params => [ '-U', $user, '-v', 'ON_ERROR_STOP=1' ]))[2]; }
 my $before = as_app('SELECT snowflake.next_id(5)', 'fleet');
 $plain->safe_psql('fleet', 'GRANT EXECUTE ON FUNCTION snowflake.set_mark(timestamptz) TO app');
-is(run_again('owner', "2, 'fleet'"), '', 'the script runs again');
-is(as_app("SELECT id > $before, snowflake.region_of(id) FROM snowflake.next_id(5) AS id", 'fleet'), 't|2', '... with another region');
-like(run_again('owner', "1, 'wide'"), qr/have another layout than this script.*HINT:  Print the script/s, '... not with another layout');
-like(run_again($_, "1, 'fleet'"), qr/belongs to another role.*role "owner"; the current role is "$_".*HINT/s, "... nor by $_") foreach 'app', $plain->safe_psql('postgres', 'SELECT current_user');
-is(run_again('owner', "1, 'fleet'"), '', '... and the first region again');
+is(run_again('owner', "2, 'fleet'"), '', 'the script can be run again with another region');
+is(as_app("SELECT id > $before, snowflake.region_of(id) FROM snowflake.next_id(5) AS id", 'fleet'), 't|2', 'after the script was run again, ids are greater and have the new region');
+like(run_again('owner', "1, 'wide'"), qr/have another layout than this script.*HINT:  Print the script/s, 'the script cannot be run again with another layout');
+like(run_again($_, "1, 'fleet'"), qr/belongs to another role.*role "owner"; the current role is "$_".*HINT/s, "the script cannot be run again by $_") foreach 'app', $plain->safe_psql('postgres', 'SELECT current_user');
+is(run_again('owner', "1, 'fleet'"), '', 'the script can be run again with the first region');
 
-# Settings of the session: the size of max_wait, and what lastval() is.
+# Settings of the session: snowflake.max_wait, and lastval() after an id.
 is(as_app("SET escape_string_warning = off; SET standard_conforming_strings = off; SET snowflake.max_wait = ' 500'; SELECT snowflake_sql.max_wait(); SET snowflake.max_wait = '1.5min'; SELECT snowflake_sql.max_wait()", 'fleet'),
-	"500\n90000", 'max_wait, without a unit and with one');
-refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqlstate => '22023', message => 'invalid value for parameter', detail => '0 to 2147483647 ms' }, "max_wait $_")
+	"500\n90000", 'snowflake_sql.max_wait() reads the setting with and without a unit');
+refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqlstate => '22023', message => 'invalid value for parameter', detail => '0 to 2147483647 ms' }, "snowflake_sql.max_wait() refuses the setting '$_'")
 	foreach '-1', '2147483648', '1.5.1', '300000000000 years', '5 parsecs';
-refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() after an id, as the page says');
+refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() fails after an id, as doc/managed.md describes');
 
-# From PostgreSQL 18 on, the planner knows the arguments of a function in SQL, and evaluates what is constant then. PL/pgSQL with the same
-# expression shows it on each version.
+# From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. A
+# refusal in the body must not be evaluated then. A PL/pgSQL function with the same expression shows this on each
+# version.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
-is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'no refusal is evaluated beforehand');
+is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
 	DECLARE
 	  f record;
@@ -164,8 +165,9 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The engine does not depend on the caller's rights and search_path, and the caller does not get its owner's rights.
-is(as_app(<<~'SQL', 'fleet'), '5', 'operators and functions of the caller are not run');
+# The functions run with their owner's rights, whatever search_path the caller has. The caller cannot use these rights
+# for anything else.
+is(as_app(<<~'SQL', 'fleet'), '5', 'next_id() runs no operator of the caller');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;
 	SELECT set_config('search_path', 'pg_temp, pg_catalog', false) IS NULL \g /dev/null
@@ -178,12 +180,12 @@ is(as_app(<<~'SQL', 'fleet'), '5', 'operators and functions of the caller are no
 foreach my $call ("setval('snowflake.high_water', 1)", "nextval('snowflake_sql.counter_0')", "setval('snowflake_sql.published', 1)", 'snowflake.observe(0)',
 	"snowflake.set_mark(now())", 'snowflake.accept_clock()', "snowflake_sql.open_tick(5, 0, '', 0)", 'snowflake_sql.write_mark(1)')
 {
-	$plain->refuses("SET ROLE app; SELECT $call", { sqlstate => '42501', message => 'permission denied' }, "not for everybody: $call", 'fleet');
+	$plain->refuses("SET ROLE app; SELECT $call", { sqlstate => '42501', message => 'permission denied' }, "an ordinary role may not call $call", 'fleet');
 }
-$plain->refuses('BEGIN; SET ROLE app; LOCK TABLE snowflake_sql.gate', { sqlstate => '42501', message => 'permission denied' }, 'nor the lock', 'fleet');
-is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_proc AS p WHERE pronamespace = 'snowflake'::regnamespace AND prosecdef AND proconfig IS NULL AND prosrc ~ '(?<!OPERATOR\\(pg_catalog\\.)[<>=&|+*/]=?(?![^\\n]*--)' AND prosrc !~ ':=|=>'"), '0', 'every operator of what runs without a search_path of its own is named with its schema');
+$plain->refuses('BEGIN; SET ROLE app; LOCK TABLE snowflake_sql.gate', { sqlstate => '42501', message => 'permission denied' }, 'an ordinary role may not lock snowflake_sql.gate', 'fleet');
+is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_proc AS p WHERE pronamespace = 'snowflake'::regnamespace AND prosecdef AND proconfig IS NULL AND prosrc ~ '(?<!OPERATOR\\(pg_catalog\\.)[<>=&|+*/]=?(?![^\\n]*--)' AND prosrc !~ ':=|=>'"), '0', 'SECURITY DEFINER functions without a search_path name the schema of every operator');
 
-# A ledger over lives. Each client records an id before it uses it.
+# Checks that ids are unique over server runs that SIGKILL ends, with steps of the clock between them.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub mint { $plain->mint($ledger, undef, 'fleet'); $plain->mint($ledger, 'SELECT snowflake.next_id(7) FROM generate_series(1, 5000)', 'fleet'); return; }
 mint();
@@ -195,13 +197,13 @@ foreach my $step (0, -0.5, -30, -600, 2)
 	$plain->start;
 	if ($step < -2)
 	{
-		refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'clock is behind the high-water mark', detail => 'with "snowflake.max_lead" 1000 ms', hint => 'time synchronization' }, "killed, and $step s: refused");
-		is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|high-water mark ahead of the clock', 'health shows it');
+		refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'clock is behind the high-water mark', detail => 'with "snowflake.max_lead" 1000 ms', hint => 'time synchronization' }, "next_id() fails after SIGKILL and a step of $step s");
+		is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|high-water mark ahead of the clock', "health shows a mark ahead of the clock after a step of $step s");
 		$plain->clock->step(-$step);
 	}
 	mint();
 }
-# A backend is killed: PostgreSQL resets the counters without a new server process.
+# If a backend is killed, PostgreSQL resets the counters without a new start of the server.
 my $victim = $plain->session('fleet');
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
 mint();
@@ -217,36 +219,37 @@ mint();
 $plain->clock->step(-0.8);
 mint();
 $plain->clock->step(0.8);
-# A jump ahead is refused until it is confirmed, or the clock is right again.
+# A jump ahead is refused until the clock is right again.
 $plain->clock->step(86400 * 400);
-refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock jumped ahead by 4\d\d\.\d days', hint => 'accept_clock' }, 'a clock far ahead');
-is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|clock jumped ahead', 'health shows it');
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock jumped ahead by 4\d\d\.\d days', hint => 'accept_clock' }, 'next_id() fails if the clock jumped ahead by more than a year');
+is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|clock jumped ahead', 'health shows that the clock jumped ahead');
 $plain->clock->step(-86400 * 400);
 mint();
-# Outside of the layout.
+# Times outside the layout.
 $plain->clock->step(86400 * 366 * 60);
-refuses('SELECT snowflake.next_id(7)', { sqlstate => '2200H', message => 'the layout is exhausted', hint => 'Move the database' }, 'past the end');
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '2200H', message => 'the layout is exhausted', hint => 'Move the database' }, 'next_id() fails past the end of the layout');
 $plain->clock->step(-86400 * 366 * 120);
-refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch');
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'next_id() fails before the epoch');
 $plain->clock->step(86400 * 366 * 60);
 mint();
-# A raised mark is respected, a lowered one is not.
+# Ids are above a raised mark. A lowered mark is raised again.
 my $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark + 700)");
-cmp_ok(as_app('SELECT (extract(epoch FROM snowflake.time_of(max(snowflake.next_id(7)))) * 1000)::bigint FROM generate_series(1, 3000)', 'fleet'), '>=', $mark + 700, 'a raised mark is obeyed');
+cmp_ok(as_app('SELECT (extract(epoch FROM snowflake.time_of(max(snowflake.next_id(7)))) * 1000)::bigint FROM generate_series(1, 3000)', 'fleet'), '>=', $mark + 700, 'ids are above a mark that was raised');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 86400000)");
 mint();
-cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a lowered one is raised again');
+cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a mark that was lowered is raised again');
 
-# A mark that no bigint of ticks can hold is past the end, and set_mark() corrects it.
+# The greatest bigint as a mark is past the end of the layout. set_mark() corrects it.
 $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
-refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'a mark past the end');
-is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'health shows it');
+refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'next_ids() fails if the mark is past the end of the layout');
+is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'health shows a mark past the end of the layout');
 $plain->safe_psql('fleet', "SELECT snowflake.set_mark(to_timestamp($mark / 1000.0))", extra_params => [ '-U', 'owner' ]);
 mint();
 
-# Many sessions, cancelled at any instant, in subtransactions, with prepared transactions between them, under a clock that steps.
+# Eight sessions mint at the same time while the clock steps. Statements time out at random instants, and transactions
+# are rolled back to savepoints or prepared.
 my $script = $plain->basedir . '/crowd.sql';
 append_to_file($script, <<~'SQL');
 	SELECT id FROM (SELECT snowflake.next_id(7) AS id FROM generate_series(1, 30)) AS s;
@@ -270,7 +273,7 @@ foreach my $n (1 .. 8)
 		'<', \undef, '>', $out, '2>', "$out.err");
 }
 foreach my $step (map { (-0.05, 0.05, -0.4, 0.4, 0.01, -0.01) } 1 .. 4) { $plain->clock->step($step); select undef, undef, undef, 0.05; }
-is(run_again('owner', "1, 'fleet'"), '', 'the script runs again in a crowd');
+is(run_again('owner', "1, 'fleet'"), '', 'the script can be run again while eight sessions mint');
 $_->finish foreach @crowd;
 my (%given, $twice, $down) = ();
 ($twice, $down) = (0, 0);
@@ -283,20 +286,20 @@ foreach my $n (1 .. 8)
 		$down++ if $id <= $last;
 		$last = $id;
 	}
-	unlike(slurp_file($plain->basedir . "/crowd_$n.out.err"), qr/ERROR:  (?!canceling|no id of shard|current transaction is aborted|savepoint "s" does not exist|maximum number of prepared)/, "session $n met no other error than it asked for");
+	unlike(slurp_file($plain->basedir . "/crowd_$n.out.err"), qr/ERROR:  (?!canceling|no id of shard|current transaction is aborted|savepoint "s" does not exist|maximum number of prepared)/, "session $n has only expected errors");
 }
-cmp_ok(scalar keys %given, '>', 50_000, 'a crowd was given ' . keys(%given) . ' ids');
-is("$twice $down", '0 0', 'none twice, none down within a session');
+cmp_ok(scalar keys %given, '>', 50_000, 'eight sessions minted ' . keys(%given) . ' ids');
+is("$twice $down", '0 0', 'ids of eight sessions are unique and ascend within each session');
 $ledger->of('fleet')->record($ledger->anonymous, sort { $a <=> $b } keys %given);
-is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_sql.gate'::regclass"), '0', 'prepared transactions keep no lock of the gate');
+is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_sql.gate'::regclass"), '0', 'prepared transactions hold no lock on snowflake_sql.gate');
 
-# A standby does not mint. After its promotion its ids are above all earlier ones.
+# A standby does not mint. After its promotion its ids are above all earlier ids.
 $plain->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $plain, 'base', has_streaming => 1);
 $standby->clock->set($plain->clock->offset - 0.5);
 $standby->start;
-$standby->refuses('SELECT snowflake.next_id(7)', { sqlstate => '25006', message => 'cannot execute next_id\(\) during recovery', hint => 'primary' }, 'a standby refuses', 'fleet');
-is($standby->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|standby', 'and its health shows it');
+$standby->refuses('SELECT snowflake.next_id(7)', { sqlstate => '25006', message => 'cannot execute next_id\(\) during recovery', hint => 'primary' }, 'next_id() fails on a standby', 'fleet');
+is($standby->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|standby', 'health shows that the server is a standby');
 mint();
 $plain->wait_for_catchup($standby, 'replay', $plain->lsn('write'));
 $ledger->of('fleet')->new_server_run;
@@ -304,6 +307,6 @@ $plain->stop('immediate');
 $standby->promote;
 $standby->mint($ledger, undef, 'fleet');
 $standby->stop;
-$ledger->check(50_000, 'over all lives of the database');
+$ledger->check(50_000, 'ids of the SQL engine are unique over all server runs');
 
 done_testing();
