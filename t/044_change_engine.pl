@@ -1,5 +1,5 @@
-# A database changes its engine without a change of the application. A dump of the SQL engine is restored on a server
-# with the library, and CREATE EXTENSION takes it over; then the reverse.
+# Tests that a database can change its engine without a change of the application. A dump of the SQL engine is restored
+# on a server with the library, where CREATE EXTENSION replaces the SQL engine. Then the test does the reverse.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,7 +27,7 @@ sub make_database
 	return;
 }
 
-# As the owner of the database, to whom everything in it belongs.
+# Runs a program as the owner of the database, who owns all objects in it.
 sub as_owner
 {
 	my ($node, $name, @arguments) = @_;
@@ -35,7 +35,7 @@ sub as_owner
 	return;
 }
 
-# The statements of an application, the same everywhere.
+# Runs the statements of an application, which are the same with both engines.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub insert
 {
@@ -48,8 +48,8 @@ sub insert
 		SELECT unnest(snowflake.next_ids(5, 1500));
 		SQL
 	$ledger->record($ledger->anonymous, @ids);
-	is($node->safe_psql($name, "SELECT count(*) FROM app.photos WHERE shard <> 5 OR snowflake.time_of(id) IS NULL"), '0', "$name on " . $node->name . ': the rows mean what they mean');
-	is($node->safe_psql($name, 'SELECT count(*) = (SELECT count(*) FROM app.photos) FROM app.today'), 't', 'a view over the functions works');
+	is($node->safe_psql($name, "SELECT count(*) FROM app.photos WHERE shard <> 5 OR snowflake.time_of(id) IS NULL"), '0', "$name on " . $node->name . ': ids decode to the shard that was stored with them');
+	is($node->safe_psql($name, 'SELECT count(*) = (SELECT count(*) FROM app.photos) FROM app.today'), 't', "$name on " . $node->name . ': a view that uses created_within() shows all rows');
 	return;
 }
 
@@ -67,42 +67,43 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# To the library. Its server's clock is behind, by less than what a call waits for.
+# Changes to the library. The clock of its server is behind, by less than "snowflake.max_wait".
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
 as_owner($c, 'taken', 'pg_restore', '-e', $dump);
 my $mark = $c->mark('taken');
-is($c->safe_psql('taken', "SELECT $mark > max(extract(epoch FROM snowflake.time_of(id)) * 1000) FROM app.photos"), 't', 'the dump brings the mark');
+is($c->safe_psql('taken', "SELECT $mark > max(extract(epoch FROM snowflake.time_of(id)) * 1000) FROM app.photos"), 't', 'the dump contains a mark above all ids');
 
-# First by the engine that came with it; a crash loses nothing.
+# Before CREATE EXTENSION the restored SQL engine mints. Ids stay unique over a crash.
 $ledger->new_server_run;
 insert($c, 'taken');
 $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# It waits for sessions that mint, but at most for lock_timeout.
+# CREATE EXTENSION waits for transactions that have minted, but no longer than lock_timeout.
 my $session = $c->session('taken');
 $session->query_safe('BEGIN; SELECT snowflake.next_id(5)');
-$c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'an open transaction that minted', 'taken');
+$c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that has minted', 'taken');
 $session->query_safe('COMMIT');
-# Other objects of the schema are not taken over.
+# CREATE EXTENSION fails if the schema contains other objects.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
-$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'a planted function', 'taken');
-# The same if another extension claims it, which the owner of an extension can cause.
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
+# The same if the function was made a member of another extension, which the owner of that extension can do.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
-$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'a planted member of another extension', 'taken');
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
-# An object that its owner has not committed yet is found too.
+# The same if the transaction that makes the function is not committed yet.
 my $planter = $c->session('taken');
 $planter->query_safe("SET ROLE owner; BEGIN; CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'");
-$c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'an open transaction that plants', 'taken');
+$c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that makes a function in the schema', 'taken');
 $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# The planner evaluates index predicates and the expressions of statistics: the owner's code, as the owner.
+# The planner evaluates index predicates and expressions of statistics. This code of the owner must run as the owner,
+# even when a superuser runs CREATE EXTENSION.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -111,25 +112,25 @@ $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $mark = $c->mark('taken');
 
-# A session that minted before continues; its plans were made for the other engine.
+# A session that minted before CREATE EXTENSION continues, although its plans were made for the SQL engine.
 $session->query_safe('CREATE TEMP TABLE kept (id bigint DEFAULT snowflake.next_id(5)); INSERT INTO kept DEFAULT VALUES');
 $ledger->new_server_run;
 $c->clock->step(-0.5);
 $c->safe_psql('taken', 'CREATE EXTENSION snowflake');
-cmp_ok($c->mark('taken'), '>=', $mark, 'the extension has the mark');
+cmp_ok($c->mark('taken'), '>=', $mark, 'the mark of the extension is not below the mark of the SQL engine');
 insert($c, 'taken');
 $ledger->record($ledger->anonymous, $session->query_safe('INSERT INTO kept SELECT snowflake.next_id(5) RETURNING id'));
 $session->quit;
 $c->create_database('fresh');
 is(Snowflake::Catalogue::differences(Snowflake::Catalogue::snapshot($c, 'taken'), Snowflake::Catalogue::snapshot($c, 'fresh')), '',
-	'it is what a new installation is');
-is($c->safe_psql('taken', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_sql'"), '0', 'nothing of the SQL engine is left');
-is($c->safe_psql('taken', 'SELECT minting FROM snowflake.health'), 't', 'and it mints');
+	'after the change the catalogue equals that of a fresh installation');
+is($c->safe_psql('taken', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_sql'"), '0', 'after the change the schema snowflake_sql does not exist');
+is($c->safe_psql('taken', 'SELECT minting FROM snowflake.health'), 't', 'after the change health shows that the database mints');
 $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# Back: the script first, then the dump without what belongs to the extension.
+# Changes back: runs the script of the SQL engine, then restores the dump without the entries of the extension.
 as_owner($c, 'taken', 'pg_dump', '-Fc', '-f', "$dump.2");
 my $list = $c->basedir . '/list';
 append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids|adopted) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
@@ -139,22 +140,23 @@ $ledger->new_server_run;
 $plain->clock->set($c->clock->offset - 0.5);
 $plain->start_with('', 'immediate');
 as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");
-is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark');
+is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark of the dump');
 insert($plain, 'back');
 
-# Another layout: neither engine takes it.
+# If the layout differs, neither engine replaces the other.
 $c->start_with("snowflake.layout = 'twitter'");
 make_database($c, 'other');
 as_owner($c, 'other', 'pg_restore', '-e', $dump);
-$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '55000', message => 'another layout than this server', detail => '41/5\+5/12', hint => 'snowflake.layout' }, 'ids of another layout', 'other');
-is($c->safe_psql('other', 'SELECT snowflake.shard_of(snowflake.next_id(200))'), '200', 'the SQL engine goes on there');
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '55000', message => 'another layout than this server', detail => '41/5\+5/12', hint => 'snowflake.layout' }, 'CREATE EXTENSION fails if the SQL engine has another layout', 'other');
+is($c->safe_psql('other', 'SELECT snowflake.shard_of(snowflake.next_id(200))'), '200', 'the SQL engine mints after the failed CREATE EXTENSION');
 $c->create_database('twitter');
 make_database($plain, 'twitter');
 as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $script);
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
-	{ sqlstate => '23514', message => 'same_seal' }, 'the seal of another layout', 'twitter');
+	{ sqlstate => '23514', message => 'same_seal' }, 'the SQL engine refuses the seal of another layout', 'twitter');
 
-# A view in the place of a table would run its owner's code. Then the schema is not accepted as a SQL engine.
+# If a view replaces a table of the SQL engine, reading it would run the owner's code. So the schema does not count as a
+# SQL engine.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);
@@ -163,10 +165,10 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	DROP TABLE snowflake.dumped_seal;
 	CREATE VIEW snowflake.dumped_seal AS SELECT app.trap() AS seal;
 	SQL
-$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'a view for a table', 'trap');
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available for this test. It stores the script. PostgreSQL then runs it as an extension that needs no
-# superuser and has no schema. Its own objects are in the dump, too.
+# pg_tle is not available here, so functions of the test stand in for it. They write the script as an extension that
+# needs no superuser and has no schema. As with pg_tle, their own objects are in the dump.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;
@@ -193,7 +195,7 @@ foreach my $database ('tle', 'returned')
 		  RETURN ext !~ '_pgtle_[io]_';
 		END \$f\$;
 		SQL
-	is($tle->safe_psql($database, $c->safe_psql('postgres', "SELECT snowflake.generator_sql(7, 'fleet', pg_tle => true)"), extra_params => [ '-U', 'owner' ]), 't', 'the package is installed');
+	is($tle->safe_psql($database, $c->safe_psql('postgres', "SELECT snowflake.generator_sql(7, 'fleet', pg_tle => true)"), extra_params => [ '-U', 'owner' ]), 't', "pg_tle: the package is installed in $database");
 }
 my $archived = $c->basedir . '/tle.dump';
 sub restore_without
@@ -214,14 +216,14 @@ as_owner($tle, 'tle', 'pg_dump', '-Fc', '-f', $archived);
 make_database($c, 'tle');
 restore_without($c, 'tle', $c->safe_psql('postgres', 'SELECT current_user'), qr/ (SCHEMA - pgtle|FUNCTION pgtle|ACL - SCHEMA pgtle) /);
 my $above = 'INSERT INTO photos DEFAULT VALUES RETURNING id > (SELECT max(id) FROM photos)';
-is($c->safe_psql('tle', "SELECT extversion FROM pg_extension WHERE extname = 'snowflake' AND to_regnamespace('snowflake_sql') IS NULL"), '1.0.0', 'pg_tle: its dump makes the extension of the library');
-is($c->safe_psql('tle', $above), 't', '... which mints above its ids');
+is($c->safe_psql('tle', "SELECT extversion FROM pg_extension WHERE extname = 'snowflake' AND to_regnamespace('snowflake_sql') IS NULL"), '1.0.0', 'pg_tle: restoring its dump creates the extension of the library');
+is($c->safe_psql('tle', $above), 't', 'pg_tle: the extension of the library mints above the ids of the dump');
 $c->command_ok([ 'pg_dump', '-Fc', '-f', $archived, $c->connstr('tle') ], 'tle on c: pg_dump');
 restore_without($tle, 'returned', 'owner', qr/TABLE DATA snowflake (?!dumped_seal )/);
-is($tle->safe_psql('returned', $above), 't', 'pg_tle: a dump of the library makes its extension, which mints above all ids');
+is($tle->safe_psql('returned', $above), 't', 'pg_tle: a dump of the library is restored, and the extension of pg_tle mints above its ids');
 $tle->stop;
 
-# The commands of doc/managed.md, each program on the server that has the database.
+# Runs the commands of doc/managed.md. Each program connects to the server that has the database.
 my ($install, $back) = slurp_file("$FindBin::RealBin/../doc/managed.md") =~ /^```sh\n(.*?)^```$/msg;
 my $bin = $c->config_data('--bindir');
 my $stand_ins = "cd '" . $c->basedir . "'\n" . join '', map { sprintf <<~'SH', $_, $plain->host, $plain->port, $bin, $_, $c->host, $c->port, $bin, $_ } qw(psql pg_dump pg_restore);
@@ -235,9 +237,9 @@ foreach my $block ($install, $back)
 	$plain->safe_psql('postgres', 'CREATE DATABASE managed');
 	my $err = '';
 	my ($out, $name) = ('', $block =~ m{^(\S+ \S+)});
-	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$block" ], '>', \$out, '2>', \$err), "the page: $name") or diag($err);
+	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$block" ], '>', \$out, '2>', \$err), "doc/managed.md: the block that begins with $name runs") or diag($err);
 }
-is($plain->safe_psql('managed', 'INSERT INTO photos DEFAULT VALUES RETURNING id = (SELECT max(id) FROM photos) IS NOT TRUE AND id > (SELECT max(id) FROM photos)'), 't', 'the page: an id above all before');
+is($plain->safe_psql('managed', 'INSERT INTO photos DEFAULT VALUES RETURNING id = (SELECT max(id) FROM photos) IS NOT TRUE AND id > (SELECT max(id) FROM photos)'), 't', 'doc/managed.md: after the commands an id is above all earlier ids');
 
-$ledger->check(10_000, 'over both engines');
+$ledger->check(10_000, 'ids are unique over both engines');
 done_testing();

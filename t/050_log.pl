@@ -1,5 +1,5 @@
-# Tests the server's log about clocks, errors, the mark and the layout: doc/monitoring.md has the table. Each message
-# appears once, with its numbers, and with its end if it has one.
+# Tests the log messages that the table in doc/monitoring.md lists. Each message appears once with its numbers. If the
+# state ends, a second message reports that.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 
 my ($node, $ledger, $read);
 
-# A server, and the position up to which its log was read.
+# Starts a server, and stores the position up to which its log was read.
 sub begin
 {
 	my ($name, %params) = @_;
@@ -23,7 +23,7 @@ sub begin
 	return;
 }
 
-# Our log lines since the last call, with DETAIL and HINT.
+# Returns the new lines of snowflake in the log since the last call, with DETAIL and HINT.
 sub news
 {
 	my $log = $node->log_content;
@@ -41,7 +41,7 @@ sub count_of
 	return scalar(() = $log =~ /$pattern/g);
 }
 
-# A message, its detail and hint, in this order, without a statement.
+# Checks that the new log lines contain a message with its detail and hint, and no STATEMENT line.
 sub says
 {
 	my ($message, $detail, $hint, $name) = @_;
@@ -50,7 +50,7 @@ sub says
 	my $pattern = "LOG:  $message\n.*DETAIL:  $detail";
 	$pattern .= "\n.*HINT:  $hint" if defined $hint;
 	like($news, qr/$pattern/, $name);
-	unlike($news, qr/LOG:  (?:$message)(?:(?!LOG:|ERROR:).)*STATEMENT/s, "$name: without the statement that noticed");
+	unlike($news, qr/LOG:  (?:$message)(?:(?!LOG:|ERROR:).)*STATEMENT/s, "$name, without the statement of the session");
 	return $news;
 }
 
@@ -63,67 +63,67 @@ sub mint
 sub refused
 {
 	my ($sql) = @_;
-	like($node->error_of($sql), qr/ERROR/, "refused: $sql");
+	like($node->error_of($sql), qr/ERROR/, "this call fails: $sql");
 	return;
 }
 
-# A step back beyond max_lead, until the clock has caught up.
+# The clock steps back by more than max_lead, and later catches up.
 begin('back', conf => "snowflake.clock_error = 5\n");
 my $clock = $node->clock;
 mint(1, 2);
-is(news(), '', 'all is well: nothing is said');
+is(news(), '', 'with a right clock the log has no message');
 $clock->step(-0.09);
 mint(1);
-is(news(), '', 'a step back within max_lead: nothing is said');
+is(news(), '', 'after a step back of 90 ms the log has no message');
 $clock->step(-1.5);
 mint(2);
 says('the clock was stepped back by 1\d\d\d ms',
 	'That is more than "snowflake.max_lead" \(100 ms\): .* It was step back number 2 since the server started; the clock shows \d.*\.',
 	'Let the time synchronization slew the clock instead of stepping it\.',
-	'a step back by 1.5 s is told');
-is(count_of('LOG:  the clock was stepped back'), 1, 'once');
+	'the log reports a step back of 1.5 s');
+is(count_of('LOG:  the clock was stepped back'), 1, 'the log reports the step back once');
 $node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND (SELECT covered_until IS NOT NULL FROM snowflake.health)');
 select undef, undef, undef, 1.7;
 mint(1);
 says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago; the clock shows \d.*\.', undef,
-	'that the clock has caught up is told');
+	'the log reports that the clock has caught up');
 
-# Another one within the minute is counted but not logged, and neither is its end.
+# A second step back within a minute is counted, but neither the step nor its end is logged.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
 	'The clock shows \d.* and has moved by -301\d\d\d ms against the time since boot; the high-water mark is \d.*\.',
 	'Check the time synchronization; .*',
-	'the first refusal is told');
+	'the log reports the first refusal');
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 3;
-is(news() =~ s/.*(?:ERROR|DETAIL|HINT|STATEMENT).*\n?//gr, '', 'those that follow are not, nor is a second step within a minute');
-is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '3', 'they are counted');
+is(news() =~ s/.*(?:ERROR|DETAIL|HINT|STATEMENT).*\n?//gr, '', 'the log reports neither later refusals nor a second step within a minute');
+is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '3', 'clock_history counts all steps back');
 is($node->safe_psql('postgres', "SELECT refusals, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clock_behind'"),
-	'4|t', 'refusals are counted');
+	'4|t', 'the view refusals counts the refused calls');
 $clock->step(+300);
 mint(1);
 is($node->safe_psql('postgres', "SELECT since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clock_behind'"),
-	't', 'minting a while is no proof that a shard is refused no more');
+	't', 'one successful call does not end the period of refusals');
 select undef, undef, undef, 10.5;
 mint(1);
 says('snowflake mints again in database "postgres"; refusals have ended: the clock is behind the ids of a shard',
-	'4 calls were refused, since [1-9]\d+\.\d s ago\.', undef, 'the end of refusals is told when none has come for ten seconds');
-is($node->safe_psql('postgres', "SELECT refusals, since FROM snowflake.refusals WHERE cause = 'clock_behind'"), '4|', 'and seen in the view');
+	'4 calls were refused, since [1-9]\d+\.\d s ago\.', undef, 'the log reports the end of refusals after ten seconds without one');
+is($node->safe_psql('postgres', "SELECT refusals, since FROM snowflake.refusals WHERE cause = 'clock_behind'"), '4|', 'the view refusals shows that the period has ended');
 
-# A step back beyond 100 ms within max_lead: logged once a minute, and minting continues.
+# A step back by more than 100 ms, but less than max_lead, is logged once a minute, and minting continues.
 begin('within', conf => "snowflake.clock_error = 5\nsnowflake.max_lead = 1s\n");
 $clock = $node->clock;
 mint(1);
 $clock->step(-0.5);
 mint(1);
 says('the clock was stepped back by (?:4\d\d|50\d) ms', 'That is within "snowflake.max_lead" \(1000 ms\): .* It was step back number 1 since the server started; the clock shows \d.*\.',
-	'Let the time synchronization slew the clock instead of stepping it\.', 'a step back within max_lead is told');
+	'Let the time synchronization slew the clock instead of stepping it\.', 'the log reports a step back of 0.5 s within max_lead');
 $clock->step(-0.2);
 mint(1);
-is(news(), '', 'another one within a minute is not');
-is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '2', 'both are counted');
+is(news(), '', 'the log does not report a second step within a minute');
+is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '2', 'clock_history counts both steps');
 
-# A jump ahead beyond max_forward_jump: logged, errors, over; then an accepted one.
+# The clock jumps ahead by more than max_forward_jump, and is corrected. Then it jumps again, and the jump is accepted.
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
 $clock = $node->clock;
 mint(1);
@@ -131,64 +131,64 @@ $clock->step(+1800);
 mint(1);
 says('the clock was stepped ahead by 30\.0 min',
 	'Ids follow the clock, because the step is less than "snowflake.max_forward_jump" \(3600 s\)\. If the clock is stepped back, .* It was step ahead number 1 since the server started; the clock shows .*\.',
-	'Check the time synchronization, if the clock was right before\.', 'a step ahead within max_forward_jump is told');
+	'Check the time synchronization, if the clock was right before\.', 'the log reports a step ahead within max_forward_jump');
 is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_history'),
-	'1|t', 'it is counted');
+	'1|t', 'clock_history counts the step ahead');
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 2;
 my $news = says('the clock jumped ahead by 150\.0 min',
 	'It has moved (?:89|90)\d{5} ms further than the time since boot; "snowflake.max_forward_jump" is 3600 s\. .*',
-	'Correct the clock, or confirm it with SELECT snowflake\.accept_clock\(\)\.', 'a jump ahead is told');
-like($news, qr/LOG:  snowflake refuses calls in database "postgres": the clock jumped ahead\n/, 'and that it leads to refusals');
-is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '2', 'refusals of the guard are counted');
+	'Correct the clock, or confirm it with SELECT snowflake\.accept_clock\(\)\.', 'the log reports a jump ahead');
+like($news, qr/LOG:  snowflake refuses calls in database "postgres": the clock jumped ahead\n/, 'the log reports the refusals after the jump ahead');
+is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '2', 'refusals after the jump ahead are counted');
 $node->safe_psql('postgres', 'SELECT snowflake.reset_stats()');
 refused('SELECT snowflake.next_id(1)');
-is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '1', '... from 0 on after reset_stats()');
+is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '1', 'refusals are counted from 0 after reset_stats()');
 $clock->step(-7200);
 select undef, undef, undef, 1.2;
 mint(1);
 $news = says('the clock\'s jump ahead is over', 'The clock has moved 1(?:79|80)\d{4} ms against the time since boot; the jump was detected \d+ ms ago.',
-	undef, 'that the jump was taken back is told');
+	undef, 'the log reports that the jump was corrected');
 like($news, qr/LOG:  snowflake mints again in database "postgres"; refusals have ended: the clock jumped ahead\n.*DETAIL:  3 calls were refused, since \d+ ms ago\./,
-	'refusals of the whole database end when the mark is next extended, and the log tells all of them');
-unlike($news, qr/stepped back/, 'and nothing waits for ids that were never minted');
+	'the log reports the end of the refusals and their number, also those before reset_stats()');
+unlike($news, qr/stepped back/, 'the log does not report the correction as a step back');
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)');
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by (?:89|90)\d{5} ms/, 'that it was accepted is told');
+like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by (?:89|90)\d{5} ms/, 'the log reports that the jump was accepted');
 mint(1);
 
-# Before the epoch and after the end of the layout, and less than a year before the end.
+# The clock is before the epoch, less than a year before the end of the layout, and after it.
 begin('ends', conf => "snowflake.clock_error = 5\n");
 $clock = $node->clock;
 mint(1);
 $clock->set(1_704_067_200 - time);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is before the epoch', 'The clock shows 2024-01-01 .*', 'Correct the clock; .*',
-	'a clock before the epoch is told');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|clock before the epoch', 'and health says so');
+	'the log reports refusals because the clock is before the epoch');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|clock before the epoch', 'health shows that the clock is before the epoch');
 $node->stop;
 $clock->set(2_829_600_000 - time);    # 2059-09-01
 $node->start;
 news();
 mint(1) foreach 1 .. 3;
 $news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'The layout ends at 2059-11-04 .*; minting stops then.',
-	'Move the database to a layout with more time bits or a later epoch\.', 'less than a year to go is told');
-is(count_of('LOG:  the ids of layout'), 1, 'once');
+	'Move the database to a layout with more time bits or a later epoch\.', 'the log reports that the layout ends in less than a year');
+is(count_of('LOG:  the ids of layout'), 1, 'the log reports the end of the layout once');
 $node->stop;
 $node->append_conf('postgresql.conf', "snowflake.max_lead = 60s\n");
 $clock->set(2_835_201_217 - time);    # ten seconds before the end, 2059-11-04 19:53:47.776
 $node->start;
 $node->refuses('SELECT count(*) FROM (SELECT snowflake.next_ids(1, 1000000) FROM generate_series(1, 20)) AS i', { sqlstate => '2200H',
-	message => 'the layout is exhausted', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock end with the layout, too');
+	message => 'the layout is exhausted', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');
 $node->stop;
 $clock->set(2_840_140_800 - time);    # 2060-01-01
 $node->start;
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the layout is exhausted', '.*', 'Move the database .*', 'a layout that is exhausted is told');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'and health says so');
+says('snowflake refuses calls in database "postgres": the layout is exhausted', '.*', 'Move the database .*', 'the log reports refusals because the layout is exhausted');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'health shows that the layout is exhausted');
 
-# A clock that is not synchronized; a slow flush of the mark; errors with other causes.
+# A clock that is not synchronized, a slow flush of the mark, and refusals for other causes.
 begin('others', conf => <<~'CONF');
 	snowflake.clock_error = 200
 	snowflake.owned_shards = '0-9'
@@ -198,32 +198,33 @@ begin('others', conf => <<~'CONF');
 	CONF
 mint(1);
 $news = says('snowflake mints under a clock that is not synchronized', '"snowflake.clock_error" is 200 ms, "snowflake.max_clock_error" is 100 ms\.',
-	'Check the time synchronization, or set "snowflake.clock_error" to the greatest error that the clock may have.', 'a clock that is not synchronized is told');
+	'Check the time synchronization, or set "snowflake.clock_error" to the greatest error that the clock may have.', 'the log reports that the clock is not synchronized');
 like($news, qr/LOG:  a call waited \d{3,} ms for the high-water mark to be flushed\n.*DETAIL:  .*"snowflake.reserve" \(1000 ms\).*\n.*HINT:  Check the disk/,
-	'a flush of more than 100 ms is told');
-ok($node->safe_psql('postgres', 'SELECT longest_mark_flush >= 100 AND mark_flushes >= 1 FROM snowflake.database_stats') eq 't', 'and counted');
+	'the log reports a flush of more than 100 ms');
+ok($node->safe_psql('postgres', 'SELECT longest_mark_flush >= 100 AND mark_flushes >= 1 FROM snowflake.database_stats') eq 't', 'database_stats counts the slow flush');
 $node->reconfigure('snowflake.clock_error' => "'20ms'");
 select undef, undef, undef, 1.2;
 mint(1);
 says('the clock is synchronized again', 'Its maximum error is 20\.000 ms; it was found unsynchronized \S+ m?s ago\.', undef,
-	'that it is synchronized again is told');
+	'the log reports that the clock is synchronized again');
 refused('SELECT snowflake.next_id(77)');
 says('snowflake refuses calls in database "postgres": a shard is requested that this server does not own', '.*', 'Insert on the server that owns the shard\.',
-	'the first refusal of a shard that is not owned is told');
+	'the log reports the first refusal of a shard that the server does not own');
 refused('BEGIN READ ONLY; SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the transaction or the server is read-only', '.*', 'Use a read-write transaction\.',
-	'the first read-only refusal is told');
+	'the log reports the first refusal in a read-only transaction');
 refused('SELECT snowflake.next_id(1, after => snowflake.make_id(now() + interval $$1 day$$, 1, 0))');
 says('snowflake refuses calls in database "postgres": the next id must exceed one that is too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
-	'the first refusal of an id ahead is told');
+	'the log reports the first refusal of an id too far ahead of the clock');
 refused('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 400000)');
 says('snowflake refuses calls in database "postgres": more ids are requested of a shard than it has', '.*', 'Spread the load .*',
-	'the first refusal for want of capacity is told');
+	'the log reports the first refusal because a shard has no ids left');
 refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snowflake.next_id(2)');
 says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', '(?:Check the time synchronization|Raise "snowflake.max_wait"), .*',
-	'the first refusal of a commit is told');
+	'the log reports the first refused commit');
 
-# An open session that had an error logs the end with its next id, however long the reserve lasts.
+# If a call in an open session failed, the next id of this session logs the end of the refusals, even if the mark is not
+# extended.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);
@@ -232,34 +233,34 @@ $session->query_safe('SELECT snowflake.next_id(1)');
 news();
 $clock->set(1_704_067_200 - time);
 $session->query_safe('DO $$ BEGIN PERFORM snowflake.next_id(1); EXCEPTION WHEN object_not_in_prerequisite_state THEN NULL; END $$');
-like(news(), qr/snowflake refuses calls in database "postgres": the clock is before the epoch/, 'an open session is refused');
+like(news(), qr/snowflake refuses calls in database "postgres": the clock is before the epoch/, 'the log reports a refusal in an open session');
 $clock->set(0);
 $session->query_safe('SELECT snowflake.next_id(1)');
 says('snowflake mints again in database "postgres"; refusals have ended: the clock is before the epoch', '1 call was refused, .*', undef,
-	'its next id ends that, though the mark is not extended');
+	'the next id of the session logs the end of the refusals');
 $session->query_safe('SELECT snowflake.next_id(1)');
-is(news(), '', 'once');
+is(news(), '', 'the end of the refusals is logged once');
 $session->quit;
 
-# The mark: ahead, lost; the seal.
+# The mark is ahead of the clock, the seal is wrong, and the mark is lost.
 begin('mark', conf => "snowflake.clock_error = 5\n");
 mint(1);
 my $mark = $node->mark;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark + 3600000)");
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the high-water mark', '.*', 'Check the time synchronization; .*set_mark.*',
-	'a mark that is ahead is told');
+	'the log reports refusals because the mark is ahead of the clock');
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark)");
 mint(1);
 says('snowflake mints again in database "postgres"; refusals have ended: the clock is behind the high-water mark', '1 call was refused, .*', undef,
-	'and that it was put right');
+	'the log reports the end of refusals after the mark was corrected');
 $node->safe_psql('postgres', q{SELECT setval('snowflake.seal', 17)});
 select undef, undef, undef, 1.2;
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the layout of this database is lost, contradicted or unusable here', '.*', 'Restore the database again; .*',
-	'a seal that is wrong is told');
+	'the log reports refusals because of a wrong seal');
 $node->restart;
-# A lowered mark would not be lost, but another sequence in its place is.
+# A lowered mark does not count as lost, but a mark that was replaced by a new sequence does.
 $node->safe_psql('postgres', <<~'SQL');
 	SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local;
 	BEGIN;
@@ -270,6 +271,6 @@ $node->safe_psql('postgres', <<~'SQL');
 	COMMIT;
 	SQL
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the high-water mark is lost', '.*', 'Set it with SELECT snowflake.set_mark\(\.\.\.\) .*', 'a mark that is lost is told');
+says('snowflake refuses calls in database "postgres": the high-water mark is lost', '.*', 'Set it with SELECT snowflake.set_mark\(\.\.\.\) .*', 'the log reports refusals because the mark is lost');
 
 done_testing();

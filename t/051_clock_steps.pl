@@ -1,4 +1,4 @@
-# Tests that each step of the clock is counted exactly once, however sessions begin and end.
+# Tests that clock_history counts each step of the clock exactly once, whatever sessions begin and end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,20 +19,20 @@ sub steps
 }
 
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
-is(steps(), '0|0', 'no step');
+is(steps(), '0|0', 'without a step the counts are 0');
 
-# A new session after each step, which mints one id of its own shard and ends. The steps are within the lead and the
-# reserve, so that nothing else makes a session read the clock.
+# After each step a new session mints one id of another shard and ends. The steps are smaller than max_lead and reserve,
+# so that sessions do not read the clock for another reason.
 foreach my $round (1 .. 4)
 {
 	$clock->step(-0.02);
 	$node->mint($ledger, "SELECT snowflake.next_id($round + 10)");
 }
-is(steps(), '4|0', 'four steps back with a fresh session each are four');
+is(steps(), '4|0', 'four steps back, each with a new session, are counted as four');
 is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_history'),
-	't', 'the largest is as large as each');
+	't', 'largest_backward_step_ms is the size of one step');
 
-# Sessions that stay, and read the clock when they extend the mark: many see the step, one counts it.
+# Open sessions read the clock when they extend the mark. All of them see a step, but only one counts it.
 my @sessions = map { $node->session } 1 .. 6;
 $ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe('SELECT snowflake.next_id(2)')) foreach 1 .. 6;
 foreach my $round (1 .. 3)
@@ -41,25 +41,25 @@ foreach my $round (1 .. 3)
 	select undef, undef, undef, 1.1;
 	$ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe("SELECT snowflake.next_id($_ + 20)")) foreach 1 .. 6;
 }
-is(steps(), '7|0', 'three steps back that six sessions see are three');
+is(steps(), '7|0', 'three steps back that six sessions see are counted as three');
 
-# Steps ahead, and noise
+# A step ahead, and steps of less than a millisecond.
 $clock->step(+0.5);
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
-is(steps(), '7|1', 'a step ahead is another matter');
+is(steps(), '7|1', 'a step ahead is counted separately');
 foreach my $round (1 .. 4)
 {
 	$clock->step(-0.0003);
 	$node->mint($ledger, 'SELECT snowflake.next_id(1)');
 }
-is(steps(), '8|1', 'steps of less than a millisecond count when they have added up to one');
+is(steps(), '8|1', 'steps of less than a millisecond are counted as one step when they add up to a millisecond');
 
 # If no session mints, a query of clock_history detects a step.
 $clock->step(-0.02);
-is(steps(), '9|1', 'clock_history looks itself');
+is(steps(), '9|1', 'a query of clock_history counts a step that no session has seen');
 
-# While many sessions mint, the count is exact.
-my $gate = $node->session('postgres');    # none has ended before the last one is there
+# The count is exact while four sessions mint.
+my $gate = $node->session('postgres');    # lets the writers begin at the same time
 $gate->query_safe('SELECT pg_advisory_lock(51)');
 my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM (SELECT pg_advisory_lock_shared(51) OFFSET 0) AS gate, generate_series(1, 1500);\n") } 30 .. 33;
 $node->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'advisory'") or die;
@@ -70,9 +70,9 @@ foreach my $round (1 .. 10)
 	select undef, undef, undef, 0.1;
 	steps();
 }
-is(steps(), '19|1', 'ten steps while four sessions mint are ten');
+is(steps(), '19|1', 'ten steps while four sessions mint are counted as ten');
 $_->quit foreach @sessions;
 $ledger->record($_->{name}, @{ $node->finish_writer($_)->{ids} }) foreach @writers;
-$ledger->check(20, 'small steps back');
+$ledger->check(20, 'ids are unique over small steps back');
 
 done_testing();

@@ -9,7 +9,8 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(time);
 
-# 0.9 s ahead and 0.9 s behind, both within their bounds: so far apart that no delay of the test can make up for it.
+# The clocks are 0.9 s ahead and 0.9 s behind, both within their bounds. No delay of the test is as long as this
+# difference.
 my $conf = <<'CONF';
 snowflake.clock_error = '910ms'
 snowflake.max_clock_error = '910ms'
@@ -20,7 +21,7 @@ my $ahead = Snowflake::Node->create_running('ahead', conf => "snowflake.region =
 my $behind = Snowflake::Node->create_running('behind', conf => "snowflake.region = 2\n$conf", clock => -0.9);
 $_->safe_psql('postgres', 'CREATE TABLE t (id bigint)') foreach $ahead, $behind;
 
-# One server commits an id. Then a client that has seen the commit mints on the other one.
+# Commits an id on one server, then mints on the other one. Returns the second id minus the first.
 my $first = $ahead->session;
 my $second = $behind->session;
 $_->query_safe('SELECT snowflake.next_id(1)') foreach $first, $second;
@@ -41,17 +42,17 @@ foreach my $round (1 .. 2)
 {
 	my $start = time;
 	cmp_ok(pair($insert), '>', 0, "with commit wait an id minted after the commit is greater, round $round");
-	cmp_ok(time - $start, '>=', 1.82, 'for which both errors were waited for');
+	cmp_ok(time - $start, '>=', 1.82, "round $round: the commit waited for the maximum errors of both clocks");
 }
-cmp_ok(pair("BEGIN; SELECT snowflake.next_ids(1, 30000) IS NULL; $insert; SELECT snowflake.next_id(7) IS NULL; COMMIT"), '>', 0, 'also after a batch that ran ahead');
-cmp_ok(pair("BEGIN; $insert; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '>', 0, 'also of a transaction that was prepared');
-cmp_ok(pair("BEGIN; SAVEPOINT s; $insert; RELEASE s; COMMIT"), '>', 0, 'also of a subtransaction');
+cmp_ok(pair("BEGIN; SELECT snowflake.next_ids(1, 30000) IS NULL; $insert; SELECT snowflake.next_id(7) IS NULL; COMMIT"), '>', 0, 'with commit wait the later id is greater after a batch ahead of the clock');
+cmp_ok(pair("BEGIN; $insert; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '>', 0, 'with commit wait the later id is greater after a prepared transaction');
+cmp_ok(pair("BEGIN; SAVEPOINT s; $insert; RELEASE s; COMMIT"), '>', 0, 'with commit wait the later id is greater after a subtransaction');
 
-# In the other direction the wait changes nothing.
+# If the first id comes from the server that is behind, the later id is greater, too.
 $second->query_safe('SET snowflake.commit_wait = on');
-cmp_ok(-pair('SELECT snowflake.next_id(9)'), '<', 0, 'both with commit wait');
+cmp_ok(-pair('SELECT snowflake.next_id(9)'), '<', 0, 'the later id is greater if both sessions use commit wait');
 
-# The wait can be interrupted, and the session continues.
+# A waiting commit can be cancelled, and the session continues.
 $ahead->reconfigure('snowflake.max_clock_error' => "'1min'");
 my $waiter = $ahead->start_writer(<<~"SQL");
 	\\unset ON_ERROR_STOP
@@ -62,16 +63,16 @@ my $waiter = $ahead->start_writer(<<~"SQL");
 	SQL
 my $waits = "FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')";
 $ahead->poll_query_until('postgres', "SELECT count(*) = 1 $waits") or BAIL_OUT('nobody waits');
-pass('the wait shows as one for the clock');
+pass('pg_stat_activity shows that the commit waits for the clock');
 my $rows = $ahead->safe_psql('postgres', 'SELECT count(*) FROM t');
-is($ahead->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waits"), 't', 'it can be cancelled');
+is($ahead->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waits"), 't', 'pg_cancel_backend() finds the session that waits');
 my $end = $ahead->finish_writer($waiter);
-like($end->{errors}, qr/canceling statement due to user request/, 'which is what the client is told');
-is_deeply($end->{ids}, [4711], 'the session goes on');
-is($ahead->safe_psql('postgres', 'SELECT count(*) FROM t'), $rows, 'what was cancelled is not committed');
+like($end->{errors}, qr/canceling statement due to user request/, 'the client gets the error that its statement was cancelled');
+is_deeply($end->{ids}, [4711], 'the session continues after the cancelled commit');
+is($ahead->safe_psql('postgres', 'SELECT count(*) FROM t'), $rows, 'the cancelled transaction is not committed');
 $ahead->reconfigure('snowflake.max_clock_error' => "'910ms'");
 
-# Errors: a wait longer than max_wait, and a clock that is not synchronized.
+# A commit fails if its wait would exceed max_wait, or if the clock is not synchronized.
 $ahead->refuses(
 	"SET snowflake.commit_wait = on; SET snowflake.max_wait = '1s'; $insert",
 	{
@@ -81,7 +82,7 @@ $ahead->refuses(
 		  . 'after 0 ms the commit would wait \d+ ms more, and "snowflake.max_wait" is 1000 ms\.',
 		hint => 'Raise "snowflake.max_wait", or lower "snowflake.max_clock_error" on all servers'
 	},
-	'a wait beyond max_wait');
+	'a commit fails if its wait would exceed max_wait');
 $ahead->refuses(
 	"SET snowflake.clock_error = '911ms'; SET snowflake.commit_wait = on; $insert",
 	{
@@ -90,28 +91,28 @@ $ahead->refuses(
 		detail => '"snowflake.clock_error" is 911 ms, "snowflake.max_clock_error" is 910 ms\.',
 		hint => 'Check the time synchronization, or set "snowflake.clock_error"'
 	},
-	'a clock that is not synchronized');
-is($ahead->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'commit_wait'"), '2', 'both are counted');
+	'a commit fails if the clock is not synchronized');
+is($ahead->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'commit_wait'"), '2', 'both refused commits are counted');
 
-# If that holds for every session, or for those of a role, health shows it.
+# If commits fail for every session, or for those of a role, health() shows that.
 $ahead->safe_psql('postgres', "ALTER DATABASE postgres SET snowflake.clock_error = '911ms'");
-is($ahead->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'without commit_wait it mints');
+is($ahead->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'without commit_wait health() shows that the database mints');
 foreach my $where ('SYSTEM', 'DATABASE postgres', 'ROLE ' . $ahead->safe_psql('postgres', 'SELECT current_user'))
 {
 	$ahead->safe_psql('postgres', "ALTER $where SET snowflake.commit_wait = on");
 	$ahead->reload;
 	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait') = 'on'");
-	is($ahead->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|commits that mint are refused: clock not synchronized', "health shows it: $where");
+	is($ahead->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|commits that mint are refused: clock not synchronized', "health() shows refused commits after ALTER $where SET snowflake.commit_wait");
 	$ahead->safe_psql('postgres', "ALTER $where RESET snowflake.commit_wait");
 	$ahead->reload;
 	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait') = 'off'");
 }
-is($ahead->safe_psql('postgres', 'SET snowflake.commit_wait = on; SELECT minting FROM snowflake.health()'), 't', 'the setting of a session says nothing of others');
+is($ahead->safe_psql('postgres', 'SET snowflake.commit_wait = on; SELECT minting FROM snowflake.health()'), 't', 'health() ignores commit_wait of its own session');
 $ahead->safe_psql('postgres', 'ALTER DATABASE postgres RESET snowflake.clock_error');
 
-# The clock is corrected during the wait, which then uses the new time.
+# The clock was corrected, and commit wait uses the new time.
 $ahead->clock->step(-0.9);
-cmp_ok(pair($insert), '>', 0, 'after a correction of the clock');
+cmp_ok(pair($insert), '>', 0, 'with commit wait the later id is greater after a correction of the clock');
 $_->quit foreach $first, $second;
 
 done_testing();
