@@ -1,6 +1,6 @@
-# Runs doc/moving.md except "From UUIDs" (t/061). bigserial, serial, identity and integer keys change over under four
-# writers that see no error. Instagram's ids stay below. The defaults of another extension of this name are removed and
-# restored.
+# Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Keys of kind bigserial, serial, identity
+# and integer get ids while four clients write without an error. New ids are greater than those of Instagram's function.
+# The defaults of another extension named snowflake are removed and restored.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,8 +30,8 @@ sub say_all
 	return $all;
 }
 
-# Tests each kind of key in a separate database: photos, comments of photos, and replies that share the key of a
-# comment. The parts of replies refer to them.
+# Tests each kind of key in a separate database. Covers refer to photos by their own primary key, and frames refer to
+# covers.
 my ($look, $bigint, $integer, $drop) = @{ $page{'From bigserial and identity'} };
 my %kinds = (
 	bigserial => [ 'bigserial', 'bigint' ],
@@ -78,10 +78,10 @@ LIKE
 	{
 		my (undef, $error) = Snowflake::Page::say_in($session, $bigint);
 		like($error, qr/not all columns are bigint: public\.photos\.id integer, public\."Covers"\."photo Id" integer, public\.frames\.cover integer/,
-			"$kind: what would be written anew is named");
-		like($error, qr/DETAIL:.* would be rewritten.*seconds/, "$kind: with how long it would take");
+			"$kind: adopt() fails and names the columns that must be rewritten");
+		like($error, qr/DETAIL:.* would be rewritten.*seconds/, "$kind: the detail of the error has the time that the rewrite would take");
 	}
-	is($sql->($catalogue), $before, "$kind: so far nothing has changed");
+	is($sql->($catalogue), $before, "$kind: the statements that only inspect have changed nothing");
 	say_all($kind, $type eq 'bigint' ? $bigint : $integer);
 	my $new = $sql->(q{SELECT count(*) FROM journal WHERE what = 'new'});
 	$writers->write_until(qq{SELECT count(*) > $new + 500 FROM journal WHERE what = 'new'});
@@ -90,22 +90,22 @@ LIKE
 	is($sql->(q{SELECT count(DISTINCT atttypid) FROM pg_attribute WHERE attname IN ('id', 'photo Id', 'cover') AND attnum > 0
 	              AND attrelid IN ('photos'::regclass, '"Covers"'::regclass, 'frames'::regclass)}), '1', "$kind: all keys are bigint");
 	is($sql->(q{SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'frames'::regclass AND attname = 'colour'}), 'integer',
-		"$kind: and nothing else has become one");
-	is($sql->(<<~'SQL'), 't|t|t|t|t', "$kind: every row is there, with its changes, and none is there twice");
+		"$kind: an integer column that is no key is still integer");
+	is($sql->(<<~'SQL'), 't|t|t|t|t', "$kind: every row exists once and has its changes");
 		SELECT count(*) FILTER (WHERE caption LIKE 'old-%') = 20000 AND count(*) FILTER (WHERE caption LIKE 'new-%') = (SELECT count(*) FROM journal WHERE what = 'new'),
 		       sum(touched) = (SELECT count(*) FROM journal WHERE what = 'touch'),
 		       count(*) = (SELECT count(*) FROM "Covers") AND count(*) = (SELECT count(*) FROM frames),
 		       (SELECT count(*) = count(DISTINCT id) FROM (SELECT id FROM photos UNION ALL SELECT id FROM likes) s),
 		       bool_and(id < snowflake.min_id(now() - interval '1 d') OR caption LIKE 'new-%') FROM photos
 		SQL
-	cmp_ok($sql->(q{SELECT count(*) FROM photos WHERE id > snowflake.min_id(now() - interval '1 d')}), '>', 20, "$kind: ids are minted");
+	cmp_ok($sql->(q{SELECT count(*) FROM photos WHERE id > snowflake.min_id(now() - interval '1 d')}), '>', 20, "$kind: new rows have minted ids");
 	say_all($kind, $drop) if $kind =~ /serial/;
-	is($sql->(q{SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 'photos%'}), '0', "$kind: the sequence is gone");
+	is($sql->(q{SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE 'photos%'}), '0', "$kind: the sequence does not exist any more");
 	$session->quit;
 }
 
-# A session locks the table. adopt() lets others write between its attempts, and names that session when it gives up. If
-# it is cancelled, it has changed nothing. Called again, it succeeds.
+# Another session has locked the table. Between its attempts adopt() lets others write. When adopt() fails, its error
+# names the other session. A call that was cancelled has changed nothing, and the next call succeeds.
 $node->create_database('held');
 $node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
@@ -116,30 +116,30 @@ my $others = Snowflake::Writers->start($node, 'held', 'WITH p AS (INSERT INTO ph
 $others->write_until('SELECT count(*) > 10 FROM journal');
 $node->refuses(q{CALL snowflake.adopt('photos', 5, timeout => '1 s')},
 	{ sqlstate => '55P03', message => 'no lock on public\.photos in \d+ attempts', detail => "changed nothing.* public\\.photos of process $holder_pid \\(client backend\\)",
-		hint => 'long transactions' }, 'held: who holds it is named', 'held');
+		hint => 'long transactions' }, 'held: the error of adopt() names the session that has locked the table', 'held');
 $session = $node->session('held');
 my $caller = $session->query_safe('SELECT pg_backend_pid()');
 $session->query_until(qr/called/, "\\echo called\nCALL snowflake.adopt('photos', 5, timeout => '1 h');\n");
 my $written = $node->safe_psql('held', 'SELECT count(*) FROM journal');
 $others->write_until("SELECT count(*) > $written + 2000 AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = $caller AND state = 'active') FROM journal");
-pass('held: writers go on while it tries');
+pass('held: others write while adopt() waits for the lock');
 $node->safe_psql('held', "SELECT pg_cancel_backend($caller)");
 $session->query('SELECT 1');
-like($session->{stderr}, qr/canceling statement due to user request/, 'held: cancelled');
+like($session->{stderr}, qr/canceling statement due to user request/, 'held: adopt() can be cancelled while it waits');
 is($node->safe_psql('held', q{SELECT attidentity, count(snowflake.next_id(5)) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attname = 'id' GROUP BY 1}), 'a|1',
-	'held: nothing has changed');
+	'held: the cancelled adopt() has changed nothing');
 $session->{stderr} = '';
 $session->query_until(qr/called/, "\\echo called\nCALL snowflake.adopt('photos', 5);\n");
 $holder->query_safe('COMMIT');
 $holder->quit;
 $session->query('SELECT 1');
-unlike($session->{stderr}, qr/ERROR/, 'held: it goes through as soon as the table is free');
+unlike($session->{stderr}, qr/ERROR/, 'held: adopt() succeeds when the other session ends its transaction');
 $others->write_until('SELECT count(*) > 10 FROM photos WHERE snowflake.shard_of(id) = 5');
 is($others->stop, '', 'held: no writer saw an error');
-is($node->safe_psql('held', 'SELECT count(*) - count(DISTINCT id), count(*) - (SELECT count(*) FROM journal) FROM photos'), '0|0', 'held: every row is there');
+is($node->safe_psql('held', 'SELECT count(*) - count(DISTINCT id), count(*) - (SELECT count(*) FROM journal) FROM photos'), '0|0', 'held: every row exists once');
 $session->quit;
-# A whole application under writers: an interrupted call leaves it working, and a second one continues. Foreign keys, a
-# view over several tables, a materialized view, and columns that only their names show.
+# Adopts a whole application while clients write: with foreign keys, a view, a materialized view, and columns that look
+# like ids only by their names. After a cancelled call the application still works, and a second call continues.
 my ($plan, $whole) = @{ $page{'A whole application'} };
 $node->create_database('application');
 $node->add_tools('application');
@@ -165,7 +165,7 @@ $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# Another session has locked tags. The call has already widened columns, and is cancelled.
+# Another session has locked the table tags. The call is cancelled after it has widened other columns.
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');
@@ -183,23 +183,24 @@ $holder->quit;
 say_all('application', $whole);
 $application->write_until(q{SELECT count(*) > 20 FROM photos WHERE snowflake.shard_of(id) = 5 AND id > snowflake.min_id(now() - interval '1 d')});
 is($application->stop, '', 'application: no writer and no reader saw an error');
-is($of_application->(<<~'SQL'), 't|t|t|t', 'application: every row is there once, and refers to what it referred to');
+is($of_application->(<<~'SQL'), 't|t|t|t', 'application: every row exists once, and references are unchanged');
 	SELECT (SELECT count(*) - 2000 FROM photos) = (SELECT count(*) FROM journal), (SELECT count(*) FROM comments) = (SELECT count(*) FROM journal),
 	       (SELECT count(DISTINCT id) = count(*) FROM (SELECT id FROM photos UNION ALL SELECT id FROM comments WHERE id > snowflake.min_id(now() - interval '1 d')) AS s),
 	       (SELECT bool_and(item IN (SELECT id FROM photos)) FROM flags)
 	SQL
 is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY relation) FROM snowflake.adopted_columns()}),
-	'public.comments public.flags public.photos public.tags', 'application: all keys are remembered, and mint');
+	'public.comments public.flags public.photos public.tags', 'application: adopted_columns() shows all keys, without a problem');
 
-# An upgrade puts a default back: the statement of the page shows it, also in a restored dump.
+# An upgrade of the application restores an old default. The statement of the page reports this, also in a restored
+# dump.
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
-like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint/, 'upgrade: the column is reported');
+like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint/, 'upgrade: the statement of the page reports the column');
 my $health = 'SELECT minting, reason FROM snowflake.health()';
-is($of_application->($health), 't|adopted column public.photos.id: its default does not mint', 'upgrade: health names it');
+is($of_application->($health), 't|adopted column public.photos.id: its default does not mint', 'upgrade: health() names the column');
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; LOCK TABLE snowflake.adopted');
-is($of_application->("SET lock_timeout = 1; $health"), 't|', 'upgrade: health waits for nobody who has locked the table');
+is($of_application->("SET lock_timeout = 1; $health"), 't|', 'upgrade: health() does not wait for a lock on snowflake.adopted');
 $holder->query_safe('ROLLBACK');
 $holder->quit;
 my $dump = $node->basedir . '/application.sql';
@@ -207,14 +208,14 @@ PostgreSQL::Test::Utils::run_log([ 'pg_dump', '-f', $dump, '-T', 'comments', '-T
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
 PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', $dump, '-d', $node->connstr('restored') ]);
 is($node->safe_psql('restored', q{SELECT string_agg(concat_ws(' ', relation, problem), ', ' ORDER BY relation) FROM snowflake.adopted_columns() WHERE problem IS NOT NULL}),
-	'public.comments the column does not exist, public.photos its default does not mint', 'upgrade: a restored dump reports it, and what it left out');
+	'public.comments the column does not exist, public.photos its default does not mint', 'upgrade: a restored dump reports the column, and a table that the dump left out');
 $of_application->(q{CALL snowflake.adopt('photos', 5, drop_sequence => true)});
-is($of_application->($health), 't|', 'upgrade: after another adopt() all is well');
+is($of_application->($health), 't|', 'upgrade: after another adopt() health() shows that the database mints');
 is($node->error_of(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')}, 'application') =~ /does not exist/, 1,
-	'upgrade: without the sequence it fails');
+	'upgrade: the old default cannot be restored after drop_sequence');
 $session->quit;
 
-# A partition key that is integer.
+# A table whose partition key is an integer column.
 my ($recipe) = @{ $page{'A partition key that is integer'} };
 $of_application->(<<~'SQL');
 	CREATE TABLE events (id serial PRIMARY KEY, name text NOT NULL) PARTITION BY RANGE (id);
@@ -224,11 +225,11 @@ $of_application->(<<~'SQL');
 $session = $node->session('application');
 say_all('partition key', $recipe);
 is($of_application->(q{INSERT INTO events (name) VALUES ('new') RETURNING snowflake.shard_of(id), tableoid::regclass::text ~ '_2', (SELECT count(*) FROM events_1)}),
-	'5|t|100', 'partition key: new ids go to partitions of their time, and old rows are there');
+	'5|t|100', 'partition key: a new id goes to the partition of its time, and the old rows exist');
 $session->quit;
 $node->stop;
 
-# Instagram's: ids of its function, up to now, in the same shard.
+# From Instagram's function, which has made ids up to the present in the same shard.
 $node = Snowflake::Node->create_running('instagram', conf => "snowflake.layout = 'instagram'\nsnowflake.epoch = '1314220021721'\n");
 $node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');
@@ -247,12 +248,12 @@ my $theirs = $node->safe_psql('postgres', 'SELECT last_value FROM theirs');
 $writers->write_until("SELECT (SELECT count(*) FROM photos) + (SELECT count(*) FROM comments) > $theirs + 100");
 is($writers->stop, '', 'Instagram: no writer saw an error');
 is($node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM (SELECT id FROM photos UNION ALL SELECT id FROM comments) s'), '0',
-	'Instagram: no id is twice in the database');
+	'Instagram: ids are unique in the database');
 is($node->safe_psql('postgres', "SELECT last_value = $theirs FROM theirs"), 't', 'Instagram: the old function was not called again');
 $session->quit;
 $node->stop;
 
-# pgEdge's: this extension stands in for it, because it has the same name and schema.
+# From pgEdge's extension. Our own extension stands in for it, because both have the same name and schema.
 $node = Snowflake::Node->create_running('pgedge');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA "App";
@@ -273,33 +274,33 @@ my ($take, $put, $compare) = @{ $page{'From pgEdge\'s extension'} };
 $session = $node->session;
 $node->safe_psql('postgres', 'CREATE VIEW depends AS SELECT snowflake.next_id(7)');
 my (undef, $error) = Snowflake::Page::say_in($session, (Snowflake::Page::statements($take))[0]);
-like($error, qr/cannot drop extension snowflake because other objects depend on it/, 'pgEdge: what else depends on it is not dropped');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid WHERE relnamespace <> 'snowflake'::regnamespace}), '10', 'pgEdge: and nothing has changed');
+like($error, qr/cannot drop extension snowflake because other objects depend on it/, 'pgEdge: the statement fails if a view depends on the extension');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid WHERE relnamespace <> 'snowflake'::regnamespace}), '10', 'pgEdge: the failed statement has changed no default');
 $node->safe_psql('postgres', 'DROP VIEW depends');
-like(say_all('pgEdge', $take), qr/"App"\."Photos"\|Id\|snowflake\.next_id\(7\)/, 'pgEdge: the defaults are listed');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'}), '0', 'pgEdge: it is gone');
+like(say_all('pgEdge', $take), qr/"App"\."Photos"\|Id\|snowflake\.next_id\(7\)/, 'pgEdge: the statement lists the removed defaults');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'}), '0', 'pgEdge: the old extension is dropped');
 $session->quit;
 $node->restart;
 $session = $node->session;
 say_all('pgEdge', $put);
 is($node->safe_psql('postgres', q{SELECT pg_get_expr(adbin, adrelid), count(*) FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid
                                     WHERE relnamespace <> 'snowflake'::regnamespace GROUP BY 1 ORDER BY 2, 1}),
-	"'none'::text|1\nnow()|1\n'2026-01-01'::date|2\nsnowflake.next_id(5)|6", 'pgEdge: all defaults are back, and no others');
+	"'none'::text|1\nnow()|1\n'2026-01-01'::date|2\nsnowflake.next_id(5)|6", 'pgEdge: the defaults of all columns are restored');
 is($node->safe_psql('postgres', 'INSERT INTO comments (caption) VALUES (NULL) RETURNING id > (SELECT max(id) FROM comments)'), 't',
 	'pgEdge: new ids are greater than those of every table');
-is($node->safe_psql('postgres', 'INSERT INTO events DEFAULT VALUES RETURNING id > (SELECT max(id) FROM events), snowflake.shard_of(id)'), 't|5', '... and of partitions');
+is($node->safe_psql('postgres', 'INSERT INTO events DEFAULT VALUES RETURNING id > (SELECT max(id) FROM events), snowflake.shard_of(id)'), 't|5', 'pgEdge: new ids are greater than those of partitions');
 say_all('pgEdge', $compare);
 $session->quit;
 
-# Bulk loads, with data for the streams.
+# Bulk loads. The test supplies the data that COPY reads.
 $node->safe_psql('postgres', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)');
 my ($bring, $stage) = @{ $page{'Bulk loads'} };
 my @ids = $node->ids(($bring =~ /^([^;]*;)/)[0]);
-is(scalar @ids, 100_000, 'bulk loads: as many ids as asked for');
+is(scalar @ids, 100_000, 'bulk loads: the first statement returns 100,000 ids');
 $bring =~ s/^.*?;[^\n]*\n//s;
 $node->safe_psql('postgres', "${bring}1\tfirst\n2\tsecond\n\\.\n");
 $stage =~ s/(FROM STDIN;\n)/$1third\nfourth\n\\.\n/;
 $node->safe_psql('postgres', $stage);
-is($node->safe_psql('postgres', q{SELECT string_agg(caption, ' ' ORDER BY id) FROM photos}), 'first second third fourth', 'bulk loads: both ways');
+is($node->safe_psql('postgres', q{SELECT string_agg(caption, ' ' ORDER BY id) FROM photos}), 'first second third fourth', 'bulk loads: both statements have loaded their rows');
 
 done_testing();

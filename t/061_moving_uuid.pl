@@ -1,7 +1,7 @@
-# Runs "From UUIDs" of doc/moving.md, statement by statement, with two referring tables, under four writers: no row is
-# lost or without an id, no id is twice in the database, and no writer sees an error. Some rows are made just when other
-# tables get ids, many rows have the same time, and some can have no id of their time. Another table refers to itself,
-# and its rows first get ids of a wrong time.
+# Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. No row is
+# lost or without an id, ids are unique in the database, and no client gets an error. Some rows have the time of ids in
+# other tables, many rows have the same time, and some have a time for which no id exists. In a second test a table
+# refers to itself, and its rows first get ids of a wrong time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,8 +17,8 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# The page's statements for comments, also for tags; within a transaction line by line.
-# Runs a statement of the page in a session, and checks that it has no error.
+# for_tags() repeats the page's statements for comments with the table tags, within a transaction line by line. Runs a
+# statement of the page in a session, and checks that it has no error.
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -39,7 +39,7 @@ sub for_tags
 	return join '', map { /^LOCK/ ? s/comments/comments, tags/r : /comments/ ? ($_, s/comments/tags/gr) : $_ } split /^/m, $statement;
 }
 
-# Each writer records its changes in the same transaction.
+# Each of these transactions also records its changes in the table journal.
 my @writes = (<<'NEW', <<'TOUCH', <<'COMMENT', <<'ELSEWHERE', <<'GONE');
 \set n random(1, 1000000000000)
 WITH p AS (INSERT INTO photos (caption) VALUES ('new-' || :client_id || '-' || :n) RETURNING id, caption),
@@ -67,8 +67,8 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# The call waits for a locked row after doing what comes before it, and is cancelled. Then it is cancelled again amid
-# many rows of one time, of which one is locked so that the call cannot end first.
+# Cancels backfill() twice. The first call has done all rows before a locked one, and waits for that row. The second
+# call is cancelled within many rows of the same time. One of them is locked, so that the call cannot finish.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -82,27 +82,27 @@ sub interrupt
 		my $pid = $session->query_safe('SELECT pg_backend_pid()');
 		$session->query_until(qr/called/, "\\echo called\n$call\n");
 		$node->poll_query_until('postgres', $far) or die "$name: backfill() does not get as far as: $far";
-		is($node->safe_psql('postgres', $done), $rows, "$name: it goes no further than a row that somebody has") if $rows;
+		is($node->safe_psql('postgres', $done), $rows, "$name: backfill() waits at a locked row") if $rows;
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 		$session->query('SELECT 1');
-		like($session->{stderr}, qr/canceling statement due to user request/, "$name: cancelled");
+		like($session->{stderr}, qr/canceling statement due to user request/, "$name: backfill() can be cancelled");
 		$_->quit foreach $session, $holder;
 	}
 	is($node->safe_psql('postgres', "SELECT rows - given BETWEEN 0 AND (SELECT count(*) FROM journal WHERE what = 'gone')
 	                                   FROM snowflake.backfills b, LATERAL (SELECT count(*) AS given FROM photos
 	                                     WHERE snowflake.region_of(new_id) = b.region AND snowflake.shard_of(new_id) = b.shard) AS p"),
-		't', "$name: what was done is committed, and counted");
+		't', "$name: the rows that a cancelled backfill() has done are committed and counted");
 	return;
 }
 
-# moves NAME, SETTINGS, ROWS OF ONE TIME, ROWS THAT FIT A TICK, TICK IN MS, SHARD OF OLD ROWS
+# moves NAME, SETTINGS, NUMBER OF ROWS WITH THE SAME TIME, IDS PER TICK, TICK IN MS, SHARD OF OLD ROWS
 sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
 	$node->add_tools;
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
-	# 'same' are photos of the time at which a like got the first id of its tick.
+	# Each photo 'same-...' has the time of the id of a like.
 	$sql->(<<~"SQL");
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(),
 		                     caption text UNIQUE, touched integer NOT NULL DEFAULT 0);
@@ -138,7 +138,7 @@ sub moves
 		$statement =~ $like or die "$name: this is not $like:\n$statement";
 		return $say->($statement);
 	};
-	like($next->(qr/IS NOT TRUE/), qr/^33\|/, "$name: rows that can have no id of their time are named");
+	like($next->(qr/IS NOT TRUE/), qr/^33\|/, "$name: the first statement counts the rows whose time no id can have");
 	$next->(qr/ADD COLUMN new_id/);
 	$next->(qr/lock_timeout = 0/);
 	$next->(qr/CREATE INDEX CONCURRENTLY photos_without_id/);
@@ -146,21 +146,21 @@ sub moves
 	$todo[0] =~ s/shard => 5/shard => $place/;
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
 	$next->(qr/CALL snowflake.backfill/);
-	# The writers' rows from before the column have an id, too.
+	# Rows that clients wrote before the column existed have an id, too.
 	is($sql->(q{SELECT rows BETWEEN count(*) FILTER (WHERE caption !~ 'gone') AND count(*) + (SELECT count(*) FROM journal WHERE what = 'new'),
 	                   finished IS NOT NULL
 	              FROM snowflake.backfills, before WHERE caption !~ 'ancient|future|timeless' GROUP BY rows, finished}),
-		't|t', "$name: each was given an id once");
+		't|t', "$name: backfill() has given each row one id");
 	is($sql->(q{SELECT string_agg(DISTINCT split_part(caption, '-', 1), ' '), count(*) FROM photos WHERE new_id IS NULL}),
-		'ancient future timeless|33', "$name: they alone are left");
+		'ancient future timeless|33', "$name: only rows whose time no id can have are without an id");
 	my $of_now = shift @todo;
 	my @refused = splice @todo, 0, 6;
 	$say->($_) foreach @refused;
 	my (undef, $error) = Snowflake::Page::say_in($session, $todo[0]);
-	like($error, qr/check constraint "new_id_is_there" .*is violated/, "$name: as long as they are, step 4 refuses");
+	like($error, qr/check constraint "new_id_is_there" .*is violated/, "$name: step 4 fails while rows without an id exist");
 	$say->($of_now);
 	$next->(qr/VALIDATE CONSTRAINT new_id_is_there/);
-	like($sql->(q{SELECT id FROM photos LIMIT 1}), qr/-.*-/, "$name: so far the key is the old one");
+	like($sql->(q{SELECT id FROM photos LIMIT 1}), qr/-.*-/, "$name: before the swap the key is still the UUID");
 	$next->(qr/./) while $todo[0] !~ /DROP COLUMN/;
 	my $new = $sql->(q{SELECT count(*) FROM journal WHERE what = 'new'});
 	$writers->write_until(qq{SELECT count(*) > $new + 500 FROM journal WHERE what = 'new'});
@@ -169,7 +169,7 @@ sub moves
 
 	is($sql->(q{SELECT format_type(atttypid, NULL), attnotnull FROM pg_attribute WHERE attrelid = 'photos'::regclass AND attname = 'id'}),
 		'bigint|t', "$name: the key is a bigint");
-	is($sql->(<<~'SQL'), '', "$name: no row is lost, and none came from nowhere");
+	is($sql->(<<~'SQL'), '', "$name: the table has exactly the rows that were inserted and not deleted");
 		(SELECT caption FROM before UNION ALL SELECT caption FROM journal WHERE what = 'new'
 		 EXCEPT ALL SELECT caption FROM journal WHERE what = 'gone')
 		EXCEPT ALL SELECT caption FROM photos
@@ -182,23 +182,23 @@ sub moves
 		SELECT bool_and(touched = coalesce(n, 0)) AND sum(n) > 0
 		  FROM photos LEFT JOIN (SELECT caption, count(*) AS n FROM journal WHERE what = 'touch' GROUP BY 1) j USING (caption)
 		SQL
-	is($sql->(<<~'SQL'), 't|t|0', "$name: each comment is there and is of the photo that it is about");
+	is($sql->(<<~'SQL'), 't|t|0', "$name: each comment exists and refers to its photo");
 		SELECT count(*) = 2000 + (SELECT sum(CASE what WHEN 'new' THEN 2 ELSE 1 END) FROM journal WHERE what IN ('new', 'comment')),
 		       bool_and(about = caption), count(*) FILTER (WHERE photo_id IS NULL)
 		  FROM comments LEFT JOIN photos ON photos.id = photo_id
 		SQL
-	is($sql->(<<~'SQL'), 't|t|0', "$name: so is each tag");
+	is($sql->(<<~'SQL'), 't|t|0', "$name: each tag exists and refers to its photo");
 		SELECT count(*) = 2000 + (SELECT count(*) FROM journal WHERE what = 'new'), bool_and(about = caption), count(*) FILTER (WHERE photo_id IS NULL)
 		  FROM tags LEFT JOIN photos ON photos.id = photo_id
 		SQL
-	is($sql->(<<~'SQL'), '0|0', "$name: no id is without a row's, or twice in the database");
+	is($sql->(<<~'SQL'), '0|0', "$name: every row has an id, and ids are unique in the database");
 		SELECT count(*) FILTER (WHERE id IS NULL), count(*) - count(DISTINCT id)
 		  FROM (SELECT id FROM photos UNION ALL SELECT id FROM likes) s
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# Ids by time: never earlier than the row, and later only if the tick was full.
-	is($sql->(<<~"SQL"), 't|t|t|t', "$name: old rows have the time at which they were made");
+	# The time of an id is never earlier than the row. It is later only if the tick had no more ids.
+	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),
 		       max(snowflake.time_of(id) - before.created_at) BETWEEN ($crowd / $room - 1) * $tick * interval '1 ms'
@@ -209,29 +209,29 @@ sub moves
 		        WINDOW by_time AS (ORDER BY before.created_at)) before
 		SQL
 	is($sql->(q{SELECT bool_and(snowflake.time_of(id) > now() - interval '1 h') FROM photos WHERE caption ~ 'ancient|future|timeless'}),
-		't', "$name: those that can have none, of now");
-	is($sql->(<<~'SQL'), '0', "$name: the constraint holds");
+		't', "$name: rows whose time no id can have got ids of the present");
+	is($sql->(<<~'SQL'), '0', "$name: every comment refers to an existing photo");
 		SELECT count(*) FROM comments WHERE NOT EXISTS (SELECT FROM photos WHERE photos.id = photo_id)
 		SQL
-	like($node->error_of('INSERT INTO comments (photo_id) VALUES (1)'), qr/23503/, "$name: and is enforced");
+	like($node->error_of('INSERT INTO comments (photo_id) VALUES (1)'), qr/23503/, "$name: the foreign key refuses a comment without a photo");
 
 	$next->(qr/DROP COLUMN/) while @todo;
-	$node->refuses('INSERT INTO photos (id) SELECT min(id) FROM photos', { sqlstate => '23505', message => 'photos_pkey' }, "$name: the key is one");
+	$node->refuses('INSERT INTO photos (id) SELECT min(id) FROM photos', { sqlstate => '23505', message => 'photos_pkey' }, "$name: the new primary key refuses a duplicate");
 	$session->quit;
 	keeps_place($node, $name, $place) if $name eq 'fleet';
 	$node->stop;
 	return;
 }
 
-# A dump carries the reservation: in the copy of the database another table gets another one.
+# A dump contains the reserved origin. In a copy of the database the backfill of another table gets a different origin.
 sub keeps_place
 {
 	my ($node, $name, $place) = @_;
 	my $dump = $node->basedir . '/dump.sql';
-	$node->command_ok([ 'pg_dump', '-f', $dump, '-d', $node->connstr('postgres') ], "$name: dumped");
+	$node->command_ok([ 'pg_dump', '-f', $dump, '-d', $node->connstr('postgres') ], "$name: pg_dump");
 	$node->safe_psql('postgres', 'CREATE DATABASE copy');
-	$node->command_ok([ qw(psql -Xq -v ON_ERROR_STOP=1 -f), $dump, '-d', $node->connstr('copy') ], "$name: restored");
-	is($node->safe_psql('copy', 'SELECT region, shard FROM snowflake.backfills'), "31|$place", "$name: the place is kept in the copy");
+	$node->command_ok([ qw(psql -Xq -v ON_ERROR_STOP=1 -f), $dump, '-d', $node->connstr('copy') ], "$name: the dump is restored");
+	is($node->safe_psql('copy', 'SELECT region, shard FROM snowflake.backfills'), "31|$place", "$name: the copy has the reserved origin");
 	$node->safe_psql('copy', <<~"SQL");
 		CREATE TABLE other AS SELECT created_at, NULL::bigint AS id FROM photos WHERE snowflake.region_of(id) = 31;
 		ALTER TABLE other ALTER COLUMN id SET DEFAULT snowflake.next_id(5);
@@ -239,11 +239,11 @@ sub keeps_place
 		CALL snowflake.backfill('other', 'id', 'created_at', $place);
 		SQL
 	is($node->safe_psql('copy', 'SELECT count(*) > 20000, count(*) - count(other.id), count(photos.id), min(snowflake.region_of(other.id)) FROM other LEFT JOIN photos USING (id)'),
-		't|0|0|30', "$name: and no other table gets ids of it");
+		't|0|0|30', "$name: another table of the copy gets ids of another origin");
 	return;
 }
 
-# Photos of photos: the first backfill uses a wrong column, and its ids are discarded.
+# Photos refer to other photos. The first backfill uses a wrong column for the time, and its ids are discarded.
 sub refers_to_itself
 {
 	my $name = 'itself';
@@ -284,14 +284,14 @@ NOWHERE
 	my @itself = map { [ Snowflake::Page::statements($_) ] } @{ $page{'A table that refers to itself'} };
 	$say->($lock_timeout);
 	$say->(/INDEX CONC|CALL/ ? s/created_at'|\(created_at/$& =~ s{created}{updated}r/ger : $_) foreach @page[ 1 .. $backfilled ];
-	is($sql->(q{SELECT bool_and(snowflake.time_of(new_id) = updated_at) FROM photos WHERE caption LIKE 'old-%'}), 't', "$name: old rows have a wrong time");
-	like($say->($_), qr/^(?:$|31\|5\|public\.photos\|)/, "$name: thrown away") foreach map { Snowflake::Page::statements($_) } @{ $page{'A wrong time'} };
+	is($sql->(q{SELECT bool_and(snowflake.time_of(new_id) = updated_at) FROM photos WHERE caption LIKE 'old-%'}), 't', "$name: after the first backfill the ids of old rows have the wrong time");
+	like($say->($_), qr/^(?:$|31\|5\|public\.photos\|)/, "$name: the statements of the page discard these ids") foreach map { Snowflake::Page::statements($_) } @{ $page{'A wrong time'} };
 	$say->(s/shard => 5/shard => 5, region => 30/r) foreach @page[ 1 .. $backfilled ];
-	is($sql->(q{SELECT bool_and(snowflake.time_of(new_id) = created_at), count(*) FROM photos WHERE caption LIKE 'old-%'}), 't|3000', "$name: all old rows have the time at which they were made");
+	is($sql->(q{SELECT bool_and(snowflake.time_of(new_id) = created_at), count(*) FROM photos WHERE caption LIKE 'old-%'}), 't|3000', "$name: after the second backfill the ids of old rows have the right time");
 	$say->($_) foreach @page[ $backfilled + 1 .. $swap - 1 ], map { @$_ } @itself[ 0 .. 2 ];
 	$sql->(q{INSERT INTO photos (id, parent_id, caption, of_caption) SELECT u, u, 'own', 'own' FROM gen_random_uuid() AS u});
 	like($node->error_of(q{INSERT INTO photos (id, parent_id, caption) VALUES (gen_random_uuid(), '00000000-0000-0000-0000-00000000000a', 'child'), ('00000000-0000-0000-0000-00000000000a', NULL, 'parent')}),
-		qr/new_parent_is_there/, "$name: a row before its parent is refused");
+		qr/new_parent_is_there/, "$name: a row is refused if its parent does not exist yet");
 	my $added = join '', map { "$_\n" } @{ $itself[3] };
 	$say->($page[$swap] =~ s/(LOCK TABLE[^;]*;\n)/$1$added/r);
 	my $new = $sql->('SELECT count(*) FROM journal');
@@ -299,9 +299,9 @@ NOWHERE
 	is($writers->stop, '', "$name: no writer saw an error");
 	is($sql->(q{SELECT count(*) - (SELECT count(*) FROM journal), count(*) - count(DISTINCT p.id), bool_and(p.of_caption IS NOT DISTINCT FROM parent.caption), count(parent.id) > 1000,
 	                   string_agg(DISTINCT pg_typeof(p.parent_id)::text, ' ') FROM photos AS p LEFT JOIN photos AS parent ON parent.id = p.parent_id}),
-		'3001|0|t|t|bigint', "$name: each photo has the parent that it had");
+		'3001|0|t|t|bigint', "$name: each photo has the same parent as before");
 	$sql->(q{UPDATE photos SET parent_id = NULL WHERE caption = 'old-1'; DELETE FROM comments; UPDATE photos SET parent_id = (SELECT id FROM photos WHERE caption = 'old-1') WHERE caption = 'own'});
-	like($node->error_of(q{DELETE FROM photos WHERE caption = 'old-1'}), qr/photos_parent_fkey/, "$name: the constraint holds");
+	like($node->error_of(q{DELETE FROM photos WHERE caption = 'old-1'}), qr/photos_parent_fkey/, "$name: the foreign key refuses to delete a photo that another one refers to");
 	$say->($_) foreach @page[ $swap + 1 .. $#page ], @{ $itself[4] };
 	$session->quit;
 	$node->stop;

@@ -1,6 +1,6 @@
-# Runs every example of the pages: here those of the README and of the pages without a test of their own, one after the
-# other on one server. Examples that run elsewhere or not at all are listed below, and others are errors. Also compares
-# doc/reference.md with the catalogue, doc/errors.md with the sources, the README's presets with their layouts, and
+# Runs the examples of the README and of the pages without a test of their own, on one server. The lists below name
+# pages that another test runs, and examples that are not run. Any other example is an error. Also compares
+# doc/reference.md with the catalogue, doc/errors.md with the sources, and the README's presets with their layouts. Also
 # checks each link.
 
 use strict;
@@ -18,7 +18,7 @@ use Test::More;
 
 my $root = dirname($FindBin::RealBin);
 
-# Pages whose examples another test reads.
+# Pages whose examples another test runs, with these tests.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
 	'doc/cursors.md' => ['t/071_cursors_page.pl'],
@@ -33,7 +33,7 @@ my %elsewhere = (
 	'doc/patroni.md' => ['test/patroni/cluster.py'],
 	'doc/routing.md' => ['extensions/routing/t/042_routing_page.pl']);
 
-# Blocks that are not run, by how they begin.
+# Examples that are not run, by their first words.
 my %not_run = (
 	'CONTRIBUTING.md' => { 'make  ' => 'is what runs this test' },
 	'doc/monitoring/README.md' => {
@@ -62,7 +62,7 @@ sub pages
 	return sort @pages;
 }
 
-# [ language, text ] of each block.
+# Returns [ language, text ] of each block of code.
 sub blocks_of
 {
 	my ($text) = @_;
@@ -87,7 +87,7 @@ sub next_block
 	return splice(@{ $blocks{$page} }, $at, 1)->[1];
 }
 
-# Runs the statements of the page's next block. Returns each with the comment after it and its result.
+# Runs the statements of the page's next block. Returns each statement with its comment and its result.
 sub say_block
 {
 	my ($page) = @_;
@@ -100,11 +100,12 @@ sub say_block
 		is($status, 0, "$page: " . ($statement =~ /^([^\n]*)/)[0]) or diag($err);
 		push @said, { statement => $statement, comment => $comment, answer => $out =~ s/\|/ | /gr };
 	}
-	ok(scalar @said, "$page: statements");
+	ok(scalar @said, "$page: the block has statements");
 	return @said;
 }
 
-# README: installs as it describes, except for make and systemd, which others have run. Preloaded libraries stay.
+# Runs the installation of the README. Functions of the shell stand in for make and systemctl. Libraries that were
+# preloaded before must still be preloaded.
 my $install = next_block('README.md', 'sh');
 my $bin = $node->config_data('--bindir');
 my $stand_ins = <<~"SH";
@@ -115,81 +116,81 @@ my $stand_ins = <<~"SH";
 {
 	local %ENV = (%ENV, PATH => "$bin:$ENV{PATH}", PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => 'postgres');
 	my ($out, $err) = ('', '');
-	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$install" ], '>', \$out, '2>', \$err), 'README: installed') or diag("$out$err");
-	like($out, qr/^ *\d{18}$/m, 'README: the first id');
+	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$install" ], '>', \$out, '2>', \$err), 'README: the installation succeeds') or diag("$out$err");
+	like($out, qr/^ *\d{18}$/m, 'README: the installation shows a first id');
 }
-is($node->safe_psql('postgres', 'SHOW shared_preload_libraries'), 'plpgsql, snowflake', 'README: what was preloaded still is');
+is($node->safe_psql('postgres', 'SHOW shared_preload_libraries'), 'plpgsql, snowflake', 'README: the installation keeps the libraries that were preloaded before');
 
 my ($table, $insert, $decode, $range) = say_block('README.md');
-like($insert->{answer}, qr/^\d{18}\b/, 'README: an id');
-is($decode->{answer}, $decode->{comment}, 'README: it decodes as it says');
-like($range->{answer}, qr/^\d{18} \| first light$/, 'README: its first row is found');
+like($insert->{answer}, qr/^\d{18}\b/, 'README: the INSERT returns an id');
+is($decode->{answer}, $decode->{comment}, 'README: the id decodes as the comment shows');
+like($range->{answer}, qr/^\d{18} \| first light$/, 'README: the query by time finds the row');
 like($node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN $range->{statement}"), qr/Index Scan using photos_pkey.*Index Cond: /s,
-	'README: by the primary key');
+	'README: the query by time uses the primary key');
 
 my @said = say_block('doc/using.md');
-is($said[-1]{answer}, '7', 'using: the shard of the other row');
+is($said[-1]{answer}, '7', 'using: an id near another row has the shard of that row');
 my ($batch) = say_block('doc/using.md');
-is(() = $batch->{answer} =~ /^\d+$/mg, 1000, 'using: a batch');
+is(() = $batch->{answer} =~ /^\d+$/mg, 1000, 'using: the batch has 1000 ids');
 @said = say_block('doc/using.md');
-is($said[-1]{answer}, '5', 'using: a row that is inserted with NULL');
+is($said[-1]{answer}, '5', 'using: a row that is inserted with NULL gets an id');
 @said = say_block('doc/using.md');
-is($said[0]{answer}, "5 | 2\n7 | 1", 'using: rows by shard') or diag($said[0]{answer});
+is($said[0]{answer}, "5 | 2\n7 | 1", 'using: the query counts rows by shard') or diag($said[0]{answer});
 my ($status, $out, $err) = $node->psql('postgres', next_block('doc/using.md', 'sql'));
-is($err, '', 'using: a trigger that logs ids');
-like($node->log_content, qr/LOG:  table=users id=(\d+) at=20\S+ \S+ region=0 shard=7 sequence=\d+\n/, 'using: the fields are in the log');
+is($err, '', 'using: the INSERT with a logging trigger has no error');
+like($node->log_content, qr/LOG:  table=users id=(\d+) at=20\S+ \S+ region=0 shard=7 sequence=\d+\n/, 'using: the log contains the fields of the id');
 @said = say_block('doc/using.md');
-is($said[-1]{answer}, 'member', 'using: the kind of an id');
+is($said[-1]{answer}, 'member', 'using: the query returns the kind of an id');
 @said = say_block('doc/using.md');
-is(() = $said[0]{answer} =~ /^\d+ \|/mg, 3, 'using: the rows of a day');
+is(() = $said[0]{answer} =~ /^\d+ \|/mg, 3, 'using: the query returns the rows of a day');
 @said = say_block('doc/using.md');
-like($said[1]{answer}, qr/^0 \| 5 \| \d+ \| .* \| this server \| $/m, 'using: ids of this server, and nothing found');
+like($said[1]{answer}, qr/^0 \| 5 \| \d+ \| .* \| this server \| $/m, 'using: audit() shows ids of this server, without a finding');
 @said = say_block('doc/using.md');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: this month, and three');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: there are partitions of this month and of the next three');
 is($said[-1]{answer}, $node->safe_psql('postgres', q{SELECT min(inhrelid)::regclass FROM pg_inherits WHERE inhparent = 'events'::regclass}),
 	'using: a row goes into the first');
 @said = say_block('doc/using.md');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: none is a year old');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: no partition is older than a year');
 @said = say_block('doc/using.md');
 is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'events_before_2026'}),
 	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
 	'using: the bound is a number');
 
-# orders: each example is one session, under a clock that counts as synchronized.
+# orders: runs each example in one session. The clock counts as synchronized.
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
-is($out, "second\nfirst", 'orders: approximate') or diag($err);
+is($out, "second\nfirst", 'orders: the example of the approximate order has the expected result') or diag($err);
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
-is($out, 't', 'orders: causal') or diag($err);
+is($out, 't', 'orders: the example of the causal order has the expected result') or diag($err);
 $node->safe_psql('postgres', "ALTER DATABASE postgres SET snowflake.clock_error = '5ms'");
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
-is($out, 't', 'orders: external') or diag($err);
+is($out, 't', 'orders: the example of the external order has the expected result') or diag($err);
 is($node->safe_psql('postgres', 'SELECT commit_waits FROM snowflake.database_stats'), '1', 'orders: one commit waited');
 $node->safe_psql('postgres', 'ALTER DATABASE postgres RESET snowflake.clock_error');
 
 @said = say_block('doc/questions.md');
 is($node->safe_psql('postgres', "SELECT mark > (SELECT snowflake.time_of(max(id)) FROM photos) FROM snowflake.health"), 't',
 	'questions: the mark is after every id');
-is($node->safe_psql('postgres', 'SELECT snowflake.next_id(5) > (SELECT max(id) FROM photos)'), 't', 'questions: and ids are minted');
+is($node->safe_psql('postgres', 'SELECT snowflake.next_id(5) > (SELECT max(id) FROM photos)'), 't', 'questions: new ids are greater than those of all rows');
 $node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT INSERT ON photos TO somebody');
 say_block('doc/questions.md');
-like($node->error_of("SET ROLE somebody; INSERT INTO photos DEFAULT VALUES"), qr/42501/, 'questions: nobody else mints any more');
+like($node->error_of("SET ROLE somebody; INSERT INTO photos DEFAULT VALUES"), qr/42501/, 'questions: after the REVOKE an ordinary role cannot mint');
 
-# layout: each example has the result that its comment shows.
+# layout: checks that each example has the result of its comment.
 my $worked = 0;
 while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
 {
 	@said = say_block('doc/layout.md');
-	is($_->{answer}, $_->{comment}, "layout: $_->{comment}") foreach grep { $_->{comment} ne '' } @said;
+	is($_->{answer}, $_->{comment}, "layout: the result is $_->{comment}") foreach grep { $_->{comment} ne '' } @said;
 	$worked += grep { $_->{comment} ne '' } @said;
 }
-is($worked, 6, 'layout: layouts that are shown');
+is($worked, 6, 'layout: the page shows six layouts');
 
-# No block is left over.
+# Each example was run, or is listed.
 foreach my $page (sort keys %page)
 {
 	if (my $tests = $elsewhere{$page})
 	{
-		like(slurp_file("$root/$_"), qr/\Q${\basename($page)}\E/, "$page is read by $_") foreach @$tests;
+		like(slurp_file("$root/$_"), qr/\Q${\basename($page)}\E/, "$_ reads $page") foreach @$tests;
 		next;
 	}
 	my %left = %{ delete $not_run{$page} // {} };
@@ -200,12 +201,12 @@ foreach my $page (sort keys %page)
 		if (defined $known) { delete $left{$known}; }
 		else { push @unknown, $block->[1]; }
 	}
-	is(join("\n", @unknown), '', "$page: every example is run, or listed");
-	is(join(', ', keys %left), '', "$page: what is listed is there") if %left;
+	is(join("\n", @unknown), '', "$page: every example is run or listed as not run");
+	is(join(', ', keys %left), '', "$page: the page has each example that is listed as not run") if %left;
 }
-is(join(', ', keys %not_run), '', 'every page that is listed is there');
+is(join(', ', keys %not_run), '', 'every listed page exists');
 
-# Programs and options that a page names exist.
+# Checks that the programs and options that a page names exist.
 my %program = map { $_ => slurp_file("$root/$_") } map { "scripts/$_" } map { basename($_) } grep { -f } glob("$root/scripts/*");
 foreach my $page (sort keys %page)
 {
@@ -217,10 +218,10 @@ foreach my $page (sort keys %page)
 		push @wrong, $name and next if !-f "$root/$name";
 		push @wrong, map { "$name $_" } grep { index($program{$name} // slurp_file("$root/$name"), $_) < 0 } $rest =~ /(?<= )(--[a-z][\w-]*)/g;
 	}
-	is(join(', ', @wrong), '', "$page: programs and options are there");
+	is(join(', ', @wrong), '', "$page: the programs and options on the page exist");
 }
 
-# Files that a page names exist. A name is a path, the end of one, or, for a test, its beginning:
+# Checks that the files that a page names exist. A name is a path, the end of a path, or, for a test, its beginning:
 # `pg/checks/seal_check.cpp`, `t/005`.
 my @files;
 find({ no_chdir => 1, wanted => sub {
@@ -235,11 +236,11 @@ foreach my $page (grep { $_ ne 'CHANGELOG.md' } sort keys %page)
 		my $pattern = $name =~ s/\./\\./gr =~ s/\*/[^\/]*/gr =~ s/\{([\w,]+)\}/'(?:' . ($1 =~ tr{,}{|}r) . ')'/er;
 		push @wrong, $name if !grep { $name =~ /\.\w+$/ ? m{/$pattern$} : m{/$pattern} } @files;
 	}
-	is(join(', ', @wrong), '', "$page: files are there");
+	is(join(', ', @wrong), '', "$page: the files on the page exist");
 }
 
-# The page of errors has exactly the SQLSTATEs that the sources raise, except XX... (faults), 01... (warnings) and SF...
-# (internal ones that users never see).
+# Checks that doc/errors.md has exactly the SQLSTATEs that the sources raise, except XX... (faults), 01... (warnings)
+# and SF... (internal, never shown to users).
 my (%sqlstate, %raised);
 foreach (split /\n/, slurp_file($node->config_data('--sharedir') . '/errcodes.txt'))
 {
@@ -253,10 +254,10 @@ foreach my $file (grep { m{^/(?:src|extensions/\w+/src)/.*\.(?:[ch]pp|sql)$} } @
 }
 delete @raised{ grep { /^(?:XX|01|SF)/ } keys %raised };
 my %on_page = map { $_ => 1 } map { split /, / } $page{'doc/errors.md'} =~ /^\| ((?:[0-9A-Z]{5}(?:, )?)+) \|/mg;
-is(join(', ', map { "$_ ($raised{$_})" } grep { !$on_page{$_} } sort keys %raised), '', 'errors: every SQLSTATE is on the page');
-is(join(', ', grep { !$raised{$_} } sort keys %on_page), '', 'errors: and no other');
+is(join(', ', map { "$_ ($raised{$_})" } grep { !$on_page{$_} } sort keys %raised), '', 'errors: every SQLSTATE of the sources is on the page');
+is(join(', ', grep { !$raised{$_} } sort keys %on_page), '', 'errors: the sources raise every SQLSTATE of the page');
 
-# Links, and the sections that they lead to.
+# Checks links, and the sections to which they lead.
 sub anchors
 {
 	my ($text) = @_;
@@ -288,15 +289,15 @@ foreach my $page (sort keys %page)
 		push @broken, $link and next if !-e "$root/$file";
 		push @broken, $link if defined $anchor && !anchors($page{$file} // slurp_file("$root/$file"))->{$anchor};
 	}
-	is(join(', ', @broken), '', "$page: its links lead somewhere");
+	is(join(', ', @broken), '', "$page: the target of every link exists");
 }
 
-# doc/reference.md and the catalogue
+# Compares doc/reference.md with the catalogue.
 sub differ
 {
 	my ($what, $documented, $there) = @_;
-	is(join(', ', grep { !$there->{$_} } sort keys %$documented), '', "reference: $what of the page are there");
-	is(join(', ', grep { !$documented->{$_} } sort keys %$there), '', "reference: $what that are there are on the page");
+	is(join(', ', grep { !$there->{$_} } sort keys %$documented), '', "reference: the catalogue has all $what of the page");
+	is(join(', ', grep { !$documented->{$_} } sort keys %$there), '', "reference: the page has all $what of the catalogue");
 	return;
 }
 sub rows_of
@@ -307,7 +308,7 @@ sub rows_of
 }
 sub set_of { return { map { $_ => 1 } grep { length } split /\n/, $node->safe_psql('postgres', $_[0]) }; }
 
-# extensions/alias/t/002_page.pl compares what belongs to snowflake_alias.
+# extensions/alias/t/002_page.pl compares the objects of snowflake_alias.
 my %functions = map { $_ => 1 } map { $_->[1] =~ /of the extension `snowflake_alias`/ ? () : $_->[0] =~ /`(\w+)\(/g } rows_of('Functions');
 differ('functions', \%functions, set_of(<<~'SQL'));
 	SELECT DISTINCT proname FROM pg_proc AS p
@@ -320,7 +321,7 @@ differ('views', { map { $_ => 1 } map { $_->[0] =~ /`(\w+)`/g } rows_of('Views')
 differ('operator classes', { map { $_ => 1 } map { $_->[0] =~ /`OPERATOR CLASS (\w+)`/g } rows_of('Functions') },
 	set_of(q{SELECT opcname FROM pg_opclass WHERE opcnamespace = 'snowflake'::regnamespace}));
 
-# A default as the page has it, in words and units, converted to the server's form.
+# Converts a default from the words and units of the page to the form of the server.
 sub plain
 {
 	my ($value) = @_;
@@ -338,32 +339,32 @@ foreach my $name (sort grep { $there{$_} } keys %settings)
 {
 	my (undef, $default, $by) = @{ $settings{$name} };
 	my (undef, $context, $boot, $unit) = @{ $there{$name} };
-	is($by, $changed_by{$context}, "reference: what changes $name");
+	is($by, $changed_by{$context}, "reference: the page shows correctly how $name can be changed");
 	$default = plain($default =~ s/`//gr =~ s/:.*//r);
 	$boot = $default eq 'unset' && $boot =~ /^(?:|-1)$/ ? 'unset' : plain($boot =~ s/ 00:00:00\+00$//r . ($unit && $boot > 0 ? " $unit" : ''));
-	is($default, $boot, "reference: default of $name");
+	is($default, $boot, "reference: the default of $name is that of the server");
 }
 
-# Another page with a setting's default has the same one.
+# If another page has the default of a setting, it must be the same.
 foreach my $page (grep { $_ ne 'doc/reference.md' } sort keys %page)
 {
 	foreach my $table ($page{$page} =~ /^\| setting \| default \|[^\n]*\n((?:\|[^\n]*\n)+)/mg)
 	{
 		my %default = $table =~ /^\| `(snowflake\.\w+)` \| ([^|]*?) \|/mg;
-		is($default{$_}, $settings{$_}[1], "$page: default of $_") foreach sort keys %default;
+		is($default{$_}, $settings{$_}[1], "$page: the default of $_ is that of the server") foreach sort keys %default;
 	}
 }
 
-# README: the presets. Each is the layout of a database of its own.
+# Compares the presets of the README with the layouts of databases that use them.
 my @presets = $page{'README.md'} =~ /^(\| `\w+` \| \d+\/.*)/mg;
-is(scalar @presets, 5, 'README: presets');
+is(scalar @presets, 5, 'README: there are five presets');
 foreach my $preset (@presets)
 {
 	my ($name, @row) = map { s/^\s+|\s+$|`//gr } (split /\|/, $preset)[ 1 .. 6 ];
 	$node->append_conf('postgresql.conf', "snowflake.layout = '$name'\n");
 	$node->restart;
 	$node->create_database($name);
-	is(join(' | ', @row), $node->safe_psql($name, <<~'SQL') =~ s/\|/ | /gr, "README: preset $name");
+	is(join(' | ', @row), $node->safe_psql($name, <<~'SQL') =~ s/\|/ | /gr, "README: the row of preset $name matches the view layout");
 		SELECT bits, tick_ms || ' ms', regions || ', ' || ltrim(to_char(shards, '9,999')), ltrim(to_char(ids_per_second, '9,999,999')) || ' ids/s', to_char(ends_at, 'YYYY-MM')
 		  FROM snowflake.layout
 		SQL

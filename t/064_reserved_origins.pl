@@ -1,5 +1,5 @@
-# Tests that backfill() and late_id() give ids of an unused origin, a region and a shard. Later no call mints an id that
-# they gave, in this database or in a copy, even if the server's region and shards change.
+# Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which nothing was minted. Later no
+# call mints such an id, in this database or in a copy, even if the server's region and shards change.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ my $old = <<~'SQL';
 	CREATE INDEX ON old (made) WHERE id IS NULL;
 	SQL
 my $backfill = "CALL snowflake.backfill('old', 'id', 'made', shard => 5)";
-# All ids of a database are distinct, and each minted id is greater than those that were given.
+# Checks that newly minted ids have the region, and are greater than all ids of the table.
 sub mints_later
 {
 	my ($region, $database, $name) = @_;
@@ -31,47 +31,48 @@ $node->add_tools('app');
 $node->clock->set(50);
 $node->safe_psql('app', $old);
 $node->safe_psql('app', $backfill);
-is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.backfills'), '31|5|t', 'an origin is reserved');
-is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'all rows have ids');
+is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.backfills'), '31|5|t', 'backfill() reserves an origin');
+is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'backfill() gives an id to every row');
 
-# The mark covers the given ids: the server gets that region, has not minted yet, and its clock is behind.
+# The server changes to the region of the origin, with a clock that is behind. The mark must be above the ids that
+# backfill() used.
 $node->clock->set(20);
 $node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark of this database' },
-	'in that region with the clock behind, nothing is minted', 'app');
+	'in the region of the origin next_id() fails while the clock is behind', 'app');
 $node->clock->set(50);
 $node->start_with('snowflake.region = 31');
-mints_later(31, 'app', 'in that region it mints later ids');
+mints_later(31, 'app', 'in the region of the origin the server mints greater ids');
 my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
 
-# Ids that were minted in between are found when the backfill continues in the first region, for its own table or
-# another.
+# The server changes back to its first region, and the backfill continues. It must detect the ids that were minted in
+# the origin.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
 $node->refuses($backfill, { sqlstate => '55000', message => 'there are ids of region 31, shard 5', detail => 'public\.old\.id has one of .* or later' },
-	'ids that were minted in the origin end it', 'app');
+	'backfill() fails if ids were minted in its origin', 'app');
 $node->safe_psql('app', 'CREATE TABLE another AS SELECT NULL::bigint AS id, made FROM old; ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5); CREATE INDEX ON another (made)');
 $node->safe_psql('app', "CALL snowflake.backfill('another', 'id', 'made', shard => 5)");
 is($node->safe_psql('app', 'SELECT DISTINCT snowflake.region_of(id) FROM another WHERE id IS NOT NULL'), '30', 'another table gets another origin');
 
-# DROP EXTENSION removes the record of the origins, but the ids remain.
+# DROP EXTENSION removes the record of the origins, but the ids in the tables remain.
 $node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake_migrate CASCADE; ALTER TABLE old ALTER id SET DEFAULT snowflake.next_id(5); ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5)');
-is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'an extension that is made anew sees which regions have ids');
-is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in two tables');
+is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'after the extension was created again, late_id() avoids the regions of existing ids');
+is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in both tables');
 
-# A dump carries the origins, the late ids and the mark. In the region of the origin minting begins above them.
+# A dump contains the origins, the late ids and the mark. In the region of the origin new ids are above them.
 $node->start_with('snowflake.region = 29');
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/app.dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('app') ], 'pg_dump');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('copy'), $dump ], 'pg_restore');
-is($node->safe_psql('copy', 'SELECT region, relation FROM snowflake.backfills'), '29|', 'the origin is in the copy');
-is($node->safe_psql('copy', 'SELECT snowflake.next_id(5) > max(id) FROM snowflake.late_ids'), 't', 'the copy mints later ids in its region');
+is($node->safe_psql('copy', 'SELECT region, relation FROM snowflake.backfills'), '29|', 'the copy has the origin of the late ids');
+is($node->safe_psql('copy', 'SELECT snowflake.next_id(5) > max(id) FROM snowflake.late_ids'), 't', 'the copy mints ids above the late ids of its region');
 is($node->safe_psql('copy', "SELECT snowflake.region_of(i), i = max(id) OVER () FROM snowflake.late_ids, (SELECT snowflake.late_id('2026-01-01', 5)) AS t (i)"),
-	'29|f', 'and gives another late one of a time before that');
-$node->refuses('SELECT snowflake.late_id(now(), 5)', { sqlstate => '55000', message => 'this server mints in region 29' }, 'but none of a later time', 'copy');
+	'29|f', 'late_id() of the copy returns an id before the last late id');
+$node->refuses('SELECT snowflake.late_id(now(), 5)', { sqlstate => '55000', message => 'this server mints in region 29' }, 'late_id() of the copy refuses a later time', 'copy');
 
-# A layout without regions uses shards. A shard whose old rows all have ids may be owned again.
+# In a layout without regions the origin is a shard. The server may own the shard again when all old rows have ids.
 $node->start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
 $node->create_database('plain');
 $node->add_tools('plain');
@@ -79,8 +80,8 @@ $node->safe_psql('plain', $old =~ s/next_id\(5\)/next_id(6)/r);
 $node->safe_psql('plain', $backfill);
 my $late = $node->safe_psql('plain', "SELECT snowflake.late_id('2026-01-01', 10)");
 $node->start_with("snowflake.layout = 'instagram'");
-mints_later(0, 'plain', 'without regions, the shard mints later ids when it is owned again');
-is($node->safe_psql('plain', "SELECT snowflake.next_id(10) > $late"), 't', 'also that of late ids');
-$node->refuses("SELECT snowflake.late_id('2026-01-01', 10)", { sqlstate => '55000', message => 'this server may mint for shard 10' }, 'which gets no more of them', 'plain');
+mints_later(0, 'plain', 'without regions: when the shard is owned again, new ids are above those of backfill()');
+is($node->safe_psql('plain', "SELECT snowflake.next_id(10) > $late"), 't', 'without regions: when the shard is owned again, new ids are above the late ids');
+$node->refuses("SELECT snowflake.late_id('2026-01-01', 10)", { sqlstate => '55000', message => 'this server may mint for shard 10' }, 'without regions: late_id() refuses a shard that the server owns', 'plain');
 
 done_testing();

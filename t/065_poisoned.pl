@@ -1,6 +1,6 @@
-# Code that a table's owner attached to the table must not run with the rights of a superuser who calls one of our
-# routines. Role joe puts a function into everything that can hold one; a superuser then calls every routine that can
-# meet a table.
+# Tests that code which a table's owner attached to the table does not run with the rights of a superuser who calls a
+# routine of snowflake. Role joe attaches a function in every possible way. Then a superuser calls every routine that
+# can read or change a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,9 +12,9 @@ use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
 $node->add_tools;
-my %seen;    # what has run, and as whom
+my %seen;    # kind of code => role => true, for code that has run
 
-# Runs as the superuser; returns what psql wrote to stderr.
+# Runs a statement as the superuser, and returns the messages of psql.
 sub call
 {
 	my ($sql) = @_;
@@ -25,7 +25,7 @@ sub call
 
 sub is_superuser { return $node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'joe'}) }
 
-# The objects of joe. attack() does everything that a hostile function would try.
+# Makes the functions of joe. attack() tries to make joe a superuser.
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE ROLE joe LOGIN;
@@ -62,7 +62,8 @@ $node->safe_psql('postgres', <<~'SQL');
 	ALTER FUNCTION joe.compare OWNER TO joe;
 	SQL
 
-# As joe: a table with every kind of poison. %without: rules and policies, which create_shards() does not copy.
+# Returns the statements for a table that calls joe's functions in every way. With template there are no rules and
+# policies, because create_shards() does not copy them.
 sub poisoned
 {
 	my ($name, $columns, %with) = @_;
@@ -85,7 +86,7 @@ sub poisoned
 	return $sql;
 }
 my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
-# Logged in: a session that was another's before could go back.
+# Runs statements in a session of joe. A superuser's session with SET ROLE could return to the superuser.
 sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
 as_joe(
   q{CREATE DOMAIN joe.positive AS integer CHECK (VALUE >= joe.evil('domain'));},
@@ -120,7 +121,7 @@ as_joe(
 	INSERT INTO joe.old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 3) AS n;
 	INSERT INTO joe.bare VALUES (DEFAULT), (NULL);
 	SQL
-# A table of joe's in a schema in which joe may not create, and a foreign table.
+# Makes a table of joe in a schema in which joe may no longer create objects, and a foreign table.
 my $foreign = $node->basedir . '/ids.csv';
 PostgreSQL::Test::Utils::append_to_file($foreign, "5\n7\n");
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA shared TO joe');
@@ -142,17 +143,17 @@ $node->safe_psql('postgres', <<~"SQL");
 	SQL
 as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
-# Each attack works against a role that runs the statements of our routines directly.
+# If a superuser runs such statements directly, each way of attack works.
 call($_) foreach
   'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
   'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
 is(join(', ', sort keys %seen),
 	'check, check of a column, default, domain, generated column, index expression, index predicate, operator class, partition key, policy, rule, statistics, trigger, view',
-	'every poison works');
-ok($seen{'index predicate'}{$superuser}, '... with the rights of a superuser who plans a query');
-is(is_superuser(), 't', '... who makes joe one');
+	'every kind of code runs if a superuser uses the tables directly');
+ok($seen{'index predicate'}{$superuser}, 'an index predicate runs with the rights of the superuser who plans a query');
+is(is_superuser(), 't', 'the attack has made joe a superuser');
 
-# The arguments of a routine. Each is called by a new session, or plans would be there already.
+# The arguments for each routine. Each call has a new session, because an old one would have cached plans.
 my $photos = q{'joe.photos'};
 my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
 my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
@@ -239,10 +240,10 @@ my %calls = (
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
-# These meet no table: they work on numbers and texts, on catalogues alone, or are triggers of our own relations.
+# These routines use no user table: they work on numbers, texts or catalogues, or are triggers of our own relations.
 my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard guard_tables check_origin keep_origin);
 
-# In the order in which they make what others need.
+# Orders the routines so that each finds the objects that it needs.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
 	SELECT proname, prokind, proretset AND prorettype = 'record'::regtype AND proallargtypes IS NULL
 	  FROM pg_proc AS p JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'
@@ -253,8 +254,8 @@ my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'
 	 ORDER BY proname IN ('alter_shards', 'adopt', 'adopt_schemas', 'carry_out', 'backfill'), proname ~ '^tell|_batch$', proname IN ('unlike', 'alter_shard', 'schemas_of_shards'), p.oid
 	SQL
 my %names = map { $_->[0] => 1 } @found;
-is(join(' ', grep { !$calls{$_} } sort keys %names), join(' ', sort @none), 'every routine that can meet a table is called here');
-is(join(' ', grep { !$names{$_} } sort keys %calls), '', '... and what is called is there');
+is(join(' ', grep { !$calls{$_} } sort keys %names), join(' ', sort @none), 'every routine that can use a user table is called here');
+is(join(' ', grep { !$names{$_} } sort keys %calls), '', 'every routine that is called here exists');
 
 $node->safe_psql('postgres', 'ALTER ROLE joe NOSUPERUSER; CREATE SCHEMA scratch AUTHORIZATION joe');
 %seen = ();
@@ -269,24 +270,24 @@ foreach my $routine (grep { $calls{ $_->[0] } } @found)
 		my @others = $errors =~ /poison "[^"]*" runs as (?!joe\b)\w+/g;
 		push @others, 'joe is a superuser' if is_superuser() eq 't';
 		push @others, $1 while $errors =~ /(syntax error|XX000|function snowflake\.\S+ does not exist)/g;
-		is("@others", '', $call) or $node->safe_psql('postgres', 'ALTER ROLE joe NOSUPERUSER');
+		is("@others", '', "no code of joe runs as another role in $call") or $node->safe_psql('postgres', 'ALTER ROLE joe NOSUPERUSER');
 		note($1) if $errors =~ /(ERROR: .*)/;
 	}
 }
-ok($seen{$_}{joe}, "$_ did run, as joe") foreach 'check', 'index predicate', 'generated column', 'domain', 'trigger', 'view';
+ok($seen{$_}{joe}, "code of this kind did run as joe: $_") foreach 'check', 'index predicate', 'generated column', 'domain', 'trigger', 'view';
 
-# The routines still work on a poisoned table.
+# The routines have done their work on these tables.
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND relowner = 'joe'::regrole}),
-	12, 'create_shards() has made tables, and they are joe\'s');
+	12, 'create_shards() has made the tables, and joe owns them');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND attname = 'two'}),
-	12, 'alter_shards() has altered them');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM joe.old WHERE id IS NULL}), 0, 'backfill() has given ids');
+	12, 'alter_shards() has altered the tables');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM joe.old WHERE id IS NULL}), 0, 'backfill() has given ids to all rows');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid WHERE inhparent IN ('joe.parted'::regclass, 'joe.hashed'::regclass) AND relowner = 'joe'::regrole}),
-	6, 'partitions are made, one is dropped, and they are joe\'s');
+	6, 'the routines for partitions have made and dropped partitions, and joe owns them');
 is($node->safe_psql('postgres', q{SELECT string_agg(format_type(atttypid, NULL), ' ') FROM pg_attribute WHERE attrelid IN ('joe.narrow'::regclass, 'joe.refers'::regclass, 'joe.serial'::regclass) AND attname = 'id'}),
-	'bigint bigint bigint', 'adopt() has written columns anew');
-is($node->safe_psql('postgres', q{SELECT lowest = (SELECT min(id) FROM joe.photos) AND highest = (SELECT max(id) FROM joe.photos) FROM snowflake.ends_of('joe.photos', 'id')}), 't', 'ends_of() reads by an index');
-is($node->safe_psql('postgres', q{SELECT lowest = (SELECT min(id) FROM joe.bare) AND highest = (SELECT max(id) FROM joe.bare) FROM snowflake.ends_of('joe.bare', 'id')}), 't', '... without one, and what inherits');
-is($node->safe_psql('postgres', q{SELECT lowest, highest FROM snowflake.ends_of('joe.remote', 'id')}), '5|7', '... and a foreign table');
+	'bigint bigint bigint', 'adopt() has changed the columns to bigint');
+is($node->safe_psql('postgres', q{SELECT lowest = (SELECT min(id) FROM joe.photos) AND highest = (SELECT max(id) FROM joe.photos) FROM snowflake.ends_of('joe.photos', 'id')}), 't', 'ends_of() returns the ends of a table with an index');
+is($node->safe_psql('postgres', q{SELECT lowest = (SELECT min(id) FROM joe.bare) AND highest = (SELECT max(id) FROM joe.bare) FROM snowflake.ends_of('joe.bare', 'id')}), 't', 'ends_of() returns the ends of a table without an index, with its child table');
+is($node->safe_psql('postgres', q{SELECT lowest, highest FROM snowflake.ends_of('joe.remote', 'id')}), '5|7', 'ends_of() returns the ends of a foreign table');
 
 done_testing();

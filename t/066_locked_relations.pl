@@ -1,5 +1,5 @@
-# Tests a lock on each relation of the extension: if a call waits for the lock, health() shows that the database does
-# not mint. Locks of a prepared transaction hold over a restart.
+# Tests a lock on each relation of the extension. A call waits for the lock if and only if health() shows that the
+# database does not mint. A prepared transaction holds the lock over a restart.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,30 +16,31 @@ my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL')
 	  FROM pg_depend JOIN pg_class ON pg_class.oid = objid
 	 WHERE classid = 'pg_class'::regclass AND deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
 	SQL
-is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'five sequences');
-cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'and its tables');
+is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'the extension has five sequences');
+cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'the extension has at least three tables');
 
-# A lock is never released here, so a call waits for it exactly if it ends in lock_timeout.
+# Returns whether a statement waits for the lock. The lock is never released, so such a statement ends with
+# lock_timeout.
 sub waits
 {
 	my ($sql) = @_;
 	my $error = $node->error_of("SET lock_timeout = '100ms'; $sql");
-	like($error, qr/^(?:no error|.*55P03|.*55000)/s, "$sql: answered, refused or waiting") or diag($error);
+	like($error, qr/^(?:no error|.*55P03|.*55000)/s, "$sql: the call succeeds, is refused, or ends with lock_timeout") or diag($error);
 	return $error =~ /55P03/;
 }
 foreach my $relation (sort keys %kind)
 {
-	# Takes ACCESS EXCLUSIVE, also on a sequence, and for a view on the view alone.
+	# ALTER TABLE ... RENAME locks a table, a sequence or a view in ACCESS EXCLUSIVE mode.
 	$node->safe_psql('postgres', "BEGIN; ALTER TABLE $relation RENAME TO other; PREPARE TRANSACTION 'lock'");
 	$node->restart if $kind{$relation} ne 'v';
 	my $health = $node->error_of("SET lock_timeout = '100ms'; SELECT reason FROM snowflake.health()");
-	like($health, qr/^no error/, "$relation is locked: health() answers");
+	like($health, qr/^no error/, "$relation is locked: health() does not wait");
 	my $shown = $health =~ /"the extension is being altered"/;
 	my $waits = waits('SELECT snowflake.next_id(5)');
 	is($waits ? 1 : 0, $shown ? 1 : 0, "$relation is locked: a call waits if and only if health() shows it");
-	ok(!$waits, "$relation is a table: no call waits for it") if $kind{$relation} ne 'S';
+	ok(!$waits, "$relation is locked: no call waits for it, because it is not a sequence") if $kind{$relation} ne 'S';
 	$node->safe_psql('postgres', "ROLLBACK PREPARED 'lock'");
 }
-is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'in the end it mints');
+is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'without a lock health() shows that the database mints');
 
 done_testing();

@@ -1,5 +1,6 @@
-# Runs doc/cursors.md: each of its ways to read, while a transaction that began first commits last. Also tests the
-# heartbeat in places that the page cannot show: on a standby, and for regions that merge by logical replication.
+# Runs the examples of doc/cursors.md. Each way to read is tested with a transaction that begins first and commits last.
+# Also tests the heartbeat where the page's examples cannot run: on a standby, and for regions that logical replication
+# merges.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +15,7 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/cursors.md");
 my $node = Snowflake::Node->create_running('main', allows_streaming => 'logical', conf => "snowflake.region = 1\n");
 my $late = $node->session;
 
-# Runs a block as the page has it. Returns the ids at the beginning of its lines.
+# Runs a block of the page. Returns the ids at the beginning of the lines of its output.
 sub say_block
 {
 	my ($section, $number) = @_;
@@ -30,7 +31,8 @@ sub everything_settles
 	return;
 }
 
-# A row that is minted first and committed last, and a reader that is called around it: every row arrives exactly once.
+# Checks that a reader returns every row exactly once. One row has the first id and is committed last, and the reader
+# runs before and after each step.
 sub follows
 {
 	my ($table, $column, $name, $read) = @_;
@@ -39,17 +41,17 @@ sub follows
 	push @there, sql($insert->());
 	everything_settles($table);
 	my @seen = $read->();
-	is_deeply(\@seen, \@there, "$name: what is there") or diag("@seen, not @there");
+	is_deeply(\@seen, \@there, "$name: the reader returns the committed rows") or diag("@seen, not @there");
 	my $first = $late->query_safe('BEGIN; ' . $insert->());
 	my $second = sql($insert->());
-	cmp_ok($first, '<', $second, "$name: two rows, of which the first");
+	cmp_ok($first, '<', $second, "$name: the row that is committed last has the smaller id");
 	push @seen, $read->();
-	ok(!(grep { $_ >= $first } @seen), "$name: none is read while the first is open");
+	ok(!(grep { $_ >= $first } @seen), "$name: the reader returns neither row while the first transaction is open");
 	$late->query_safe('COMMIT');
 	everything_settles($table);
 	push @seen, $read->();
-	is_deeply(\@seen, [ @there, $first, $second ], "$name: then both are") or diag("@seen");
-	is(scalar(my @again = $read->()), 0, "$name: and not again");
+	is_deeply(\@seen, [ @there, $first, $second ], "$name: the reader returns both rows after the commit, in order") or diag("@seen");
+	is(scalar(my @again = $read->()), 0, "$name: the reader returns no row again");
 	return;
 }
 
@@ -60,33 +62,33 @@ follows('orders', 'what', 'taken', sub { return $node->ids(q{SELECT id FROM take
 sql(q{INSERT INTO orders (what) SELECT 'many' FROM generate_series(1, 25)});
 everything_settles('orders');
 my @portions = map { scalar(my @ids = $node->ids(q{SELECT id FROM take_orders('export', 10)})) } 1 .. 4;
-is("@portions", '10 10 5 0', 'taken in portions');
+is("@portions", '10 10 5 0', 'take_orders() returns 25 rows in portions of at most ten');
 
 say_block('An outbox', 0);
 follows('outbox', 'message', 'sent', sub { return say_block('An outbox', 1) });
 
 my @pages = say_block('Pages', 0);
-is_deeply(\@pages, [ $node->ids('SELECT id FROM orders ORDER BY id DESC LIMIT 20') ], 'the first page');
+is_deeply(\@pages, [ $node->ids('SELECT id FROM orders ORDER BY id DESC LIMIT 20') ], 'the query for pages returns the 20 newest rows');
 
 say_block('A heartbeat', 0);
 say_block('A heartbeat', 1);
 everything_settles('orders');
 say_block('A heartbeat', 1);
-is(scalar(my @all = say_block('A heartbeat', 2)), sql('SELECT count(*) FROM orders'), 'up to the heartbeat: all');
-like(join("\n", say_block('What holds it back', 0)), qr/^\d+$/, 'the view');
+is(scalar(my @all = say_block('A heartbeat', 2)), sql('SELECT count(*) FROM orders'), 'the query up to the heartbeat returns all rows');
+like(join("\n", say_block('What holds it back', 0)), qr/^\d+$/, 'the view settled returns a number');
 is($node->safe_psql('postgres', 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM orders WHERE id < (SELECT min(settled) FROM heartbeat)'),
-	scalar(@all), 'also in one snapshot');
+	scalar(@all), 'a query up to the heartbeat returns all rows in a REPEATABLE READ transaction');
 
-# An idle region continues with each heartbeat, because the heartbeat mints.
+# If a region mints nothing else, its heartbeat still advances, because the heartbeat itself mints.
 my $before = sql('SELECT settled FROM heartbeat');
 $node->clock->step(10);
 say_block('A heartbeat', 1);
 $node->poll_query_until('postgres', "SELECT snowflake.settled_before() > snowflake.min_id(now() - interval '5 s')") or BAIL_OUT('the mark stands still');
 say_block('A heartbeat', 1);
-cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the beat of a server that mints nothing else moves on');
+cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the heartbeat of a server that mints nothing else advances');
 
-# Readers with one snapshot in other places, while 4 writers commit in any order: all rows that the heartbeat covers are
-# visible.
+# Readers on other servers use one snapshot, while four clients commit in any order. All rows below the heartbeat must
+# be visible.
 my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 	BEGIN;
 	INSERT INTO orders (what) VALUES ('merged');
@@ -97,8 +99,8 @@ my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
-	# Each heartbeat that the reader saw, and the number of rows that it saw below. Repeats until the numbers have
-	# differed, which takes longer on a busy machine.
+	# Stores each heartbeat that the reader saw, and the number of rows below it. Repeats until there are different
+	# numbers, which takes longer on a busy machine.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))
@@ -118,8 +120,8 @@ sub write_and_read
 		$there += $_->safe_psql('postgres', "SELECT count(*) FROM orders WHERE id < $beat->[0]") foreach @$servers;
 		$wrong++ if $there != $beat->[1];
 	}
-	is($wrong, 0, "$name: all rows below the beat were there") or diag(join "\n", map { "@$_" } @seen);
-	cmp_ok(scalar(keys %counts), '>', 3, "$name: and more with time");
+	is($wrong, 0, "$name: the reader saw all rows below each heartbeat") or diag(join "\n", map { "@$_" } @seen);
+	cmp_ok(scalar(keys %counts), '>', 3, "$name: the number of rows below the heartbeat grew");
 	return;
 }
 sub start_writing
@@ -137,7 +139,7 @@ $node->backup('standby');
 my $standby = Snowflake::Node->create_from_backup('standby', $node, 'standby', has_streaming => 1);
 $standby->clock->set($node->clock->offset);
 $standby->start;
-is($standby->safe_psql('postgres', 'SELECT snowflake.settled_before() IS NULL, held_back_by FROM snowflake.settled'), 't|the server is a standby', 'a standby does not know');
+is($standby->safe_psql('postgres', 'SELECT snowflake.settled_before() IS NULL, held_back_by FROM snowflake.settled'), 't|the server is a standby', 'settled_before() returns NULL on a standby');
 start_writing($node, 0);
 write_and_read([$node], $standby, 'a standby');
 $standby->stop;

@@ -1,8 +1,9 @@
-# Runs 16 writers with transactions of every length and end, and readers that follow the cursor, while sessions and
-# servers are killed under clocks that step. At the end each reader has every row exactly once.
+# Runs 16 clients with transactions that have different lengths and end in different ways, and readers that follow
+# settled_before(). Meanwhile sessions and the server are killed, and the clock steps. At the end each reader has
+# received every row exactly once.
 #
-# Set SNOWFLAKE_TEST_SECONDS=600 in the environment for a longer run, and SNOWFLAKE_TEST_SEED to repeat the events of
-# one.
+# Set SNOWFLAKE_TEST_SECONDS=600 in the environment for a longer run, and SNOWFLAKE_TEST_SEED to repeat the events of an
+# earlier run.
 
 use strict;
 use warnings FATAL => 'all';
@@ -26,7 +27,7 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	CONF
 $node->safe_psql('postgres', 'CREATE TABLE events (id bigint PRIMARY KEY, kind text)');
 
-# Transactions, and how often each is drawn.
+# The kinds of transactions, each with its weight and its script for pgbench.
 my %transactions = (
 	single => [ 30, 'INSERT INTO events VALUES (snowflake.next_id(:shard), :kind);' ],
 	several => [ 30, <<~'SQL' ],
@@ -75,14 +76,14 @@ foreach my $kind (sort keys %transactions)
 	push @files, '-f', "$file\@$weight";
 }
 
-# A client that loses its session stops until its program starts again.
+# If a client loses its session, it stops until its pgbench starts again.
 my $stop = $node->basedir . '/stop';
 my @writers = map {
 	IPC::Run::start([ 'bash', '-c', 'until [ -e "$0" ]; do "$@" >/dev/null 2>&1 || sleep 0.1; done', $stop, qw(pgbench -n -c 4 -T 2), "--random-seed=$seed$_", @files,
 		'-h', $node->host, '-p', $node->port, 'postgres' ], '<', \undef, '>', \my $out, '2>', \my $err)
 } 1 .. 4;
 
-# One reader uses the function, one the view. A third begins at a random position and is discarded after each reading.
+# One reader calls settled_before(), and one reads the view settled.
 my %readers = map { $_ => { next => 0, ids => [] } } qw(settled_before settled);
 my %session;
 my ($read, $moved, $back, $furthest) = (0, 0, 0, 0);
@@ -94,8 +95,8 @@ sub ask
 	my $answer = $session->query_safe($sql);
 	return split /\n/, $answer;
 }
-# Many rows go through a file. The session's own output is searched again with each new part and logged line by line,
-# which is slower than the writers.
+# Reads rows through a file. The test library searches a session's output again with each new part and logs each line,
+# which would be slower than the clients.
 sub rows
 {
 	my ($name, $sql) = @_;
@@ -111,7 +112,7 @@ sub follow
 	my ($settled) = ask($name, $name eq 'settled' ? 'SELECT settled_before FROM snowflake.settled' : 'SELECT snowflake.settled_before()');
 	return if !defined $settled || $settled eq '';
 	my @ids = rows($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
-	# A server that starts under an earlier clock may return less, until the clock has caught up.
+	# If the clock was set back while the server was down, the result may be less until the clock has caught up.
 	my $now = time + $node->clock->offset;
 	$furthest = $now if $now > $furthest;
 	$back++ if $settled < $reader->{next} && $now == $furthest;
@@ -121,7 +122,7 @@ sub follow
 	$reader->{next} = $settled if $settled > $reader->{next};
 	return;
 }
-# Rows that were read once below a result.
+# Stores a result with the number and the checksum of the rows below it.
 my @glances;
 sub glance
 {
@@ -130,7 +131,7 @@ sub glance
 	  if defined $settled && $settled ne '' && @glances < 200;
 	return;
 }
-# The session of a reader may die. The reader then calls again in a new one.
+# If the session of a reader was killed, the reader continues in a new session.
 sub try
 {
 	my ($what, @arguments) = @_;
@@ -140,7 +141,7 @@ sub try
 	return;
 }
 
-# The events during the run, in random order, but each of them.
+# The events of the run. Each happens at least once, in random order.
 sub a_session
 {
 	my ($how) = @_;
@@ -151,7 +152,8 @@ sub a_session
 	$node->poll_query_until('postgres', 'SELECT true') or BAIL_OUT('no crash restart');
 	return;
 }
-# Ends prepared transactions whose client is gone: each is committed or rolled back, unless another session was faster.
+# Commits or rolls back prepared transactions, because their clients may have been killed. Another session may be
+# faster.
 sub end_prepared
 {
 	foreach my $gid (split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
@@ -175,7 +177,7 @@ my @events = (
 	(map { my $step = $_; [ "the clock steps by $step s", sub { $node->clock->step($step) } ] } -0.05, -0.4, 1.5));
 @events = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ rand(), $_ ] } @events;
 
-# Each event once, then more as long as there is time, and the last ones at the end.
+# First each event once, then random events as long as there is time. After the last one the loop runs once more.
 my $end = time + ($ENV{SNOWFLAKE_TEST_SECONDS} // 0);
 my @left = @events;
 for (my $last = 0; !$last;)
@@ -185,7 +187,7 @@ for (my $last = 0; !$last;)
 	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM events');
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	my $answered = $read;
-	# Waits until the writers have written and the readers have read after the last event.
+	# Waits until the clients have written and the readers have read after the previous event.
 	while (time < $until)
 	{
 		try(\&follow, 'settled_before') if rand() < 0.7;
@@ -201,7 +203,7 @@ for (my $last = 0; !$last;)
 	$do->(@arguments);
 }
 
-# The end: the writers stop, prepared transactions are committed, and the readers read the rest.
+# Stops the clients, commits prepared transactions, and lets the readers read the rest.
 append_to_file($stop, '');
 $_->finish foreach @writers;
 $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'}) or BAIL_OUT('the writers do not end');
@@ -218,25 +220,25 @@ foreach my $name (sort keys %readers)
 	my (%times, %there);
 	$times{$_}++ foreach @ids;
 	@there{@all} = ();
-	is(scalar(grep { !$times{$_} } @all), 0, "$name: no row is missed");
-	is(scalar(grep { $times{$_} > 1 } keys %times), 0, "$name: none comes twice");
-	is(scalar(grep { !exists $there{$_} } @ids), 0, "$name: and none that is not there");
+	is(scalar(grep { !$times{$_} } @all), 0, "the reader of $name has received every row");
+	is(scalar(grep { $times{$_} > 1 } keys %times), 0, "the reader of $name has received no row twice");
+	is(scalar(grep { !exists $there{$_} } @ids), 0, "the reader of $name has received only rows of the table");
 }
-is($back, 0, 'the cursor never went back, but with the clock');
+is($back, 0, 'settled_before() never decreased unless the clock was set back');
 my $changed = 0;
 foreach my $glance (@glances)
 {
 	my ($settled, $then) = @$glance;
 	$changed++ if $node->safe_psql('postgres', "SELECT count(*), coalesce(sum(id % 1000003), 0) FROM events WHERE id < $settled") ne $then;
 }
-is($changed, 0, 'what was below any answer is what is there now');
+is($changed, 0, 'the rows below each earlier result are the same at the end');
 
-# A run with few events would also pass, so count them.
+# A run in which little happened would also pass, so check the numbers.
 my %count = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, count(*) FROM events GROUP BY 1');
-cmp_ok($count{$_} // 0, '>', 0, "rows of transactions: $_") foreach grep { $_ ne 'rollback' } sort keys %transactions;
-is($count{rollback}, undef, 'but none that was rolled back');
-cmp_ok($moved, '>', 30, 'the cursor moved');
-cmp_ok(scalar(@glances), '>', 10, 'others looked');
+cmp_ok($count{$_} // 0, '>', 0, "transactions of kind $_ have inserted rows") foreach grep { $_ ne 'rollback' } sort keys %transactions;
+is($count{rollback}, undef, 'no row of a transaction that was rolled back exists');
+cmp_ok($moved, '>', 30, 'the readers have advanced more than 30 times');
+cmp_ok(scalar(@glances), '>', 10, 'more than 10 results were stored with their rows');
 note(scalar(@all) . " rows, $read readings, $moved moved the cursor, " . scalar(@glances) . ' glances');
 
 done_testing();

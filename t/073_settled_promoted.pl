@@ -1,5 +1,5 @@
-# Tests settled_before() on a standby that is promoted while prepared transactions have minted: it stays below each of
-# them until it is committed or rolled back there.
+# Tests settled_before() on a promoted standby that has prepared transactions with minted ids. The result stays below
+# each of these ids until its transaction is committed or rolled back.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 my $primary = Snowflake::Node->create_running('primary', allows_streaming => 1, conf => "max_prepared_transactions = 5\n");
 $primary->safe_psql('postgres', 'CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), what text)');
 
-# The id of a row that a prepared transaction has inserted.
+# Inserts a row, prepares the transaction, and returns the id of the row.
 sub prepare
 {
 	my ($name) = @_;
@@ -23,8 +23,8 @@ sub prepare
 	return $id;
 }
 
-# One that the base backup contains, in a file; two that arrive by WAL, of which one ends before the promotion; and one
-# that is only open.
+# The prepared transaction "old" is in the base backup. "over" and "young" arrive by WAL, and "over" ends before the
+# promotion. A fourth transaction is only open.
 my $old = prepare('old');
 $primary->backup('with a prepared transaction');
 my $standby = Snowflake::Node->create_from_backup('standby', $primary, 'with a prepared transaction', has_streaming => 1);
@@ -37,9 +37,9 @@ my $lost = $session->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING i
 my $last = $primary->safe_psql('postgres', 'INSERT INTO t DEFAULT VALUES RETURNING id');
 $primary->wait_for_catchup($standby, 'replay');
 my $before = $primary->safe_psql('postgres', 'SELECT snowflake.settled_before()');
-cmp_ok($before, '<=', $old, 'the primary is behind the first');
+cmp_ok($before, '<=', $old, 'the result on the primary does not exceed the id of the oldest prepared transaction');
 my $reader = $standby->session;
-is($reader->query_safe('SELECT snowflake.settled_before() IS NULL'), 't', 'the standby does not know');
+is($reader->query_safe('SELECT snowflake.settled_before() IS NULL'), 't', 'settled_before() returns NULL on the standby');
 $primary->stop('immediate');
 eval { $session->quit };
 
@@ -56,25 +56,25 @@ sub later_are_settled_but_for_it
 }
 my $PREPARED = 'a transaction that minted is prepared';
 
-cmp_ok(settled(), '<=', $old, 'promoted, before its first id: behind the first as well');
-cmp_ok(settled(), '>=', $before, 'not behind what the primary had said');
-cmp_ok($reader->query_safe('SELECT snowflake.settled_before()'), '<=', $old, 'in a session that lived through it too');
-is(held(), "$PREPARED|old", 'the view names it');
+cmp_ok(settled(), '<=', $old, 'after the promotion the result does not exceed the id of the oldest prepared transaction');
+cmp_ok(settled(), '>=', $before, 'after the promotion the result is not less than on the primary');
+cmp_ok($reader->query_safe('SELECT snowflake.settled_before()'), '<=', $old, 'in a session from before the promotion the result does not exceed the id of the oldest prepared transaction');
+is(held(), "$PREPARED|old", 'the view settled names the oldest prepared transaction');
 later_are_settled_but_for_it();
-cmp_ok(settled(), '<=', $old, 'nor does it step past it while it mints');
-is(sql("SELECT count(*) FROM t WHERE id IN ($old, $young)"), '0', 'whose rows are not visible');
+cmp_ok(settled(), '<=', $old, 'while the promoted server mints, the result does not exceed the id of the oldest prepared transaction');
+is(sql("SELECT count(*) FROM t WHERE id IN ($old, $young)"), '0', 'the rows of the prepared transactions are not visible');
 
 sql("COMMIT PREPARED 'old'");
-is(sql("SELECT what FROM t WHERE id = $old"), 'old', 'committed there, its row appears');
+is(sql("SELECT what FROM t WHERE id = $old"), 'old', 'after COMMIT PREPARED the row of the oldest transaction is visible');
 later_are_settled_but_for_it();
 my $settled = settled();
-cmp_ok($settled, '>', $old, 'and it is stepped past');
-cmp_ok($settled, '<=', $young, 'as far as the next');
-is(held(), "$PREPARED|young", 'which the view names');
+cmp_ok($settled, '>', $old, 'after COMMIT PREPARED the result is above the id of the oldest transaction');
+cmp_ok($settled, '<=', $young, 'the result does not exceed the id of the next prepared transaction');
+is(held(), "$PREPARED|young", 'the view settled names the next prepared transaction');
 sql("ROLLBACK PREPARED 'young'");
-ok($standby->poll_query_until('postgres', "SELECT snowflake.settled_before() > $last"), 'that is rolled back: nothing is held back');
-is(held(), '|', 'neither by what had ended before, nor by what was lost with the primary');
-cmp_ok($lost, '<', settled(), 'whose ids are settled, without a row');
+ok($standby->poll_query_until('postgres', "SELECT snowflake.settled_before() > $last"), 'after ROLLBACK PREPARED of the next transaction all committed ids are settled');
+is(held(), '|', 'neither the transaction that ended before the promotion nor the lost one holds the result back');
+cmp_ok($lost, '<', settled(), 'the id of the transaction that was lost with the primary is settled');
 $reader->quit;
 
 done_testing();

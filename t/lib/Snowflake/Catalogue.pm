@@ -1,5 +1,5 @@
-# The members of an extension in a database, one line each, to compare two databases of a server: definition, owner,
-# privileges, comment, and treatment by dumps. The values of sequences are not included.
+# Describes the members of an extension, one line each, to compare two databases of a server. A line has the definition,
+# owner, privileges, comment, and whether dumps include the data. The values of sequences are not included.
 
 package Snowflake::Catalogue;
 
@@ -59,7 +59,7 @@ sub snapshot
 	return $node->safe_psql($database, $extension ? $SNAPSHOT =~ s/(extname = )'snowflake'/$1'$extension'/r : $SNAPSHOT);
 }
 
-# The lines that only one of two snapshots has.
+# Returns the lines that only one of two snapshots has.
 sub differences
 {
 	my ($is, $should_be) = @_;

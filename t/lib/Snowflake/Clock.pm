@@ -1,7 +1,8 @@
-# A clock for a server: a library (clock.c) that reads from a file how far the wall clock is off.
+# A clock that a test sets for a server. The library clock.c, which the server preloads, reads from a file how far the
+# wall clock is off.
 #
-# Only CLOCK_REALTIME is changed. Time since boot and the monotonic clock stay true, as on a real machine whose clock is
-# stepped.
+# Only CLOCK_REALTIME is changed. The time since boot and the monotonic clock stay right, as on a real machine whose
+# clock is stepped.
 
 package Snowflake::Clock;
 
@@ -12,12 +13,12 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-# With $library, clocks share it, and the first one builds it.
+# If several clocks have the same $library, the first one builds it.
 sub new
 {
 	my ($class, $file, $library) = @_;
 	my $self = bless { file => File::Spec->rel2abs($file) }, $class;
-	# Written in place from now on, because servers have mapped it.
+	# Later changes write into this file in place, because servers have mapped it.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
 	my $source = dirname(__FILE__) . '/clock.c';
@@ -32,7 +33,7 @@ sub new
 	return $self;
 }
 
-# Sets the clock to this many seconds after the true time; before it if negative.
+# Sets the clock to this many seconds after the true time, or before it if negative.
 sub set
 {
 	my ($self, $offset) = @_;
@@ -41,7 +42,7 @@ sub set
 	return;
 }
 
-# Sets what the kernel reports about synchronization; undef: the values of this machine.
+# Sets what the kernel reports about synchronization. With undef the kernel reports the values of this machine.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;
@@ -59,7 +60,7 @@ sub late
 	return;
 }
 
-# Stops the clock at its present time, until it is set again.
+# Stops the clock at its present time until it is set.
 sub freeze
 {
 	my ($self) = @_;
@@ -67,7 +68,7 @@ sub freeze
 	return;
 }
 
-# Offset, and whether the clock stands still, in seconds.
+# Writes the offset of the clock and, if the clock stands still, its time, in seconds.
 sub _write
 {
 	my ($self, @seconds) = @_;
@@ -93,7 +94,7 @@ sub environment
 	return (LD_PRELOAD => join(' ', $self->{library}, $ENV{LD_PRELOAD} // ()), SNOWFLAKE_CLOCK => $self->{file});
 }
 
-# Builds a library to preload from a source in C.
+# Builds a library for LD_PRELOAD from a source in C.
 sub build
 {
 	my ($source, $target) = @_;
@@ -102,7 +103,8 @@ sub build
 	return $target;
 }
 
-# If the library also changed the time since boot, every test of the forward-jump guard would pass for the wrong reason.
+# Checks that the library does not change the time since boot. If it did, every test of jumps ahead would pass for the
+# wrong reason.
 sub _check
 {
 	my ($self) = @_;

@@ -1,4 +1,4 @@
-# A disk of a server that a test can stall.
+# Lets a test stall the disk of a server.
 
 package Snowflake::Disk;
 
@@ -8,7 +8,7 @@ use warnings FATAL => 'all';
 use File::Basename qw(dirname);
 use File::Spec;
 
-# For a node that is not running.
+# Makes the disk of a node, which must not be running.
 sub new
 {
 	my ($class, $node) = @_;

@@ -1,6 +1,5 @@
-# Records all ids that clients received, and checks the promise: each id is unique over all server runs, and ids of a
-# shard only go up, within a session and from one run to the next. Databases are independent: of() has a ledger for
-# each.
+# Records all ids that clients received. Checks that each id is unique over all server runs, and that the ids of a shard
+# ascend within a session and from one run to the next. Databases are independent, so of() returns a ledger for each.
 
 package Snowflake::Ledger;
 
@@ -18,13 +17,13 @@ sub new
 		others => {},     # database => ledger
 		holder => {},     # id => session
 		last => {},       # session => shard => last id
-		highest => {},    # shard => highest id of this life and the earlier ones
-		floor => {},      # shard => highest id of the earlier lives
+		highest => {},    # shard => highest id of this server run and the earlier ones
+		floor => {},      # shard => highest id of the earlier server runs
 		faults => [],
 		count => 0 }, $class;
 }
 
-# The ledger of another database. It shares runs and check() with this one.
+# Returns the ledger of another database. new_server_run() and check() of this ledger also apply to it.
 sub of
 {
 	my ($self, $database) = @_;
@@ -39,7 +38,7 @@ sub shard_of
 	return ($id >> $self->{sequence_bits}) & ((1 << $self->{shard_bits}) - 1);
 }
 
-# Records the ids of a session, in their order.
+# Records the ids of a session in the order in which they were returned.
 sub record
 {
 	my ($self, $session, @ids) = @_;
@@ -62,7 +61,7 @@ sub record
 	return;
 }
 
-# The server starts again, or another takes over: later ids must be above all earlier ones.
+# Begins a new server run, after a restart or a failover. Later ids must be above all earlier ones.
 sub new_server_run
 {
 	my ($self) = @_;
@@ -70,7 +69,7 @@ sub new_server_run
 	return;
 }
 
-# A new name for a session each time, for clients that have ended.
+# Returns a new session name for each client that has ended.
 sub anonymous
 {
 	my ($self) = @_;
@@ -91,14 +90,14 @@ sub highest
 	return $self->{highest}{$shard};
 }
 
-# One test: at least this many ids were recorded, and all keep the promise.
+# Adds one test: at least this many ids were recorded, all are unique, and those of a shard ascend.
 sub check
 {
 	my ($self, $least, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my @faults = map { @{ $_->{faults} } } $self, values %{ $self->{others} };
 	push @faults, 'only ' . $self->count . " ids, expected $least" if $self->count < $least;
-	ok(!@faults, "$name: no id twice, all shards ascending")
+	ok(!@faults, "$name (ids are unique, and ascend in each shard)")
 	  or diag(join "\n", splice(@faults, 0, 10), @faults ? scalar(@faults) . ' more' : ());
 	return;
 }

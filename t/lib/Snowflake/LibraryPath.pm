@@ -1,5 +1,5 @@
-# A copy of the server whose snowflake libraries are not where the server's own are, but in another directory of
-# dynamic_library_path, as image volumes and Nix have it. The control files and scripts stay.
+# Makes a server installation whose snowflake libraries are not in the server's library directory, but in another
+# directory of dynamic_library_path. Image volumes and Nix do this. The control files and scripts stay in place.
 
 package Snowflake::LibraryPath;
 
@@ -11,9 +11,9 @@ use File::Path qw(make_path);
 use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 
-# A copy of the server's installation in a directory of its own: the path for Snowflake::Node->new(), that directory, and the
-# directory of the copy's control files. PostgreSQL finds its directories relative to its programs, so these are copied, and the rest
-# is linked. %params: without_control, to leave the control files and scripts of snowflake out.
+# Copies the server's installation into a new directory. Returns the path for Snowflake::Node->new(), the directory, and
+# the directory of its control files. The programs are copied, because PostgreSQL finds its directories relative to
+# them. Everything else is linked. With without_control the copy lacks the control files and scripts of snowflake.
 sub copy_installation
 {
 	my (%params) = @_;
@@ -32,7 +32,7 @@ sub copy_installation
 	return (dirname("$root$dir{bindir}"), $root, "$root$dir{sharedir}/extension");
 }
 
-# Started, with the extension. %params: conf.
+# Starts a server from such a copy and creates the extension. %params: conf.
 sub create_running
 {
 	my ($name, %params) = @_;

@@ -1,4 +1,4 @@
-# A machine for a server: the files that identify a machine and a disk.
+# Replaces the files that identify the machine and the disk of a server.
 
 package Snowflake::Machine;
 
@@ -9,7 +9,7 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use File::Spec;
 
-# For a node that is not running.
+# Makes the files for a node, which must not be running.
 sub new
 {
 	my ($class, $node) = @_;
@@ -19,10 +19,10 @@ sub new
 	return bless { directory => $directory }, $class;
 }
 
-# The contents of /etc/machine-id; undef: no such file.
+# Sets the contents of /etc/machine-id. With undef the file does not exist.
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# The kernel's data about the block device, by the names of the files below its directory in sysfs.
+# Sets what the kernel shows about the block device, by the names of the files below the device's directory in sysfs.
 sub set_disk
 {
 	my ($self, %says) = @_;
@@ -31,7 +31,7 @@ sub set_disk
 	return;
 }
 
-# The kernel's clock source and the processor's flags; undef: no such file.
+# Sets the kernel's clock source and the processor's flags. With undef the file does not exist.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

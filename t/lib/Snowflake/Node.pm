@@ -5,10 +5,10 @@ package Snowflake::Node;
 use strict;
 use warnings FATAL => 'all';
 
-# For all tests of a run.
+# Directory that all tests of a run share.
 my $work;
 
-# Without this, ports are recorded in the server's own installation, which may not be writable.
+# By default PostgreSQL::Test records the used ports in the server's installation, which may not be writable.
 BEGIN
 {
 	$work = $ENV{TESTDATADIR} // (defined $ENV{TESTDIR} ? "$ENV{TESTDIR}/tmp_check" : 'tmp_check');
@@ -21,13 +21,13 @@ use Carp;
 use File::Basename qw(basename);
 use File::Spec;
 use IPC::Run;
-# By name: all exports together would hide the methods of the same names.
+# Imports only these names, because other exports would hide methods with the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Snowflake::Template;
 use Test::More;
 
-# Like that of PostgreSQL::Test::Cluster, but without special options the result of one initdb is copied.
+# Like init() of PostgreSQL::Test::Cluster. Without special options it copies the result of one initdb.
 sub init
 {
 	my ($self, %params) = @_;
@@ -41,8 +41,8 @@ sub init
 	return $self->SUPER::init(%params);
 }
 
-# Runs initdb and writes settings, without a start. The lead is a tenth of the default, so that tests reach its end
-# soon. %params: conf (text), install_path (of another version), and those of init().
+# Makes a server without starting it. "snowflake.max_lead" is a tenth of the default, so that tests reach its end soon.
+# %params: conf (text), install_path (of another version), and those of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -50,12 +50,12 @@ sub create
 	my $install_path = delete $params{install_path};
 	my $node = $class->new($name, $install_path ? (install_path => $install_path) : ());
 	$node->init(%params);
-	# PostgreSQL::Test of version 18 writes it for every server, and an older one does not start with it.
+	# PostgreSQL::Test of version 18 writes this setting for every server, but older servers do not start with it.
 	$node->adjust_conf('postgresql.conf', 'autovacuum_worker_slots', undef) if $install_path;
 	$node->append_conf('postgresql.conf',
-		# In the data directory, because a killed server leaves its segments behind.
+		# Shared memory is in files of the data directory, because a killed server does not remove its segments.
 		"dynamic_shared_memory_type = mmap\n"
-		# Tests step the clock by minutes to test other things.
+		# Tests step the clock by minutes for other reasons than to test jumps.
 		. "shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
@@ -72,7 +72,7 @@ sub create_running
 	return $node;
 }
 
-# The same data in another server, like init_from_backup() of PostgreSQL::Test::Cluster.
+# Makes a server from a backup, like init_from_backup() of PostgreSQL::Test::Cluster.
 sub create_from_backup
 {
 	my ($class, $name, $source, $backup, %params) = @_;
@@ -90,7 +90,8 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# Preloads another library in the server's processes: its source in C (or undef), and the environment.
+# Preloads another library in the server's processes. The arguments are its source in C (or undef), and environment
+# variables.
 sub preload
 {
 	my ($self, $source, %environment) = @_;
@@ -136,7 +137,8 @@ sub restart
 	return $self->SUPER::restart(%params);
 }
 
-# An immediate stop, and a start some seconds earlier or later. Later ids in the ledger must be above all earlier ones.
+# Stops the server immediately, moves the clock by some seconds, and starts the server. Later ids in the ledger must be
+# above all earlier ones.
 sub crash
 {
 	my ($self, $ledger, $step) = @_;
@@ -147,7 +149,7 @@ sub crash
 	return;
 }
 
-# A server that did not use its clock would pass every test here.
+# Checks that the server uses the clock of the test. If it did not, many tests would pass without a reason.
 sub _check_clock
 {
 	my ($self) = @_;
@@ -192,7 +194,7 @@ sub add_tools
 	return;
 }
 
-# The functions of snowflake_alias for base32 and ULIDs, whose C code is in the library of the generator.
+# Creates the functions of snowflake_alias for base32 and ULIDs. Their C code is in the library snowflake.
 sub add_text_forms
 {
 	my ($self, $database) = @_;
@@ -205,14 +207,14 @@ sub add_text_forms
 	return;
 }
 
-# The ids that a query returns, in order. Dies if the query fails.
+# Returns the ids that a query returns, in order. Dies if the query fails.
 sub ids
 {
 	my ($self, $sql, $database) = @_;
 	return split /\n/, $self->safe_psql($database // 'postgres', $sql);
 }
 
-# A typical application session: single ids, batches, transactions that roll back.
+# Statements of a typical application: single ids, batches, transactions that roll back.
 my $MIX = <<'SQL';
 SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
 SELECT unnest(snowflake.next_ids(7, 5000));
@@ -226,7 +228,7 @@ ROLLBACK;
 SELECT snowflake.next_id(7);
 SQL
 
-# Runs $MIX, or a statement, and records the ids in the ledger. Such calls follow each other, so for the ledger they are
+# Runs $MIX or a statement, and records the ids in the ledger. These calls never overlap, so the ledger treats them as
 # one session.
 sub mint
 {
@@ -236,14 +238,14 @@ sub mint
 	return @ids;
 }
 
-# The high-water mark, in milliseconds since 1970.
+# Returns the high-water mark in milliseconds since 1970.
 sub mark
 {
 	my ($self, $database) = @_;
 	return $self->safe_psql($database // 'postgres', 'SELECT last_value FROM snowflake.high_water');
 }
 
-# The error of a statement that must fail, with SQLSTATE, detail and hint.
+# Returns the error of a statement that must fail, with SQLSTATE, detail and hint.
 sub error_of
 {
 	my ($self, $sql, $database) = @_;
@@ -269,7 +271,7 @@ sub error_pattern
 	return qr/$pattern/;
 }
 
-# A session in the background that continues after failed statements.
+# Starts a psql session in the background. It continues after failed statements.
 sub session
 {
 	my ($self, $database, %params) = @_;
@@ -307,7 +309,7 @@ sub wait_for_output
 	return;
 }
 
-# Waits for the client's end. Returns whether it succeeded, its ids, and its errors.
+# Waits until the client has ended. Returns whether it succeeded, its ids, and its errors.
 sub finish_writer
 {
 	my ($self, $writer) = @_;
@@ -316,8 +318,8 @@ sub finish_writer
 	return { well => $well, ids => \@ids, errors => slurp_file("$writer->{base}.err") };
 }
 
-# Sends SIGKILL to every process of the server, the postmaster first so that it starts no new ones, as if the machine
-# stopped.
+# Sends SIGKILL to every process of the server, as if the machine had stopped. The postmaster is first, so that it
+# starts no new processes.
 sub kill_all
 {
 	my ($self) = @_;
@@ -326,8 +328,8 @@ sub kill_all
 	$self->kill9;
 	kill 9, @children;
 	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
-	# kill() takes a dead process that is not reaped yet for a running one, and so does the next postmaster that reads
-	# postmaster.pid.
+	# Waits until all processes are gone or zombies. kill(), and a new postmaster that reads postmaster.pid, would treat a
+	# zombie as running.
 	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
 	{
 		kill 9, children_of($postmaster);
@@ -338,7 +340,7 @@ sub kill_all
 	return;
 }
 
-# State and parent of a process, or empty strings if it does not exist.
+# Returns the state and the parent of a process, or empty strings if the process does not exist.
 sub _stat_of
 {
 	my ($pid) = @_;
@@ -354,7 +356,7 @@ sub children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Also works if the server stops while psql connects: psql then ends before it has read the query.
+# Tolerates a server that stops while psql connects. Then psql ends before it has read the query.
 sub poll_query_until
 {
 	my ($self, @arguments) = @_;

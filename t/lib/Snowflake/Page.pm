@@ -1,4 +1,4 @@
-# The SQL of a documentation page.
+# Reads the examples in SQL of a documentation page.
 
 package Snowflake::Page;
 
@@ -9,7 +9,7 @@ use Carp;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Time::HiRes qw(sleep);
 
-# { title of a section => [ its blocks of SQL ] }
+# Returns ( title of a section => [ its blocks of SQL ] ).
 sub blocks
 {
 	my ($file) = @_;
@@ -27,7 +27,7 @@ sub blocks
 	return %blocks;
 }
 
-# The statements of a block: a transaction, a DO block, or a single statement.
+# Splits a block into transactions, DO blocks and single statements.
 sub statements
 {
 	my ($block) = @_;

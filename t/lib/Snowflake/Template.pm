@@ -1,5 +1,5 @@
 # Copies a data directory that initdb made once. initdb takes half a second of CPU, and a test run needs more than a
-# hundred. Each copy has its own system identifier.
+# hundred data directories. Each copy gets its own system identifier.
 
 package Snowflake::Template;
 
@@ -12,7 +12,7 @@ use File::Path qw(make_path);
 use IPC::Run;
 use Time::HiRes qw(gettimeofday);
 
-# Makes $data. The first caller below $work runs @initdb to make the template, with the common environment; the others
+# Makes the data directory $data. The first caller that uses $work runs @initdb to make the template, and the others
 # wait.
 sub instantiate
 {
@@ -24,7 +24,7 @@ sub instantiate
 	if (!-e $template)
 	{
 		_run(map { $_ eq $data ? "$template.part" : $_ } @initdb);
-		# pg_resetwal makes another.
+		# pg_resetwal makes a new WAL.
 		unlink glob "$template.part/pg_wal/0*";
 		rename "$template.part", $template or croak "$template: $!";
 	}
@@ -35,8 +35,8 @@ sub instantiate
 	return;
 }
 
-# The identifier is at the start of pg_control: time and process, as the server would choose it. pg_resetwal corrects
-# the checksum and starts a WAL that fits.
+# The system identifier is at the start of pg_control. Like initdb, it is composed of the time and the process id.
+# pg_resetwal corrects the checksum and makes a WAL with the new identifier.
 sub _identify
 {
 	my ($data) = @_;

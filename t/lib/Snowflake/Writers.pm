@@ -10,7 +10,7 @@ use IPC::Run;
 use PostgreSQL::Test::Utils qw(append_to_file slurp_file);
 use Time::HiRes qw(sleep);
 
-# start NODE, DATABASE, SCRIPT...: scripts of pgbench, drawn at random.
+# start NODE, DATABASE, SCRIPT...: starts the clients. Each transaction is one of the pgbench scripts, at random.
 sub start
 {
 	my ($class, $node, $database, @scripts) = @_;
@@ -26,7 +26,7 @@ sub start
 	return bless { run => $run, errors => "$base.err", log => "$base.log", node => $node, database => $database }, $class;
 }
 
-# Waits until a query returns true. The clients have written rows by then.
+# Waits until a query about the written rows returns true.
 sub write_until
 {
 	my ($self, $query) = @_;
@@ -40,8 +40,8 @@ sub errors
 	return join '', grep { /error|aborted|terminat/i } split /^/, slurp_file($self->{errors});
 }
 
-# The duration of their longest transaction, in milliseconds, without each client's last hundred, which pgbench has not
-# logged yet.
+# Returns the duration of the longest transaction in milliseconds. pgbench has not logged the last hundred transactions
+# of each client yet.
 sub longest
 {
 	my ($self) = @_;
@@ -54,7 +54,7 @@ sub longest
 	return $longest / 1000;
 }
 
-# Ends them between two statements, and returns their errors.
+# Ends the clients between two statements, and returns their errors.
 sub stop
 {
 	my ($self) = @_;

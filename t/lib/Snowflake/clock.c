@@ -1,9 +1,10 @@
-// A wall clock that a test sets, preloaded into a server: the kernel's clock plus an offset, or a
-// time that stands still. It also replaces what the kernel reports about synchronization. Time
-// since boot and the monotonic clock stay true.
+// Library that a test preloads into a server to change its wall clock: the kernel's clock plus an
+// offset, or a time that stands still. It also replaces what the kernel reports about
+// synchronization. The time since boot and the monotonic clock stay right.
 //
-// It allocates nothing and takes no lock, because PostgreSQL reads the clock in its handler of
-// SIGALRM, which may interrupt malloc(). It also reads no file, so the clock stays cheap.
+// The functions allocate nothing and take no lock, because PostgreSQL reads the clock in its
+// handler of SIGALRM, which may interrupt malloc(). They read mapped memory instead of a file, so
+// the clock stays cheap.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,18 +17,19 @@
 #include <time.h>
 #include <unistd.h>
 
-// Snowflake::Clock writes it while servers run.
+// Snowflake::Clock writes this structure into a mapped file while servers run.
 struct Setting {
   int64_t offset_ns;
-  int64_t frozen_ns;     // since 1970; 0: the clock runs
-  int64_t synchronized;  // 0: as it is on this machine; 1: synchronized; 2: not
-  int64_t late_ns;       // how late the kernel's timer ticks come: the coarse clock goes by them
+  int64_t frozen_ns;     // time at which the clock stands still, since 1970; 0: the clock runs
+  int64_t synchronized;  // 0: as this machine; 1: synchronized; 2: not synchronized
+  int64_t late_ns;       // how late the kernel's timer ticks, and so the coarse clock, are
 };
 
 static const volatile struct Setting* setting;
 static int (*true_clock)(clockid_t, struct timespec*);
 
-// A server with the true time would pass tests for the wrong reason.
+// Without the file the server must not start: with the true time it would pass tests for the wrong
+// reason.
 __attribute__((constructor)) static void initialize(void) {
   const char* path = getenv("SNOWFLAKE_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);

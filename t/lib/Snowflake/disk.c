@@ -1,5 +1,5 @@
-// A disk that stalls while a file exists, preloaded into a server: flushes wait, as in the kernel,
-// and signals do not end the wait.
+// Library that a test preloads into a server to stall its disk. While a file exists, flushes wait
+// as in the kernel, and signals do not end the wait.
 
 #define _GNU_SOURCE
 #include <stdlib.h>
