@@ -1,4 +1,5 @@
-# Tests the keys of aliases: where, when and by whom they are read, and that they appear in no other place.
+# Tests the key file of aliases: which files are accepted, when sessions read the file, and who may choose it. Also
+# tests that keys appear neither in logs, statistics and dumps nor, undisguised, in the memory of sessions.
 
 use strict;
 use warnings FATAL => 'all';
@@ -50,7 +51,7 @@ sub refused
 	return;
 }
 
-# A session that reads its keys, and waits until it has received a reload.
+# Reloads the configuration, and waits until the session has received the reload.
 sub reload
 {
 	my ($session) = @_;
@@ -64,41 +65,41 @@ sub reload
 	die 'the session has not heard of the reload';
 }
 
-# Invalid files. The log contains the path; errors contain it for roles that may read the setting.
+# Invalid key files. The log contains the path. Errors contain the path only for roles that may read the setting.
 my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => "Its path is \"$path\"", hint => 'readable for the server');
 my $since = -s $node->logfile;
-refused(\%missing, 'no file');
+refused(\%missing, 'the key file does not exist');
 $node->safe_psql('postgres', 'CREATE ROLE reader; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO reader');
 like($node->error_of("SET ROLE reader; SELECT snowflake.alias(1, 'photos')"), qr/^(?!.*alias\.keys).*a relative path begins in the data directory/s,
-	'other roles see only the name of the setting');
-like(substr($node->log_content, $since), qr/DETAIL:  Its path is "snowflake_alias\.keys"/, 'the log is');
+	'the error of an ordinary role does not contain the path of the key file');
+like(substr($node->log_content, $since), qr/DETAIL:  Its path is "snowflake_alias\.keys"/, 'the log contains the path of the missing key file');
 
 foreach my $mode (0604, 0640, 0644, 0660, 0602, 0610)
 {
 	write_keys("photos 0 $key{one}\n", $mode);
 	refused({ sqlstate => 'F0000', message => 'may read or write the key file', detail => '0600', hint => 'make new keys' },
-		sprintf 'mode %04o', $mode);
+		sprintf 'the key file has mode %04o', $mode);
 }
 foreach my $mode (0600, 0400, 0700)
 {
 	write_keys("photos 0 $key{one}\n", $mode);
-	is(length $node->safe_psql('postgres', "SELECT snowflake.alias(1, 'photos')"), 11, sprintf 'mode %04o will do', $mode);
+	is(length $node->safe_psql('postgres', "SELECT snowflake.alias(1, 'photos')"), 11, sprintf 'a key file with mode %04o is accepted', $mode);
 }
 write_keys("photos 0 $key{one}\n", 0000);
-refused({ sqlstate => '42501', message => 'could not open the key file: Permission denied', hint => 'readable' }, 'mode 0000');
+refused({ sqlstate => '42501', message => 'could not open the key file: Permission denied', hint => 'readable' }, 'the key file has mode 0000');
 unlink $path;
 mkdir $path, 0700;
-refused({ sqlstate => 'F0000', message => 'the key file is not a regular file', hint => 'regular file' }, 'a directory');
+refused({ sqlstate => 'F0000', message => 'the key file is not a regular file', hint => 'regular file' }, 'the key file is a directory');
 rmdir $path;
 POSIX::mkfifo($path, 0600) or die $!;
-refused({ sqlstate => 'F0000', message => 'the key file is not a regular file' }, 'a pipe, which nobody waits for');
+refused({ sqlstate => 'F0000', message => 'the key file is not a regular file' }, 'the key file is a pipe, and the call does not wait for it');
 unlink $path;
 write_keys('#' x 65537);
-refused({ sqlstate => 'F0000', message => 'the key file is too large', detail => '65536', hint => 'Remove' }, 'too large');
+refused({ sqlstate => 'F0000', message => 'the key file is too large', detail => '65536', hint => 'Remove' }, 'the key file has more than 65536 bytes');
 write_keys('#' x 65536);
-$node->refuses("SELECT snowflake.alias(1, 'photos')", { sqlstate => '42704', message => 'key "photos" does not exist' }, 'as large as it may be');
+$node->refuses("SELECT snowflake.alias(1, 'photos')", { sqlstate => '42704', message => 'key "photos" does not exist' }, 'a key file of 65536 bytes is read');
 
-# Invalid lines, by number and reason.
+# Invalid lines, with the number and the reason in the error.
 my %wrong = (
 	"photos 0" => [ 1, 'A line has a name, a version and a key' ],
 	"# comment\n\nphotos 0 $key{one} x" => [ 3, 'A line has a name, a version and a key' ],
@@ -114,58 +115,60 @@ foreach my $lines (sort keys %wrong)
 	refused({ sqlstate => 'F0000', message => "line $number of the key file is invalid", detail => $reason, hint => 'Correct the line' }, $reason);
 }
 
-# Rotation. A session keeps its keys until a reload; a new one reads the file.
+# Rotation of keys. A session keeps its keys until a reload. A new session reads the file.
 write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# The new version is first only for reading, so that no server writes what another cannot read.
+# A new version is at first not in the topmost line, so it only decodes. Otherwise a server could make aliases that
+# another server cannot decode yet.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
-is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'the topmost line writes, wherever another is');
+is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
 is($session->query_safe('SELECT string_agg(format(\'%s %s %s\', name, version, writes), \', \') FROM snowflake.alias_keys()'),
-	'photos 0 t, photos 1 f', 'and alias_keys() says so');
+	'photos 0 t, photos 1 f', 'alias_keys() shows which version makes aliases');
 write_keys("photos 1 $key{two}\nphotos 0 $key{one}\n");
-is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'before the reload a session goes on as it was');
-isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $old_alias, 'a new one does not');
+is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'an open session uses the former topmost line until a reload');
+isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $old_alias, 'a new session uses the new topmost line');
 reload($session);
 my ($new_alias, $new_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
-isnt($new_alias, $old_alias, 'the new version writes');
-isnt($new_token, $old_token, 'tokens, too');
-is($session->query_safe($reads), '77|77', 'the old one is read');
-is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'as the new one');
-# The old version is removed.
+isnt($new_alias, $old_alias, 'after the reload an open session makes aliases with the new version');
+isnt($new_token, $old_token, 'after the reload an open session makes tokens with the new version');
+is($session->query_safe($reads), '77|77', 'aliases and tokens of the old version are decoded');
+is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'aliases and tokens of the new version are decoded');
+# The old version is removed from the key file.
 write_keys("photos 1 $key{two}\n");
 reload($session);
 $node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
-	{ sqlstate => '22023', message => 'the alias was not made with key "photos"', detail => 'The alias has version 0', hint => 'old version' }, 'an alias of a version that is gone');
+	{ sqlstate => '22023', message => 'the alias was not made with key "photos"', detail => 'The alias has version 0', hint => 'old version' }, 'an alias of a removed version is refused');
 $node->refuses("SELECT snowflake.from_token('$old_token', 'photos')",
-	{ sqlstate => '22023', message => 'the token was not made with key "photos"', hint => 'token' }, 'a token of it');
+	{ sqlstate => '22023', message => 'the token was not made with key "photos"', hint => 'token' }, 'a token of a removed version is refused');
 $session->query($reads);
-like($session->{stderr}, qr/the alias was not made with key "photos"/, 'in the old session, too');
+like($session->{stderr}, qr/the alias was not made with key "photos"/, 'an open session also refuses an alias of a removed version');
 $session->{stderr} = '';
-is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos')"), '77', 'the other one is read as before');
-# A version's number may be used again. Old aliases then read as other ids, so stop using them first.
+is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos')"), '77', 'an alias of the remaining version is decoded');
+# The number of a removed version may be used for a new key. Then old aliases decode to other ids, so stop using old
+# aliases before that.
 write_keys("photos 0 $key{three}\nphotos 1 $key{two}\n");
-isnt($node->safe_psql('postgres', "SELECT snowflake.from_alias('$old_alias', 'photos')"), '77', 'a number that is used again reads something else');
-$node->refuses("SELECT snowflake.from_token('$old_token', 'photos')", { sqlstate => '22023', message => 'the token was not made' }, 'which a token notices');
+isnt($node->safe_psql('postgres', "SELECT snowflake.from_alias('$old_alias', 'photos')"), '77', 'if a version has a new key, an old alias decodes to another id');
+$node->refuses("SELECT snowflake.from_token('$old_token', 'photos')", { sqlstate => '22023', message => 'the token was not made' }, 'if a version has a new key, an old token is refused');
 
-# A reload with an invalid file: every call fails until it is corrected, and nothing else is lost.
+# If an invalid key file is reloaded, every call for aliases fails until the file is corrected.
 write_keys("photos 1 $key{two}\nnonsense\n");
 reload($session);
 for (1 .. 3)
 {
 	$session->query("SELECT snowflake.alias(77, 'photos')");
-	like($session->{stderr}, qr/line 2 of the key file is invalid/, 'a bad file is an error, also in a session that had keys');
+	like($session->{stderr}, qr/line 2 of the key file is invalid/, 'alias() fails with an invalid key file, although the session had read keys');
 	$session->{stderr} = '';
 }
-is($session->query_safe('SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'the generator does not mind');
+is($session->query_safe('SELECT snowflake.shard_of(snowflake.next_id(5))'), '5', 'next_id() works with an invalid key file');
 write_keys("photos 1 $key{two}\n");
-is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'mended, it is read at once');
+is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() works as soon as the key file is corrected');
 $session->quit;
 
-# The memory of a session never contains a key of the file, only derived keys, and nothing of a removed key. The session
-# reads it itself, in pieces.
+# The memory of a session contains derived keys, but never a key of the file, and nothing of a removed key. The session
+# reads its own memory in pieces.
 sub memory_of
 {
 	my ($session) = @_;
@@ -184,7 +187,7 @@ sub memory_of
 		my $error = $session->{stderr};
 		$session->{stderr} = '';
 		return pack 'H*', slurp_file($file) =~ tr/\n//dr if $error eq '';
-		note($error);    # a piece that was given back meanwhile
+		note($error);    # a piece was freed in the meantime
 	}
 	die 'the memory cannot be read';
 }
@@ -201,26 +204,27 @@ write_keys("photos 1 $key{two}\nother 0 $key{three}\n");
 	$core->set_query_timer_restart;
 	$core->query_safe("SELECT snowflake.alias(1, 'photos')");
 	my $memory = memory_of($core);
-	cmp_ok(length $memory, '>', 1_000_000, 'the memory of a session');
-	is(held($memory, 'two'), '0 0 1 1', 'of a key that is used it holds what was derived, and not the key');
-	is(held($memory, 'three'), '0 0 1 1', 'of another one, likewise');
+	cmp_ok(length $memory, '>', 1_000_000, 'the memory of a session is read');
+	is(held($memory, 'two'), '0 0 1 1', 'the memory contains only the derived keys of a key that was used');
+	is(held($memory, 'three'), '0 0 1 1', 'the memory contains only the derived keys of a key that was not used');
 	undef $memory;
 	write_keys("photos 1 $key{two}\n");
 	reload($core);
 	$core->query_safe("SELECT snowflake.token(1, 'photos')");
 	$memory = memory_of($core);
-	is(held($memory, 'three'), '0 0 0 0', 'of a key that was taken away, nothing after a reload');
-	is(held($memory, 'two'), '0 0 1 1', 'of the one that stays, the same');
+	is(held($memory, 'three'), '0 0 0 0', 'after a reload the memory contains nothing of a removed key');
+	is(held($memory, 'two'), '0 0 1 1', 'after a reload the memory contains the derived keys of the remaining key');
 	$core->quit;
 }
 
-# Many keys, and one session through many reloads.
+# A key file with 800 keys.
 write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key{four}, 0, 56), $_ } 1 .. 800);
-is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', '800 keys');
+is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', 'each of 800 keys makes another alias');
 write_keys("photos 1 $key{two}\n");
 
-# A statement uses one state of the key file, even if its plan is parallel: the file is edited without a reload.
-# Workers, which would read it again, are not used, and fail if a user's function hides the call.
+# A statement uses one state of the key file. Parallel workers would read the file again, and the file may have been
+# edited without a reload. So the functions are not parallel safe. If a user's function hides such a call from the
+# planner, the worker fails.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
@@ -233,25 +237,25 @@ $parallel->query_safe("SET $_") foreach 'parallel_setup_cost = 0', 'parallel_tup
 write_keys("photos 0 $key{one}\n");
 my $count = q{SELECT count(*), count(*) FILTER (WHERE snowflake.alias(id, 'photos') COLLATE "C" < 'AzL8n0Y58m8'), count(*) FILTER (WHERE md5(id::text) > '') FROM many};
 reload($parallel);
-is($parallel->query_safe($count), '20000|20000|20000', 'all aliases are of version 0');
+is($parallel->query_safe($count), '20000|20000|20000', 'with one version all aliases have version 0');
 write_keys("photos 1 $key{two}\nphotos 0 $key{one}\n");
-is($parallel->query_safe($count), '20000|20000|20000', 'of version 0 in a statement that may be parallel, too');
+is($parallel->query_safe($count), '20000|20000|20000', 'after an edit without a reload all aliases of a large statement have version 0');
 is($parallel->query_safe(q{SELECT count(*) FROM many a JOIN many b ON snowflake.alias(a.id, 'photos') = snowflake.alias(b.id, 'photos')}), '20000',
-	'and a join by aliases finds all');
+	'after an edit without a reload a join by aliases finds all rows');
 reload($parallel);
-is($parallel->query_safe($count), '20000|0|20000', 'after a reload of version 1');
+is($parallel->query_safe($count), '20000|0|20000', 'after the reload all aliases have version 1');
 $parallel->quit;
 like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and tokens cannot be made or read by a parallel worker.*DETAIL: .*HINT:  Label the calling function/s,
-	'a worker refuses');
-is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the leader does it');
+	'alias() fails in a parallel worker');
+is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() in a statement runs in the leader, and works');
 write_keys("photos 1 $key{two}\n");
 
-# ALTER SYSTEM accepts the setting in a session that has loaded the library, and from PostgreSQL 17 on in any session.
+# ALTER SYSTEM accepts the setting if the session has loaded the library. From PostgreSQL 17 on any session can do this.
 my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'";
-$node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM without the library')
+$node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM fails in a session that has not loaded the library')
   if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;
 
-# Only the configuration files can change it.
+# Only the configuration files can change the setting.
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO somebody');
 write_keys("photos 1 $key{three}\n", 0600, $node->basedir . '/planted');
 my $planted = $node->basedir . '/planted';
@@ -259,64 +263,65 @@ foreach my $first ('SELECT 1', "SELECT snowflake.alias(1, 'photos')")
 {
 	my ($code, $out, $err) = $node->psql('postgres',
 		"$first; SET snowflake_alias.key_file = '$planted'; SELECT snowflake.alias(77, 'photos')", on_error_stop => 0, extra_params => [ '-U', 'somebody' ]);
-	like($out, qr/^\Q$new_alias\E$/m, "a user's own setting is not heard, after $first");
-	like($err, qr/parameter "snowflake_alias.key_file" cannot be changed/, 'and he is told');
+	like($out, qr/^\Q$new_alias\E$/m, "the setting of a user's session has no effect, after $first");
+	like($err, qr/parameter "snowflake_alias.key_file" cannot be changed/, "a user gets an error for the setting, after $first");
 }
-$node->refuses("LOAD 'snowflake_alias'; SET snowflake_alias.key_file = '$planted'", { sqlstate => '55P02', message => 'cannot be changed now' }, 'not even a superuser sets it for a session');
+$node->refuses("LOAD 'snowflake_alias'; SET snowflake_alias.key_file = '$planted'", { sqlstate => '55P02', message => 'cannot be changed now' }, 'a superuser cannot change the setting for a session');
 $node->reconfigure('snowflake_alias.key_file' => "'$planted'");
-isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the configuration names another file, by its whole path');
+isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the configuration can name another file by its absolute path');
 $node->reconfigure('snowflake_alias.key_file' => "''");
-refused({ sqlstate => '55000', message => '"snowflake_alias.key_file" is empty', detail => 'need keys', hint => 'Set "snowflake_alias.key_file"' }, 'no file named');
+refused({ sqlstate => '55000', message => '"snowflake_alias.key_file" is empty', detail => 'need keys', hint => 'Set "snowflake_alias.key_file"' }, 'the setting is empty');
 $node->reconfigure('snowflake_alias.key_file' => "'snowflake_alias.keys'");
 my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_alias';\n$alter;");
-is($altered, 0, 'ALTER SYSTEM after LOAD') or diag($alter_error);
-is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'is written');
+is($altered, 0, 'ALTER SYSTEM works after LOAD') or diag($alter_error);
+is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'ALTER SYSTEM has written the setting');
 
-# Every role sees the path until the session has loaded the library, then only roles that may read all settings.
+# Every role can read the setting until the session has loaded the library. Then only roles with pg_read_all_settings
+# can.
 my $show = 'SHOW snowflake_alias.key_file';
 my $plain = sub { return $node->psql('postgres', $_[0], on_error_stop => 1, extra_params => [ '-U', 'somebody' ]); };
-is(($plain->($show))[1], 'snowflake_alias.keys', 'a plain role sees it before the library is loaded');
-like(($plain->("SELECT snowflake.alias(1, 'photos'); $show"))[2], qr/must be superuser or have privileges of pg_read_all_settings|permission denied to examine|must be .*pg_read_all_settings/, 'not afterwards');
+is(($plain->($show))[1], 'snowflake_alias.keys', 'an ordinary role can read the setting before the library is loaded');
+like(($plain->("SELECT snowflake.alias(1, 'photos'); $show"))[2], qr/must be superuser or have privileges of pg_read_all_settings|permission denied to examine|must be .*pg_read_all_settings/, 'an ordinary role cannot read the setting after the library is loaded');
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'snowflake_alias'");
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT current_setting('session_preload_libraries') = 'snowflake_alias'});
-like(($plain->($show))[2], qr/pg_read_all_settings|permission denied to examine/, 'and never where the library is preloaded');
+like(($plain->($show))[2], qr/pg_read_all_settings|permission denied to examine/, 'an ordinary role cannot read the setting if the library is preloaded');
 $node->append_conf('postgresql.conf', "session_preload_libraries = ''");
 $node->reload;
 
 $node->refuses('SET snowflake_alias.other = 1; LOAD \'snowflake_alias\'; SET snowflake_alias.another = 1',
-	{ sqlstate => '42602', message => 'invalid configuration parameter name "snowflake_alias.another"' }, 'no other setting');
+	{ sqlstate => '42602', message => 'invalid configuration parameter name "snowflake_alias.another"' }, 'no other setting with the prefix snowflake_alias can be set');
 
-# A standby reads the same aliases. A dump contains the functions, not the keys.
+# A standby decodes the same aliases. A dump contains the functions, but not the keys.
 $node->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $node, 'base', has_streaming => 1);
 $standby->start;
-is($standby->safe_psql('postgres', "SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'a standby reads them');
+is($standby->safe_psql('postgres', "SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'a standby decodes aliases and tokens');
 $standby->stop;
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, '-d', $node->connstr('postgres') ], 'pg_dump');
 like(slurp_file($dump), qr/CREATE EXTENSION IF NOT EXISTS snowflake WITH.*CREATE EXTENSION IF NOT EXISTS snowflake_alias WITH.*GRANT ALL ON FUNCTION snowflake\.alias\(id bigint, key_name text\) TO somebody/s,
-	'with the extensions in order, and the grant');
+	'the dump contains the extensions in order, and the grant');
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
-$node->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('restored') ], 'restores');
-is($node->safe_psql('restored', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'where the same keys are in force');
+$node->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('restored') ], 'the dump is restored');
+is($node->safe_psql('restored', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the restored database makes the same aliases');
 
-# It needs neither the generator's library nor a restart.
+# snowflake_alias does not need the preloaded library of the generator.
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_stat_statements'");
 $node->restart;
-is($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the generator is not preloaded');
+is($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() works if the library snowflake is not preloaded');
 
-# In the end no key has appeared in the log.
+# No key has appeared in the log, in pg_stat_statements or in the dump.
 my $log = $node->log_content;
 my $statements = $node->safe_psql('postgres', 'SELECT string_agg(query, $$ $$) FROM pg_stat_statements');
-like($statements, qr/snowflake\.alias\(\$1, \$2\)/, 'pg_stat_statements has the calls');
-like($log, qr/statement: SELECT snowflake\.alias\(77, 'photos'\)/, 'the log has the calls');
+like($statements, qr/snowflake\.alias\(\$1, \$2\)/, 'pg_stat_statements contains the calls');
+like($log, qr/statement: SELECT snowflake\.alias\(77, 'photos'\)/, 'the log contains the calls');
 foreach my $name (sort keys %key)
 {
 	my $begins = substr $key{$name}, 0, 12;
-	unlike($log, qr/$begins/i, "the log has no key ($name)");
-	unlike($statements, qr/$begins/i, 'nor has pg_stat_statements');
-	unlike(slurp_file($dump), qr/$begins/i, 'nor the dump');
+	unlike($log, qr/$begins/i, "the log does not contain key $name");
+	unlike($statements, qr/$begins/i, "pg_stat_statements does not contain key $name");
+	unlike(slurp_file($dump), qr/$begins/i, "the dump does not contain key $name");
 }
 
 done_testing();

@@ -1,5 +1,5 @@
-# Runs doc/outside.md: its statements in their order. Compares its vectors with the server, its readers with both, and
-# its functions and setting, which doc/reference.md also lists, with the catalogue.
+# Runs the statements of doc/outside.md in their order. Compares the page's vectors with the server, and the decoders in
+# doc/examples with both. Compares the functions and the setting on the page and in doc/reference.md with the catalogue.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +18,8 @@ my $check_value = $2;
 my $node = Snowflake::Node->create('main');
 $node->start;
 
-# The statements, on the README's table with the one row that the page shows. The argument $1 of a reader is the form of
-# that row.
+# The statements run on the README's table with the one row that the page shows. If a statement has an argument $1, it
+# is the text form of that row's id.
 $node->safe_psql('postgres', 'CREATE DATABASE page');
 my ($photos) = slurp_file("$FindBin::RealBin/../../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
 $node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");
@@ -30,35 +30,35 @@ foreach my $block (@blocks)
 	if ($language eq 'sh')
 	{
 		my $directory = $node->data_dir;
-		ok(IPC::Run::run([ 'bash', '-euc', "cd '$directory'\n$text" ]), 'typed: ' . ($text =~ /^(?!#)(.*)/m)[0]);
+		ok(IPC::Run::run([ 'bash', '-euc', "cd '$directory'\n$text" ]), 'the page: ' . ($text =~ /^(?!#)(.*)/m)[0]);
 		next;
 	}
 	while ($text =~ /\G\s*(.*?;)[ \t]*(?:--[ \t]*([^\n]*))?(?=\n)/gs)
 	{
 		my ($statement, $comment) = ($1, $2 // '');
-		my $name = 'typed: ' . ($statement =~ /^(.*)/)[0];
+		my $name = 'the page: ' . ($statement =~ /^(.*)/)[0];
 		if ($statement =~ /\$1/)
 		{
 			my ($form, $more) = $statement =~ /snowflake\.(?:try_)?from_(\w+)\(\$1(.*?)\)/;
 			my $argument = defined $form ? $node->safe_psql('page', 'SELECT snowflake.' . ($form =~ /^(?:alias|digits)$/ ? $form : "to_$form") . "(id$more) FROM photos")
 			  : '[{"id":"0augYQesYgz","caption":"second"}]';
 			my $prepare = "SET enable_seqscan = off; SET enable_bitmapscan = off; PREPARE typed AS $statement";
-			like($node->safe_psql('page', "$prepare EXPLAIN EXECUTE typed('$argument')"), qr/Index Cond: \(id = /, "$name: by the primary key") if $comment =~ /primary key/;
+			like($node->safe_psql('page', "$prepare EXPLAIN EXECUTE typed('$argument')"), qr/Index Cond: \(id = /, "$name: uses the primary key") if $comment =~ /primary key/;
 			my $answer = $node->safe_psql('page', "$prepare EXECUTE typed('$argument')");
 			is($answer, defined $form ? '499712025023222784|first light' : '', $name);
 			next;
 		}
 		my ($status, $answer, $err) = $node->psql('page', $statement);
 		is($status, 0, $name) or diag($err);
-		is($answer, $comment, "$name: as it says") if $comment =~ /^\[/;
+		is($answer, $comment, "$name: has the result of the comment") if $comment =~ /^\[/;
 	}
 }
 is($node->safe_psql('page', 'SELECT id, caption, public_id FROM photos ORDER BY id'),
-	"499712025023222784|first light|0augYQesYgy\n499712025023222785|second|0augYQesYgz", 'typed: what came of it');
+	"499712025023222784|first light|0augYQesYgy\n499712025023222785|second|0augYQesYgz", 'the statements of the page have inserted the expected rows');
 like($node->safe_psql('page', "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'photos'::regclass AND NOT indisprimary"),
-	qr/snowflake\.to_base32\(id/, 'typed: an index by the text');
+	qr/snowflake\.to_base32\(id/, 'the statements of the page have made an index on the text form');
 is($node->safe_psql('page', 'SET ROLE web_server; SELECT photo_alias(499712025023222784) = snowflake.alias(499712025023222784, \'photos\')'), 't',
-	'typed: who was granted it has aliases');
+	'a role with the grant of the page can make aliases');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 {
@@ -66,9 +66,9 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 	open my $keys, '>', $node->data_dir . '/snowflake_alias.keys' or die $!;
 	print $keys "photos 0 $key\n";
 }
-is($node->safe_psql('postgres', 'SELECT check_value FROM snowflake.alias_keys()'), $check_value, 'check value');
+is($node->safe_psql('postgres', 'SELECT check_value FROM snowflake.alias_keys()'), $check_value, 'alias_keys() shows the check value of the page');
 
-# The rows of the table whose header begins like this.
+# Returns the rows of the table whose header begins with $head.
 sub rows
 {
 	my ($head) = @_;
@@ -87,26 +87,26 @@ foreach my $head (sort keys %forms)
 {
 	my ($count, $write, $read) = @{ $forms{$head} };
 	my @rows = rows($head);
-	is(scalar @rows, $count, "vectors of $head");
+	is(scalar @rows, $count, "the table of $head has $count vectors");
 	$write =~ s/(?<![\w.(])(?=(?:to_|alias|digits|token))/snowflake./g;
 	foreach (@rows)
 	{
 		my ($id, @expected) = @$_;
-		is($node->safe_psql('postgres', "SELECT $write FROM (VALUES ($id\::bigint)) v (id)"), join('|', @expected), "$id as the page has it");
+		is($node->safe_psql('postgres', "SELECT $write FROM (VALUES ($id\::bigint)) v (id)"), join('|', @expected), "the forms of id $id are those of the page");
 		my ($x, $y, $z) = map { "'$_'" } @expected, '';
-		is($node->safe_psql('postgres', "SELECT snowflake.$read FROM (VALUES ($id\::bigint, $x, $y, $z)) v (id, a, b, c)"), 't', 'and back');
+		is($node->safe_psql('postgres', "SELECT snowflake.$read FROM (VALUES ($id\::bigint, $x, $y, $z)) v (id, a, b, c)"), 't', "the forms of the page decode to id $id");
 	}
 	@vectors = @rows if $head eq 'base62';
 }
 
-# The page's first table shows one id in every form.
+# Compares the page's first table, which shows one id in every form.
 my ($shown) = $page =~ /^\| form \| (\d+) becomes/m;
 my %shown = $page =~ /^\| (base62|base32|UUID|ULID|alias|digits|token) \| `([^`]+)`/mg;
 is(join('|', @shown{qw(base62 base32 UUID ULID alias digits token)}),
 	$node->safe_psql('postgres', "SELECT snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_uuid(id), snowflake.to_ulid(id), snowflake.alias(id, 'photos'), snowflake.digits(id, 'photos'), snowflake.token(id, 'photos') FROM (VALUES ($shown\::bigint)) v (id)"),
-	'the forms that the page begins with');
+	'the first table of the page shows the right forms');
 
-# The page and the reference list exactly the functions of the extension.
+# Checks that the page and the reference list exactly the functions of the extension.
 my $reference = slurp_file("$FindBin::RealBin/../../../doc/reference.md");
 my $functions = $node->safe_psql('postgres', <<~'SQL');
 	SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname)
@@ -114,15 +114,15 @@ my $functions = $node->safe_psql('postgres', <<~'SQL');
 	  JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 	SQL
 my ($table) = $page =~ /^## Functions\n.*?^\| function \|.*?\n((?:\|.*\n)+)/ms or BAIL_OUT('the page has no table of functions');
-is(join(' ', sort grep { !/base62|uuid/ } $table =~ /`(\w+)\(/g), $functions, 'functions of the page');
+is(join(' ', sort grep { !/base62|uuid/ } $table =~ /`(\w+)\(/g), $functions, 'the page lists exactly the functions of the extension');
 my ($row) = $reference =~ /^\|(.*)\| of the extension `snowflake_alias`/m or BAIL_OUT('the reference has no row of aliases');
-is(join(' ', sort $row =~ /`(\w+)\(/g), $functions, 'functions of the reference');
+is(join(' ', sort $row =~ /`(\w+)\(/g), $functions, 'the reference lists exactly the functions of the extension');
 my %by = (sighup => 'reload');
 is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $reference =~ /^(\| `snowflake_alias\..*)/mg),
 	join("\n", map { s/(\w+)$/$by{$1}/r } split /\n/, $node->safe_psql('postgres', q{LOAD 'snowflake_alias'; SELECT name, boot_val, context FROM pg_settings WHERE name LIKE 'snowflake\_alias.%'})),
-	'settings of the reference');
+	'the reference has the right default and context of each setting');
 
-# Texts to read: the vectors, texts that are nearly right, and characters that only look right (not ASCII).
+# Texts to decode: the vectors, texts with one error, and texts with characters that look like ASCII but are not.
 my @texts;
 foreach (@vectors)
 {
@@ -144,7 +144,7 @@ foreach my $number (1 .. 1500)
 # Texts with correct check symbols.
 push @texts, map { [ '32c', $_ ] } $node->ids('SELECT snowflake.to_base32(trunc(random()::numeric * 9223372036854775808)::bigint, true) FROM generate_series(1, 300)');
 
-# The server's results.
+# The results of the server for these texts.
 my $hex = sub { my $bytes = $_[0]; utf8::encode($bytes); return unpack 'H*', $bytes };
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION reads(form text, encoded text) RETURNS text LANGUAGE plpgsql AS $$
@@ -157,11 +157,11 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 my $values = join ', ', map { "('$_->[0]', '\\x" . $hex->($_->[1]) . "')" } @texts;
 my @expected = $node->ids("SELECT reads(form, convert_from(bytes::bytea, 'UTF8')) FROM (VALUES $values) v (form, bytes)");
-is(scalar @expected, scalar @texts, scalar(@texts) . ' texts');
-cmp_ok(scalar(grep { $_ ne 'refused' } @expected), '>', 500, 'of which many are ids');
-cmp_ok(scalar(grep { $_ eq 'refused' } @expected), '>', 200, 'and many are none');
+is(scalar @expected, scalar @texts, 'the server has decoded or refused all ' . scalar(@texts) . ' texts');
+cmp_ok(scalar(grep { $_ ne 'refused' } @expected), '>', 500, 'the server has decoded more than 500 texts');
+cmp_ok(scalar(grep { $_ eq 'refused' } @expected), '>', 200, 'the server has refused more than 200 texts');
 
-# The readers of the page, with a few lines that give them input.
+# Runs the decoders in doc/examples, with a few lines that read the input.
 my $directory = $node->basedir;
 my $input = join '', map { $_->[0] . ' ' . $hex->($_->[1]) . "\n" } @texts;
 sub keep
@@ -175,7 +175,7 @@ sub keep
 sub reader
 {
 	my ($name) = @_;
-	like($page, qr{\(examples/\Q$name\E\)}, "the page names $name");
+	like($page, qr{\(examples/\Q$name\E\)}, "the page links to examples/$name");
 	return slurp_file("$FindBin::RealBin/../../../doc/examples/$name");
 }
 sub agrees
@@ -187,7 +187,7 @@ sub agrees
 	my @got = split /\n/, $out;
 	my @differ = grep { ($got[$_] // '') ne $expected[$_] } 0 .. $#expected;
 	return is(join("\n", map { "$texts[$_][0] " . $hex->($texts[$_][1]) . ": $got[$_], the server: $expected[$_]" } @differ),
-		'', "$language reads what the server reads, and nothing else");
+		'', "the decoder in $language decodes and refuses the same texts as the server");
 }
 
 keep('ids.mjs', reader('base32.mjs'));
@@ -216,7 +216,7 @@ agrees('Python', {}, 'python3', '-B', keep('feed.py', <<~'PYTHON'));
 	        print('refused')
 	PYTHON
 
-# Go is optional: its reader is tested if a compiler is available.
+# The decoder in Go is tested only if a Go compiler is available.
 my $go = reader('base32.go');
 if (IPC::Run::run([ 'sh', '-c', 'command -v go' ], '>', \my $path))
 {
@@ -249,7 +249,7 @@ if (IPC::Run::run([ 'sh', '-c', 'command -v go' ], '>', \my $path))
 		GO
 	agrees('Go', { GOCACHE => "$directory/source/cache", GOFLAGS => '-mod=mod', GOPATH => "$directory/gopath", HOME => $directory }, 'sh', '-c', 'cd "$0" && go run .', "$directory/source");
 	IPC::Run::run([ 'gofmt', '-l', keep('formatted.go', $go) ], '>', \my $unformatted);
-	is($unformatted, '', 'gofmt finds nothing to change');
+	is($unformatted, '', 'gofmt changes nothing in the decoder in Go');
 }
 
 done_testing();

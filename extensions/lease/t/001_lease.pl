@@ -34,67 +34,67 @@ sub mint
 }
 sub region_of { return $_[0]->safe_psql('postgres', "SELECT snowflake.region_of($_[1])"); }
 
-# The first ids, and the lease in the view and on the lease server.
+# After the first ids, the view lease and the lease server show the same lease.
 my @ids = mint($server);
-is(scalar(@ids), 400, 'it mints');
-is(region_of($server, $ids[0]), '0', 'in the region that it was granted');
+is(scalar(@ids), 400, 'a server that leases its region mints');
+is(region_of($server, $ids[0]), '0', 'the ids have the granted region');
 is($server->safe_psql('postgres', q{SELECT region, until - clock_timestamp() BETWEEN '1 s' AND '11 s', published_until <= until,
 	  last_contact BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp(), abs(clocks_apart_ms) < 1000,
-	  incarnation > 0, last_message ~ 'region 0', last_renewal <= last_contact, missed_renewals = 0 FROM snowflake.lease}), '0|t|t|t|t|t|t|t|t', 'the view snowflake.lease');
+	  incarnation > 0, last_message ~ 'region 0', last_renewal <= last_contact, missed_renewals = 0 FROM snowflake.lease}), '0|t|t|t|t|t|t|t|t', 'the view lease shows the lease');
 is($control->safe_psql('postgres', q{SELECT region, server, free FROM snowflake_fleet.regions WHERE state = 'held'}),
-	'0|alpha|f', 'the lease server says the same');
+	'0|alpha|f', 'the lease server shows the same lease');
 is($server->safe_psql('postgres', 'SELECT last_value FROM snowflake.fleet'),
-	$control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet'), 'the database remembers the fleet');
+	$control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet'), 'the database has stored the number of the fleet');
 
-# Renewed: beyond the first lease, without a pause.
+# The lease is renewed before it ends, so the server mints without a pause.
 my $until = $server->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
 $server->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.lease") or die 'not renewed';
 mint($server);
-pass('the lease is renewed ahead of time');
+pass('the server mints after its lease was renewed');
 
-# A crash restart continues with the lease that it had, without a request.
+# After a crash restart the server uses its earlier lease, without a request to the lease server.
 my $pid = $server->safe_psql('postgres', 'SELECT pg_backend_pid()');
 my $holder = $server->session;
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
 $control->stop;
 $server->kill_backend($holder->query_safe('SELECT pg_backend_pid()'));
 @ids = mint($server);
-is(region_of($server, $ids[0]), '0', 'a crash restart goes on in its region, while the lease server is down');
-is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $incarnation, 'as the same incarnation');
-like($server->log_content, qr/WARNING:  snowflake: could not connect to the lease server/, 'the log says what is wrong');
+is(region_of($server, $ids[0]), '0', 'after a crash restart the server mints in its region, although the lease server is down');
+is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $incarnation, 'after a crash restart the server is the same incarnation');
+like($server->log_content, qr/WARNING:  snowflake: could not connect to the lease server/, 'the log shows that the lease server cannot be reached');
 eval { $holder->quit };
 
-# The lease ends: sessions wait, then get an error that names the holder and the end. They continue after the renewal.
+# When the lease has ended, calls wait, and fail after max_wait. After a renewal waiting calls continue.
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
 	detail => 'It covers ids before .*; the next id is of .*; the clock shows .*could not connect',
-	hint => 'Check the lease server that "snowflake.lease_conninfo" names' }, 'minting is refused when the lease has ended');
+	hint => 'Check the lease server that "snowflake.lease_conninfo" names' }, 'next_id() fails if the lease has ended');
 $server->refuses('SELECT snowflake.observe(snowflake.make_id(clock_timestamp(), 5, 0))', {
 	sqlstate => '55000', message => 'the id is beyond the lease', detail => 'The call requires ids after .*; region 0 is leased until',
-	hint => 'Observe it again' }, 'observe() beyond the lease is refused');
+	hint => 'Observe it again' }, 'observe() fails if the id is beyond the lease');
 my $waiting = $server->start_writer('SELECT snowflake.next_id(5)');
 $control->start;
 my $end = $server->finish_writer($waiting);
-is($end->{errors}, '', 'who waits goes on when the lease server is back');
+is($end->{errors}, '', 'a waiting call gets its id when the lease server is back');
 $ledger->record($waiting->{name}, @{ $end->{ids} });
-$ledger->check(1_000, 'so far');
+$ledger->check(1_000, 'ids are unique over a crash restart and a lease that ended');
 
-# A restart returns the region. The next run gets one at once, and repeats no id.
+# A clean stop returns the region. The next server run gets a region at once, and ids stay unique.
 $server->restart;
-like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'a stop gives the region back');
+like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'the log shows that a clean stop returned the region');
 $ledger->new_server_run;
 @ids = mint($server);
 my $second = region_of($server, $ids[0]);
-is($control->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'one region is held');
-# After a power loss the old one is still leased: another is taken at once.
+is($control->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'after a restart the lease server shows one held region');
+# After an immediate stop the region is still leased, so the server leases another one at once.
 $server->stop('immediate');
 $server->start;
 $ledger->new_server_run;
 @ids = mint($server);
-isnt(region_of($server, $ids[0]), $second, 'after a power loss, another region at once');
+isnt(region_of($server, $ids[0]), $second, 'after an immediate stop the server mints in another region');
 
-# Revoked: the incarnation ends, and a new one has another region.
+# If the lease is revoked, the server continues as a new incarnation with another region.
 my $held = $server->safe_psql('postgres', 'SELECT region FROM snowflake.lease');
 my $session = $server->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
@@ -102,38 +102,38 @@ my $settled = $server->safe_psql('postgres', 'SELECT snowflake.settled_before()'
 $control->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease($held)");
 $server->poll_query_until('postgres', "SELECT region <> $held FROM snowflake.lease") or die 'not revoked';
 my ($id) = split /\n/, $session->query_safe('SELECT snowflake.next_id(1)');
-isnt(region_of($server, $id), $held, 'a server whose lease is revoked goes on in another region, in sessions that were there');
-cmp_ok($id, '>=', $settled, 'above what was settled in the one before');
-cmp_ok($server->safe_psql('postgres', 'SELECT snowflake.settled_before()'), '>=', $settled, 'which does not go back');
-like($server->log_content, qr/WARNING:  snowflake: lost region $held: The lease was revoked/, 'and the log says so');
+isnt(region_of($server, $id), $held, 'after the lease was revoked, an open session mints in another region');
+cmp_ok($id, '>=', $settled, 'ids of the new region are above the earlier result of settled_before()');
+cmp_ok($server->safe_psql('postgres', 'SELECT snowflake.settled_before()'), '>=', $settled, 'settled_before() does not decrease with the new region');
+like($server->log_content, qr/WARNING:  snowflake: lost region $held: The lease was revoked/, 'the log shows that the region was lost because the lease was revoked');
 $session->quit;
 
-$ledger->check(1_800, 'a restart, a power loss, a lease revoked');
+$ledger->check(1_800, 'ids are unique over a restart, an immediate stop and a revoked lease');
 
-# A copy that runs next to its original has another region.
+# A copy that runs at the same time as its original leases another region.
 $server->safe_psql('postgres', 'CHECKPOINT');
 $server->backup('copy');
 my $copy = Snowflake::Node->create_from_backup('copy', $server, 'copy');
 $copy->start;
 my @original = mint($server, 3000);
 my @copied = mint($copy, 3000);
-isnt(region_of($server, $original[-1]), region_of($copy, $copied[-1]), 'a clone mints in another region');
+isnt(region_of($server, $original[-1]), region_of($copy, $copied[-1]), 'the copy mints in another region than the original');
 my %seen;
-is(scalar(grep { $seen{$_}++ } @original, @copied), 0, 'no id twice');
-is($copy->safe_psql('postgres', 'SELECT minting, reason, cloned FROM snowflake.health()'), 't||f', 'so that a copy has nothing to be accepted for');
+is(scalar(grep { $seen{$_}++ } @original, @copied), 0, 'ids of the original and the copy are unique');
+is($copy->safe_psql('postgres', 'SELECT minting, reason, cloned FROM snowflake.health()'), 't||f', 'health() does not show the copy as a clone');
 
-# A copy that starts without the setting refuses to mint.
+# If a copy starts without "snowflake.leased_regions", it refuses to mint.
 $copy->stop;
 my $conf = $copy->data_dir . '/postgresql.conf';
 append_to_file($conf, "snowflake.leased_regions = ''\nsnowflake.lease_conninfo = ''\nsnowflake.region = 0\n");
 $copy->start;
 $copy->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000',
 	message => 'were minted under leases, and this server leases no region',
-	detail => 'Sequence snowflake.fleet has fleet \d+', hint => 'Set "snowflake.leased_regions"' }, 'the regime is remembered');
-is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and this server leases no region', 'health says why');
-is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'nothing in the view');
+	detail => 'Sequence snowflake.fleet has fleet \d+', hint => 'Set "snowflake.leased_regions"' }, 'next_id() fails on a copy that leases no region');
+is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and this server leases no region', 'health shows that the copy leases no region');
+is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'the view lease is empty on the copy');
 $copy->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
-is(scalar(mint($copy, 3)), 3, 'until an operator has said that it left the fleet');
-is($copy->safe_psql('postgres', 'SELECT cloned FROM snowflake.health()'), 'f', 'it remembers that it minted here');
+is(scalar(mint($copy, 3)), 3, 'the copy mints after an operator has removed the number of the fleet');
+is($copy->safe_psql('postgres', 'SELECT cloned FROM snowflake.health()'), 'f', 'health() does not show the copy as a clone after it has minted');
 
 done_testing();

@@ -1,4 +1,4 @@
-# Tests wrong combinations of settings: they stop the server start with a message.
+# Tests that a server does not start with an invalid combination of settings, and that the message explains why.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,9 +23,9 @@ sub start_with
 
 my $conninfo = "snowflake.lease_conninfo = 'host=control passfile=/etc/pass user=alpha'";
 my $leased = "$conninfo\nsnowflake.leased_regions = '4,5'";
-like((start_with($leased))[0], qr/^\d+$/, 'a lease server and regions');
-like((start_with("$leased\nsnowflake.region = -1"))[0], qr/^\d+$/, 'the region may be given as leased');
-like((start_with("$conninfo\nsnowflake.region = 3"))[0], qr/^\d+$/, 'a static region that is reported');
+like((start_with($leased))[0], qr/^\d+$/, 'a server with a lease server and leased regions starts');
+like((start_with("$leased\nsnowflake.region = -1"))[0], qr/^\d+$/, 'a server with leased regions and region = -1 starts');
+like((start_with("$conninfo\nsnowflake.region = 3"))[0], qr/^\d+$/, 'a server with a lease server and a static region starts');
 my @wrong = (
 	[ 'snowflake.region = -1', qr/DETAIL:  "snowflake.region" is -1, and "snowflake.leased_regions" is not set.\n.*HINT:  Set "snowflake.leased_regions"/ ],
 	[ "snowflake.leased_regions = '4,5'", qr/DETAIL:  "snowflake.leased_regions" is set, and "snowflake.lease_conninfo" is not.\n.*HINT:  Set "snowflake.lease_conninfo"/ ],
@@ -45,27 +45,27 @@ foreach my $case (@wrong)
 {
 	my ($settings, $pattern) = @$case;
 	my ($size, $error) = start_with($settings);
-	is($size, '', "stops the start: $settings");
-	like($error, $pattern, 'and says why');
+	is($size, '', "the server does not start with $settings");
+	like($error, $pattern, "the message explains what is invalid in $settings");
 }
-unlike(slurp_file($_), qr/secret/, 'no password in the log') foreach grep { -e } $node->logfile;
+unlike(slurp_file($_), qr/secret/, 'the log does not contain the password of a setting') foreach grep { -e } $node->logfile;
 
-# Without a lease server the server starts, and reports the cause of its wait.
+# If the lease server cannot be reached, the server starts and reports why it has no region.
 start_with("snowflake.lease_conninfo = 'host=/nowhere user=alpha'\nsnowflake.leased_regions = '0-3'\nsnowflake.max_wait = 200ms");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $node->poll_query_until('postgres', 'SELECT last_message IS NOT NULL FROM snowflake.lease') or die 'nothing said';
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
 	detail => 'Last message: could not connect to the lease server: .*nowhere', hint => 'Check the lease server' },
-	'a call that gets no region');
-is($node->safe_psql('postgres', 'SELECT region IS NULL, until IS NULL, last_contact IS NULL FROM snowflake.lease'), 't|t|t', 'the view');
+	'next_id() fails if the server has no region');
+is($node->safe_psql('postgres', 'SELECT region IS NULL, until IS NULL, last_contact IS NULL FROM snowflake.lease'), 't|t|t', 'the view lease shows no region');
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN');
 $node->refuses('SET ROLE somebody; SHOW snowflake.lease_conninfo', { sqlstate => '42501', message => 'snowflake.lease_conninfo|must be superuser' },
-	'the connection string is the superusers\'');
+	'an ordinary role cannot read lease_conninfo');
 $node->refuses('SET ROLE somebody; SELECT * FROM snowflake.lease', { sqlstate => '42501', message => 'permission denied' },
-	'what was last said, too');
+	'an ordinary role cannot read the view lease');
 $node->refuses('SET ROLE somebody; SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
-	detail => 'Last message: what members of pg_monitor may read', hint => 'Check the lease server' }, 'and not in an error either');
-is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'what does not mint works');
+	detail => 'Last message: what members of pg_monitor may read', hint => 'Check the lease server' }, 'the error of an ordinary role does not contain the last message');
+is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'make_id() and shard_of() work if the server has no region');
 
 done_testing();

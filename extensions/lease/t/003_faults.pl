@@ -1,4 +1,4 @@
-# Tests faults between a server and its lease server, and within the server: each id is unique.
+# Tests that ids stay unique over faults between a server and its lease server, and over faults of the server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -39,30 +39,30 @@ $control->safe_psql('postgres', q{
 	CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON snowflake_fleet.region DEFERRABLE INITIALLY DEFERRED
 	  FOR EACH ROW EXECUTE FUNCTION refuse()});
 
-# The rows come, and then the commit fails: that was no grant.
+# If the lease server sends the rows of an answer, and then its commit fails, nothing was granted.
 my $server = Snowflake::Node->create('server', conf => leasing('postgres', 'alpha', '60s', '5s', '0-3'));
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snowflake.lease") or die 'nothing said';
-like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'a commit that fails');
-is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'rows whose commit fails are no answer');
-# A cancelled wait for a standby reports a commit, with a warning.
+like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'the view lease shows the failed commit of the lease server');
+is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the failed commit');
+# If the lease server's wait for its standby is cancelled, the commit succeeds with a warning.
 $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $control->reload;
 $control->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';
 $control->safe_psql('postgres', 'SET synchronous_commit = local; DROP TRIGGER refuse ON snowflake_fleet.region');
 my $waits = q{SELECT pid FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event = 'SyncRep'};
 $control->poll_query_until('postgres', "SELECT count(*) >= 1 FROM ($waits) AS w") or die 'nobody waits for the standby';
-is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'no answer while the standby is away');
+is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region while the lease server waits for its standby');
 $control->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM ($waits) AS w");
 ok($server->poll_query_until('postgres', "SELECT region IS NOT NULL OR last_message LIKE '%answered with a warning: canceling wait%' FROM snowflake.lease"),
-	'the wait is cancelled');
-is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'a cancelled wait is no answer');
+	'the view lease shows the warning after the wait was cancelled');
+is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the wait was cancelled');
 $control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $control->reload;
-is(scalar(mint($server, 10)), 10, 'and then it mints');
+is(scalar(mint($server, 10)), 10, 'the server mints when the lease server no longer waits for a standby');
 
-# After a database was dropped and the clock was set back, its successor begins above the old ids.
+# If a database is dropped and created again with the clock set back, its ids are above the old ones.
 my @ids;
 sub goes_on_when_recreated
 {
@@ -84,25 +84,26 @@ sub goes_on_when_recreated
 	return;
 }
 $server->create_database('other');
-goes_on_when_recreated(0, 'a database dropped and made again, with the clock back: its ids go on above');
-goes_on_when_recreated(1, 'and over a crash');
+goes_on_when_recreated(0, 'ids of a database that was created again are above the old ones, with the clock set back');
+goes_on_when_recreated(1, 'ids of a database that was created again are above the old ones, over a crash restart');
 
-# The worker is killed, and ended by an operator.
+# The worker is killed, and later terminated by an operator.
 my $worker = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'};
 my $first = $server->safe_psql('postgres', $worker);
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
 kill 9, $first or die "kill: $!";
 $server->poll_query_until('postgres', "SELECT coalesce((SELECT pid <> $first FROM ($worker) AS w), false)") or die 'no new worker';
 push @ids, mint($server, 100, 'other');
-is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $incarnation, 'the worker is killed: the same incarnation');
+is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $incarnation, 'the server is the same incarnation after the worker was killed');
 my $second = $server->safe_psql('postgres', $worker);
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($second)");
 $server->poll_query_until('postgres', "SELECT coalesce((SELECT pid <> $second FROM ($worker) AS w), false)") or die 'no new worker';
 push @ids, mint($server, 100, 'other');
-is(twice(@ids), 0, 'the worker is ended, and started again: no id twice');
+is(twice(@ids), 0, 'ids are unique after the worker was terminated');
 $server->stop;
 
-# One region and no spare: a server that is stopped beyond its lease, and another of the same login that takes over.
+# There is only one region. The processes of the server that holds it are suspended until the lease has ended, and
+# another server with the same login leases the region.
 $control->safe_psql('postgres', 'CREATE DATABASE narrow');
 $control->install('narrow');
 $control->safe_psql('narrow', q{
@@ -117,24 +118,24 @@ my %pair = map {
 my @both = mint($pair{alpha}, 1000);
 $pair{beta}->refuses("SET snowflake.max_wait = '1s'; SELECT snowflake.next_id(1)", { sqlstate => '55000',
 	message => 'this server has no region', detail => 'no region of this server is free before .*region 0 of server alpha until', hint => 'Check' },
-	'who holds what until when');
+	'the error of the second server shows which server holds the region, and until when');
 my $session = $pair{alpha}->session;
 push @both, split /\n/, $session->query_safe('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 100) g');
 my @stopped = ($pair{alpha}->safe_psql('postgres', 'SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()') =~ /\d+/g);
 push @stopped, slurp_file($pair{alpha}->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', @stopped;
 my @taken = mint($pair{beta}, 1000);
-is(scalar(@taken), 1000, 'another server takes over when the lease has ended');
+is(scalar(@taken), 1000, 'the second server mints when the lease of the suspended one has ended');
 kill 'CONT', @stopped;
 push @both, @taken;
 my $answer = $session->query("SET snowflake.max_wait = '2s'; SELECT snowflake.next_id(g % 3) FROM generate_series(1, 100) g");
 push @both, grep { /^\d+$/ } split /\n/, $answer;
 push @both, mint($pair{beta}, 1000);
-is(twice(@both), 0, 'and no id is there twice when the first goes on');
-like($session->{stderr}, qr/this server has no region to mint in|the lease of region 0 has ended/, 'it is told why it may not');
+is(twice(@both), 0, 'ids are unique when the suspended server continues');
+like($session->{stderr}, qr/this server has no region to mint in|the lease of region 0 has ended/, 'the error of the server that was suspended explains why it cannot mint');
 eval { $session->quit };
-# Given back, it is free at once.
+# A region that was returned is free at once.
 $pair{beta}->stop;
-is(scalar(mint($pair{alpha}, 10)), 10, 'a clean stop hands the region over');
+is(scalar(mint($pair{alpha}, 10)), 10, 'after a clean stop of the second server the first one mints');
 
 done_testing();

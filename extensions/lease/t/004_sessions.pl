@@ -1,4 +1,5 @@
-# Sessions that come while others mint, and control hosts that do not answer.
+# Tests new sessions while others mint, hosts of the lease server that do not answer, short leases, and regions that are
+# lost while calls wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,27 +18,29 @@ $control->install;
 $control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
 
-# The published limit is ahead of the clock by snowflake.reserve. A new session does not wait for that.
+# The published limit is ahead of the clock by "snowflake.reserve". A new session must not wait until the clock reaches
+# it.
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my @ids = $server->ids('SELECT snowflake.next_id(1)');
 push @ids, $server->ids('SET snowflake.max_wait = 0; SELECT snowflake.next_id(1)') foreach 1 .. 5;
 is(scalar(@ids), 6, 'new sessions mint without a wait');
-is_deeply([ sort { $a <=> $b } @ids ], \@ids, 'upwards');
+is_deeply([ sort { $a <=> $b } @ids ], \@ids, 'ids of new sessions ascend');
 is($server->safe_psql('postgres', "SELECT max(created_at) < clock_timestamp() + interval '1 s' FROM snowflake.decode($ids[-1])"),
-	't', 'and their ids are not ahead of the clock');
-is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'nor does the probe say so');
+	't', 'ids of new sessions are not ahead of the clock');
+is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'health shows that the database mints');
 
-# If a control host accepts and never answers, like a suspended one, the server tries the next host.
+# If a host of the lease server accepts connections and never answers, like a suspended one, the server tries the next
+# host.
 $server->stop;
 my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
 $server->append_conf('postgresql.conf', sprintf q{snowflake.lease_conninfo = 'host=127.0.0.1,%s port=%s,%s dbname=postgres user=alpha target_session_attrs=read-write'} . "\n",
 	$control->host, $mute->sockport, $control->port);
 $server->start;
-ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'a host that does not answer is passed over')
+ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the server gets a region although the first host does not answer')
   or diag $server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease');
-is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_id(1)})), 1, 'and it mints');    # from the mark on
+is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_id(1)})), 1, 'the server mints although the first host does not answer');    # ids begin at the mark
 
 # If the fleet grants less than the requested time, the lease is still renewed in time.
 $server->stop;
@@ -48,7 +51,8 @@ $server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'hos
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
-# One that renewed by its own 6 s would be late each time; a machine that is busy is late now and then.
+# If the server renewed by its own setting of 6 s, each renewal would be late. On a busy machine some renewals may be
+# late.
 my $renewals = $server->safe_psql('postgres', <<'SQL');
 DO $$
 DECLARE seen timestamptz := until FROM snowflake.lease; now_until timestamptz; in_force int := 0; late int := 0;
@@ -70,10 +74,11 @@ $$;
 SELECT current_setting('test.renewals');
 SQL
 my ($in_force, $late) = $renewals =~ /^(\d+), late: (\d+)$/;
-is($in_force, 12, 'a fleet whose lease is shorter than the server\'s: renewed while it is in force') or diag $renewals;
-cmp_ok($late, '<', $in_force, 'as a rule');
+is($in_force, 12, 'a lease that is shorter than the server requested is renewed twelve times before it ends') or diag $renewals;
+cmp_ok($late, '<', $in_force, 'fewer renewals are late than in time');
 
-# The region is lost while a session waits for a lease that covers the id it is to pass: greater all the same.
+# The region is lost while a session waits for a lease that covers the id of the argument "after". The new id must be
+# greater than the argument.
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {
@@ -91,16 +96,17 @@ $server->poll_query_until('postgres', 'SELECT region < 2 FROM snowflake.lease') 
 foreach my $writer (@waiting)
 {
 	my $end = $server->finish_writer($writer);
-	is($end->{errors}, '', 'ids after another, in a region that is lost meanwhile');
-	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'are greater') or diag "@{ $end->{ids} } after $after";
+	is($end->{errors}, '', 'a call with the argument "after" succeeds although the region was lost');
+	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'the ids are greater than the argument "after" although the region was lost') or diag "@{ $end->{ids} } after $after";
 }
 
-# A server whose clock is refused repeats its request while sessions wait: the log does not fill up.
+# If the lease server refuses the clock of a server, the server repeats its request while sessions wait. The log must
+# not contain a line for each attempt.
 $server->clock->set(3);
 my $since = -s $server->logfile;
 $server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');
 my @lines = slurp_file($server->logfile, $since) =~ /WARNING:  snowflake: (?:refused|the lease server refused)/g;
-cmp_ok(scalar(@lines), '==', 1, 'a refusal that goes on is one line, not one for each attempt');
+cmp_ok(scalar(@lines), '==', 1, 'repeated refusals of the lease server are one line in the log');
 $server->clock->set(0);
 
 done_testing();

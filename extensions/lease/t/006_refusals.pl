@@ -1,5 +1,5 @@
-# A server that may not mint: the errors of calls and the reasons in health. It has no region, or one whose ids begin
-# later, or its lease has ended, or the database belongs to another fleet.
+# Tests the errors of calls and the reasons in health if a server cannot mint: it has no region, the ids of its region
+# begin later, its lease has ended, or the database belongs to another fleet.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,61 +25,61 @@ $control->safe_psql('theirs', q{SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::Node->create('server',
 	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.lease_conninfo = '$fleet{ours}'\n");
 
-# Calls are refused at once, and health shows the same reason.
+# Checks that next_id() fails, and that health shows the same reason.
 sub refused
 {
 	my ($reason, $error, $name, $database) = @_;
 	$database //= 'postgres';
 	$server->refuses(q{SET snowflake.max_wait = '1s'; SELECT snowflake.next_id(1)}, { sqlstate => '55000', %{$error} }, $name, $database);
 	my ($minting, $why) = split /\|/, $server->safe_psql($database, 'SELECT minting, reason FROM snowflake.health');
-	is("$minting|$why", "f|$reason", 'and health says so');
+	is("$minting|$why", "f|$reason", "health shows the reason: $reason");
 	return;
 }
 my $refusals = q{SELECT refusals FROM snowflake.refusals WHERE cause = 'lease'};
 
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'it mints');
-is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'and health says so');
+like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints');
+is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'health shows that the server mints');
 
-# The lease server is away until the lease is over.
+# The lease server is stopped until the lease has ended.
 $control->stop;
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'the lease goes on';
 refused('the lease has ended',
-	{ message => 'the lease of region \d+ has ended', detail => 'could not connect', hint => '.' }, 'the lease is over');
-cmp_ok($server->safe_psql('postgres', $refusals), '>', 0, 'and the refusal is counted');
+	{ message => 'the lease of region \d+ has ended', detail => 'could not connect', hint => '.' }, 'next_id() fails if the lease has ended');
+cmp_ok($server->safe_psql('postgres', $refusals), '>', 0, 'refusals because of the lease are counted');
 $server->restart;
 refused('no region is leased', { message => 'this server has no region to mint in', detail => 'could not connect', hint => 'Check' },
-	'started without the lease server');
+	'next_id() fails if the server started while the lease server was stopped');
 
-# When the lease server is back, minting resumes without action.
+# When the lease server is back, the server mints without any action.
 $control->start;
-like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the lease server is back');
+like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints when the lease server is back');
 
-# After the clock is set back, ids of a new database begin above the existing ids of the region.
+# If the clock is set back, ids of a new database must be above the existing ids of the region.
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');
 refused('the ids of the leased region begin later',
 	{ message => 'the ids of the leased region begin later', detail => 'Ids of region \d+ may be minted from .* on; the clock shows', hint => '.' },
-	'with the clock behind the region', 'other');
+	'next_id() fails if the clock is behind the ids of the region', 'other');
 $server->clock->set(0);
-like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'when the time has come, it mints');
+like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new database mints when the clock has passed the ids of the region');
 
-# The fleet has one layout, and so have the ids that its servers mint.
+# A database must have the layout of the fleet.
 $server->safe_psql('postgres', 'CREATE DATABASE twitter');
 $server->safe_psql('twitter', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 refused('another layout than the fleet',
 	{ message => 'this database has another layout than the fleet', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'Set "snowflake.layout"' },
-	'a database of another layout', 'twitter');
+	'next_id() fails in a database whose layout is not that of the fleet', 'twitter');
 
-# Leases of another fleet say nothing about this database's ids.
+# Leases of another fleet do not protect the ids of this database.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$fleet{theirs}'\n");
 $server->restart;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
 $server->refuses('SELECT snowflake.next_id(1)',
 	{ sqlstate => '55000', message => 'this database belongs to another fleet', detail => 'has fleet \d+, .* is that of fleet \d+', hint => 'Correct "snowflake.lease_conninfo"' },
-	'another fleet');
+	'next_id() fails if the lease is of another fleet');
 $server->stop;
 $control->stop;
 

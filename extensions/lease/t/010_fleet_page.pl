@@ -1,6 +1,6 @@
-# doc/fleet.md: its commands set up three servers, and each statement for getting out of trouble gets out of the trouble
-# that it is for. The commands are run as they stand there, but for names of machines, lengths of time and the time of
-# the day. Also compares the page's table of messages with the sources.
+# Runs the commands of doc/fleet.md: they set up three servers, and each statement of "Getting out of trouble" solves
+# its problem. Only names of machines, lengths of time and the time of the day are replaced. Also compares the page's
+# table of messages with the sources.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +29,7 @@ sub section_ends
 	return;
 }
 
-# With replacements, each of which must be possible.
+# Applies replacements to a text. Each pattern must occur in the text.
 sub adapted
 {
 	my ($text, @replacements) = @_;
@@ -40,8 +40,8 @@ sub adapted
 	return $text;
 }
 
-# Files as in Debian's packages, below the node's own directory: configuration apart from data, conf.d, and libraries
-# that are preloaded already. `runuser`, `chown` and `systemctl` do there what they would do for postgresql@15-main.
+# Arranges the files of a node as Debian's packages do: configuration outside of the data directory, conf.d, and
+# libraries that are already preloaded. Scripts stand in for `runuser`, `chown` and `systemctl`.
 sub debian
 {
 	my ($node, $hba) = @_;
@@ -61,7 +61,7 @@ sub debian
 		shared_preload_libraries = 'pg_stat_statements'
 		include_dir = 'conf.d'
 		CONF
-	# The test already runs as that account.
+	# The test already runs as the account that runuser would use.
 	append_to_file("$base/bin/runuser", "#!/bin/sh\nshift 3\nexec \"\$\@\"\n");
 	append_to_file("$base/bin/chown", "#!/bin/sh\n");
 	append_to_file("$base/bin/systemctl", "#!/bin/sh\n[ \"\$2\" = postgresql\@15-main ] || exit 2\nexec pg_ctl \"\$1\" -s -w -D '$etc' -l '@{[ $node->logfile ]}'\n");
@@ -72,7 +72,8 @@ sub debian
 	return;
 }
 
-# As on a machine of the server's own: what the shell is given, its home, and its PATH.
+# Runs commands in a shell with the environment of the node's machine: its home, its PATH, and its server as the
+# default.
 sub shell
 {
 	my ($node, $commands, %environment) = @_;
@@ -105,7 +106,7 @@ sub mint { return $_[0]->ids('SELECT snowflake.next_id(g % 40) FROM generate_ser
 sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
 sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 
-# Three servers, of which one mints already, in a static region.
+# "Three servers": one of them already mints in a static region.
 
 my $title = 'Three servers';
 my $control = Snowflake::Control->new('control');
@@ -139,39 +140,39 @@ foreach my $name ('north', 'west', 'south')
 	my $out = shell($node, adapted($commands, '/var/lib/postgresql/fleet\.pgpass' => $pass, 'CREATE EXTENSION snowflake"' => 'CREATE EXTENSION IF NOT EXISTS snowflake"'),
 		NAME => $name, SECRET => substr($name, 0, 1) . '-secret', REGIONS => $regions{$name});
 	$node->_update_pid(1);
-	like($out, qr/\b\d{18}\b.*leased region [024] of fleet \d+/s, "$name mints, and shows its lease");
-	is($node->safe_psql('app', 'SELECT count(*) > 0 FROM pg_stat_statements'), 't', 'and has the libraries that it had');
+	like($out, qr/\b\d{18}\b.*leased region [024] of fleet \d+/s, "after the commands $name mints, and shows its lease");
+	is($node->safe_psql('app', 'SELECT count(*) > 0 FROM pg_stat_statements'), 't', "after the commands $name still preloads its other library");
 	push @ids, mint($node);
 }
-is(twice(@ids), 0, 'no id twice, a static region among them that is leased since');
+is(twice(@ids), 0, 'ids are unique, although one region was static before');
 my $told = $control->safe_psql('fleet', next_block($title));
-like($told, qr/^[024]\|$_\|held\|127\.0\.0\.1\|/m, "$_ has a region") foreach sort keys %server;
+like($told, qr/^[024]\|$_\|held\|127\.0\.0\.1\|/m, "the lease server shows a region of $_") foreach sort keys %server;
 section_ends($title);
 
-# Where to look first
+# "Getting out of trouble": what the server and the lease server show.
 
 $title = 'Getting out of trouble';
-like($server{north}->safe_psql('app', next_block($title)), qr/(?:leased|renewed the lease of) region \d/, 'what a server shows');
-like($control->safe_psql('fleet', next_block($title)), qr/^t\|\|\|\n.*^west\|[^\n]*\|\{2,3\}\|\{2\}\|/ms, 'what the lease server shows');
+like($server{north}->safe_psql('app', next_block($title)), qr/(?:leased|renewed the lease of) region \d/, 'the statement on a server shows its lease');
+like($control->safe_psql('fleet', next_block($title)), qr/^t\|\|\|\n.*^west\|[^\n]*\|\{2,3\}\|\{2\}\|/ms, 'the statement on the lease server shows the fleet and its servers');
 section_ends($title);
 
 my $west = $server{west};
 
-# A server has no lease: the table is of messages that there are.
+# Checks that each message in the table of the page exists in the sources.
 
 my $source = join '', map { slurp_file($_) } glob("$FindBin::RealBin/../src/*.cpp"), glob("$FindBin::RealBin/../../../src/pg/*/*lease*.cpp");
 $source =~ s/"\n\s*"//g;
 $source =~ s/"\s*PRId64\s*"/d/g;
 my ($table) = $page =~ /^\| `last_message`, and in the log \|.*?\n((?:\|.*\n)+)/m;
 my @messages = map { /^\| `(.*?)` \|/ ? $1 : () } split /\n/, $table;
-cmp_ok(scalar @messages, '>', 8, 'messages');
+cmp_ok(scalar @messages, '>', 8, 'the table has more than eight messages');
 my %formats = map { $_ => 1 } $source =~ /"((?:[^"\\]|\\.)*)"/g;
 foreach my $message (@messages)
 {
 	my $start = quotemeta(($message =~ /^(.*?)(?:: |\xe2|$)/)[0]);
-	ok((grep { /^(?:snowflake: )?$start/ } keys %formats), "the sources have: $message");
+	ok((grep { /^(?:snowflake: )?$start/ } keys %formats), "the sources contain the message: $message");
 }
-# The password, in the file that the message points to.
+# A wrong password is corrected in the file that the message names.
 $control->safe_psql('fleet', q{ALTER ROLE north PASSWORD 'another'});
 ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
@@ -184,88 +185,90 @@ ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message ~ '^renewed' FROM snowflake.lease}) or die 'not renewed';
 push @ids, mint($server{north});
 
-# A lease has to end, or a server is gone; a machine is gone
+# "A lease has to end, or a server is gone", and "A machine is gone".
 
 $title = 'A lease has to end, or a server is gone';
 my $held = $server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease');
 $control->safe_psql('fleet', adapted(next_block($title), '\(0\)' => "($held)"));
-is($control->safe_psql('fleet', "SELECT state FROM snowflake_fleet.regions WHERE region = $held"), 'revoked', 'revoked');
+is($control->safe_psql('fleet', "SELECT state FROM snowflake_fleet.regions WHERE region = $held"), 'revoked', 'revoke_lease() revokes the lease');
 restart($server{$_}) foreach 'north', 'south';
 push @ids, mint($server{north});
-isnt($server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease'), $held, 'another region is taken');
+isnt($server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease'), $held, 'the server whose lease was revoked leases another region');
 $server{south}->poll_query_until('app', q{SELECT last_message LIKE '%42501%It was removed at%' FROM snowflake.lease}) or die 'not refused';
 section_ends($title);
 $control->safe_psql('fleet', q{SELECT snowflake_fleet.add_server('south')});
 push @ids, mint($server{south});
 $title = 'A machine is gone';
 systemctl($server{south}, 'stop');
-like($control->safe_psql('fleet', next_block($title)), qr/^Region 4 is free at /, 'confirm_dead()');
+like($control->safe_psql('fleet', next_block($title)), qr/^Region 4 is free at /, 'confirm_dead() shows when the region is free');
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# The lease server was promoted, or restored; here its files were touched, and a dump restored in place by its data only.
+# "The lease server was promoted, or restored". The test changes the stored timeline, and later rows without their
+# signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
-# A cancel has the worker ask again at once.
+# After a cancel the worker sends its request again at once.
 sub ask_now { my ($node) = @_; return ($node // $west)->safe_psql('app', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake lease'}); }
 $title = 'The lease server was promoted, or restored';
 $control->safe_psql('fleet', 'UPDATE snowflake_fleet.fleet SET timeline = 99; SELECT snowflake_fleet.sign_rows()');
 ask_now();
-ok(waits(), 'it waits for an operator');
-like($control->safe_psql('fleet', next_block($title)), qr/^Leases that continue: /, 'confirm_no_data_loss()');
+ok(waits(), 'after a promotion the lease server waits for an operator');
+like($control->safe_psql('fleet', next_block($title)), qr/^Leases that continue: /, 'confirm_no_data_loss() shows the leases that continue');
 ask_now();
-ok(renewed(), 'leases continue');
+ok(renewed(), 'after confirm_no_data_loss() the server renews its lease');
 push @ids, mint($west);
 my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease');
 $control->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
-ok(waits(), 'rows that were changed');
-# A young server's lease would have ended.
+ok(waits(), 'after rows were changed the lease server waits for an operator');
+# With a smaller skew the lease of a server that started recently does not end.
 $control->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($control);
 my (undef, undef, $error) = $control->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
-like($error, qr/the lease server's clock does not agree/, 'another time is refused');
-like($control->safe_psql('fleet', adapted(next_block($title), 'THE TIME BY YOUR WATCH' => $now)), qr/^Servers keep leases that end after/, 'confirm_data_loss()');
+like($error, qr/the lease server's clock does not agree/, 'confirm_data_loss() refuses a wrong time');
+like($control->safe_psql('fleet', adapted(next_block($title), 'THE TIME BY YOUR WATCH' => $now)), qr/^Servers keep leases that end after/, 'confirm_data_loss() shows which leases servers keep');
 ask_now();
-ok(renewed(), 'the holder continues');
-is($west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease'), $region, 'in its region');
+ok(renewed(), 'after confirm_data_loss() the server renews its lease');
+is($west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease'), $region, 'after confirm_data_loss() the server has the same region and incarnation');
 push @ids, mint($west);
 section_ends($title);
 
-# The lease server is lost, its roles as well.
+# "The lease server is lost", with its roles.
 
 $title = 'The lease server is lost';
 my $fleet = $control->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet');
 shell($control, 'pg_dump -Fc -f fleet.dump fleet');
 $control->safe_psql('postgres', 'DROP DATABASE fleet WITH (FORCE); DROP ROLE west');
 shell($control, adapted(next_block($title), 'THE TIME BY YOUR WATCH' => now_of($control), '(pg_restore.*)' => 'pg_restore -d fleet fleet.dump 2>restore.log || true'));
-is($control->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet'), $fleet, 'restored: the same fleet');
+is($control->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet'), $fleet, 'the restored database has the same fleet');
 $control->safe_psql('postgres', q{ALTER ROLE west PASSWORD 'w-secret'});
 ask_now();
-ok(renewed(), 'and leases continue');
+ok(renewed(), 'after the restore the server renews its lease');
 push @ids, mint($west);
-is(twice(@ids), 0, 'no id twice');
-is($west->safe_psql('app', next_block($title)), '0', 'a database leaves its fleet');
+is(twice(@ids), 0, 'ids are unique over all problems and their solutions');
+is($west->safe_psql('app', next_block($title)), '0', 'the last statement removes a database from its fleet');
 section_ends($title);
 
-# Fleets of other leases
+# "Choosing the lease".
 
 $title = 'Choosing the lease';
 $control->safe_psql('postgres', 'CREATE DATABASE short');
 $control->install('short');
-like($control->safe_psql('short', next_block($title)), qr/^Leases last up to 00:10:00/, 'another lease');
+like($control->safe_psql('short', next_block($title)), qr/^Leases last up to 00:10:00/, 'the statement creates a fleet with another lease');
 section_ends($title);
 
 is(join(', ', sort keys %blocks), '', 'no command of the page was left out');
 
-# Each function is on a page for its users, or its comment marks it as internal. The page names no other function.
+# Checks that each function is on the page or has a comment which marks it as internal, and that the page names no
+# internal function.
 my %comment = map { split /\|/, $_, 2 } split /\n/, $control->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(oid, 'pg_proc'), 20) FROM pg_proc WHERE pronamespace = 'snowflake_fleet'::regnamespace
 	SQL
-cmp_ok(scalar keys %comment, '>', 30, 'functions');
+cmp_ok(scalar keys %comment, '>', 30, 'the schema has more than 30 functions');
 is(join(', ', grep { $comment{$_} !~ /^(?:Internal: |Behind |For a server's )/ && $page !~ /\b$_\(|`$_`/ } sort keys %comment), '',
-	'what is not on the page says that it is internal');
-is(join(', ', grep { $_ ne 'now' && exists $comment{$_} && $comment{$_} =~ /^(?:Internal|Behind)/ } $page =~ /`(?:SELECT snowflake_fleet\.)?(\w+)\(/g), '', 'and what the page names is there for its users');
+	'each function that is not on the page has a comment which marks it as internal');
+is(join(', ', grep { $_ ne 'now' && exists $comment{$_} && $comment{$_} =~ /^(?:Internal|Behind)/ } $page =~ /`(?:SELECT snowflake_fleet\.)?(\w+)\(/g), '', 'the page names no internal function');
 
 done_testing();

@@ -1,5 +1,5 @@
-# Tests a lease server without an extension that an ordinary role created, servers that send requests at the same time,
-# a clock that is wrong at start, and a missing synchronous standby of the lease server.
+# Tests a lease server that an ordinary role created without the extension, servers that send requests at the same time,
+# a clock that is wrong at the server start, and a missing synchronous standby of the lease server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,7 +21,7 @@ $control->safe_psql('plain', q{
 	SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['alpha', 'beta', 'gamma']) AS s}, extra_params => [ '-U', 'operator' ]);
 $control->stop;
 
-# All three wait for a region and repeat their requests; then the lease server starts.
+# Three servers repeat their requests for a region until the lease server starts.
 my %regions = (alpha => '0,1', beta => '2,3', gamma => '4,5');
 my %server = map {
 	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $regions{$_}, $control->host, $control->port, $_));
@@ -42,16 +42,16 @@ my @ids;
 foreach my $name (sort keys %server)
 {
 	my $end = $server{$name}->finish_writer($writer{$name});
-	is($end->{errors} . scalar(@{ $end->{ids} }), '1000', "$name gets its ids");
+	is($end->{errors} . scalar(@{ $end->{ids} }), '1000', "$name mints when the lease server has started");
 	push @ids, @{ $end->{ids} };
 }
 my %seen;
-is(scalar(grep { $seen{$_}++ } @ids), 0, 'asked at once: no id twice');
-is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM snowflake.lease') } keys %server), '0 2 4', 'three regions');
+is(scalar(grep { $seen{$_}++ } @ids), 0, 'ids of the three servers are unique');
+is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM snowflake.lease') } keys %server), '0 2 4', 'the three servers lease three regions');
 is($control->safe_psql('plain', q{SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_fleet.regions WHERE state = 'held'}),
-	'alpha beta gamma', 'as the lease server has it');
+	'alpha beta gamma', 'the lease server shows that the three servers hold regions');
 
-# A clock that is wrong when the server starts is found out.
+# A clock that is wrong when the server starts is detected.
 my $gamma = $server{gamma};
 foreach my $case ([ 60, 'the lease server refused to lease: The server\'s clock is \d+ ms ahead' ],
 	[ -60, 'refused to lease: this server\'s clock is \d+ ms behind' ])
@@ -62,25 +62,25 @@ foreach my $case ([ 60, 'the lease server refused to lease: The server\'s clock 
 	$gamma->start;
 	$gamma->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'not refused';
 	$gamma->refuses(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)},
-		{ sqlstate => '55000', message => 'this server has no region to mint in', detail => $why }, "a clock that is wrong by $off s");
+		{ sqlstate => '55000', message => 'this server has no region to mint in', detail => $why }, "next_id() fails if the clock is wrong by $off s at the server start");
 }
 $gamma->clock->set(0);
 push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
-is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'corrected, it mints, and no id twice');
+is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'ids are unique after the clock was corrected');
 
-# A grant is on the standby first, so while the standby is away, none is made.
+# A grant is sent only when the synchronous standby has it. While the standby is missing, no lease is granted.
 my $alpha = $server{alpha};
 $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $control->reload;
 $alpha->poll_query_until('postgres', q{SELECT last_message ~ 'did not answer in time|lock timeout' FROM snowflake.lease}) or die 'it is answered';
 my $until = $alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
-like($alpha->log_content, qr/WARNING:  snowflake: the lease server (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the standby is away: no answer, and the log says so');
-is($alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease'), $until, 'and no more time');
+like($alpha->log_content, qr/WARNING:  snowflake: the lease server (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the log shows that the lease server did not answer while its standby is missing');
+is($alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease'), $until, 'the lease is not renewed while the standby is missing');
 $control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $control->reload;
-ok($alpha->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.lease"), 'it is back: the lease goes on');
-like($alpha->log_content, qr/LOG:  snowflake: (?:renewed the lease of|leased) region \d.*\z/s, 'and the log says so');
+ok($alpha->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.lease"), 'the lease is renewed when no standby is required');
+like($alpha->log_content, qr/LOG:  snowflake: (?:renewed the lease of|leased) region \d.*\z/s, 'the log shows the renewal');
 push @ids, $alpha->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
-is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'no id twice');
+is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'ids are unique after the standby was missing');
 
 done_testing();

@@ -1,5 +1,6 @@
-# A leased server that is recovered to an earlier time and runs next to its original, and an asynchronous failover, both
-# under a clock that is behind. They get other regions, so no id comes twice, not even an unreplicated one.
+# Tests a server with a leased region that is recovered to an earlier time and runs at the same time as its original.
+# Also tests an asynchronous failover. Both servers have a clock that is behind. They lease other regions, so no id
+# repeats, not even that of a lost row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,7 +25,7 @@ my $original = Snowflake::Node->create('original', has_archiving => 1, allows_st
 $original->start;
 $original->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)');
 
-# Some milliseconds of ids, as rows.
+# Inserts rows, whose ids span some milliseconds. Returns the number of ids that were minted before.
 my %seen;
 sub mint
 {
@@ -43,11 +44,11 @@ $standby->stop;
 my $marked = $original->mark;
 $original->poll_query_until('postgres', "SELECT extract(epoch FROM clock_timestamp()) * 1000 > $marked") or die 'the clock stands still';
 $twice += mint($original);
-is($twice, 0, 'the original');
+is($twice, 0, 'ids of the original are unique');
 my $until = $original->safe_psql('postgres', 'SELECT snowflake.time_of(max(id)) FROM photos');
 $original->safe_psql('postgres', 'SELECT pg_switch_wal()');
 
-# A server that has not heard of some rows mints through the time in which they were minted, by its clock.
+# Checks that a server which lacks some rows mints other ids while its clock passes the time of these rows.
 sub mints_through_lost_time
 {
 	my ($node, $what) = @_;
@@ -56,29 +57,29 @@ sub mints_through_lost_time
 	$node->clock->set($marked / 1000 - time - 5);    # whole seconds, and a session has to start
 	$twice += mint($node);
 	is($node->safe_psql('postgres', "SELECT snowflake.time_of(min(id)) < '$until' FROM photos WHERE snowflake.region_of(id) <> 0"), 't',
-		"$what: its ids begin before the last lost one");
+		"$what: its first id is earlier than the last lost one");
 	my $rounds = 0;
 	do { $twice += mint($node) } while ++$rounds < 200 && $node->safe_psql('postgres', "SELECT snowflake.time_of(max(id)) < '$until' FROM photos") eq 't';
-	is($twice, 0, "$what: no id comes again");
-	is($node->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM photos'), '2', "$what: its region is another one");
+	is($twice, 0, "$what: no id repeats a lost one");
+	is($node->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM photos'), '2', "$what: the server mints in another region");
 	return;
 }
 my $copy = Snowflake::Node->create_from_backup('copy', $original, 'base', has_restoring => 1, standby => 0,
 	conf => "recovery_target_name = 'before'\nrecovery_target_action = promote\narchive_mode = off\n");
 $copy->clock->set(-300);
 $copy->start;
-mints_through_lost_time($copy, 'a point in time');
-like($copy->log_content, qr/WARNING:  snowflake: the clocks of this server and its lease server are apart/, 'and the log tells of the clock');
+mints_through_lost_time($copy, 'a point-in-time recovery');
+like($copy->log_content, qr/WARNING:  snowflake: the clocks of this server and its lease server are apart/, 'the log shows that the clocks of the server and its lease server differ');
 
 $original->stop('immediate');
 $standby->clock->set(-300);
 $standby->start;
-is($standby->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'a standby leases nothing');
+is($standby->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'a standby leases no region');
 $standby->promote;
 mints_through_lost_time($standby, 'a failover');
 
 $original->start;
 $twice += mint($_) foreach $original, $copy, $standby;
-is($twice, 0, 'side by side, no id twice');
+is($twice, 0, 'ids are unique if all three servers mint at the same time');
 
 done_testing();

@@ -1,4 +1,4 @@
-# Tests a lease server that refuses for a while, and then grants: the server keeps its region.
+# Tests that a server keeps its region if the lease server refuses for a while and then grants.
 
 use strict;
 use warnings FATAL => 'all';
@@ -26,23 +26,23 @@ sub said_until { return $server->poll_query_until('postgres', "SELECT last_messa
 sub goes_on
 {
 	my ($after) = @_;
-	ok(said_until('^renewed'), "$after: renewed");
-	is($server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease'), $held, "$after: the same region and incarnation");
+	ok(said_until('^renewed'), "$after: the lease is renewed");
+	is($server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease'), $held, "$after: the server has the same region and incarnation");
 }
 
-# As after a promotion: every server is refused before the operator confirms that no grant was lost.
+# Simulates a promotion of the lease server. Every server is refused until the operator confirms that no grant was lost.
 $control->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()');
-ok(said_until('waits for'), 'the lease server waits for an operator');
+ok(said_until('waits for'), 'the server gets the message that the lease server waits for an operator');
 $control->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
-goes_on('nothing_lost(old_is_stopped => true)');
+goes_on('after confirm_no_data_loss()');
 
-# A clock that is ahead for a moment.
+# The server's clock is ahead for a moment.
 $server->clock->set(4);
-ok(said_until('ahead'), 'the clock is ahead');
+ok(said_until('ahead'), 'the server gets the message that its clock is ahead');
 $server->clock->set(0);
-goes_on('the clock is right again');
+goes_on('when the clock is right again');
 
 my $lost = () = $server->log_content =~ /lost region/g;
-is($lost, 0, 'no region was lost');
+is($lost, 0, 'the log shows no lost region');
 
 done_testing();

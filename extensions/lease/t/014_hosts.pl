@@ -1,5 +1,5 @@
-# Several hosts: a server leaves a host that does not grant, for every kind of fault and at every place of the list, and
-# continues to mint.
+# Tests several hosts in "snowflake.lease_conninfo". If a host does not grant for any reason, the server tries the next
+# host and continues to mint, at every position of that host in the list.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +33,7 @@ $control->safe_psql('postgres', q{
 	END $$;
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
-# Its kernel accepts connections, but no process answers.
+# The kernel accepts connections to this socket, but no process answers.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $control->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
@@ -65,33 +65,33 @@ sub renewed_since
 	return;
 }
 
-# A host that is silent before one that answers: in the list, in a service file, as the first address of a name.
+# The first host is silent and the second one answers: in the list, in a service file, and as addresses of one name.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $control->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-renewed_since('a list of hosts, the first one silent');
+renewed_since('the lease is renewed if the first host of the list is silent');
 like($server->log_content, qr/WARNING:  snowflake: the lease server did not answer in time: gave up on 127.0.0.2, port \d+/,
-	'the log names the host');
+	'the log names the silent host');
 is($control->safe_psql('postgres', q{SELECT DISTINCT name, setting FROM seen WHERE name ~ '^(statement|transaction|idle)' AND setting <> '0'}), '',
-	'no timeout of its role ends a slow renewal');
+	'the timeouts of its role are off in the session of a renewal');
 is($control->safe_psql('postgres', q{SELECT DISTINCT ON (name) name, setting FROM seen WHERE name ~ '^tcp_' ORDER BY name}),
 	"tcp_keepalives_count|3\ntcp_keepalives_idle|10\ntcp_keepalives_interval|5\ntcp_user_timeout|20000",
-	'a connection that was cut frees its place within half a minute');
+	'the session of a renewal has limits that end a broken connection within half a minute');
 $control->safe_psql('postgres', 'DROP TRIGGER look ON snowflake_fleet.region');
 connect_by('service=fleet');
-renewed_since('the same list in a service file');
+renewed_since('the lease is renewed if the first host of a service file is silent');
 $resolver->set('fleet.example' => [ 0, '127.0.0.2', '127.0.0.1' ]);
 connect_by('host=fleet.example port=' . $control->port);
-renewed_since('a name with two addresses, the first one silent');
-like($server->log_content, qr/gave up on fleet.example \(127.0.0.2\), port \d+/, 'the log names the address');
+renewed_since('the lease is renewed if the first address of a name is silent');
+like($server->log_content, qr/gave up on fleet.example \(127.0.0.2\), port \d+/, 'the log names the silent address');
 
-# A failover by DNS: the next exchange looks up the addresses again.
+# After a failover by DNS the next request looks up the addresses again.
 $resolver->set('fleet.example' => [ 0, '127.0.0.2' ]);
 $server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake.lease') or die 'it answers';
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
-renewed_since('a name that has another address now');
+renewed_since('the lease is renewed when the name has another address');
 
-# The first hosts of the list answer and do not grant, as if an init system had restarted the old machine.
+# The first host of the list answers but does not grant, like an old lease server that was restarted by mistake.
 my $other = Snowflake::Control->create('other');
 $other->start;
 $other->install;
@@ -102,28 +102,28 @@ my $both = sprintf q{host=''%s,127.0.0.1'' port=%s,%s}, $other->host, $other->po
 my $holder = $other->session;
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
 connect_by($both);
-renewed_since('a host whose lock somebody holds');
+renewed_since('the lease is renewed if another session locks the fleet on the first host');
 $holder->quit;
 $other->safe_psql('postgres', q{SELECT snowflake_fleet.remove_server('alpha')});
 connect_by($both);
-renewed_since('a host that refuses');
-like($server->log_content, qr/WARNING:  snowflake: the lease server refused: .*42501/, 'the log says what was refused');
+renewed_since('the lease is renewed if the first host refuses');
+like($server->log_content, qr/WARNING:  snowflake: the lease server refused: .*42501/, 'the log shows why the first host refused');
 $other->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha'); UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()});
 connect_by($both);
-renewed_since('a host that waits for an operator');
+renewed_since('the lease is renewed if the first host waits for an operator');
 like($server->log_content, qr/WARNING:  snowflake: the lease server at \S+, port \d+ waits for an operator: .*snowflake_fleet\.health shows what to do/,
-	'the log has the host, and where the ways out are');
+	'the log names the host that waits for an operator, and where the solutions are');
 $server->stop;
 
-# connect_timeout: less than what is usual for a lease of an hour.
+# A connect_timeout that is less than the default limit of an attempt.
 my $patient = Snowflake::Node->create('patient', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 60s\nsnowflake.lease_conninfo = 'host=127.0.0.2 port="
 	  . $control->port . " connect_timeout=1 user=alpha'\n");
 $patient->start;
 $patient->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $before = time;
 $patient->poll_query_until('postgres', 'SELECT missed_renewals >= 4 FROM snowflake.lease') or die 'no attempts';
-cmp_ok(time - $before, '<', 30, 'connect_timeout is honoured: 4 attempts in less time than they take without');
+cmp_ok(time - $before, '<', 30, 'connect_timeout limits each attempt: four attempts take less time than without it');
 $patient->stop;
 
-$ledger->check(3_000, 'over all hosts');
+$ledger->check(3_000, 'ids are unique over all hosts');
 done_testing();

@@ -1,4 +1,4 @@
-# If a name server does not answer, no process of the server waits for it.
+# Tests a name server that does not answer: calls fail at once, and the server stops without waiting for it.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,9 +19,9 @@ my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions
 	  . $control->port . " dbname=postgres user=alpha'\n");
 my $resolver = Snowflake::Resolver->new($server);
 
-# Longer than pg_ctl waits.
+# The look-up takes longer than pg_ctl waits for a stop.
 my @never = (3600, '127.0.0.1');
-# The processes of the server's worker, itself among them.
+# Returns the lease worker and its child processes, if they exist.
 sub processes_of
 {
 	my ($worker) = @_;
@@ -35,8 +35,8 @@ sub stops
 	my $worker = worker();
 	my $since = time;
 	$server->stop($mode);
-	cmp_ok(time - $since, '<', 30, "$name: the server stops");
-	is(join(' ', processes_of($worker)), '', 'and nothing is left of its worker');
+	cmp_ok(time - $since, '<', 30, "$name: the server stops within 30 s");
+	is(join(' ', processes_of($worker)), '', "$name: no process of the worker remains");
 	return;
 }
 sub looked_up { return $server->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'snowflake lease'}) && wait_for_child(worker()); }
@@ -51,32 +51,33 @@ sub wait_for_child
 $resolver->set('fleet.example' => \@never);
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-ok(looked_up(), 'the name is looked up, by a process of its own');
-$server->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'this server has no region to mint in', hint => 'Check' }, 'meanwhile calls are refused');
+ok(looked_up(), 'a child process of the worker looks up the name');
+$server->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'this server has no region to mint in', hint => 'Check' }, 'next_id() fails while the name is looked up');
 $server->reload;
-stops('while a name is looked up, fast', 'fast');
+stops('a fast stop while a name is looked up', 'fast');
 $server->start;
-ok(looked_up(), 'and again');
-stops('immediate', 'immediate');
+ok(looked_up(), 'after a restart a child process of the worker looks up the name');
+stops('an immediate stop while a name is looked up', 'immediate');
 
-# The look-up ends after a while with a message, and is repeated.
+# The look-up ends with a message when its time limit is over, and is repeated.
 $server->start;
-ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of "fleet.example" did not answer in time' FROM snowflake.lease}), 'it is said')
+ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of "fleet.example" did not answer in time' FROM snowflake.lease}), 'the view lease shows that the look-up did not answer in time')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
-ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the name server is back: a region is leased');
-is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'and minted in');
+ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the server leases a region when the name server answers');
+is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'the server mints when the name server answers');
 
-# With a region, which cannot be returned. The stop waits no longer than its message shows.
+# The server has a region that it cannot return, because the name server does not answer. The stop must not wait for
+# that.
 $resolver->set('fleet.example' => \@never);
-stops('with a region', 'fast');
-like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of "fleet.example" did not answer in time/, 'and the log says so');
+stops('a fast stop with a region', 'fast');
+like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of "fleet.example" did not answer in time/, 'the log shows that the region could not be returned');
 
-# A name that there is not.
+# A name that does not exist.
 $resolver->set('fleet.example' => [0]);
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect to the lease server: "fleet.example" has no address: %' FROM snowflake.lease}),
-	'a name that has no address');
-stops('at the end', 'fast');
+	'the view lease shows that the name has no address');
+stops('a fast stop with a name that does not exist', 'fast');
 
 done_testing();

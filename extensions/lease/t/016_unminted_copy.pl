@@ -1,4 +1,4 @@
-# Tests a copy that is started outside of the fleet: it does not mint, even if no id was minted before.
+# Tests a copy of a server that is started without leased regions. It does not mint, even if no id was minted before.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,16 +16,16 @@ $control->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha')");
 my $fleet = sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port;
 my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.leased_regions = '0-3'\n$fleet\n");
 
-# One database is created before the lease server answers, one after it.
+# One database is created before the lease server answers, and one after that.
 $control->stop;
 $server->start;
 $server->create_database('early');
-is($server->safe_psql('early', 'SELECT last_value FROM snowflake.fleet'), '1152921504606846976', 'leased, by a fleet that is not heard of yet');
+is($server->safe_psql('early', 'SELECT last_value FROM snowflake.fleet'), '1152921504606846976', 'CREATE EXTENSION stores that the fleet is not known yet');
 $control->start;
 $server->poll_query_until('early', 'SELECT fleet IS NOT NULL FROM snowflake.lease') or die 'no fleet';
 my $number = $control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet');
 $server->create_database('later');
-is($server->safe_psql('later', 'SELECT last_value FROM snowflake.fleet'), $number, 'CREATE EXTENSION writes the fleet');
+is($server->safe_psql('later', 'SELECT last_value FROM snowflake.fleet'), $number, 'CREATE EXTENSION stores the number of the fleet');
 
 $server->backup('base');
 my $copy = Snowflake::Node->new('copy');
@@ -36,9 +36,9 @@ foreach my $database ('early', 'later')
 {
 	$copy->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'minted under leases', detail => 'Sequence snowflake.fleet' },
 		"$database: the copy refuses", $database);
-	is($copy->safe_psql($database, 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and this server leases no region', "$database: health says so");
-	is(scalar($server->ids('SELECT snowflake.next_id(1)', $database)), 1, "$database: its original mints");
-	is($server->safe_psql($database, 'SELECT last_value FROM snowflake.fleet'), $number, "$database: and remembers its fleet");
+	is($copy->safe_psql($database, 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and this server leases no region', "$database: health of the copy shows that it leases no region");
+	is(scalar($server->ids('SELECT snowflake.next_id(1)', $database)), 1, "$database: the original mints");
+	is($server->safe_psql($database, 'SELECT last_value FROM snowflake.fleet'), $number, "$database: the original has stored the number of the fleet");
 }
 
 done_testing();

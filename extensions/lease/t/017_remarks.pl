@@ -1,5 +1,5 @@
-# A lease server's warnings next to its answers: most do not affect a lease, and one does. And what of all that gets
-# into the log.
+# Tests warnings that the lease server sends with its answers. Most of them do not affect a lease. Also tests which
+# messages of the lease server are written to the server's log.
 
 use strict;
 use warnings FATAL => 'all';
@@ -28,36 +28,36 @@ my $server = Snowflake::Node->create_running('server', conf => "snowflake.leased
 	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
 sub count_in_log { my ($pattern) = @_; return scalar(() = $server->log_content =~ /$pattern/g); }
 
-is(scalar(my @ids = $server->ids('SELECT snowflake.next_id(1)')), 1, 'answers count that a warning comes with');
+is(scalar(my @ids = $server->ids('SELECT snowflake.next_id(1)')), 1, 'an answer with a warning grants a lease');
 my $seen = $control->safe_psql('postgres', 'SELECT last_value FROM left_over');
 $control->poll_query_until('postgres', "SELECT last_value > $seen + 4 FROM left_over") or die 'no renewals';
-ok($server->poll_query_until('postgres', 'SELECT missed_renewals = 0 AND until > clock_timestamp() FROM snowflake.lease'), 'renewals too');
+ok($server->poll_query_until('postgres', 'SELECT missed_renewals = 0 AND until > clock_timestamp() FROM snowflake.lease'), 'answers with a warning renew the lease');
 is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: database "other" must be vacuumed within \d+ transactions/), 1,
-	'and the log has the warning once');
+	'the log has the warning of the answers once');
 is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: invalid value for parameter "default_text_search_config"/), 1,
-	'and once what is said when a session begins');
-is(count_in_log(qr/^WARNING:/m), 0, 'nothing goes around the log');
+	'the log has the warning of the session start once');
+is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, without the prefix of the log');
 
-# Causes that change are there at once, and the same is not there with every attempt.
+# A new cause is logged at once. The same cause is not logged for every attempt.
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
 $control->stop;
 missed(6) or die 'not missed';
-# It may be met while it shuts down, and is then not there.
+# The first attempt may meet the lease server while it shuts down, the next ones when it is stopped.
 my @causes = $server->log_content =~ /WARNING:  (snowflake: could not connect.*)/g;
 my %said;
 $said{$_}++ foreach @causes;
-cmp_ok(scalar(@causes), '>', 0, 'a cause is in the log') and is(scalar(grep { $_ > 1 } values %said), 0, '... once');
+cmp_ok(scalar(@causes), '>', 0, 'the log contains the cause') and is(scalar(grep { $_ > 1 } values %said), 0, 'the log contains each cause once');
 $control->append_conf('pg_hba.conf', '');
 unlink $control->data_dir . '/pg_hba.conf';
 append_to_file($control->data_dir . '/pg_hba.conf', "local all alpha reject\nlocal all all trust\n");
 my $since = time;
 $control->start;
 $server->wait_for_log(qr/WARNING:  snowflake: could not connect to the lease server: .*pg_hba.conf rejects/);
-cmp_ok(time - $since, '<', 45, 'and another at once');
+cmp_ok(time - $since, '<', 45, 'the log contains another cause within 45 s');
 append_to_file($control->data_dir . '/pg_hba.conf.new', "local all all trust\n");
 rename $control->data_dir . '/pg_hba.conf.new', $control->data_dir . '/pg_hba.conf';
 $control->reload;
 $server->wait_for_log(qr/rejects.*LOG:  snowflake: (?:renewed the lease of|leased) region/s);
-pass('and that it is over');
+pass('the log shows the renewal after the failures');
 
 done_testing();

@@ -1,5 +1,5 @@
-# The process of the worker: it is canceled, ended and in error, after a clock that went back, and without a free slot. And a
-# lease server on the server itself.
+# Tests the lease worker: it is cancelled, terminated, and has errors. The clock is set back, the worker has no free
+# slot, and the lease server is the server itself.
 
 use strict;
 use warnings FATAL => 'all';
@@ -43,48 +43,49 @@ sub renewed
 mint();
 my $held = lease();
 
-# Tools that end idle sessions do not see the worker as one. If it is terminated, the lease does not end.
-is($server->safe_psql('postgres', "SELECT coalesce(state, 'none') FROM $workers"), 'none', 'it is no idle session');
+# Tools that terminate idle sessions must not regard the worker as one. If the worker is terminated, the lease does not
+# end.
+is($server->safe_psql('postgres', "SELECT coalesce(state, 'none') FROM $workers"), 'none', 'pg_stat_activity does not show the worker as an idle session');
 $control->stop;
 my $first = worker();
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($first)");
-ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $first"), 'ended, it has a successor');
-ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect%' FROM snowflake.lease}), 'which asks');
-is(lease(), $held, 'the region is kept, while the lease server is away');
+ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $first"), 'after the worker was terminated, another one starts');
+ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect%' FROM snowflake.lease}), 'the new worker sends requests');
+is(lease(), $held, 'the server keeps its region while the lease server is stopped');
 mint();
-is($server->safe_psql('postgres', "SELECT count(*) FROM $workers"), '1', 'one worker at a time');
+is($server->safe_psql('postgres', "SELECT count(*) FROM $workers"), '1', 'there is one worker');
 $control->start;
-renewed('and renewed when it is back');
-is(lease(), $held, 'the same region and incarnation');
+renewed('the lease is renewed when the lease server is back');
+is(lease(), $held, 'the server has the same region and incarnation with a new worker');
 
-# A cancel ends only the attempt. The process stays.
+# A cancel ends the current attempt of the worker, but not its process.
 my $cancelled = worker();
 $server->safe_psql('postgres', "SELECT pg_cancel_backend($cancelled)");
-renewed('cancelled, it goes on');
-is(worker(), $cancelled, 'as the same process');
-like($server->log_content, qr/ERROR:  canceling statement/, 'and the log says so');
+renewed('the lease is renewed after the worker was cancelled');
+is(worker(), $cancelled, 'the worker is the same process after a cancel');
+like($server->log_content, qr/ERROR:  canceling statement/, 'the log shows the cancel');
 
-# An error of PostgreSQL: no file descriptor is left for waiting.
+# An error of PostgreSQL in the worker: it has no file descriptor left.
 my $limited = worker();
 my %used = map { m{/(\d+)$} ? ($1 => 1) : () } glob "/proc/$limited/fd/*";
 my ($free) = grep { !$used{$_} } 0 .. 1000;
-command_ok([ 'prlimit', "--pid=$limited", '--nofile=' . ($free + 1) . ':' ], 'file descriptors are limited');
-ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'the lease worker met an error%' FROM snowflake.lease}), 'an error, and the view says so')
+command_ok([ 'prlimit', "--pid=$limited", '--nofile=' . ($free + 1) . ':' ], 'the file descriptors of the worker are limited');
+ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'the lease worker met an error%' FROM snowflake.lease}), 'the view lease shows that the worker met an error')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
-command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'and no more');
-renewed('after errors it goes on');
-is(worker(), $limited, 'as the same process');
+command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit is removed');
+renewed('the lease is renewed after errors of the worker');
+is(worker(), $limited, 'the worker is the same process after errors');
 
-# The worker ends while the clock is ahead, and the clock is then corrected. PostgreSQL restarts failed workers by the
-# clock.
+# The worker is terminated while the clock is ahead. PostgreSQL uses the clock to decide when to restart a worker, and
+# the clock is then corrected.
 $server->clock->set(600);
 $server->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'it is not refused';
 $server->safe_psql('postgres', 'SELECT pg_terminate_backend(' . worker() . ')');
 $server->clock->set(0);
-ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'ended, and the clock went back: a successor at once');
-renewed('which leases');
+ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'another worker starts at once although the clock was set back');
+renewed('the lease is renewed after the clock was set back');
 
-# The postmaster is suspended, so no worker starts. When the lease has ended, health shows this.
+# The postmaster is suspended, so no worker starts. health shows that when the lease has ended.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
 sub poll_session
@@ -99,15 +100,15 @@ END { kill 'CONT', $postmaster if $postmaster; }
 ($postmaster) = slurp_file($server->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', $postmaster or die "kill: $!";
 $session->query_safe("SELECT pg_terminate_backend(pid) FROM $workers");
-ok(poll_session(q{SELECT last_message = 'the lease worker is not running' FROM snowflake.lease}), 'without a worker: the view says so at once');
-ok(poll_session(q{SELECT reason = 'the lease worker is not running' AND NOT minting FROM snowflake.health}), 'and health, when there is no lease any more');
+ok(poll_session(q{SELECT last_message = 'the lease worker is not running' FROM snowflake.lease}), 'without a worker the view lease shows that at once');
+ok(poll_session(q{SELECT reason = 'the lease worker is not running' AND NOT minting FROM snowflake.health}), 'without a worker health shows the reason when the lease has ended');
 like($session->query(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)}) . $session->{stderr},
-	qr/ERROR:  the lease worker is not running/, 'and who is refused');
+	qr/ERROR:  the lease worker is not running/, 'without a worker next_id() fails with this reason when the lease has ended');
 kill 'CONT', $postmaster;
-renewed('and then there is one again');
+renewed('the lease is renewed when the postmaster continues');
 eval { $session->quit };
 
-# No slot for two at once: it does not end.
+# If there is no slot for a second worker, a terminated worker continues.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 0\nmax_worker_processes = 1\n");
 $server->restart;
 $ledger->new_server_run;
@@ -116,34 +117,34 @@ my $only = worker();
 my $since = -s $server->logfile;
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($only)");
 $server->wait_for_log(qr/LOG:  snowflake: the lease worker was asked to end, and continues/, $since);
-renewed('without a slot for a successor, it goes on itself');
-is(worker(), $only, 'as the same process');
+renewed('without a slot for another worker the terminated worker renews the lease');
+is(worker(), $only, 'without a slot for another worker the process is the same');
 
-# After two restarts of the worker, the lease is returned once.
+# When the server stops, the lease is returned once, although the worker was restarted.
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 $server->restart;
 $ledger->new_server_run;
 mint();
 $server->backup('standby');
 $server->stop;
-like($server->log_content, qr/LOG:  snowflake: gave region \d+ back(?!.*snowflake:)/s, 'a stop gives the region back');
+like($server->log_content, qr/LOG:  snowflake: gave region \d+ back(?!.*snowflake:)/s, 'the log shows that a stop returned the region');
 
-# Without any slot the server does not start: it would never mint.
+# Without any slot for a worker the server does not start, because it could never mint.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 4\nmax_worker_processes = 1\n");
 $since = -s $server->logfile;
-ok(!$server->start(fail_ok => 1), 'without a slot the server does not start');
+ok(!$server->start(fail_ok => 1), 'without a slot for a worker the server does not start');
 like(substr($server->log_content, $since), qr/FATAL:  there is no room for the worker that leases regions\n.*DETAIL:  "max_worker_processes" is 1.*\n.*HINT:  Raise "max_worker_processes"/,
-	'and says why');
+	'the log shows that there is no slot for the worker');
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 
-# A standby has none.
+# A standby has no worker.
 my $standby = Snowflake::Node->create_from_backup('standby', $server, 'standby');
 $standby->set_standby_mode;
 $standby->start;
-is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 'the lease worker is not running', 'where there is no worker, the view says so');
+is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 'the lease worker is not running', 'the view lease of a standby shows that no worker is running');
 $standby->stop;
 
-# If a fleet grants less than the server's lead, the server does not repeat its request at once.
+# If the granted lease is shorter than "snowflake.max_lead", the server does not repeat its request at once.
 $control->safe_psql('postgres', 'CREATE DATABASE short');
 $control->install('short');
 $control->safe_psql('short', q{
@@ -154,11 +155,11 @@ $server->start;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
 my $asked = $control->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet');
 sleep 5;
-cmp_ok($control->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease shorter than the lead is renewed about once a second');
+cmp_ok($control->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
 $server->stop;
 
-# If the lease server is this server, it accepts no connection while it stops, so the worker does not try to return the
-# lease.
+# If the lease server is the server itself, it accepts no connection during its stop, so the worker does not try to
+# return the lease.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;
@@ -168,8 +169,8 @@ $both->safe_psql('postgres', q{
 	SELECT snowflake_fleet.add_server('alpha')});
 is(scalar(my @ids = $both->ids('SELECT snowflake.next_id(1)')), 1, 'a server with its own lease server mints');
 $both->stop;
-like($both->log_content, qr/LOG:  snowflake: region \d+ is not given back: its lease server is this server's own/, 'its region is not given back');
-unlike($both->log_content, qr/could not give region/, 'nor is that tried');
+like($both->log_content, qr/LOG:  snowflake: region \d+ is not given back: its lease server is this server's own/, 'the log shows that the region is not returned, because the lease server is the server itself');
+unlike($both->log_content, qr/could not give region/, 'the worker does not try to return the region');
 
-$ledger->check(3_000, 'whoever the worker was');
+$ledger->check(3_000, 'ids are unique over all workers');
 done_testing();

@@ -1,5 +1,5 @@
-# Tests a step of the clock that the lease server has also made, as after a host was suspended: it needs no
-# accept_clock(); one that it has not made is refused.
+# Tests a step of the clock that the lease server has also made, as after a host was suspended. Such a step needs no
+# accept_clock(). If only the server's clock steps, calls are refused.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,8 +23,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# Only the server's clock is stepped. The lease is not renewed, and calls are refused. The clock is stepped during a
-# renewal, whose grant does not confirm the new time.
+# Only the server's clock is stepped, during a renewal. The grant of this renewal does not confirm the new time, so
+# calls are refused.
 my $operator = $control->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $control->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})
@@ -32,15 +32,15 @@ $control->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_acti
 $server->clock->set(7200);
 $operator->query_safe('COMMIT');
 $operator->quit;
-ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM snowflake.lease}), 'a clock that is ahead alone is told');
-is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'and the database does not mint');
-unlike($server->log_content, qr/snowflake accepts a clock/, 'it is not taken for right');
+ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM snowflake.lease}), 'the view lease shows that the server\'s clock is ahead');
+is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'health() shows that the database does not mint while only its clock is ahead');
+unlike($server->log_content, qr/snowflake accepts a clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
 
-# Both.
+# The clock of the lease server is stepped, too.
 $control->clock->set(7200);
-ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'a step that the lease server has made too is confirmed');
+ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'health() shows that the database mints after both clocks were stepped');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');
-cmp_ok($after, '>', $before, 'ids go on');
-like($server->log_content, qr/snowflake accepts a clock that moved by 7[12]\d{5} ms/, 'the log says so');
+cmp_ok($after, '>', $before, 'ids ascend over the step of both clocks');
+like($server->log_content, qr/snowflake accepts a clock that moved by 7[12]\d{5} ms/, 'the log shows that the step was accepted');
 
 done_testing();

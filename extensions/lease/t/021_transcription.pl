@@ -1,4 +1,5 @@
-# Sends random requests to the SQL functions and to the reference model, test/core/lease_control.hpp: the answers are equal.
+# Sends random requests to the SQL functions and to the reference model, test/core/lease_control.hpp, and compares the
+# answers.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,8 +15,8 @@ note "SNOWFLAKE_TEST_SEED=$seed";
 
 my $trace = "$FindBin::RealBin/../test/trace";
 my @lines = `$trace $seed $steps`;
-is($?, 0, 'the C++ side decides');
-is(scalar(grep { !/^reset/ } @lines), $steps, 'every request');
+is($?, 0, 'the reference model has decided the requests');
+is(scalar(grep { !/^reset/ } @lines), $steps, 'the trace has every request');
 
 my $control = Snowflake::Control->create('control');
 $control->start;
@@ -28,7 +29,7 @@ $control->safe_psql('postgres', <<~'SQL');
 open my $copy, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $control->connstr('postgres'), '-c',
   q{COPY trace (line) FROM STDIN (DELIMITER E'\x01')} or die "psql: $!";
 print $copy map { s/\t/|/gr } @lines;
-ok(close $copy, 'the trace is loaded');
+ok(close $copy, 'the trace is loaded into a table');
 
 my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	DO $$
@@ -74,27 +75,27 @@ my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
 	END
 	$$;
 	SQL
-is($err, '', 'SQL decides the same, and leaves the same');
+is($err, '', 'the SQL functions give the same answers and leave the same rows');
 
-# A trace must contain each case, because it does not test a case that it lacks.
+# Checks that each case occurs in the trace often enough.
 my %seen;
 $seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|taken|term_over),/ ? $1 : () } @lines;
-cmp_ok($seen{$_} // 0, '>', 20, "$_: " . ($seen{$_} // 0) . ' times')
+cmp_ok($seen{$_} // 0, '>', 20, "the case $_ occurs " . ($seen{$_} // 0) . ' times')
   foreach qw(granted given_back lost full halted clock_ahead taken term_over);
 
-# After confirm_data_loss(), holders continue: the renewal of a region without a holder is granted.
+# After confirm_data_loss() a server that holds a lease continues: its renewal of a region without a holder is granted.
 my ($adopted, $older) = (0, 0);
 my @holder;
 foreach (@lines)
 {
 	my @words = split /\t/;
 	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[18] =~ /^granted/ && !$holder[$words[11]];
-	# A grant that is newer than the last one that its holder received ends no lease.
+	# If a server returns a grant that is newer than its newest answer, no lease ends.
 	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[14] > $words[5] && $words[18] =~ /^lost/;
 	my (undef, @regions) = split /;/, $words[-1];
 	@holder = map { (split /,/)[2] } @regions;
 }
-cmp_ok($adopted, '>', 20, "renewed after a recovery: $adopted times");
-cmp_ok($older, '>', 20, "given back what the term has not granted: $older times");
+cmp_ok($adopted, '>', 20, "a region without a holder is renewed $adopted times after a recovery");
+cmp_ok($older, '>', 20, "a grant that is newer than the server's newest answer is returned $older times");
 
 done_testing();

@@ -1,5 +1,5 @@
-# A lease server with standbys: after a failover it has all grants, or it grants no lease. The same with copied or
-# restored files.
+# Tests a lease server with standbys. After a failover it has all grants, or it grants no lease. The same holds for
+# copied or restored files.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,27 +25,28 @@ sub add_standby
 }
 my $standby = add_standby('standby', $primary);
 my $told = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 1);
-like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby grants nothing');
+like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby of the lease server refuses requests');
 
-# Synchronous: an answer is sent only when the standby has it, at every setting of synchronous_commit.
+# With a synchronous standby, an answer is sent only when the standby has the commit, whatever synchronous_commit is.
 $primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
   or die 'no synchronous standby';
 my $first = $primary->ask(call => 'acquire', server => 'alpha', incarnation => 1, length => 600_000);
-is($first->{status}, 'granted', 'with the standby there');
+is($first->{status}, 'granted', 'a request is granted while the standby is connected');
 $standby->stop;
 my %waiting = (ask => 'SELECT status FROM ' . $primary->question(call => 'acquire', server => 'beta', incarnation => 2), out => '', err => '');
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'beta', '-d', $primary->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
 ok($primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}),
-	'without it, the commit waits, though "synchronous_commit" is local');
-is($waiting{out}, '', 'and so does the answer');
+	'without the standby the commit waits, although synchronous_commit is local');
+is($waiting{out}, '', 'without the standby no answer is sent');
 $standby->start;
 $run->finish;
-like($waiting{out}, qr/granted/, 'until it is back');
+like($waiting{out}, qr/granted/, 'the answer is sent when the standby is back');
 
-# A promoted lease server grants no lease before the operator has confirmed. Then all leases are as before.
+# A promoted lease server grants no lease before the operator has confirmed that nothing is lost. Then all leases
+# continue.
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;
@@ -53,13 +54,13 @@ my %known = (server => 'alpha', incarnation => 1, $primary->known($first), acked
 foreach my $call ('renew', 'acquire', 'give_back')
 {
 	$told = $standby->ask(call => $call, %known, highest => 5, grant => 1);
-	is($told->{status}, 'halted', "after a promotion, no $call");
-	like($told->{detail}, qr/timeline 2 of .*was timeline 1/, 'and why') if $call eq 'renew';
+	is($told->{status}, 'halted', "after a promotion $call gets the status halted");
+	like($told->{detail}, qr/timeline 2 of .*was timeline 1/, 'the answer shows the change of the timeline') if $call eq 'renew';
 }
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
 $told = $standby->ask(call => 'renew', %known, length => 600_000);
-is($told->{status}, 'granted', 'confirm_no_data_loss(): leases continue');
-is($told->{grant_number}, $first->{grant_number}, 'the same one');
+is($told->{status}, 'granted', 'after confirm_no_data_loss() the lease is renewed');
+is($told->{grant_number}, $first->{grant_number}, 'after confirm_no_data_loss() the grant has the same number');
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $standby->reload;
 
@@ -67,9 +68,9 @@ $standby->reload;
 $standby->safe_psql('postgres', q{SELECT snowflake_fleet.revoke_lease(0); UPDATE snowflake_fleet.fleet SET timeline = 9;
 	SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)});
 my $over = $standby->ask(call => 'renew', %known, until_ms => $told->{until_ms});
-is($over->{status}, 'lost', 'a revoked lease is not taken up after confirm_data_loss()');
+is($over->{status}, 'lost', 'after confirm_data_loss() a revoked lease is still lost');
 
-# Restored files: a copy does not have the birth time of the original data directory, to the second.
+# Waits until a copy of the data directory gets another birth time. The birth time has a resolution of a second.
 sub copies_differ
 {
 	my $written = (stat $standby->data_dir . '/PG_VERSION')[10];
@@ -82,37 +83,38 @@ my $copy = $standby->basedir . '/older';
 system_or_bail('cp', '-a', $standby->data_dir, $copy);
 $standby->start;
 my $later = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 5);
-is($later->{status}, 'full', 'a question more');
+is($later->{status}, 'full', 'one more request is answered after the copy was made');
 $later = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 5);
 $standby->stop;
 system_or_bail('rm', '-rf', $standby->data_dir);
 system_or_bail('mv', $copy, $standby->data_dir);
 $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
-is($told->{status}, 'halted', 'older files are found out');
-like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them/, 'and what else it may have been');
-# A snapshot of the disk has that time too. A server with a newer grant detects it, and the lease server then refuses all.
+is($told->{status}, 'halted', 'after older files were restored, requests get the status halted');
+like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them/, 'the answer lists what can have changed the files');
+# A snapshot of the disk has the same birth time. It is detected when a server with a newer answer sends a request. Then
+# the lease server refuses all requests.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
-is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a snapshot of older files: found out by a server that knows more');
-is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'and then refused to everybody');
-like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), qr/^f\|grants were lost: server alpha has a newer one/, 'health names the server');
+is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a restored snapshot is detected by the request of a server with a newer answer');
+is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'after the snapshot was detected, requests of other servers get the status halted');
+like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), qr/^f\|grants were lost: server alpha has a newer one/, 'health names the server with the newer grant');
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
-is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'until confirm_data_loss()');
+is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'after confirm_data_loss() requests are decided again');
 
-# A base backup that is started without a signal file for standby or recovery.
+# A base backup is started without a signal file for standby or recovery.
 copies_differ();
 $standby->backup('started');
 my $started = Snowflake::Control->new('started');
 $started->init_from_backup($standby, 'started');
 $started->start;
-is($started->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'halted', 'a base backup that is started grants nothing');
-is($standby->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'full', 'its original continues');
+is($started->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'halted', 'requests to a started base backup get the status halted');
+is($standby->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'full', 'the original of the base backup still decides requests');
 
-# A fleet cannot be created again while a lease lasts, not even by a dump that is restored in place.
+# While a lease lasts, the fleet cannot be dropped, not even by a dump that is restored in place.
 system_or_bail('pg_dump', '-Fc', '-f', $standby->basedir . '/fleet.dump', $standby->connstr('postgres'));
 command_fails_like([ 'pg_restore', '--clean', '--if-exists', '--exit-on-error', '-d', $standby->connstr('postgres'), $standby->basedir . '/fleet.dump' ],
-	qr/the fleet has leases that have not ended/, 'pg_restore --clean is refused');
-command_fails_like([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $standby->connstr('postgres'), '-c', $_ ], qr/the fleet has leases that have not ended/, $_)
+	qr/the fleet has leases that have not ended/, 'pg_restore --clean fails while a lease lasts');
+command_fails_like([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $standby->connstr('postgres'), '-c', $_ ], qr/the fleet has leases that have not ended/, "$_ fails while a lease lasts")
   foreach 'DROP EXTENSION snowflake_fleet', 'DROP SCHEMA snowflake_fleet CASCADE';
 
 done_testing();

@@ -1,5 +1,6 @@
-# Servers with a static region report it. Two installations with one configuration are shown on both servers, in health, the
-# log and the view, and by the lease server. A restart does not look like a second server. All servers continue to mint.
+# Tests that servers with a static region report it to the lease server. If two servers use the same region, both
+# servers show the conflict in health, the log and the view lease, and so does the lease server. A restart does not look
+# like a second server. All servers continue to mint.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,57 +20,57 @@ my $copied = "snowflake.region = 3\n" . conf('alpha');
 sub health { return $_[0]->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'); }
 sub conflict { return $_[0]->safe_psql('postgres', 'SELECT conflict FROM snowflake.lease'); }
 
-# Alone, and restarted.
+# One server with a static region, which is then restarted.
 my $first = Snowflake::Node->create_running('first', conf => $copied);
 $first->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
 is($first->safe_psql('postgres', 'SELECT region, until IS NULL, length_ms, missed_renewals, conflict, last_message FROM snowflake.lease'),
-	'3|t|0|0||reported region 3 to the lease server', 'the view of a static region that is reported');
+	'3|t|0|0||reported region 3 to the lease server', 'the view lease shows the static region and the report');
 $first->stop('immediate');
 $first->start;
 $first->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
-is(conflict($first), '', 'a restart is no second server');
-is(health($first), 't|', 'all is well');
+is(conflict($first), '', 'after a restart the view lease shows no conflict');
+is(health($first), 't|', 'after a restart health shows no conflict');
 
-# Two installations with one file.
+# Two servers with the same configuration file.
 my $second = Snowflake::Node->create_running('second', conf => $copied);
 foreach my $node ($first, $second)
 {
 	my $name = $node->name;
-	ok($node->poll_query_until('postgres', 'SELECT conflict IS NOT NULL FROM snowflake.lease'), "$name: a second server in its region is noticed");
-	like(conflict($node), qr/^Region 3 is used by another server as well: alpha \(incarnation \d+, address local\)\.$/, "$name: which");
-	is(health($node), 't|another server mints in the same region', "$name: health shows it");
-	like($node->log_content, qr/WARNING:  snowflake: another server mints in the same region\n.*DETAIL:  Region 3 is used/, "$name: the log has it");
-	is(scalar($node->ids('SELECT snowflake.next_id(1)')), 1, "$name: mints on");
+	ok($node->poll_query_until('postgres', 'SELECT conflict IS NOT NULL FROM snowflake.lease'), "$name: the view lease shows a conflict");
+	like(conflict($node), qr/^Region 3 is used by another server as well: alpha \(incarnation \d+, address local\)\.$/, "$name: the conflict names the other server");
+	is(health($node), 't|another server mints in the same region', "$name: health shows that another server mints in the same region");
+	like($node->log_content, qr/WARNING:  snowflake: another server mints in the same region\n.*DETAIL:  Region 3 is used/, "$name: the log shows that another server mints in the same region");
+	is(scalar($node->ids('SELECT snowflake.next_id(1)')), 1, "$name: the server still mints");
 }
-is($control->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), 't|server alpha mints in the region of another server', 'the lease server shows it');
-is($control->safe_psql('postgres', q{SELECT count(*) >= 2 FROM snowflake_fleet.regions WHERE region = 3 AND state = 'static'}), 't', 'and both of them');
-like($control->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 is used by another server as well/, 'and its log');
+is($control->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), 't|server alpha mints in the region of another server', 'health of the lease server shows the conflict');
+is($control->safe_psql('postgres', q{SELECT count(*) >= 2 FROM snowflake_fleet.regions WHERE region = 3 AND state = 'static'}), 't', 'the view regions of the lease server shows both servers');
+like($control->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 is used by another server as well/, 'the log of the lease server shows the conflict');
 
-# A server that would lease such a region is refused.
-is($control->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'nobody leases the region');
+# A request to lease such a region is refused.
+is($control->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
 
-# After one of them has stopped, the conflict ends. Without the lease server the other one continues to mint.
+# When one of the servers has stopped, the conflict ends. The other one mints even without the lease server.
 $second->stop;
 $control->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
-ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the second one has stopped');
-is(health($first), 't|', 'and health is well again');
+ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the view lease shows no conflict after the second server was stopped');
+is(health($first), 't|', 'health shows no conflict after the second server was stopped');
 $control->stop;
 $first->restart;
 is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server starts and mints without the lease server');
 
-# It changes over to leases, in the same database: its ids ascend.
+# The first server changes from its static region to leased regions. Ids of its database ascend.
 $control->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
 $first->stop;
 $first->append_conf('postgresql.conf', "snowflake.region = 0\nsnowflake.leased_regions = '4,5'\nsnowflake.max_wait = 20s\n");
 $first->start;
 my ($after) = $first->ids('SELECT snowflake.next_id(1)');
-cmp_ok($after, '>', $before, 'changed over to leases of other regions');
-is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '4', 'of which it leases one');
+cmp_ok($after, '>', $before, 'ids ascend over the change to leased regions');
+is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '4', 'after the change the server leases a region');
 
-# Its clone, which still mints in the static region, is not joined there.
+# The second server still mints in the static region, so the region is not leased to the first one.
 $second->start;
 $second->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
-is($control->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'no lease of a region in which a clone of the same server mints');
+is($control->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'a request for the static region of the server\'s clone gets the status taken');
 
 done_testing();

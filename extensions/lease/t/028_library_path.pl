@@ -1,4 +1,4 @@
-# A server that leases, with its libraries elsewhere than in $libdir: see t/lib/Snowflake/LibraryPath.pm.
+# Tests a server with leased regions whose libraries are not in $libdir, see t/lib/Snowflake/LibraryPath.pm.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,6 +16,6 @@ $control->install;
 $control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::LibraryPath::create_running('elsewhere', conf => sprintf(
 	"snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'\nsnowflake.region = -1\nsnowflake.leased_regions = '0,1'\nsnowflake.max_wait = 60s\n", $control->host, $control->port));
-is($server->safe_psql('postgres', 'SELECT snowflake.region_of(snowflake.next_id(5)), region FROM snowflake.lease'), '0|0', 'it mints in the region that it leased');
+is($server->safe_psql('postgres', 'SELECT snowflake.region_of(snowflake.next_id(5)), region FROM snowflake.lease'), '0|0', 'the server mints in the region that it leased');
 
 done_testing();

@@ -1,4 +1,4 @@
-# Starts a lease server, and sends it the requests that a database server would send.
+# Makes a lease server, and sends it the requests that a database server would send.
 
 package Snowflake::Control;
 
@@ -11,10 +11,10 @@ use Carp;
 use FindBin;
 use PostgreSQL::Test::Utils ();
 
-# The layout 41/5+8/10 since 2025, packed as src/core/seal.hpp does it.
+# The seal of layout 41/5+8/10 with the epoch 2025, computed as in src/core/seal.hpp.
 our $seal = 1735689600000 * 2012500 + 22 * 57500 + 5 * 2300 + 8 * 92 + 10 * 4;
 
-# A plain server, which keeps what it commits. %params: conf, and what init() takes.
+# Makes a server without snowflake in its libraries, with fsync on. %params: conf, and those of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -35,8 +35,8 @@ sub install_script
 	return;
 }
 
-# The answer to a server, as a hash; or the error, as {error}. Ends the test where none comes. %request: call, server, incarnation, and
-# what differs from the first request of a new incarnation.
+# Sends a request. Returns the answer as a hash, or the error as {error}. Ends the test if there is no answer. %request:
+# call, server, incarnation, and values that differ from the first request of a new incarnation.
 sub ask
 {
 	my ($self, %request) = @_;
@@ -49,14 +49,14 @@ sub ask
 	return \%answer;
 }
 
-# The newest answer, as a server that has had it names it to ask(): known($answer).
+# known(ANSWER): the parameters of ask() for a server whose newest answer is ANSWER.
 sub known
 {
 	my ($self, $answer) = @_;
 	return (newest => $answer->{number}, map { $_ => $answer->{$_} } qw(term region floor_ms until_ms));
 }
 
-# The regions in the configuration of each server.
+# The leased regions in the configuration of each server.
 our %regions = (alpha => '{0,1,2,3}', beta => '{4,5,6,7}', gamma => '{8,9}');
 
 sub question

@@ -1,5 +1,5 @@
-# Replaces name look-ups of a server: a library (resolver.c) reads from a file the addresses of names, and
-# how long a look-up takes.
+# Replaces the name look-ups of a server. The library resolver.c, which the server preloads, reads from a file the
+# addresses of names and how long a look-up takes.
 
 package Snowflake::Resolver;
 
@@ -8,7 +8,7 @@ use warnings FATAL => 'all';
 
 use File::Basename qw(dirname);
 
-# For a server that has not been started.
+# Makes the resolver of a server, which must not have been started.
 sub new
 {
 	my ($class, $node) = @_;
@@ -18,7 +18,7 @@ sub new
 	return $self;
 }
 
-# %names: [ seconds, addresses ] by name.
+# Sets the look-ups. %names: name => [ seconds, addresses ].
 sub set
 {
 	my ($self, %names) = @_;
