@@ -1,4 +1,4 @@
-# Tests the map of shards: what changes it, what its version promises, and its copies.
+# Tests the map of shards: the calls that change it, its version, and its copies on other servers.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,16 +16,16 @@ my ($control, $a, $b) = map { $fleet->node($_) } 'control', 'a', 'b';
 sub map_of { return $_[0]->safe_psql('postgres', 'SELECT shard, server, conninfo, version FROM snowflake_fleet.map ORDER BY shard'); }
 
 is($control->safe_psql('postgres', 'SELECT server, count(*) FROM snowflake_fleet.map GROUP BY 1 ORDER BY 1'),
-	"a|8\nb|8", 'the map has what was assigned');
-is(map_of($a), map_of($control), 'the copies are as the original');
+	"a|8\nb|8", 'the map has the shards that were assigned');
+is(map_of($a), map_of($control), 'the copy of the map on a server equals the original');
 is($a->safe_psql('postgres', 'SELECT snowflake_fleet.server_of(snowflake.next_id(3)), snowflake_fleet.server_of(snowflake.next_id(9))'),
-	'a|b', 'an id leads to its server, whoever minted it');
+	'a|b', 'server_of() returns the server of the id\'s shard, whichever server minted the id');
 $a->refuses("SELECT snowflake_fleet.server_of(snowflake.make_id('2026-01-01', 16, 0))",
 	{ sqlstate => 55000, message => 'shard 16 is not in the map', detail => 'version \d+', hint => 'assign' },
-	'a shard that is not in the map');
-$a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
+	'server_of() refuses an id whose shard is not in the map');
+$a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'server_of() refuses a number that is not an id');
 
-# The version rises with each change, and only then.
+# The version of the map increases with each change, and only with a change.
 my $version = $fleet->control('SELECT snowflake_fleet.map_version()');
 my $channel = $control->session;
 $channel->query_safe('LISTEN snowflake_map');
@@ -38,13 +38,13 @@ foreach (
 {
 	my ($name, $sql) = @$_;
 	my $next = $fleet->control($sql);
-	cmp_ok($next, '>', $version, "$name: a new version");
-	is($fleet->control('SELECT snowflake_fleet.map_version()'), $next, "$name: returns it");
+	cmp_ok($next, '>', $version, "$name: the version increases");
+	is($fleet->control('SELECT snowflake_fleet.map_version()'), $next, "$name: the call returns the new version");
 	$version = $next;
 }
-like($channel->query_safe('SELECT 1'), qr/snowflake_map" with payload "$version"/, 'who listens is told');
+like($channel->query_safe('SELECT 1'), qr/snowflake_map" with payload "$version"/, 'a session that listens to snowflake_map receives the new version');
 $channel->quit;
-is($control->safe_psql('postgres', 'SELECT snowflake_fleet.export_map() = snowflake_fleet.export_map()'), 't', 'reading changes nothing');
+is($control->safe_psql('postgres', 'SELECT snowflake_fleet.export_map() = snowflake_fleet.export_map()'), 't', 'reading the map does not change its version');
 
 my %refused = (
 	'assign what is elsewhere' => [ "SELECT snowflake_fleet.assign('[0,2)', 'b')",
@@ -68,92 +68,94 @@ my %refused = (
 	'drop a server with shards' => [ "SELECT snowflake_fleet.drop_server('a')",
 		{ sqlstate => '2BP01', message => 'server a still has shards', detail => '8 are there', hint => 'Move' } ],
 	'drop a server that is not there' => [ "SELECT snowflake_fleet.drop_server('z')", { sqlstate => 42704, message => 'no server z' } ]);
-# A secret is refused in every form, and no error text repeats part of it.
+# Connection strings with a password are refused in every form, and no error repeats a part of the password.
 foreach my $conninfo (map { s/'/''/gr } "host=d password='hunter2'", 'password = hunter2 host=d', 'host=d sslpassword=hunter2', "host=d sslpassword='hunter2", "host=d pass'hunter2",
 	'postgresql://u:hunter2@d/app', 'postgres://u:hunter2@d', 'postgresql:///app?password=hunter2', 'hunter2', 'host=d scram_client_key=hunter2')
 {
 	my $error = $control->error_of("SELECT snowflake_fleet.set_server('d', '$conninfo')");
-	like($error, qr/ERROR:  22023: (?:a connection string of the map has|connection string cannot be read)/, "a secret is refused: $conninfo");
-	unlike($error =~ s/^(?:LINE 1|STATEMENT):.*//mgr, qr/hunt/, '... and not repeated');
+	like($error, qr/ERROR:  22023: (?:a connection string of the map has|connection string cannot be read)/, "a connection string with a password is refused: $conninfo");
+	unlike($error =~ s/^(?:LINE 1|STATEMENT):.*//mgr, qr/hunt/, "the error does not repeat the password of $conninfo");
 }
 $refused{"copied: $_"} = [ "SELECT snowflake_fleet.import_map('$_')", { sqlstate => 22023, message => 'has no password' } ]
   foreach '{"version": 1, "history": [], "shards": {}, "servers": {"d": "host=d password=x"}}';
 my $before = map_of($control);
 $control->refuses(@{ $refused{$_} }, $_) foreach sort keys %refused;
-is(map_of($control), $before, 'what was refused changed nothing');
+is(map_of($control), $before, 'refused calls have not changed the map');
 
-# Copies
+# Copies of the map on other servers.
 my $old = $fleet->control('SELECT snowflake_fleet.export_map()');
 $fleet->control("SELECT snowflake_fleet.move(17, 'c', 'a'); SELECT snowflake_fleet.drop_server('c')");
 $fleet->push_map('a');
 is(map_of($a), map_of($control), 'a newer map replaces a copy');
-is($a->safe_psql('postgres', 'SELECT snowflake_fleet.import_map(' . Snowflake::Fleet::quote($old) . ')'), 'f', 'an older one does not');
-is(map_of($a), map_of($control), '... and changes nothing');
-$a->refuses($_, { sqlstate => 55000, message => 'has a copy of the map', detail => 'version', hint => 'control database' }, "not in a copy: $_")
+is($a->safe_psql('postgres', 'SELECT snowflake_fleet.import_map(' . Snowflake::Fleet::quote($old) . ')'), 'f', 'import_map() of an older map returns false');
+is(map_of($a), map_of($control), 'import_map() of an older map does not change the copy');
+$a->refuses($_, { sqlstate => 55000, message => 'has a copy of the map', detail => 'version', hint => 'control database' }, "a copy of the map cannot be changed: $_")
   foreach "SELECT snowflake_fleet.assign('[30,31)', 'a')", "SELECT snowflake_fleet.move(0, 'a', 'b')", 'SELECT snowflake_fleet.change_map()',
   "SELECT snowflake_fleet.set_server('e', '')", "SELECT snowflake_fleet.drop_server('b')";
 $control->refuses("SELECT snowflake_fleet.import_map('$old')",
-	{ sqlstate => 55000, message => 'a map of its own', hint => 'routing' }, 'the control database takes no copy');
-$a->refuses("SELECT snowflake_fleet.import_map('$_')", { sqlstate => 22023, message => 'no map' }, "no map: $_")
+	{ sqlstate => 55000, message => 'a map of its own', hint => 'routing' }, 'import_map() fails in the control database');
+$a->refuses("SELECT snowflake_fleet.import_map('$_')", { sqlstate => 22023, message => 'no map' }, "import_map() refuses a value that is not a map: $_")
   foreach '{}', '[]', 'null', '{"version": 1, "history": [], "servers": {}, "shards": 3}', '{"version": 1, "servers": {}, "shards": {}}';
 $b->safe_psql('postgres', 'CREATE EXTENSION dblink');
 my $conninfo = Snowflake::Fleet::quote($fleet->conninfo('control'));
-is($b->safe_psql('postgres', "SELECT snowflake_fleet.pull_map($conninfo), snowflake_fleet.pull_map($conninfo)"), 't|f', 'a copy is pulled, once');
-is(map_of($b), map_of($control), '... as it is');
+is($b->safe_psql('postgres', "SELECT snowflake_fleet.pull_map($conninfo), snowflake_fleet.pull_map($conninfo)"), 't|f', 'pull_map() imports the map once');
+is(map_of($b), map_of($control), 'the map that pull_map() imported equals the original');
 my $uri = 'postgresql:///postgres?port=' . $control->port . '&host=' . $control->host =~ s{/}{%2F}gr;
-is($b->safe_psql('postgres', "SELECT snowflake_fleet.pull_map('$uri')"), 'f', '... and asked for by a URI');
+is($b->safe_psql('postgres', "SELECT snowflake_fleet.pull_map('$uri')"), 'f', 'pull_map() accepts a connection URI');
 is($b->safe_psql('postgres', "SELECT snowflake_fleet.with_timeouts('$_->[0]')"),
-	"$_->[1]connect_timeout=10&keepalives_idle=30&keepalives_interval=10&keepalives_count=3&tcp_user_timeout=60000&$_->[2]", "with time limits, which it can overrule: $_->[0]")
+	"$_->[1]connect_timeout=10&keepalives_idle=30&keepalives_interval=10&keepalives_count=3&tcp_user_timeout=60000&$_->[2]", "with_timeouts() adds time limits, which the URI can override: $_->[0]")
   foreach [ 'postgres://a?b:c?d@h:1/db?connect_timeout=3', 'postgres://a?b:c?d@h:1/db?', 'connect_timeout=3' ], [ 'postgresql://h', 'postgresql://h?', '' ];
-$a->refuses("SELECT snowflake_fleet.pull_map($conninfo)", { sqlstate => 55000, message => 'dblink', hint => 'CREATE EXTENSION' }, 'pulled without dblink');
+$a->refuses("SELECT snowflake_fleet.pull_map($conninfo)", { sqlstate => 55000, message => 'dblink', hint => 'CREATE EXTENSION' }, 'pull_map() fails without dblink');
 
-# Two changes at a time
+# Changes of the map at the same time.
 my @writers = map { $control->start_writer("SELECT snowflake_fleet.assign('[$_,$_]', 'a') FROM generate_series(1, 20);\n") } 100 .. 103;
 my %seen;
 $seen{$_}++ foreach map { @{ $control->finish_writer($_)->{ids} } } @writers;
-is(scalar(grep { $_ > 1 } values %seen), 0, 'changes at a time have versions of their own');
+is(scalar(grep { $_ > 1 } values %seen), 0, 'changes at the same time have different versions');
 
-# Connection strings
-is($control->safe_psql('postgres', <<~'SQL'), "a|b\nc d|e f'\\g\nh|\ni|jk", 'connection strings are read as libpq reads them');
+# Parsing of connection strings.
+is($control->safe_psql('postgres', <<~'SQL'), "a|b\nc d|e f'\\g\nh|\ni|jk", 'options_of() parses connection strings like libpq');
 	SELECT * FROM snowflake_fleet.options_of('a=b') UNION ALL
 	SELECT 'c d', value FROM snowflake_fleet.options_of(E'  c = \'e f\\\'\\\\g\' ') UNION ALL
 	SELECT * FROM snowflake_fleet.options_of(E'h=\'\' i = j\\k')
 	SQL
 
-# A control database without the generator
+# A control database without the extension snowflake.
 $control->safe_psql('postgres', 'CREATE DATABASE plain');
 $control->safe_psql('plain', "CREATE EXTENSION snowflake_routing CASCADE; SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT snowflake_fleet.assign('[0,4)', 'a')");
 $control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55000, message => 'extension "snowflake" is not installed', hint => 'server_of_shard' },
-	'without the generator no id can be read', 'plain');
-is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', '... but the map');
+	'server_of() fails without the extension snowflake', 'plain');
+is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', 'server_of_shard() works without the extension snowflake');
 
-# psql -f makes what the extensions make; as an ordinary role, all but the event triggers of moves.
+# psql -f creates the same objects as the extensions. If an ordinary role runs it, the event triggers of moves are
+# missing.
 $control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE scripted OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('scripted'), '-f', "$FindBin::RealBin/../../lease/snowflake_fleet.sql",
-		'-f', "$FindBin::RealBin/../snowflake_routing.sql" ], 'psql -f, as an ordinary role');
+		'-f', "$FindBin::RealBin/../snowflake_routing.sql" ], 'an ordinary role can run the scripts with psql -f');
 my $objects = <<~'SQL';
 	SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
 	 WHERE refobjid = 'snowflake_fleet'::regnamespace AND classid <> 'pg_type'::regclass ORDER BY 1;
 	SELECT p.proname, md5(prosrc), prosecdef, proconfig FROM pg_proc AS p
 	 WHERE pronamespace = 'snowflake_fleet'::regnamespace ORDER BY 1, 2
 	SQL
-is($control->safe_psql('scripted', $objects), $control->safe_psql('plain', $objects), 'the same objects');
+is($control->safe_psql('scripted', $objects), $control->safe_psql('plain', $objects), 'the scripts create the same objects as CREATE EXTENSION');
 is($control->safe_psql('scripted', "SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT name FROM snowflake_fleet.map_server", extra_params => [ '-U', 'operator' ]) =~ s/^\d+\n//r,
-	'a', 'and a map');
+	'a', 'the ordinary role can change the map');
 
-# All roles may read; only the owner may write.
+# All roles may read the map, but only its owner may change it.
 $a->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 my $id = $a->safe_psql('postgres', 'SELECT snowflake.next_id(9)');
 is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id), snowflake_fleet.map_version() > 0, count(*) > 0 FROM snowflake_fleet.map"),
-	'b|t|t', 'anybody routes');
-$a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "not for everybody: $_")
+	'b|t|t', 'an ordinary role can read the map');
+$a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "an ordinary role may not run $_")
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
-# Commands that lock before they ask would stop the routers behind a long transaction.
+# Some commands of PostgreSQL lock a table before they check privileges. Such a lock would wait for a long transaction,
+# and routers would wait behind it.
 my $reader = $a->session;
 $reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
 $a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",
-	{ sqlstate => 42501, message => "must be owner of table $_" }, "refused before it locks: $_")
+	{ sqlstate => 42501, message => "must be owner of table $_" }, "the privilege check fails before $_ is locked")
   foreach 'map_shard', 'map_state';
 $reader->quit;
 

@@ -1,4 +1,4 @@
-# PL/Proxy over the map: a call goes to the server that has the row, and follows the map.
+# Tests PL/Proxy with the map: a call runs on the server that the map names for the id's shard.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ use Test::More;
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 5 ], b => [ 6 .. 10 ], c => [ 11 .. 15 ] }, routers => ['router']);
 my $router = $fleet->node('router');
 
-# It calls this: on each data server a function that finds the schema by itself.
+# PL/Proxy calls these functions of the data servers, which find the schema by the id.
 my $user = <<~'SQL';
 	CREATE FUNCTION sign_up(near bigint, name text) RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE id bigint;
@@ -33,9 +33,9 @@ my $user = <<~'SQL';
 $_->safe_psql('postgres', $user) foreach $fleet->nodes;
 
 my %none = (sqlstate => 55000, message => '"plproxy" and "snowflake"', hint => 'CREATE EXTENSION');
-$router->refuses('CALL snowflake_fleet.use_plproxy()', \%none, 'without PL/Proxy');
+$router->refuses('CALL snowflake_fleet.use_plproxy()', \%none, 'use_plproxy() fails without PL/Proxy');
 $router->safe_psql('postgres', 'CREATE EXTENSION plproxy');
-$router->refuses("CALL snowflake_fleet.use_plproxy('')", { sqlstate => 22023, message => 'needs a name' }, 'without a name');
+$router->refuses("CALL snowflake_fleet.use_plproxy('')", { sqlstate => 22023, message => 'needs a name' }, 'use_plproxy() refuses an empty name');
 $router->safe_psql('postgres', 'CREATE FUNCTION plproxy.get_cluster_version(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 $$')
   if $router->safe_psql('postgres', "SELECT to_regnamespace('plproxy') IS NOT NULL") eq 't';
 $router->safe_psql('postgres', <<~'SQL') if $router->safe_psql('postgres', "SELECT to_regnamespace('plproxy') IS NULL") eq 't';
@@ -44,7 +44,7 @@ $router->safe_psql('postgres', <<~'SQL') if $router->safe_psql('postgres', "SELE
 	SQL
 $router->refuses('CALL snowflake_fleet.use_plproxy()',
 	{ sqlstate => 42723, message => 'get_cluster_version\(text\) exists already', detail => 'that snowflake did not create', hint => 'Drop' },
-	'clusters of somebody else are left alone');
+	'use_plproxy() fails if there are cluster functions that snowflake did not create');
 $router->safe_psql('postgres', 'DROP FUNCTION plproxy.get_cluster_version(text)');
 $router->safe_psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
 $router->safe_psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
@@ -59,7 +59,7 @@ $router->safe_psql('postgres', <<~'SQL');
 	  $$ CLUSTER 'other'; RUN ON ALL; SELECT 'x'; $$;
 	SQL
 
-# Four clients sign up users by the router, in every shard.
+# Four clients insert users in every shard through the router.
 my @writers = map {
 	$router->start_writer(join '', map { "SELECT sign_up(snowflake.make_id('2026-01-01', $_, 0), 'user $_');\n" } (0 .. 15) x 40)
 } 1 .. 4;
@@ -67,66 +67,68 @@ my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 foreach my $writer (@writers)
 {
 	my $result = $router->finish_writer($writer);
-	ok($result->{well}, 'a client of the router') or diag($result->{errors});
+	ok($result->{well}, 'a client of the router has no error') or diag($result->{errors});
 	$ledger->record($ledger->anonymous, @{ $result->{ids} });
 }
-$ledger->check(4 * 16 * 40, 'through PL/Proxy');
+$ledger->check(4 * 16 * 40, 'ids that were minted through PL/Proxy are unique');
 my %home = map { my $name = $_; map { $_ => $name } @{ $fleet->{shards}{$name} } } @{ $fleet->{names} };
 is(join(' ', map { my $name = $_; $fleet->node($name)->safe_psql('postgres',
 			join(' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users WHERE snowflake.shard_of(id) = $_ AND name = 'user $_'" } @{ $fleet->{shards}{$name} })) =~ s/\n/ /gr } 'a', 'b', 'c'),
-	join(' ', (160) x 16), 'each row is in the schema that its id names, on the server of the map');
+	join(' ', (160) x 16), 'each row is in the schema of its shard, on the server of the map');
 my @ids = map { $fleet->node($home{$_})->safe_psql('postgres', "SELECT max(id) FROM shard_$_.users") } 0 .. 15;
 is($router->safe_psql('postgres', join ';', map { "SELECT user_name($ids[$_])" } 0 .. 15),
-	join("\n", map { "user $_ on $home{$_}" } 0 .. 15), 'and is read by its id');
+	join("\n", map { "user $_ on $home{$_}" } 0 .. 15), 'each row is found by its id through PL/Proxy');
 
-# Shards outside the map, and numbers that are not ids
+# Calls for shards outside the map, and for numbers that are not ids, fail.
 my $unknown = $router->safe_psql('postgres', "SELECT snowflake.make_id('2026-01-01', 16, 0)");
-$router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map', hint => 'assign' }, 'an unknown shard');
-like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the map/, '... also where PL/Proxy is told the number alone');
+$router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map', hint => 'assign' }, 'a call for a shard outside the map fails');
+like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the map/, 'a call with RUN ON of a shard number outside the map fails');
 $router->refuses('SELECT user_name(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
-$router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'another cluster');
+$router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'a function of an unknown cluster fails');
 
-# A session follows the map: it names server b for shard 3, whose schema is empty there, then again the right server.
+# Open sessions follow the map: it names server b for shard 3, then server a again.
 my $session = $router->session;
-is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'before the map changes');
+is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session calls the server of the map');
 $fleet->node('b')->safe_psql('postgres', "CALL snowflake.create_shards('template', '[3,3]'); INSERT INTO shard_3.users VALUES ($ids[3], 'moved')");
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
-is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'the copy is what counts');
+is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session uses the copy of the map on the router');
 $fleet->push_map('router');
 is($session->query_safe("SELECT user_name($ids[3])"), 'moved on b', 'an open session follows a new copy');
 $fleet->control("SELECT snowflake_fleet.move(3, 'b', 'a')");
 $fleet->push_map('router');
-is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', '... again');
+is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session follows the next copy of the map');
 $session->quit;
 
-# Ordinary roles call, as themselves; what else is in the schema stays as it is.
+# Ordinary roles can make calls, with their own rights. use_plproxy() does not change other objects of the schema
+# plproxy.
 $_->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_3 TO app; GRANT SELECT ON shard_3.users TO app') foreach $fleet->node('a');
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
-is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role calls');
-$router->refuses("SET SESSION AUTHORIZATION app; SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map' }, '... and is told what others are told');
-$router->refuses('SET ROLE app; CALL snowflake_fleet.use_plproxy()', { sqlstate => 42501, message => 'permission denied' }, '... but makes no cluster');
+is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role can make a call');
+$router->refuses("SET SESSION AUTHORIZATION app; SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map' }, 'an ordinary role gets the error for a shard outside the map');
+$router->refuses('SET ROLE app; CALL snowflake_fleet.use_plproxy()', { sqlstate => 42501, message => 'permission denied' }, 'an ordinary role may not call use_plproxy()');
 my $acl = "SELECT has_schema_privilege('app', 'plproxy', 'USAGE'), has_schema_privilege('app', 'plproxy', 'CREATE')";
-is($router->safe_psql('postgres', $acl), 't|f', 'the schema is open, for use');
+is($router->safe_psql('postgres', $acl), 't|f', 'PUBLIC has USAGE on the schema plproxy');
 $router->safe_psql('postgres', 'REVOKE USAGE ON SCHEMA plproxy FROM PUBLIC');
 my ($code, $out, $notice) = $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
-like($notice, qr/NOTICE:  schema plproxy is not for everybody.*GRANT USAGE/s, 'who closed it is told, and obeyed');
-is($router->safe_psql('postgres', $acl), 'f|f', '... it stays closed');
+like($notice, qr/NOTICE:  schema plproxy is not for everybody.*GRANT USAGE/s, 'use_plproxy() shows a notice if USAGE was revoked from PUBLIC');
+is($router->safe_psql('postgres', $acl), 'f|f', 'use_plproxy() does not grant USAGE if it was revoked from PUBLIC');
 $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy; CREATE TABLE plproxy.passwords (p text); GRANT SELECT ON plproxy.passwords TO PUBLIC');
 $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
-is($router->safe_psql('postgres', $acl), 'f|f', 'a schema with more in it is not opened');
+is($router->safe_psql('postgres', $acl), 'f|f', 'use_plproxy() does not grant USAGE on a schema with other objects');
 $router->safe_psql('postgres', 'ALTER FUNCTION plproxy.get_cluster_partitions(text) OWNER TO app');
 my %of_another = (sqlstate => 42501, detail => 'as himself', hint => 'OWNER TO');
-$router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'function plproxy.get_cluster_partitions\(text\) belongs to role app' }, 'a function that another role could change');
+$router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'function plproxy.get_cluster_partitions\(text\) belongs to role app' }, 'use_plproxy() fails if another role owns a cluster function');
 $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy AUTHORIZATION app');
-$router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'schema plproxy belongs to role app' }, 'a schema that another role could change');
+$router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'schema plproxy belongs to role app' }, 'use_plproxy() fails if another role owns the schema');
 $router->safe_psql('postgres', 'GRANT EXECUTE ON PROCEDURE snowflake_fleet.use_plproxy(text) TO app; SET ROLE app; CALL snowflake_fleet.use_plproxy()');
-is($router->safe_psql('postgres', 'SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace(\'plproxy\') AND proowner = to_regrole(\'app\')'), 3, 'its owner makes a cluster of his own');
+is($router->safe_psql('postgres', 'SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace(\'plproxy\') AND proowner = to_regrole(\'app\')'), 3, 'the owner of the schema can call use_plproxy() if he has the privilege');
 
-# A server accepts and does not answer: PL/Proxy has no limit for connecting, and statement_timeout ends the call.
+# A server accepts connections and does not answer. PL/Proxy has no limit for connecting, so statement_timeout ends the
+# call.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'dbname=x host=127.0.0.1 port=${\$silent->sockport}'); SELECT snowflake_fleet.assign('[16,16]', 'silent')");
 $fleet->push_map('router');
-$router->refuses("SET statement_timeout = '2s'; SELECT user_name($unknown)", { sqlstate => 57014, message => 'statement timeout' }, 'a silent server ends with statement_timeout');
-like($router->safe_psql('postgres', 'SELECT string_agg(DISTINCT p, E\'\n\') FROM snowflake_fleet.partitions() AS p'), qr/\A(?:connect_timeout=10 keepalives_idle=30 \N+\n?)+\z/, 'every connection has time limits');
+$router->refuses("SET statement_timeout = '2s'; SELECT user_name($unknown)", { sqlstate => 57014, message => 'statement timeout' }, 'a call to a silent server ends with statement_timeout');
+like($router->safe_psql('postgres', 'SELECT string_agg(DISTINCT p, E\'\n\') FROM snowflake_fleet.partitions() AS p'), qr/\A(?:connect_timeout=10 keepalives_idle=30 \N+\n?)+\z/, 'every connection string for PL/Proxy has time limits');
 
 done_testing();

@@ -1,4 +1,5 @@
-# postgres_fdw over the map: partitions by shard that are foreign tables; a statement by id reaches one server.
+# Tests postgres_fdw with the map: the partitions by shard are foreign tables, and a statement for an id is sent to one
+# server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +17,7 @@ my $router = $fleet->node('router');
 my %home = map { my $name = $_; map { $_ => $name } @{ $fleet->{shards}{$name} } } @{ $fleet->{names} };
 
 $router->safe_psql('postgres', 'CREATE TABLE users (id bigint NOT NULL DEFAULT snowflake.next_id(0), name text) PARTITION BY HASH (id snowflake.by_shard)');
-$router->refuses("CALL snowflake_fleet.use_postgres_fdw('users')", { sqlstate => 55000, message => '"postgres_fdw" is not installed', hint => 'CREATE EXTENSION' }, 'without postgres_fdw');
+$router->refuses("CALL snowflake_fleet.use_postgres_fdw('users')", { sqlstate => 55000, message => '"postgres_fdw" is not installed', hint => 'CREATE EXTENSION' }, 'use_postgres_fdw() fails without postgres_fdw');
 $router->safe_psql('postgres', <<~'SQL');
 	CREATE EXTENSION postgres_fdw;
 	CREATE TABLE plain (id bigint);
@@ -25,7 +26,7 @@ $router->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE local (id bigint) PARTITION BY HASH (id snowflake.by_shard);
 	CREATE TABLE local_0 PARTITION OF local FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 	SQL
-$router->refuses("CALL snowflake_fleet.use_postgres_fdw($_->[0])", $_->[1], "not: $_->[0]") foreach
+$router->refuses("CALL snowflake_fleet.use_postgres_fdw($_->[0])", $_->[1], "use_postgres_fdw() refuses $_->[0]") foreach
   [ "'plain'", { sqlstate => 42809, message => 'plain is not partitioned by shard', hint => 'by_shard' } ],
   [ "'by_hash'", { sqlstate => 42809, message => 'by_hash is not partitioned by shard' } ],
   [ 'NULL', { sqlstate => 42809, message => 'null is not partitioned by shard' } ],
@@ -54,9 +55,9 @@ is($made, join("\n", map { "FOR VALUES WITH (modulus 256, remainder $_) snowflak
 my $oids = "SELECT md5(string_agg(inhrelid::text, ',' ORDER BY inhrelid)) FROM pg_inherits WHERE inhparent = 'users'::regclass";
 my $before = $router->safe_psql('postgres', $oids);
 $router->safe_psql('postgres', "CALL snowflake_fleet.use_postgres_fdw('users')");
-is($router->safe_psql('postgres', $oids), $before, 'called again, it leaves them alone');
+is($router->safe_psql('postgres', $oids), $before, 'a second use_postgres_fdw() does not change the partitions');
 
-# INSERT mints in the router's region, whichever server takes the row; COPY as well.
+# INSERT and COPY mint in the router's region, whichever server stores the row.
 my $region = $router->safe_psql('postgres', 'SHOW snowflake.region');
 my @writers = map {
 	$router->start_writer(join '', map { "INSERT INTO users (id, name) VALUES (snowflake.next_id($_), 'user $_') RETURNING id;\n" } (0 .. 15) x 25)
@@ -67,31 +68,31 @@ my %own;
 foreach my $writer (@writers)
 {
 	my $result = $router->finish_writer($writer);
-	ok($result->{well}, 'a client') or diag($result->{errors});
+	ok($result->{well}, 'a client of the router has no error') or diag($result->{errors});
 	$own{ $_ >> 18 & 31 }++ foreach @{ $result->{ids} };
 	$ledger->record($ledger->anonymous . ($writer->{name} =~ s/.writer.*//r), @{ $result->{ids} }) if $writer->{name} =~ /router/;
 	$ledger->{holder}{$_}++ ? fail("$_ twice") : 1 foreach $writer->{name} =~ /router/ ? () : @{ $result->{ids} };
 }
-is($own{$region}, 1200, 'ids of the router have its region');
-is(scalar(keys %{ $ledger->{holder} }), 1600, 'no id twice over all servers');
+is($own{$region}, 1200, '1200 ids have the region of the router');
+is(scalar(keys %{ $ledger->{holder} }), 1600, 'ids of all servers are unique');
 $router->safe_psql('postgres', "COPY users (name) FROM PROGRAM 'yes copied | head -n 100'");
 is($fleet->node('a')->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE snowflake.region_of(id) = $region) FROM shard_0.users WHERE name = 'copied'"),
-	'100|100', 'COPY goes to the server of the shard');
+	'100|100', 'COPY stores rows on the server of their shard');
 is($router->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(tableoid::regclass::text = \'users_shard_\' || snowflake.shard_of(id)) FROM users'),
-	'1700|1700|t', 'every row is in the partition of its shard');
+	'1700|1700|t', 'every row is in the foreign table of its shard');
 
-# A statement by id is for one server: by its plan, and by what the others saw.
+# A statement for an id is sent to one server, as its plan and the connections show.
 my $id = $fleet->node('b')->safe_psql('postgres', 'SELECT max(id) FROM shard_9.users');
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM users WHERE id = $id"),
-	qr/\AForeign Scan on public.users_shard_9 users\n(?!.*Foreign Scan).*Remote SQL: SELECT id, name FROM shard_9.users WHERE \(\(id = $id/s, 'SELECT, by its plan');
+	qr/\AForeign Scan on public.users_shard_9 users\n(?!.*Foreign Scan).*Remote SQL: SELECT id, name FROM shard_9.users WHERE \(\(id = $id/s, 'the plan of SELECT by id has one foreign scan');
 like($router->safe_psql('postgres', "SET plan_cache_mode = force_generic_plan; PREPARE p(bigint) AS SELECT * FROM users WHERE id = \$1; EXPLAIN (VERBOSE, COSTS OFF) EXECUTE p($id)"),
-	qr/Subplans Removed: 15\n.*Remote SQL: SELECT id, name FROM shard_9.users/s, '... by a generic plan');
+	qr/Subplans Removed: 15\n.*Remote SQL: SELECT id, name FROM shard_9.users/s, 'a generic plan of SELECT by id removes the other partitions');
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) UPDATE users SET name = 'x' WHERE id = $id"),
-	qr/Foreign Update on public.users_shard_9.*Remote SQL: UPDATE shard_9.users SET name = 'x'::text WHERE \(\(id = $id/s, 'UPDATE, by its plan');
+	qr/Foreign Update on public.users_shard_9.*Remote SQL: UPDATE shard_9.users SET name = 'x'::text WHERE \(\(id = $id/s, 'the plan of UPDATE by id has one foreign update');
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM users WHERE id = $id"),
-	qr/Foreign Delete on public.users_shard_9.*Remote SQL: DELETE FROM shard_9.users WHERE \(\(id = $id/s, 'DELETE, by its plan');
+	qr/Foreign Delete on public.users_shard_9.*Remote SQL: DELETE FROM shard_9.users WHERE \(\(id = $id/s, 'the plan of DELETE by id has one foreign delete');
 
-# A session has one connection for each server that it has queried, and no other.
+# A session has one connection to each server that it has queried, and no others.
 sub asked
 {
 	my ($sql) = @_;
@@ -105,19 +106,19 @@ sub asked
 	return "$result by @asked";
 }
 $_->reconfigure(log_connections => 'on') foreach $fleet->nodes;
-is(asked("SELECT name FROM users WHERE id = $id"), 'user 9 by b', 'SELECT by id asks one server');
-is(asked("UPDATE users SET name = 'changed' WHERE id = $id RETURNING name"), 'changed by b', 'UPDATE by id asks one server');
-is(asked("SELECT name FROM users WHERE id IN ($id, (1 << 10))"), 'changed by a b', 'two ids ask two');
-is(asked("DELETE FROM users WHERE id = $id RETURNING name"), 'changed by b', 'DELETE by id asks one server');
-is(asked("SELECT count(*) FROM users WHERE id = $id"), '0 by b', 'and it is gone');
-is(asked('SELECT count(*) FROM users'), '1699 by a b c', 'all rows ask all');
-is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETURNING name"), 'new by b', 'INSERT asks the server of the shard');
+is(asked("SELECT name FROM users WHERE id = $id"), 'user 9 by b', 'SELECT by id is sent to one server');
+is(asked("UPDATE users SET name = 'changed' WHERE id = $id RETURNING name"), 'changed by b', 'UPDATE by id is sent to one server');
+is(asked("SELECT name FROM users WHERE id IN ($id, (1 << 10))"), 'changed by a b', 'SELECT of two ids is sent to two servers');
+is(asked("DELETE FROM users WHERE id = $id RETURNING name"), 'changed by b', 'DELETE by id is sent to one server');
+is(asked("SELECT count(*) FROM users WHERE id = $id"), '0 by b', 'the deleted row does not exist on the server');
+is(asked('SELECT count(*) FROM users'), '1699 by a b c', 'SELECT of all rows is sent to all servers');
+is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETURNING name"), 'new by b', 'INSERT is sent to the server of the shard');
 
 # Shards that the map does not have are refused.
-$router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'an unknown shard');
+$router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'INSERT of a shard outside the map fails');
 
-# The routers follow the map by themselves: shard 3 goes to b, and a is reached at another address, by another user. It
-# does not lock a table: here all possible locks are held by others.
+# The router follows a changed map: shard 3 moves to b, and a has another address and user. This needs no lock on a
+# table: another session holds all possible locks.
 my $push = sub {
 	my ($out, $err) = ('', '');
 	my $run = IPC::Run::start([ "$FindBin::RealBin/../bin/snowflake-push-map", '--timeout', 60, $fleet->conninfo('control'), $fleet->conninfo('router') ],
@@ -129,32 +130,32 @@ sub moved { return $fleet->node('b')->safe_psql('postgres', "CALL snowflake.crea
 my $third = $fleet->node('a')->safe_psql('postgres', 'SELECT max(id) FROM shard_3.users');
 my $sixth = $fleet->node('b')->safe_psql('postgres', 'SELECT max(id) FROM shard_6.users');
 my ($session, $prepared, $reader) = map { $router->session } 1 .. 3;
-is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', 'before the move');
+is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', 'before the move an open session reads the row on a');
 $prepared->query_safe('SET plan_cache_mode = force_generic_plan; PREPARE p(bigint) AS SELECT name FROM users WHERE id = $1');
-is($prepared->query_safe("EXECUTE p($third)"), 'user 3', '... by a prepared statement');
+is($prepared->query_safe("EXECUTE p($third)"), 'user 3', 'before the move a prepared statement reads the row on a');
 $reader->query_safe('BEGIN');
-is($reader->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', '... in a transaction that goes on');
+is($reader->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', 'before the move an open transaction reads the row on a');
 $reader->query_safe('SELECT count(*) FROM users');
 moved(3, $third);
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
-is($push->(), '0', 'the map reaches the router, while a transaction has all partitions locked');
-is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'moved', 'an open session reads the shard where it is');
+is($push->(), '0', 'the router accepts the map although a transaction has locked all partitions');
+is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'moved', 'after the move an open session reads the row on b');
 $reader->query_safe('COMMIT');
-is($reader->query_safe("SELECT name FROM users WHERE id = $third"), 'moved', '... and that one with its next transaction');
-is($prepared->query_safe("EXECUTE p($third)"), 'moved', '... by a prepared statement');
-is($session->query_safe("UPDATE users SET name = 'written' WHERE id = $third RETURNING name"), 'written', '... and writes it');
-is($fleet->node('b')->safe_psql('postgres', "SELECT name FROM shard_3.users WHERE id = $third"), 'written', '... there');
-is($session->query_safe("SELECT name FROM users WHERE id = $sixth"), 'user 6', 'others are where they were');
-is($router->safe_psql('postgres', $oids), $before, 'no partition was made anew');
-is($push->(), '0', 'again: nothing to do');
+is($reader->query_safe("SELECT name FROM users WHERE id = $third"), 'moved', 'after the move the next transaction of the other session reads the row on b');
+is($prepared->query_safe("EXECUTE p($third)"), 'moved', 'after the move a prepared statement reads the row on b');
+is($session->query_safe("UPDATE users SET name = 'written' WHERE id = $third RETURNING name"), 'written', 'after the move an open session updates the row');
+is($fleet->node('b')->safe_psql('postgres', "SELECT name FROM shard_3.users WHERE id = $third"), 'written', 'after the move the updated row is on b');
+is($session->query_safe("SELECT name FROM users WHERE id = $sixth"), 'user 6', 'rows of other shards are still read');
+is($router->safe_psql('postgres', $oids), $before, 'the move has not replaced a partition');
+is($push->(), '0', 'a second push of the same map succeeds');
 
 $fleet->control("SELECT snowflake_fleet.move(3, 'b', 'a')");
 $fleet->push_map('router');
-is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', 'and back');
+is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', 'when the shard is moved back, an open session reads the row on a');
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
 $fleet->push_map('router');
 
-# Another address and another user, options of one's own, a shard that the map has no more.
+# The map has another address and user for a, the router has options of its own, and a shard is no longer in the map.
 $router->safe_psql('postgres', "ALTER SERVER snowflake_shard_0 OPTIONS (ADD fetch_size '500')");
 $fleet->node('a')->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_1 TO app; GRANT SELECT ON shard_1.users TO app');
 my $user = $router->safe_psql('postgres', 'SELECT current_user');
@@ -163,20 +164,19 @@ $fleet->control("DELETE FROM snowflake_fleet.map_shard WHERE shard = 15");
 $fleet->control("SELECT snowflake_fleet.set_server('a', " . Snowflake::Fleet::quote($fleet->conninfo('a') . " user=app application_name='another name' connect_timeout=7") . ')');
 $fleet->push_map('router');
 is($router->safe_psql('postgres', "SELECT array_to_string(srvoptions, ' ') ~ 'application_name=another name', array_to_string(srvoptions, ' ') ~ 'connect_timeout=7', array_to_string(srvoptions, ' ') ~ 'fetch_size=500' FROM pg_foreign_server WHERE srvname = 'snowflake_shard_0'"),
-	't|t|t', 'a server is reached as the map says now; what else was set there stays');
+	't|t|t', 'the foreign server has the new options of the map, and keeps options of its own');
 is($router->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE array_to_string(srvoptions, ' ') ~ 'connect_timeout=(10|7).*' AND array_to_string(srvoptions, ' ') ~ 'keepalives_idle=30.*tcp_user_timeout=60000|tcp_user_timeout=60000.*keepalives_idle=30') FROM pg_foreign_server WHERE array_to_string(srvoptions, ' ') !~ 'not in the map'}),
-	'15|15', 'every connection has time limits');
-is($session->query_safe('SELECT count(*) > 0 FROM users_shard_1'), 't', 'as another user');
-is($fleet->node('a')->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = 'app' AND application_name = 'another name'"), 't', '... whom the server knows');
+	'15|15', 'every foreign server has time limits');
+is($session->query_safe('SELECT count(*) > 0 FROM users_shard_1'), 't', 'an open session connects as the new user of the map');
+is($fleet->node('a')->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = 'app' AND application_name = 'another name'"), 't', 'server a shows a session of the new user');
 my $fifteenth = $fleet->node('c')->safe_psql('postgres', 'SELECT max(id) FROM shard_15.users');
-like($router->error_of("SELECT * FROM users WHERE id = $fifteenth"), qr/shard 15 is not in the map/, 'a shard that the map has no more is not asked for where it was');
+like($router->error_of("SELECT * FROM users WHERE id = $fifteenth"), qr/shard 15 is not in the map/, 'a query for a shard that is no longer in the map fails');
 $fleet->control("SELECT snowflake_fleet.set_server('a', " . Snowflake::Fleet::quote($fleet->conninfo('a') . " user=$user") . ')');
 $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');
-is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', '... and again where the map says');
+is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', 'a query succeeds when the shard is in the map again');
 
-# Shards that are new: one call for all tables. It does not wait long for other sessions, and they do not wait long for
-# it.
+# New shards: one call adds partitions to all tables. Neither the call nor other sessions wait long for each other.
 $_->safe_psql('postgres', 'CREATE ROLE someone LOGIN') foreach $router, $fleet->nodes;
 $router->safe_psql('postgres', "CREATE USER MAPPING FOR someone SERVER snowflake_shard_$_ OPTIONS (user 'someone', password 'p')") foreach 0 .. 15;
 $router->safe_psql('postgres', 'CREATE TABLE photos (id bigint NOT NULL, user_id bigint NOT NULL, number integer, caption text) PARTITION BY HASH (id snowflake.by_shard)');
@@ -188,43 +188,44 @@ $reader->query_safe('BEGIN');
 $reader->query_safe("SELECT name FROM users WHERE id = $sixth");
 my $call = $router->start_writer('CALL snowflake_fleet.use_postgres_fdw()');
 $router->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND (wait_event_type = 'Lock' OR wait_event = 'PgSleep')}) or die;
-is($router->safe_psql('postgres', "SET statement_timeout = '30s'; SELECT name FROM users WHERE id = $sixth"), 'user 6', 'others go on while it waits for a reader');
+is($router->safe_psql('postgres', "SET statement_timeout = '30s'; SELECT name FROM users WHERE id = $sixth"), 'user 6', 'other sessions read while the call waits for an open transaction');
 $reader->query_safe('COMMIT');
 my $called = $router->finish_writer($call);
-ok($called->{well}, 'when the reader has ended, it is done') or diag($called->{errors});
+ok($called->{well}, 'the call succeeds when the open transaction has ended') or diag($called->{errors});
 is($router->safe_psql('postgres', "SELECT string_agg(inhrelid::regclass::text, ' ' ORDER BY inhrelid::regclass::text) FROM pg_inherits WHERE inhrelid::regclass::text ~ '_1[67]\$'"),
-	'photos_shard_16 photos_shard_17 users_shard_16 users_shard_17', 'both tables have the new shards');
-is($router->safe_psql('postgres', "INSERT INTO users (id, name) VALUES (snowflake.next_id(17), 'new') RETURNING name"), 'new', '... and use them');
+	'photos_shard_16 photos_shard_17 users_shard_16 users_shard_17', 'both tables have partitions for the new shards');
+is($router->safe_psql('postgres', "INSERT INTO users (id, name) VALUES (snowflake.next_id(17), 'new') RETURNING name"), 'new', 'rows of a new shard can be inserted');
 
 # postgres_fdw sends NULL for the columns that an INSERT does not name, and an identity column refuses it.
 my $author = $router->safe_psql('postgres', 'SELECT max(id) FROM users_shard_17');
-$router->refuses("INSERT INTO photos (id, user_id) VALUES (snowflake.next_id(17), $author)", { sqlstate => 23502, message => 'null value in column "number"' }, 'an identity column in the table of the router');
+$router->refuses("INSERT INTO photos (id, user_id) VALUES (snowflake.next_id(17), $author)", { sqlstate => 23502, message => 'null value in column "number"' }, 'an INSERT fails if the table of the router has an identity column');
 $router->safe_psql('postgres', 'CREATE TABLE unnumbered (id bigint NOT NULL, user_id bigint NOT NULL, caption text) PARTITION BY HASH (id snowflake.by_shard)');
 $router->safe_psql('postgres', "CALL snowflake_fleet.use_postgres_fdw('unnumbered', 'shard_%s.photos')");
-is($router->safe_psql('postgres', "INSERT INTO unnumbered (id, user_id) VALUES (snowflake.next_id(17), $author) RETURNING 1"), '1', '... without it the server of the shard gives the number');
-is($fleet->node('c')->safe_psql('postgres', 'SELECT count(number) FROM shard_17.photos'), '1', '... there');
+is($router->safe_psql('postgres', "INSERT INTO unnumbered (id, user_id) VALUES (snowflake.next_id(17), $author) RETURNING 1"), '1', 'an INSERT succeeds if the table of the router lacks the identity column');
+is($fleet->node('c')->safe_psql('postgres', 'SELECT count(number) FROM shard_17.photos'), '1', 'the server of the shard has generated the number');
 $router->safe_psql('postgres', 'DROP TABLE unnumbered');
 is($router->safe_psql('postgres', q{SELECT array_to_string(umoptions, ' ') FROM pg_user_mappings WHERE srvname = 'snowflake_shard_17' AND usename = 'someone'}), 'user=someone password=p',
 	'roles that the other servers know, the new ones know');
 $before = $router->safe_psql('postgres', $oids);
 $router->safe_psql('postgres', 'CALL snowflake_fleet.use_postgres_fdw()');
-is($router->safe_psql('postgres', $oids), $before, 'called again, it leaves all alone');
+is($router->safe_psql('postgres', $oids), $before, 'a further use_postgres_fdw() does not change the partitions');
 $router->refuses("CALL snowflake_fleet.use_postgres_fdw('users', 'public.users_%s')",
-	{ sqlstate => 42809, message => 'partition public.users_shard_0 was not made by', detail => 'table shard_0.users; wanted .*table public.users_0', hint => 'Detach' }, 'other names for the same table');
+	{ sqlstate => 42809, message => 'partition public.users_shard_0 was not made by', detail => 'table shard_0.users; wanted .*table public.users_0', hint => 'Detach' }, 'use_postgres_fdw() refuses other remote names for the same table');
 $_->quit foreach $session, $prepared, $reader;
 
-# An UPDATE that changes the shard of an id would leave the row where its new id does not lead: its table refuses it.
-$router->refuses("UPDATE users SET id = snowflake.next_id(9) WHERE id = $sixth", { sqlstate => 23514, message => 'violates check constraint "shard_of_id"' }, 'an id of another shard');
-is($router->safe_psql('postgres', "SELECT name FROM users WHERE id = $sixth"), 'user 6', '... and the row is where it was');
+# If an UPDATE changed the shard of an id, the row would stay on a server to which the new id is not routed. A check
+# constraint of the shard's table refuses such an UPDATE.
+$router->refuses("UPDATE users SET id = snowflake.next_id(9) WHERE id = $sixth", { sqlstate => 23514, message => 'violates check constraint "shard_of_id"' }, 'an UPDATE to an id of another shard fails');
+is($router->safe_psql('postgres', "SELECT name FROM users WHERE id = $sixth"), 'user 6', 'the row has its id after the refused UPDATE');
 
-# Tables that are partitions on the data servers, instead of schemas: the names say where.
+# The data servers have a table per shard instead of a schema per shard, so the remote names contain the shard.
 $fleet->node($home{$_})->safe_psql('postgres', "CREATE TABLE public.notes_$_ (id bigint PRIMARY KEY, note text)") foreach 0 .. 15;
 $fleet->node('c')->safe_psql('postgres', "CREATE TABLE public.notes_$_ (id bigint PRIMARY KEY, note text)") foreach 16, 17;
 $router->safe_psql('postgres', 'CREATE TABLE notes (id bigint NOT NULL, note text) PARTITION BY HASH (id snowflake.by_shard)');
 $router->safe_psql('postgres', "CALL snowflake_fleet.use_postgres_fdw('notes', 'public.notes_%s')");
-is($router->safe_psql('postgres', "INSERT INTO notes VALUES (snowflake.next_id(12), 'here') RETURNING tableoid::regclass"), 'notes_shard_12', 'other names');
-is($fleet->node('c')->safe_psql('postgres', 'SELECT note FROM public.notes_12'), 'here', '... on the server');
+is($router->safe_psql('postgres', "INSERT INTO notes VALUES (snowflake.next_id(12), 'here') RETURNING tableoid::regclass"), 'notes_shard_12', 'a row is inserted through the partition with other remote names');
+is($fleet->node('c')->safe_psql('postgres', 'SELECT note FROM public.notes_12'), 'here', 'the row is in the table of its shard on the server');
 $router->safe_psql('postgres', 'CALL snowflake_fleet.use_postgres_fdw()');
-is($router->safe_psql('postgres', "SELECT count(*) FROM pg_inherits WHERE inhparent = 'notes'::regclass"), '18', 'the call for all tables knows their names');
+is($router->safe_psql('postgres', "SELECT count(*) FROM pg_inherits WHERE inhparent = 'notes'::regclass"), '18', 'the call for all tables uses the other remote names for new shards');
 
 done_testing();

@@ -1,4 +1,5 @@
-# Moves a shard while it is written to. No row is lost or repeated, and each is where its id leads.
+# Moves a shard while clients write to it. Checks that no row is lost or repeated, and that each row is on the server of
+# its shard.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,8 +21,8 @@ note 'to ' . $south->safe_psql('postgres', 'SHOW server_version');
 $fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
 
-# A shard with rows, and writers that follow the map: they insert, update and delete, retry what is
-# refused, and remember what was committed.
+# Moves a shard with rows. Clients that follow the map insert, update and delete rows. They retry refused changes and
+# record committed ones.
 $north->safe_psql('postgres', 'INSERT INTO shard_5.users (name) SELECT \'old \' || n FROM generate_series(1, 20000) n');
 my %rows = map { split /\|/ } split /\n/, $north->safe_psql('postgres', 'SELECT id, name FROM shard_5.users');
 my @writers = map { $mover->start_writer(5, $_) } 1 .. 3;
@@ -29,44 +30,44 @@ my $others = $mover->start_writer(6, 9);
 sleep 1;
 my $moved = $mover->run('--shard' => 5, '--to' => 'b');
 is($moved->{status}, 0, 'the shard is moved') or diag($moved->{output});
-like($moved->{output}, qr/writers waited [\d.]+ ms, then were refused for [\d.]+ ms/, 'and says how long the pause was');
+like($moved->{output}, qr/writers waited [\d.]+ ms, then were refused for [\d.]+ ms/, 'the program shows how long writers waited and were refused');
 note $moved->{output};
 sleep 1;
 $mover->stop_writers;
 my %result = map { $_->{number} => $mover->result_of($_) } @writers, $others;
-is(join('', map { $_->{errors} } values %result), '', 'the writers met no error that a retry did not cure');
-is($result{9}{refused}, 0, 'those of another shard met none at all');
+is(join('', map { $_->{errors} } values %result), '', 'every error of the writers ended with a retry');
+is($result{9}{refused}, 0, 'writers of another shard had no error');
 cmp_ok($result{$_}{after}, '>', 10, "writer $_ wrote on the target") foreach 1 .. 3;
 
 %rows = (%rows, %{ $result{$_}{rows} }) foreach 1 .. 3;
 my %minted;
 $minted{$_}++ foreach map { my $minted = $_->{minted}; map { ($_) x $minted->{$_} } keys %$minted } values %result;
-is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'no id twice over both servers');
-is($mover->differences($south, 5, \%rows), '', 'every row that was committed is there as it was last, none that was not');
-is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_5.users WHERE snowflake.shard_of(id) <> 5'), '0', 'in the schema that its id names');
-is($south->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM shard_5.users'), '2', 'minted on both servers');
-is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL"), 't', 'the source has it no more');
+is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'ids of both servers are unique');
+is($mover->differences($south, 5, \%rows), '', 'the target has exactly the committed rows, with their last values');
+is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_5.users WHERE snowflake.shard_of(id) <> 5'), '0', 'each row is in the schema of its shard');
+is($south->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM shard_5.users'), '2', 'the rows were minted on both servers');
+is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL"), 't', 'the source has no schema of the moved shard');
 is($south->safe_psql('postgres', "SELECT string_agg(DISTINCT pg_get_userbyid(relowner), ' ') FROM pg_class WHERE relnamespace = 'shard_5'::regnamespace"),
 	$north->safe_psql('postgres', 'SELECT current_user'), 'the target\'s belongs to its owner');
 foreach my $name ('a', 'b', 'c', 'control')
 {
-	is($fleet->node($name)->safe_psql('postgres', 'SELECT snowflake_fleet.server_of_shard(5)'), 'b', "the map of $name says so");
+	is($fleet->node($name)->safe_psql('postgres', 'SELECT snowflake_fleet.server_of_shard(5)'), 'b', "the map of $name has the target for the shard");
 }
-is($mover->leftovers, '', 'no publication, slot, subscription, trigger or note stays');
-is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'run again, there is nothing to do');
+is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
+is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'a second run of the finished move succeeds');
 
-# The move carries keys, sequences and privileges; new ids are above the moved ones.
-is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'keys');
+# A move transfers keys, sequences and privileges. New ids are above the moved ones.
+is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'the target has the primary key and the foreign key');
 $north->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id, caption) SELECT id, 1 FROM shard_6.users LIMIT 30; GRANT SELECT ON shard_6.photos TO PUBLIC');
 my $last = $north->safe_psql('postgres', 'SELECT max(number), max(id) FROM shard_6.photos');
-is($mover->run('--shard' => 6, '--to' => 'b')->{status}, 0, 'another one');
+is($mover->run('--shard' => 6, '--to' => 'b')->{status}, 0, 'a second shard is moved');
 my ($number, $id) = split /\|/, $last;
 my $next = $south->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id) SELECT min(id) FROM shard_6.users RETURNING number, id > ' . $id);
-is($next, ($number + 1) . '|t', 'the sequence goes on, and so do ids');
-is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.photos', 'SELECT')"), 't', 'privileges');
+is($next, ($number + 1) . '|t', 'the sequence continues on the target, and new ids are above the moved ones');
+is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.photos', 'SELECT')"), 't', 'the target has the privileges of the source');
 
-# A template with what its shards share: an enum, a domain, a function of triggers, a table that foreign keys refer to. All of what
-# create_shards() makes of it is there afterwards, and back again.
+# The template uses objects that all shards share: an enum, a domain, a trigger function, and a table that foreign keys
+# refer to. A move, and the move back, transfer everything that create_shards() makes of this template.
 foreach my $node ($north, $south)
 {
 	$node->safe_psql('postgres', <<~'SQL');
@@ -104,75 +105,75 @@ sub dump_of
 	my ($node) = @_;
 	my ($out, $err);
 	IPC::Run::run([ 'pg_dump', '-s', '-n', 'shard_20', '-d', $node->connstr('postgres') ], '>', \$out, '2>', \$err) or die $err;
-	# An identity column's sequence has the name that PostgreSQL gives it. The statement before the grants revokes ALL, or
-	# each privilege of an older version.
+	# Removes differences between dumps that do not matter: the names of identity sequences, which PostgreSQL chooses, and
+	# the REVOKE before grants, which depends on the version.
 	return join "\n", sort grep { !/^--|^$/ } split /\n/, $out =~ s/^\\(un)?restrict .*\n//mgr =~ s/^REVOKE [A-Z,]+ ON TABLE/REVOKE ALL ON TABLE/mgr =~ s/another|"Odd ""one"", \{\} %s_n_seq"/SEQUENCE/gr;
 }
 sub rows_of { return join "\n", map { $_[0]->safe_psql('postgres', "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY id)) FROM shard_20.$_ AS t") } 'plain', '"Odd ""one"", {} %s"'; }
 my ($dump, $all_rows) = (dump_of($north), rows_of($north));
 my $there = $mover->run('--shard' => 20, '--to' => 'b', '--verify');
 is($there->{status}, 0, 'a shard of a template with shared things moves') or diag($there->{output});
-like($there->{output}, qr/the same rows were on both sides/, '... verified');
-is(rows_of($south), $all_rows, '... the same rows');
+like($there->{output}, qr/the same rows were on both sides/, 'the program has verified the rows of both sides');
+is(rows_of($south), $all_rows, 'the target has the same rows');
 my $second = dump_of($south);
 my $only = sub { my %one = map { $_ => 1 } split /\n/, $_[0]; return join "\n", grep { !$one{$_} } split /\n/, $_[1]; };
-# The server prints an expression differently after the first copy, but not after the second.
-unlike($only->($dump, $second), qr/^(?!.*status)./m, '... the same definitions, owners and privileges') or diag($only->($dump, $second));
-is($only->($second, $dump) =~ s/^.*status.*$//mgr =~ s/\n//gr, '', '... and none is missing');
-is($south->safe_psql('postgres', q{SELECT nextval('shard_20.down'), has_schema_privilege('public', 'shard_20', 'USAGE'), has_column_privilege('app', 'shard_20.plain', 't', 'UPDATE')}), '70|f|t', '... a sequence goes on');
-is($south->safe_psql('postgres', q{INSERT INTO shard_20."Odd ""one"", {} %s" DEFAULT VALUES RETURNING n, note; INSERT INTO shard_20.plain (t) VALUES ('y') RETURNING serial}), "151|touched\n3", '... and so do identity and serial');
-is($south->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_stats WHERE schemaname = 'shard_20'"), 't', '... statistics are there at once');
+# After the first copy the server prints an expression in another form, but not after further copies.
+unlike($only->($dump, $second), qr/^(?!.*status)./m, 'the target has the same definitions, owners and privileges') or diag($only->($dump, $second));
+is($only->($second, $dump) =~ s/^.*status.*$//mgr =~ s/\n//gr, '', 'no definition of the source is missing on the target');
+is($south->safe_psql('postgres', q{SELECT nextval('shard_20.down'), has_schema_privilege('public', 'shard_20', 'USAGE'), has_column_privilege('app', 'shard_20.plain', 't', 'UPDATE')}), '70|f|t', 'a sequence continues on the target, with the privileges of the source');
+is($south->safe_psql('postgres', q{INSERT INTO shard_20."Odd ""one"", {} %s" DEFAULT VALUES RETURNING n, note; INSERT INTO shard_20.plain (t) VALUES ('y') RETURNING serial}), "151|touched\n3", 'identity and serial columns continue on the target');
+is($south->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_stats WHERE schemaname = 'shard_20'"), 't', 'the target has statistics at once');
 $all_rows = rows_of($south);
-is($mover->run('--shard' => 20, '--to' => 'a', '--verify')->{status}, 0, 'and back');
-is(rows_of($north), $all_rows, '... the same rows');
-is($only->($second, dump_of($north)), '', '... the same definitions');
-like($mover->run('--shard' => 20, '--from' => 'a', '--drop-source')->{output}, qr/rows of shard_20_moved|schema shard_20_moved is dropped/, 'what was kept is dropped');
-is($mover->run('--shard' => 20, '--from' => 'b', '--drop-source')->{status}, 0, '... on both servers');
+is($mover->run('--shard' => 20, '--to' => 'a', '--verify')->{status}, 0, 'the shard is moved back');
+is(rows_of($north), $all_rows, 'after the move back the rows are the same');
+is($only->($second, dump_of($north)), '', 'after the move back the definitions are the same');
+like($mover->run('--shard' => 20, '--from' => 'a', '--drop-source')->{output}, qr/rows of shard_20_moved|schema shard_20_moved is dropped/, '--drop-source drops the kept schema');
+is($mover->run('--shard' => 20, '--from' => 'b', '--drop-source')->{status}, 0, '--drop-source also succeeds on the other server');
 
-# The servers' settings: both are changed and restarted, for each of them.
+# Settings of the servers that prevent a move.
 $north->append_conf('postgresql.conf', 'wal_level = replica');
 $north->restart;
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The source has wal_level = replica, and it takes logical\./, 'refused: wal_level');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The source has wal_level = replica, and it takes logical\./, 'a move is refused if the source has wal_level = replica');
 $north->append_conf('postgresql.conf', 'wal_level = logical');
 $north->restart;
 $south->append_conf('postgresql.conf', 'snowflake.region = 2');
 $south->restart;
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/Both servers mint ids of shard 1 in region 2/, 'refused: one region on both servers');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/Both servers mint ids of shard 1 in region 2/, 'a move is refused if both servers mint in the same region');
 $south->append_conf('postgresql.conf', 'snowflake.region = 3');
 $south->restart;
-is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'with another region it moves');
-is($mover->run('--shard' => 1)->{status}, 2, 'without a target');
+is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved when the target has another region');
+is($mover->run('--shard' => 1)->{status}, 2, 'without a target the exit status is 2');
 my $other = Snowflake::Node->create('other', conf => "snowflake.layout = 'instagram'\n");
 $other->start;
 $other->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my @to_other = ('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => 'host=' . $other->host . ' port=' . $other->port . ' dbname=postgres');
-like($mover->run_without_map(@to_other)->{output}, qr/target: extension snowflake_routing has to be installed/, 'refused: a target without extensions');
+like($mover->run_without_map(@to_other)->{output}, qr/target: extension snowflake_routing has to be installed/, 'a move is refused if the target lacks the extension');
 $other->safe_psql('postgres', 'CREATE EXTENSION snowflake_routing CASCADE');
-like($mover->run_without_map(@to_other)->{output}, qr/The layouts differ: the source has .*fleet|41.*, the target .*\./, 'refused: another layout');
+like($mover->run_without_map(@to_other)->{output}, qr/The layouts differ: the source has .*fleet|41.*, the target .*\./, 'a move is refused if the target has another layout');
 $other->stop;
 $north->safe_psql('postgres', 'CREATE ROLE mover LOGIN');
 like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a') . ' user=mover', '--to' => $fleet->conninfo('b'))->{output},
-	qr/source: the role is no superuser/, 'refused: no superuser');
+	qr/source: the role is no superuser/, 'a move is refused if the role is not a superuser');
 like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('a'))->{output},
-	qr/source and target are one database/, 'refused: to itself');
+	qr/source and target are one database/, 'a move is refused if source and target are the same database');
 
-# Back again; what is kept on the source is fenced; and without a map
-is($mover->run('--shard' => 1, '--to' => 'a')->{status}, 0, 'moved back');
+# Moves back, writes to the kept schema, and moves without a map.
+is($mover->run('--shard' => 1, '--to' => 'a')->{status}, 0, 'the shard is moved back to its first server');
 $south->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')",
-	{ sqlstate => 40001, message => 'shard 1 moves to another server', detail => 'shard_1_moved.users takes no more changes', hint => 'retry' }, 'kept on the source, it is fenced');
+	{ sqlstate => 40001, message => 'shard 1 moves to another server', detail => 'shard_1_moved.users takes no more changes', hint => 'retry' }, 'the schema that is kept on the source refuses writes');
 my $alone = $mover->run_without_map('--shard' => 1, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'));
-is($alone->{status}, 0, 'without a map') or diag($alone->{output});
-is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', '... it is on the target');
+is($alone->{status}, 0, 'a move without a map succeeds') or diag($alone->{output});
+is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', 'after the move without a map the target has the table');
 
-# Rows that move may have ids that the target's clock has not reached: it mints above them, or does not take over.
+# Moved rows may have ids that the target's clock has not reached. The target mints above them, or refuses to take over.
 $north->reconfigure('snowflake.max_lead' => "'1min'");
 my $ahead = $north->safe_psql('postgres', "SELECT snowflake.observe(snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 31)); INSERT INTO shard_7.users (name) VALUES ('ahead') RETURNING id") =~ s/^\n//r;
 my $run = $mover->run('--shard' => 7, '--to' => 'b');
-is($run->{status}, 1, 'refused: an id of a clock that is ahead');
-like($run->{output}, qr/ids of shard 7 that are of the future by the target's clock, and the target would mint below them/, '... in a sentence');
-is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('meanwhile') RETURNING 1"), '1', '... and the source takes writes');
+is($run->{status}, 1, 'a move is refused if an id is too far ahead of the target\'s clock');
+like($run->{output}, qr/ids of shard 7 that are of the future by the target's clock, and the target would mint below them/, 'the output explains that the target would mint below such ids');
+is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('meanwhile') RETURNING 1"), '1', 'the source accepts writes after the refused move');
 $south->reconfigure('snowflake.max_lead' => "'1min'");
-is($mover->run('--shard' => 7, '--to' => 'b')->{status}, 0, 'a target that may be as far ahead takes over');
-is($south->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('after') RETURNING id > $ahead"), 't', '... and mints above');
+is($mover->run('--shard' => 7, '--to' => 'b')->{status}, 0, 'a target whose max_lead covers the id takes over');
+is($south->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('after') RETURNING id > $ahead"), 't', 'the target mints above the id that is ahead');
 
 done_testing();

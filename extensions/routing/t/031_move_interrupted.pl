@@ -1,4 +1,5 @@
-# Moves that are killed at every step and run again, aborted, met by a failover; and what stands at the fence.
+# Tests moves that are killed at every step and run again, moves that are aborted, a failover during a move, and writes
+# at the fence.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +17,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old_' || n FROM generate_series(1, 3000) n") foreach 1 .. 5;
 
-# A session that holds up the program at a certain place.
+# Opens a transaction that makes the program wait at a certain step.
 my @sessions;
 sub hold
 {
@@ -29,8 +30,8 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Places to kill it: what holds it up there, and what shows that it has come so far. A change of the map
-# is held up at its commit, for the program rehearses it before the fence and takes that back.
+# Steps at which the program is killed: its name, what makes the program wait there, and the output that shows the step.
+# A change of the map waits at its commit, because the program first rehearses the change and rolls it back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -54,7 +55,8 @@ foreach my $place (@places)
 {
 	my ($name, $hold, $said, $until) = @$place;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
-	# The slot waits for all transactions of the source that have begun to write, the subscription for the target's.
+	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for
+	# those of the target.
 	$mover->run('--shard' => 1, '--to' => $to, '--until' => $until) if $until;
 	$hold->() if $hold;
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
@@ -64,32 +66,32 @@ foreach my $place (@places)
 	$mover->kill_it($move);
 	release();
 	my $again = $mover->run_again('--shard' => 1, '--to' => $to);
-	is($again->{status}, 0, "killed $name, and run again") or diag($again->{output});
-	is($mover->leftovers, '', '... nothing is left over');
+	is($again->{status}, 0, "a move that was killed $name succeeds when it is run again") or diag($again->{output});
+	is($mover->leftovers, '', "a move that was killed $name leaves nothing behind");
 	($from, $to) = ($to, $from);
 }
-# At any moment
+# Kills the program at random moments.
 foreach (1 .. 8)
 {
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
 	sleep rand 3;
 	$mover->kill_it($move);
 	my $again = $mover->run_again('--shard' => 1, '--to' => $to);
-	is($again->{status}, 0, 'killed at some moment, and run again') or diag($again->{output});
+	is($again->{status}, 0, 'a move that was killed at a random moment succeeds when it is run again') or diag($again->{output});
 	($from, $to) = ($to, $from);
 }
 $mover->stop_writers;
 my @results = map { $mover->result_of($_) } @writers;
-is(join('', map { $_->{errors} } @results), '', 'all the while the writers met no error that a retry did not cure');
+is(join('', map { $_->{errors} } @results), '', 'every error of the writers ended with a retry');
 %rows = (%rows, %{ $_->{rows} }) foreach @results;
 my %minted;
 $minted{$_}++ foreach map { my $minted = $_->{minted}; map { ($_) x $minted->{$_} } keys %$minted } @results;
-is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'no id twice over both servers');
-is($mover->differences($fleet->node($from), 1, \%rows), '', 'no row lost, none twice, each as it was last');
-is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users WHERE snowflake.shard_of(id) <> 1'), '0', 'each in the schema that its id names');
-is($mover->leftovers, '', 'nothing is left over');
+is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'ids of both servers are unique');
+is($mover->differences($fleet->node($from), 1, \%rows), '', 'the server has exactly the committed rows, with their last values');
+is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users WHERE snowflake.shard_of(id) <> 1'), '0', 'each row is in the schema of its shard');
+is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 
-# At the fence: it waits for a change that has begun, also if that is prepared in the meantime.
+# The fence waits for a transaction that has written, even if this transaction is prepared in the meantime.
 ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $session = hold($north, "UPDATE shard_2.users SET name = 'begun before' WHERE name = 'old_7'");
@@ -99,17 +101,17 @@ $north->safe_psql('postgres', "BEGIN; UPDATE shard_2.users SET name = 'prepared'
 $session->query_safe('COMMIT');
 release();
 sleep 1;
-is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_2')"), 'f', 'a prepared transaction is waited for');
+is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_2')"), 'f', 'the fence waits for a prepared transaction');
 $north->safe_psql('postgres', "COMMIT PREPARED 'p'");
-is($mover->finish($move)->{status}, 0, 'then it goes on');
-is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'what had begun has come along');
+is($mover->finish($move)->{status}, 0, 'the move continues when the prepared transaction is committed');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'the target has the rows of transactions that began before the fence');
 
-# Behind the fence no role can write.
+# While the schema is fenced, no role can write.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 3, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
 my %fence = (sqlstate => 40001, message => 'shard 3 moves to another server', detail => 'takes no more changes', hint => 'retry');
-$north->refuses($_->[1], \%fence, "refused by the fence: $_->[0]") foreach
+$north->refuses($_->[1], \%fence, "the fence refuses: $_->[0]") foreach
   [ 'INSERT', "INSERT INTO shard_3.users (name) VALUES ('late')" ],
   [ 'UPDATE of nothing', "UPDATE shard_3.users SET name = '' WHERE false" ],
   [ 'DELETE', 'DELETE FROM shard_3.photos' ],
@@ -117,17 +119,17 @@ $north->refuses($_->[1], \%fence, "refused by the fence: $_->[0]") foreach
   [ 'COPY', "COPY shard_3.users (name) FROM PROGRAM 'echo late'" ],
   [ 'MERGE', "MERGE INTO shard_3.users u USING (SELECT 1) x ON false WHEN NOT MATCHED THEN INSERT (name) VALUES ('late')" ],
   [ 'a superuser without triggers', "SET session_replication_role = replica; INSERT INTO shard_3.users (name) VALUES ('late')" ];
-is($north->safe_psql('postgres', 'SELECT count(*) FROM shard_3.users'), '3000', 'readers go on');
+is($north->safe_psql('postgres', 'SELECT count(*) FROM shard_3.users'), '3000', 'the fenced schema can be read');
 release();
-is($mover->finish($move)->{status}, 0, 'the move goes on');
-is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'late') FROM shard_3.users"), '3000|0', 'with what was there');
+is($mover->finish($move)->{status}, 0, 'the move of the fenced schema continues');
+is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'late') FROM shard_3.users"), '3000|0', 'the target has the rows from before the fence, and no refused one');
 
-# Taken back, from wherever it is before the map changes.
+# A move can be aborted at any step before the map changes.
 my $stopped = $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
-like($stopped->{output}, qr/target is level/, 'stopped before the fence');
-is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken back');
-is($mover->leftovers, '', 'nothing is left over');
-is($south->safe_psql('postgres', "SELECT to_regnamespace('shard_4') IS NULL"), 't', 'nor on the target');
+like($stopped->{output}, qr/target is level/, 'the program stops before the fence');
+is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort succeeds before the fence');
+is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
+is($south->safe_psql('postgres', "SELECT to_regnamespace('shard_4') IS NULL"), 't', 'after --abort the target has no schema of the shard');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 4, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_4')") or die;
@@ -136,61 +138,61 @@ $fleet->control("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ap
 release();
 $north->stop('immediate');
 $north->start;
-is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_4')"), 't', 'the fence outlasts a crash of the source');
-is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, 'taken back from behind the fence');
-is($mover->leftovers, '', 'nothing is left over');
-is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'the source takes writes again');
-is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, 'not after the map has changed');
-# The program has ended while its statement that changes the map still runs. The server ends the statement, and no other
-# run decides before that.
+is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_4')"), 't', 'after a crash of the source the schema is still fenced');
+is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort succeeds while the schema is fenced');
+is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
+is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'after --abort the source accepts writes');
+is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, '--abort fails after the map has changed');
+# The program was killed while its statement that changes the map still runs. The server ends the statement, and no
+# other run decides before that.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_7')") or die;
 $fleet->node('control')->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") or die;
 $mover->kill_it($move);
-is($mover->run('--shard' => 7, '--from' => 'a', '--to' => 'b', '--abort')->{status}, 0, 'the change of the map ends with its program, and the move is taken back');
+is($mover->run('--shard' => 7, '--from' => 'a', '--to' => 'b', '--abort')->{status}, 0, '--abort succeeds when the server has ended the statement of the killed program');
 release();
-is($fleet->control('SELECT snowflake_fleet.server_of_shard(7)'), 'a', '... the map has not changed');
-is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('on') RETURNING name"), 'on', '... and the source takes writes');
+is($fleet->control('SELECT snowflake_fleet.server_of_shard(7)'), 'a', 'the map has not changed after --abort');
+is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('on') RETURNING name"), 'on', 'the source accepts writes after --abort');
 
-# A failover of the source takes the slot along: the copy starts over, with what was written since.
+# A failover of the source loses the slot, so the copy starts again, including later rows.
 $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_4 DISABLE');
 $north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'");
 $north->safe_psql('postgres', "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'; UPDATE shard_4.users SET name = 'since' WHERE name = 'old_9'");
 my $over = $mover->run('--shard' => 4, '--to' => 'b');
-is($over->{status}, 0, 'the slot was lost') or diag($over->{output});
-like($over->{output}, qr/copy starts over/, 'it says so');
-is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'since') FROM shard_4.users"), '3001|1', 'nothing is missing');
+is($over->{status}, 0, 'a move whose slot was lost succeeds') or diag($over->{output});
+like($over->{output}, qr/copy starts over/, 'the output shows that the copy starts again');
+is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'since') FROM shard_4.users"), '3001|1', 'the target has all rows after the copy started again');
 
-# Two at a time
+# Two programs for the same shard at the same time.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 5, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_5')") or die;
-like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/being moved by another/, 'a second one for the same shard is refused');
+like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/being moved by another/, 'a second program for the same shard is refused');
 release();
-is($mover->finish($move)->{status}, 0, 'the first one is not disturbed');
+is($mover->finish($move)->{status}, 0, 'the first program moves the shard');
 
-# A target that is behind does not take over, even if it falls behind only at the fence: the writers continue.
+# If the target has not applied all changes at the fence, it does not take over, and writers continue.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
-# A rehearsal may take longer than writers may wait.
+# The rehearsal of the map's change may take longer than writers are allowed to wait.
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--lock-timeout' => 1);
 $mover->wait_for($move, qr/writers were not done in 1 ms, or other/);
 $move->{run}->signal('TERM');
-is($mover->finish($move)->{status}, 1, 'a server that is slow to rehearse is no obstacle');
+is($mover->finish($move)->{status}, 1, 'a slow rehearsal does not stop the move');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--level-timeout' => 1000);
 $mover->wait_for($move, qr/writers were not done/);
 my $behind = hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
 $session->query_safe('COMMIT');
 $mover->wait_for($move, qr/not level within 1000 ms: the writers continue|taken over/);
-is($fleet->control('SELECT snowflake_fleet.server_of_shard(6)'), 'a', 'a target that is behind does not take over');
-is($north->safe_psql('postgres', "SET lock_timeout = '100s'; INSERT INTO shard_6.users (name) VALUES ('meanwhile') RETURNING name"), 'meanwhile', 'the source takes writes');
+is($fleet->control('SELECT snowflake_fleet.server_of_shard(6)'), 'a', 'the map does not change while the target is behind');
+is($north->safe_psql('postgres', "SET lock_timeout = '100s'; INSERT INTO shard_6.users (name) VALUES ('meanwhile') RETURNING name"), 'meanwhile', 'the source accepts writes while the target is behind');
 $mover->wait_for($move, qr/catching up/);
 $behind->query_safe('COMMIT');
 release();
-is($mover->finish($move)->{status}, 0, 'when it is level, it does');
-is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name IN ('begun before', 'meanwhile')"), '2', 'with what was behind');
+is($mover->finish($move)->{status}, 0, 'the move succeeds when the target has applied all changes');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_6.users WHERE name IN ('begun before', 'meanwhile')"), '2', 'the target has the rows that it had not applied before');
 
 done_testing();

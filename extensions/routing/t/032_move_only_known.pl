@@ -1,4 +1,5 @@
-# Only objects of create_shards() may move. All others are refused by name before the move begins.
+# Tests that only schemas with objects of create_shards() can move. A move of any other object is refused before it
+# begins, and the message names the object.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +18,7 @@ $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE EXTENSION citext; GR
 $south->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'b'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (1); CREATE DOMAIN counted AS integer DEFAULT 2});
 $north->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'c'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (2); CREATE DOMAIN counted AS integer DEFAULT 1});
 
-# Obstacles to a move: the sentence that names one, and how it is made and taken away again.
+# Objects that prevent a move: the message that names the object, and the statements that make and remove the object.
 my $mood = "CREATE TYPE shard_1.mood AS ENUM ('well')";
 my @refused = (
 	[ 'no primary key', 'Table shard_1.photos needs a primary key that is not deferrable', 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_pkey', 'ALTER TABLE shard_1.photos ADD PRIMARY KEY (id)' ],
@@ -70,20 +71,20 @@ foreach my $case (@refused)
 	my ($what, $sentence, $make, $unmake) = @$case;
 	$north->safe_psql('postgres', $make);
 	my $run = $mover->run('--shard' => 1, '--to' => 'b', '--check');
-	is($run->{status}, 1, "refused: $what");
-	like($run->{output}, qr/(?:shard 1 cannot be moved|the target cannot be prepared)(?s:.*)(?:$sentence)/, '... by name');
-	like($run->{output}, qr/Other ways to move it are Citus/, '... with the other ways') if $what eq 'a view';
-	if ($what eq 'an extension that the target lacks') { is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 1, '... by the move as well'); is($mover->leftovers, '', '... and nothing is begun'); }
+	is($run->{status}, 1, "a move is refused because of $what");
+	like($run->{output}, qr/(?:shard 1 cannot be moved|the target cannot be prepared)(?s:.*)(?:$sentence)/, "the message names $what");
+	like($run->{output}, qr/Other ways to move it are Citus/, 'the message names other ways to move the shard') if $what eq 'a view';
+	if ($what eq 'an extension that the target lacks') { is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 1, "the move without --check is also refused because of $what"); is($mover->leftovers, '', "nothing of the refused move remains"); }
 	$north->safe_psql('postgres', $unmake);
 }
 $south->safe_psql('postgres', 'CREATE SCHEMA shard_1');
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/the target cannot be prepared, and nothing is begun: schema "shard_1" already exists/, 'refused: a schema of this name');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/the target cannot be prepared, and nothing is begun: schema "shard_1" already exists/, 'a move is refused if the target has a schema of this name');
 $south->safe_psql('postgres', 'DROP SCHEMA shard_1');
-like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'))->{output}, qr/Schema shard_4 does not exist, or has no tables\./, 'refused: no schema');
-is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'without them it can be moved');
+like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'))->{output}, qr/Schema shard_4 does not exist, or has no tables\./, 'a move is refused if the source has no schema of the shard');
+is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'when these objects are removed, the shard can be moved');
 
-# An ordinary role of the target has replaced an extension's function. The role of the move runs it when the schema is
-# created, not a superuser.
+# On the target an ordinary role has made a function with the name of an extension's function. When the schema is
+# created, the role of the move runs this function, not a superuser.
 $north->safe_psql('postgres', q{CREATE EXTENSION fuzzystrmatch; ALTER TABLE shard_1.users ADD CONSTRAINT sounds CHECK (soundex('x') <> name)});
 $south->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE ON SCHEMA public TO tenant;
@@ -93,21 +94,21 @@ $south->safe_psql('postgres', <<~'SQL');
 	  RAISE EXCEPTION 'as %, superuser %', current_user, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);
 	END $$;
 	SQL
-like($mover->run('--shard' => 1, '--to' => 'b', @$_)->{output}, qr/the target cannot be prepared, and nothing is begun: as snowflake_move_\d+_1, superuser f/, 'a namesake on the target is not run by a superuser')
+like($mover->run('--shard' => 1, '--to' => 'b', @$_)->{output}, qr/the target cannot be prepared, and nothing is begun: as snowflake_move_\d+_1, superuser f/, 'a function with the same name on the target runs as the role of the move')
   foreach ['--check'], [];
-is($mover->leftovers, '', '... and nothing is begun');
+is($mover->leftovers, '', 'nothing remains of the move that the function stopped');
 $south->safe_psql('postgres', q{CREATE OR REPLACE FUNCTION public.soundex(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'});
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the target: constraint sounds on table shard_1.users uses function public.soundex\(text\), which is neither/, '... and refused');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the target: constraint sounds on table shard_1.users uses function public.soundex\(text\), which is neither/, 'a constraint that uses a function with the same name on the target is refused');
 $south->safe_psql('postgres', 'DROP FUNCTION public.soundex(text)');
 $north->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP CONSTRAINT sounds; DROP EXTENSION fuzzystrmatch');
 
-# Invalid bytes are refused before the copy begins.
+# Different encodings are refused before the copy begins, because bytes could be invalid on the target.
 $south->safe_psql('postgres', "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
 $south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
-	qr/The source's database has encoding UTF8, the target's SQL_ASCII/, 'refused: SQL_ASCII on one side only');
+	qr/The source's database has encoding UTF8, the target's SQL_ASCII/, 'a move is refused if only one side has encoding SQL_ASCII');
 
-# Names are quoted, so a role that may create objects cannot inject statements.
+# The program quotes names, so a role that may create objects cannot inject statements.
 $north->safe_psql('postgres', <<~'SQL');
 	ALTER TABLE shard_2.users ADD CONSTRAINT odd CHECK (name <> 'a TRIGGER snowflake_move');
 	CREATE TRIGGER snowflake_move_log BEFORE UPDATE ON shard_2.users FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
@@ -121,14 +122,14 @@ $north->safe_psql('postgres', <<~'SQL');
 	INSERT INTO shard_2."a, b; {} %(x)s" VALUES (1, 'one');
 	SQL
 my $moved = $mover->run('--shard' => 2, '--to' => 'b');
-is($moved->{status}, 0, 'names that look like statements move') or diag($moved->{output});
-is($south->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'tenant'"), 'f', '... and are none');
-is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE tenant SUPERUSER;--"')}), '42', '... a sequence goes on');
-is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', '... a table has its rows');
-is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", '... and what is called like a fence is there');
+is($moved->{status}, 0, 'a schema with names that look like statements is moved') or diag($moved->{output});
+is($south->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'tenant'"), 'f', 'the names that look like statements were not run');
+is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE tenant SUPERUSER;--"')}), '42', 'a sequence with such a name continues on the target');
+is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', 'a table with such a name has its rows on the target');
+is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", 'a constraint and a trigger with names like those of a fence exist on the target');
 
-# Code that the tenant may alter while rows arrive, such as the check of a shared domain, runs as a role without other
-# rights.
+# A tenant may alter some code while rows arrive, such as the check of a shared domain. Such code must run as a role
+# without other rights.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
 $north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; CREATE INDEX ON shard_1.users ((name::fine)); INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
@@ -140,18 +141,19 @@ $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	END $$;
 	SQL
 is($mover->run('--shard' => 1, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'a shard with a shared domain is copied');
-$south->refuses("SET ROLE tenant; $_", { sqlstate => 42501, message => 'permission denied' }, "nobody reaches what arrives: $_")
+$south->refuses("SET ROLE tenant; $_", { sqlstate => 42501, message => 'permission denied' }, "an ordinary role cannot access the arriving schema: $_")
   foreach 'SELECT count(*) FROM shard_1.users', 'ALTER TABLE shard_1.users ADD x int', 'CREATE FUNCTION shard_1.next_id(int) RETURNS int LANGUAGE sql AS $$SELECT 1$$';
-is($south->safe_psql('postgres', "SELECT count(*), bool_or(rolsuper) FROM pg_subscription JOIN pg_roles AS r ON r.oid = subowner WHERE subname = 'snowflake_move_1'"), '1|f', 'no superuser applies it');
-isnt(($south->psql('postgres', 'SELECT 1', extra_params => [ '-U', $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'") ]))[0], 0, 'and no client connects as who does');
+is($south->safe_psql('postgres', "SELECT count(*), bool_or(rolsuper) FROM pg_subscription JOIN pg_roles AS r ON r.oid = subowner WHERE subname = 'snowflake_move_1'"), '1|f', 'the owner of the subscription is not a superuser');
+isnt(($south->psql('postgres', 'SELECT 1', extra_params => [ '-U', $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'") ]))[0], 0, 'no client can connect as the owner of the subscription');
 $south->safe_psql('postgres', 'ALTER DOMAIN public.fine ADD CONSTRAINT evil CHECK (own.evil(VALUE))', extra_params => [ '-U', 'tenant' ]);
 $north->safe_psql('postgres', q{INSERT INTO shard_1.users (name, f) VALUES ('y', 'y')});
 $south->poll_query_until('postgres', q{SELECT count(*) > 0 FROM callers WHERE name ~ 'snowflake'}) or die;
-is($south->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE name ~ '^snowflake_move_') > 0, bool_or(super) FROM callers}), 't|f', 'what the tenant has put there is called by a role that has nothing else');
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The domain public.fine is not the same on both servers/, '... and found before the target takes over');
-# Rows that are left there still belong to that role, because ANALYZE runs what the owner has put into an index.
+is($south->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE name ~ '^snowflake_move_') > 0, bool_or(super) FROM callers}), 't|f', 'the function of the tenant runs as the role of the move');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The domain public.fine is not the same on both servers/, 'the changed domain is detected before the target takes over');
+# After --forget the remaining rows still belong to the role of the move, because ANALYZE runs the expressions of
+# indexes as the owner.
 my $left = $mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target');
-like($left->{output}, qr/schema shard_1 has the rows that had arrived, and belongs to role snowflake_move_\d+_1: drop both/, 'the target forgets it, and keeps the role');
+like($left->{output}, qr/schema shard_1 has the rows that had arrived, and belongs to role snowflake_move_\d+_1: drop both/, '--forget target keeps the arrived rows and their role');
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE OR REPLACE FUNCTION own.evil(text) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN
@@ -160,12 +162,13 @@ $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	END $$;
 	SQL
 $south->safe_psql('postgres', 'ANALYZE shard_1.users');
-is($south->safe_psql('postgres', "SELECT count(*) > 0, bool_or(super) FROM callers WHERE name = 'analyzed'"), 't|f', '... so no superuser calls the function');
+is($south->safe_psql('postgres', "SELECT count(*) > 0, bool_or(super) FROM callers WHERE name = 'analyzed'"), 't|f', 'ANALYZE by a superuser runs the function as the role of the move');
 $south->safe_psql('postgres', 'DROP SCHEMA shard_1 CASCADE; ALTER DOMAIN fine DROP CONSTRAINT evil');
 $south->safe_psql('postgres', 'DROP ROLE ' . $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'"));
-is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, '... without it the shard moves');
+is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved when the changed domain and the role are removed');
 
-# A planner calls what an owner has put into the predicate of an index. The rows of the target's tables are counted when their owner may alter them.
+# The planner runs the predicates of indexes. The program counts the rows of the target's tables when their owner may
+# already have added such an index.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN
@@ -175,27 +178,27 @@ $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.planned(int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN own.notes($1); END$$;
 	CREATE INDEX ON shard_2."a, b; {} %(x)s" (id) WHERE own.planned(1);
 	SQL
-is($south->safe_psql('postgres', "SELECT count(*) > 0, bool_or(super) FROM callers WHERE name = 'planned'"), 't|f', 'an owner of a table that has moved puts a function into an index');
+is($south->safe_psql('postgres', "SELECT count(*) > 0, bool_or(super) FROM callers WHERE name = 'planned'"), 't|f', 'the owner of a moved table can add an index whose predicate runs a function');
 my $dropped = $mover->run('--shard' => 2, '--from' => 'a', '--drop-source');
-is($dropped->{status}, 0, '... what was kept is dropped') or diag($dropped->{output});
-like($dropped->{output}, qr/rows of shard_2_moved and of the target now: .*1 rows and 1 rows/, '... after the rows of both were counted');
-is($south->safe_psql('postgres', "SELECT bool_or(super) FROM callers WHERE name = 'planned'"), 'f', '... and no superuser called it');
+is($dropped->{status}, 0, '--drop-source succeeds with such an index on the target') or diag($dropped->{output});
+like($dropped->{output}, qr/rows of shard_2_moved and of the target now: .*1 rows and 1 rows/, '--drop-source has counted the rows of both sides');
+is($south->safe_psql('postgres', "SELECT bool_or(super) FROM callers WHERE name = 'planned'"), 'f', 'no superuser has run the function of the index');
 
-# No password where others read: of all forms, and it is not repeated.
+# A password on the command line is refused in every form of a connection string, and the message does not repeat it.
 foreach my $conninfo ("host=x password=hunter2", "host=x sslpassword='hunter2'", 'postgresql://u:hunter2@x/db', 'postgresql://u@x/db?password=hunter2', "host='x password=hunter2", 'postgresql://u:hunter2@x:bad:port/db')
 {
 	my $run = $mover->run_without_map('--shard' => 0, '--from' => $conninfo, '--to' => $fleet->conninfo('b'));
-	isnt($run->{status}, 0, 'refused: a password');
-	unlike($run->{output}, qr/hunter|Traceback/, '... and it is not repeated');
+	isnt($run->{status}, 0, 'a password for the source is refused');
+	unlike($run->{output}, qr/hunter|Traceback/, 'the message does not repeat the password');
 	$run = $mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'), '--source-for-target' => $conninfo);
-	isnt($run->{status}, 0, 'refused for the target');
-	unlike($run->{output}, qr/hunter|Traceback/, '... and it is not repeated');
+	isnt($run->{status}, 0, 'a password for the target is refused');
+	unlike($run->{output}, qr/hunter|Traceback/, 'the message does not repeat the password');
 }
-like($mover->run_without_map('--version')->{output}, qr/^snowflake-move-shard \d+\.\d+\.\d+$/, '--version');
-is($mover->run_without_map('--shard' => $_, '--from' => 'x', '--to' => 'y')->{status}, 2, "not a shard: $_") foreach '-1', 'one', '';
+like($mover->run_without_map('--version')->{output}, qr/^snowflake-move-shard \d+\.\d+\.\d+$/, '--version prints the name and the version');
+is($mover->run_without_map('--shard' => $_, '--from' => 'x', '--to' => 'y')->{status}, 2, "the exit status is 2 for an invalid shard: $_") foreach '-1', 'one', '';
 my $nowhere = $mover->run_without_map('--shard' => 0, '--from' => 'host=/nowhere', '--to' => $fleet->conninfo('b'));
-is($nowhere->{status}, 1, 'a server that does not answer');
-unlike($nowhere->{output}, qr/\\x09/, '... is reported without tabs');
-is($mover->run('--shard' => 0, '--to' => 'nowhere')->{status}, 1, 'a server that the map does not have');
+is($nowhere->{status}, 1, 'the exit status is 1 if a server does not answer');
+unlike($nowhere->{output}, qr/\\x09/, 'the message about a server that does not answer contains no tabs');
+is($mover->run('--shard' => 0, '--to' => 'nowhere')->{status}, 1, 'the exit status is 1 for a server that is not in the map');
 
 done_testing();

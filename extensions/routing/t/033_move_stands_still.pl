@@ -1,4 +1,4 @@
-# While a schema moves, DDL is refused. The fence detects any change that was not refused.
+# Tests that DDL on a schema is refused while it moves, and that the fence detects changes that were not refused.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NEW; END$$') foreach $north, $south;
 
-# Something of each kind, to be altered.
+# Makes an object of each kind that DDL can alter.
 $north->safe_psql('postgres', <<~'SQL');
 	SET search_path = shard_1, public;
 	CREATE SEQUENCE s;
@@ -47,36 +47,37 @@ my %refusal = (sqlstate => 55006, message => 'schema shard_1 moves to another se
 $north->refuses($_, \%refusal, "refused: $_") foreach @ddl;
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE shard_2.more (id int PRIMARY KEY)', 'CREATE TABLE public.more (id int)', 'CREATE TEMPORARY TABLE x ()', 'VACUUM FULL shard_1.users', 'ANALYZE shard_1.users', 'REINDEX TABLE shard_1.users',
   'TRUNCATE shard_1.photos', "DROP TABLE public.more", 'CREATE INDEX CONCURRENTLY ON shard_2.users (name)';
-# A rewrite changes rows, and no row's change is sent. By that guard alone, for some minor versions leave traces in the catalogues.
+# A rewrite of a table changes rows, but logical replication does not send these changes. Only one event trigger is
+# active here, because in some minor versions the other would also refuse the rewrite.
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE');
-$north->refuses("ALTER TABLE shard_1.users ALTER name TYPE text USING name || '!'", \%refusal, 'a rewrite is refused');
+$north->refuses("ALTER TABLE shard_1.users ALTER name TYPE text USING name || '!'", \%refusal, 'a rewrite of a table of the moving schema is refused');
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE public.other (n int)', 'ALTER TABLE public.other ALTER n TYPE int USING n + 1', 'DROP TABLE public.other', 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
 my $moved = $mover->run('--shard' => 1, '--to' => 'b');
-is($moved->{status}, 0, 'other DDL, and maintenance, are in nobody\'s way') or diag($moved->{output});
-$north->refuses('CREATE TABLE shard_1_moved.late ()', { sqlstate => 55006, message => 'what was left of shard 1', hint => '--drop-source' }, 'what was kept stays as it is');
+is($moved->{status}, 0, 'DDL on other schemas and maintenance do not stop the move') or diag($moved->{output});
+$north->refuses('CREATE TABLE shard_1_moved.late ()', { sqlstate => 55006, message => 'what was left of shard 1', hint => '--drop-source' }, 'DDL on the kept schema is refused');
 $south->safe_psql('postgres', 'CREATE TABLE shard_1.after ()');
 $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE');
-like($mover->run('--shard' => 7, '--to' => 'a', '--check')->{output}, qr/event trigger .* is missing, or not ENABLE ALWAYS/, 'without the guard nothing moves');
+like($mover->run('--shard' => 7, '--to' => 'a', '--check')->{output}, qr/event trigger .* is missing, or not ENABLE ALWAYS/, 'a move is refused if an event trigger is not ENABLE ALWAYS');
 $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE ALWAYS');
 
-# At the fence: a transaction writes for minutes, and a migration begins.
+# The fence waits for a long transaction, and meanwhile DDL begins.
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $writer = $north->session;
 $writer->query_safe('BEGIN');
 $writer->query_safe("INSERT INTO shard_2.users (name) VALUES ('begun before')");
 my $move = $mover->start('--shard' => 2, '--to' => 'b');
 $mover->wait_for($move, qr/writers were not done in 300 ms, or other locks not free: attempt 1; waiting for process \d+/);
-$north->refuses('CREATE TABLE shard_2.late (id bigint PRIMARY KEY); INSERT INTO shard_2.late SELECT generate_series(1, 500)', { sqlstate => 55006, message => 'schema shard_2 moves' }, 'a table that is made while the fence waits');
+$north->refuses('CREATE TABLE shard_2.late (id bigint PRIMARY KEY); INSERT INTO shard_2.late SELECT generate_series(1, 500)', { sqlstate => 55006, message => 'schema shard_2 moves' }, 'CREATE TABLE is refused while the fence waits');
 my $waits = $north->start_writer('ALTER TABLE shard_2.users ADD balance int DEFAULT 100;');
 $north->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE shard_2%'") or die;
 $writer->query_safe('COMMIT');
 $writer->quit;
-like($north->finish_writer($waits)->{errors}, qr/schema shard_2 moves to another server/, 'a migration that waits for the same writer');
-is($mover->finish($move)->{status}, 0, 'it moves all the same');
-is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'with what had begun');
+like($north->finish_writer($waits)->{errors}, qr/schema shard_2 moves to another server/, 'ALTER TABLE that waits for the same transaction is refused afterwards');
+is($mover->finish($move)->{status}, 0, 'the move succeeds after the refused DDL');
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'the target has the row of the long transaction');
 
-# A migration that began before the move. The check waits if it changes a table, and a table that it creates is found in
-# time.
+# DDL in a transaction that began before the move. If it alters a table, the check waits for it. If it creates a table,
+# the table is moved, too.
 foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', undef, 'SELECT count(*) FROM shard_3.users WHERE balance = 7' ],
 	[ 5, 'CREATE TABLE shard_5.late (id bigint PRIMARY KEY); INSERT INTO shard_5.late SELECT generate_series(1, 500)', qr/waiting for transactions that have written, \d+ s: process \d+/, 'SELECT count(*) FROM shard_5.late' ])
 {
@@ -92,17 +93,17 @@ foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', un
 	}
 	else
 	{
-		like($mover->run('--shard' => $shard, '--to' => 'b')->{output}, qr/a table of schema shard_3 is locked, or vacuumed: the lock was not granted within 5000 ms\n.*process \d+/, 'a table that is locked is named');
+		like($mover->run('--shard' => $shard, '--to' => 'b')->{output}, qr/a table of schema shard_3 is locked, or vacuumed: the lock was not granted within 5000 ms\n.*process \d+/, 'the message names the locked table');
 	}
 	$migration->query_safe('COMMIT');
 	$migration->quit;
 	my $finished = $said ? $mover->finish($move) : $mover->run('--shard' => $shard, '--to' => 'b');
-	is($finished->{status}, 0, "a migration from before the move: $ddl") or diag($finished->{output});
-	is($south->safe_psql('postgres', $query), '500', '... comes along');
+	is($finished->{status}, 0, "the move succeeds after DDL from before the move: $ddl") or diag($finished->{output});
+	is($south->safe_psql('postgres', $query), '500', "the target has the result of $ddl");
 }
 
-# The fence detects changes without event triggers, such as a superuser's, and no row is lost. The DDL of others is not
-# refused for it.
+# The fence detects DDL that ran without event triggers, as a superuser can do, and no row is lost. DDL on other schemas
+# is not refused.
 my $off = 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE';
 my $on = 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
 foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); INSERT INTO shard_4.late SELECT generate_series(1, 500); $on", 'SELECT count(*) FROM shard_4.late', '500' ],
@@ -115,7 +116,8 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	$writer->query_safe("INSERT INTO shard_$shard.photos (user_id) SELECT 1 WHERE false; LOCK shard_$shard.photos IN ROW EXCLUSIVE MODE");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b');
 	$mover->wait_for($move, qr/writers were not done/);
-	# REINDEX waits for the transaction in which the program tries to lock the table. PostgreSQL ends one of the two.
+	# REINDEX waits for the transaction in which the program tries to lock the table. PostgreSQL ends one of the two as a
+	# deadlock.
 	while ((my $error = $north->error_of($ddl)) !~ /^no error/)
 	{
 		die $error if $error !~ /40P01/;
@@ -126,21 +128,21 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	$writer->query_safe('COMMIT');
 	$writer->quit;
 	my $finished = $mover->finish($move);
-	is($finished->{status}, 1, "found at the fence: $ddl");
-	like($finished->{output}, qr/schema shard_$shard was altered since the move began(?s:.*)--abort|the schema cannot be moved as it is now/, '... in a sentence');
-	is($north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) VALUES ('on') RETURNING 1"), '1', '... the source takes writes');
-	is($mover->run('--shard' => $shard, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
-	is($mover->leftovers, '', '... nothing is left over');
-	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, '... and moved as it is now');
-	is($south->safe_psql('postgres', $query), $result, '... with what was made');
+	is($finished->{status}, 1, "the move fails because of $ddl");
+	like($finished->{output}, qr/schema shard_$shard was altered since the move began(?s:.*)--abort|the schema cannot be moved as it is now/, "the output explains that the schema was altered: $ddl");
+	is($north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) VALUES ('on') RETURNING 1"), '1', "the source accepts writes after the failed move: $ddl");
+	is($mover->run('--shard' => $shard, '--to' => 'b', '--abort')->{status}, 0, "--abort succeeds after $ddl");
+	is($mover->leftovers, '', "nothing of the move remains after $ddl");
+	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, "the altered schema is moved after $ddl");
+	is($south->safe_psql('postgres', $query), $result, "the target has the new objects of $ddl");
 }
 
-# A subscription that is made during a move would write behind the fence: no trigger of statements stops it.
+# A subscription that is made during a move would write to the fenced schema, because it fires no statement triggers.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $north->safe_psql('postgres', q{CREATE SUBSCRIPTION feed CONNECTION 'dbname=none' PUBLICATION none WITH (connect = false); INSERT INTO pg_subscription_rel SELECT oid, 'shard_6.users'::regclass, 'r' FROM pg_subscription});
-like($mover->run('--shard' => 6, '--to' => 'b')->{output}, qr/filled by subscription feed/, 'a subscription that is made during the move');
-$north->refuses('SELECT snowflake_fleet.fence_shard(6)', { sqlstate => 55000, message => 'schema shard_6 is filled by subscription feed', hint => 'Drop the subscription' }, '... is refused by the fence');
+like($mover->run('--shard' => 6, '--to' => 'b')->{output}, qr/filled by subscription feed/, 'a move fails if a subscription fills the schema');
+$north->refuses('SELECT snowflake_fleet.fence_shard(6)', { sqlstate => 55000, message => 'schema shard_6 is filled by subscription feed', hint => 'Drop the subscription' }, 'fence_shard() fails if a subscription fills the schema');
 $north->safe_psql('postgres', 'DELETE FROM pg_subscription_rel; ALTER SUBSCRIPTION feed SET (slot_name = NONE); DROP SUBSCRIPTION feed');
-is($mover->run('--shard' => 6, '--to' => 'b')->{status}, 0, '... without it the shard moves');
+is($mover->run('--shard' => 6, '--to' => 'b')->{status}, 0, 'the shard is moved when the subscription is dropped');
 
 done_testing();

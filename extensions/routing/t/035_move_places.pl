@@ -1,4 +1,5 @@
-# Places: one database in several roles, two databases of a server, several moves at once, several targets.
+# Tests moves in unusual places: the control database as source or target, two databases of one server, several moves at
+# once, and a second target.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,47 +16,47 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south, $east, $control) = map { $fleet->node($_) } 'a', 'b', 'c', 'control';
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 5000) n") foreach 0 .. 9;
 
-# The smallest fleet: the control database is one of the two.
+# In the smallest fleet the control database is one of the two servers.
 my $all_in_one = $fleet->conninfo('control');
 $fleet->control("SELECT snowflake_fleet.set_server('own', " . Snowflake::Fleet::quote($all_in_one) . ')');
-is($mover->run('--shard' => 0, '--to' => 'own')->{status}, 0, 'the control database is the target');
-is($control->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|own', '... it has the rows');
-is($mover->run('--shard' => 0, '--to' => 'b')->{status}, 0, 'the control database is the source');
-is($south->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|b', '... and the target has them, and the map');
-is($control->safe_psql('postgres', "SELECT to_regnamespace('shard_0') IS NULL"), 't', '... and the control database has them no more');
+is($mover->run('--shard' => 0, '--to' => 'own')->{status}, 0, 'a move to the control database succeeds');
+is($control->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|own', 'the control database has the rows and the map');
+is($mover->run('--shard' => 0, '--to' => 'b')->{status}, 0, 'a move from the control database succeeds');
+is($south->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|b', 'the target has the rows and the map');
+is($control->safe_psql('postgres', "SELECT to_regnamespace('shard_0') IS NULL"), 't', 'the control database no longer has the schema');
 
-# Two databases of one server: as source and target of one move, and as sources of the same shard number.
+# Two databases of one server have the same shard number, or are source and target of one move.
 $north->safe_psql('postgres', 'CREATE DATABASE second');
 $north->safe_psql('second', "CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE; CREATE SCHEMA shard_1; CREATE TABLE shard_1.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(1), name text); INSERT INTO shard_1.users (name) SELECT 'second' FROM generate_series(1, 300)");
 my $second = $fleet->conninfo('a') =~ s/dbname=postgres/dbname=second/r;
 $south->safe_psql('postgres', 'CREATE DATABASE second');
 $south->safe_psql('second', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 my $second_south = $fleet->conninfo('b') =~ s/dbname=postgres/dbname=second/r;
-is($mover->run('--shard' => 1, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'a shard of one database stands, copied');
+is($mover->run('--shard' => 1, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'the shard of the first database is copied');
 my $other = $mover->run_without_map('--shard' => 1, '--from' => $second, '--to' => $second_south);
-is($other->{status}, 0, 'the same shard number of another database of that server moves') or diag($other->{output});
-is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'and the first goes on');
-is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users') . ' ' . $south->safe_psql('second', 'SELECT count(*) FROM shard_1.users'), '5000 300', 'each has its rows');
+is($other->{status}, 0, 'the same shard number of the second database is moved meanwhile') or diag($other->{output});
+is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the move of the first database continues');
+is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users') . ' ' . $south->safe_psql('second', 'SELECT count(*) FROM shard_1.users'), '5000 300', 'each target has its own rows');
 $south->safe_psql('second', "CREATE SCHEMA shard_9; CREATE TABLE shard_9.users (id bigint PRIMARY KEY, name text); INSERT INTO shard_9.users SELECT n, 'x' FROM generate_series(1, 100) n");
-is($mover->run_without_map('--shard' => 9, '--from' => $second_south, '--to' => $fleet->conninfo('c'))->{status}, 0, 'from database to server');
+is($mover->run_without_map('--shard' => 9, '--from' => $second_south, '--to' => $fleet->conninfo('c'))->{status}, 0, 'a move from a second database to another server succeeds');
 my $within = $mover->run_without_map('--shard' => 9, '--from' => $fleet->conninfo('c'), '--to' => $fleet->conninfo('c') =~ s/dbname=postgres/dbname=second/r);
-like($within->{output}, qr/database "second" does not exist/, 'a database that is not there is an error');
+like($within->{output}, qr/database "second" does not exist/, 'a target database that does not exist is an error');
 $east->safe_psql('postgres', 'CREATE DATABASE second');
 $east->safe_psql('second', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 $within = $mover->run_without_map('--shard' => 9, '--from' => $fleet->conninfo('c'), '--to' => $fleet->conninfo('c') =~ s/dbname=postgres/dbname=second/r);
-like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'within one server, one region would mint the same ids: refused');
+like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'a move within one server is refused, because both databases mint in the same region');
 
-# PGHOST and its like
+# Environment variables of libpq.
 {
 	local %ENV = (%ENV, PGHOST => $north->host, PGPORT => $north->port, PGDATABASE => 'second');
 	$north->safe_psql('second', 'CREATE SCHEMA shard_8; CREATE TABLE shard_8.users (id bigint PRIMARY KEY)');
-	is($mover->run_without_map('--shard' => 8, '--from' => 'application_name=x', '--to' => $second_south)->{status}, 0, 'defaults of the environment count for the source, also where the target connects to it');
+	is($mover->run_without_map('--shard' => 8, '--from' => 'application_name=x', '--to' => $second_south)->{status}, 0, 'environment variables apply to the source, also in the connection string of the target');
 }
 
-# Another target while one is open: refused, and the first is not disturbed.
-is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'a move is open');
+# While a move is open, a move to another target is refused, and the first move continues.
+is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'the first move has copied its rows');
 my $elsewhere = $mover->run('--shard' => 2, '--to' => 'c', '--check');
-is($elsewhere->{status}, 1, 'to another target: refused by the check');
+is($elsewhere->{status}, 1, '--check refuses another target while a move is open');
 like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, '... in a sentence');
 is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, '... and by the move');
 is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, '... whose target cannot abort it');
