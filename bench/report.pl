@@ -103,83 +103,83 @@ sub aim {
 }
 
 my @call = ('call', ['next_id', 'ns']);
-aim('`next_id` / C function: clock and swap', '<=', 1.2, $samples->ratio(@call, ['C: clock and swap', 'ns']));
+aim('CPU time of `next_id`, relative to the C function that reads the clock and swaps a word', '<=', 1.2, $samples->ratio(@call, ['C: clock and swap', 'ns']));
 my $off = ', use_tsc off';
-for (['`nextval` cache 1 / `next_id`', 'nextval cache 1', 'next_id', 8, 2], ['`nextval` cache 100 / `next_id`', 'nextval cache 100', 'next_id', 3, 1],
-  ['shard changes with every call: `nextval` cache 1 / `next_id`', 'nextval cache 1', 'next_id, 8 shards in turn', 6, 2]) {
+for (['CPU time of `nextval` with cache 1, relative to `next_id`', 'nextval cache 1', 'next_id', 8, 2], ['CPU time of `nextval` with cache 100, relative to `next_id`', 'nextval cache 100', 'next_id', 3, 1],
+  ['CPU time of `nextval` with cache 1, relative to `next_id` with another shard in every call', 'nextval cache 1', 'next_id, 8 shards in turn', 6, 2]) {
   my ($what, $theirs, $ours, $used, $unused) = @$_;
   aim($what, '>=', $used, $samples->ratio('call', [$theirs, 'ns'], [$ours, 'ns']));
-  aim("$what, `use_tsc = off`", '>=', $unused, $samples->ratio('call', [$theirs, "ns$off"], [$ours, "ns$off"]));
+  aim("$what, if `use_tsc` is off", '>=', $unused, $samples->ratio('call', [$theirs, "ns$off"], [$ours, "ns$off"]));
 }
-aim('the same in a C loop over 256 shards, one sequence', '>=', 5,
+aim('CPU time in a C loop: `nextval` of one sequence with cache 1, relative to `next_id` of 256 shards in turn', '>=', 5,
   $samples->ratio('scale', ['nextval cache 1', 'CPU ns a call, 1 in turn'], ['next_id', 'CPU ns a call, 256 in turn']));
-aim('in a burst: `next_id` / C function: clock and swap', '<=', 1.2,
+aim('CPU time in a burst: `next_id`, relative to the C function that reads the clock and swaps a word', '<=', 1.2,
   $samples->ratio('call', ['next_id', 'ns, ahead'], ['C: clock and swap', 'ns, ahead']));
-aim("in a burst: `nextval` cache $$_[0] / `next_id`", '>=', $$_[1],
+aim("CPU time in a burst: `nextval` with cache $$_[0], relative to `next_id`", '>=', $$_[1],
   $samples->ratio('call', ["nextval cache $$_[0]", 'ns, ahead'], ['next_id', 'ns, ahead']))
   for [1, 6], [100, 2.2];
 aim('`next_ids(1000)`, ns an id', '<=', 1.5, $samples->of('call', 'next_ids(1000)', 'ns an id'));
 aim('`next_ids(1000000)`, ns an id', '<=', 1.5, $samples->of('call', 'next_ids(1000000)', 'ns an id'));
-aim('ids a second into one session over ten shards, millions', '>=', 10,
+aim('millions of ids per second that one session gets from ten shards', '>=', 10,
   map { $_ / 1e6 } $samples->of('stall', 'next_ids, ten shards', 'ids/s'));
 for my $function (qw(shard_of sequence_of time_of min_id max_id)) {
-  aim("`$function` / C function: shift and mask", '<=', 2,
+  aim("CPU time of `$function`, relative to a C function that shifts and masks", '<=', 2,
     $samples->ratio('call', [$function, 'ns'], ['C: shift and mask', 'ns']));
 }
-aim("`$_` / `id::text`", '<=', 1.5, $samples->ratio('outside', [$_, 'ns'], ['id::text', 'ns'])) for qw(to_base62 to_base32);
-aim('`to_uuid` / `min_id`', '<=', 1.2, $samples->ratio('outside', ['to_uuid', 'ns'], ['min_id', 'ns']));
-aim('INSERT … SELECT: time of `next_id` / ids supplied', '<=', 1.05,
+aim("CPU time of `$_`, relative to `id::text`", '<=', 1.5, $samples->ratio('outside', [$_, 'ns'], ['id::text', 'ns'])) for qw(to_base62 to_base32);
+aim('CPU time of `to_uuid`, relative to `min_id`', '<=', 1.2, $samples->ratio('outside', ['to_uuid', 'ns'], ['min_id', 'ns']));
+aim('time of INSERT … SELECT with `next_id`, relative to ids in the query', '<=', 1.05,
   $samples->ratio('insert', ['INSERT: supplied', 'rows/s'], ['INSERT: next_id', 'rows/s']));
-aim('INSERT … SELECT: CPU time of `next_id` / ids supplied', '<=', 1.05,
+aim('CPU time of INSERT … SELECT with `next_id`, relative to ids in the query', '<=', 1.05,
   $samples->ratio('insert', ['INSERT: next_id', 'CPU ns a row'], ['INSERT: supplied', 'CPU ns a row']));
-aim('WAL bytes a row, `next_id` / ids supplied', '<=', 1.001,
+aim('WAL of INSERT … SELECT with `next_id`, relative to ids in the query', '<=', 1.001,
   $samples->ratio('insert', ['INSERT: next_id', 'WAL bytes a row'], ['INSERT: supplied', 'WAL bytes a row']));
-aim("COPY: $$_[0] of `next_id` / ids supplied", '<=', $$_[2],
+aim("$$_[0] of COPY with `next_id`, relative to ids in the rows", '<=', $$_[2],
   $samples->ratio('insert', ['COPY: next_id', $$_[1]], ['COPY: supplied', $$_[1]]))
-  for ['CPU time', 'CPU ns a row', 1.05], ['WAL bytes a row', 'WAL bytes a row', 1.01];
-aim('core: allocations an id', '<=', 0, $samples->of('core', 'id_own/threads:1', 'allocations an item'));
-aim('two sessions, one shard: calls of `next_id` / `nextval` cache 1', '>=', 8,
+  for ['CPU time', 'CPU ns a row', 1.05], ['WAL', 'WAL bytes a row', 1.01];
+aim('allocations of the core for each id', '<=', 0, $samples->of('core', 'id_own/threads:1', 'allocations an item'));
+aim('calls of two sessions on one shard, relative to `nextval` with cache 1 on one sequence', '>=', 8,
   $samples->ratio('crowd', ['next_id, one shard', 'calls/s, 2 sessions'], ['nextval cache 1', 'calls/s, 2 sessions']));
-aim('two sessions, own shards: calls / one session', '>=', 1.9,
+aim('calls of two sessions, each on its own shard, relative to one session', '>=', 1.9,
   $samples->ratio('crowd', ['next_id, own shards', 'calls/s, 2 sessions'], ['next_id, one shard', 'calls/s, 1 sessions']));
-aim("16 clients, $_: ids / `nextval` cache 1", '>=', 2.5,
+aim("ids of 16 clients on $_, relative to `nextval` with cache 1", '>=', 2.5,
   $samples->ratio('crowd', ["next_id, $_", 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']))
   for 'one shard', 'own shards';
-aim('fence of a shard of 200,000 rows that moves under load, ms', '<=', 50, $samples->of('move', 'move', 'ms, fence'));
-aim('a row by its id, written into the statement, 64 partitions `by_shard` / plain table, CPU', '<=', 1.15,
+aim('ms for which writers wait when a shard of 200,000 rows moves', '<=', 50, $samples->of('move', 'move', 'ms, fence'));
+aim('CPU time of a look-up by a constant id in 64 partitions `by_shard`, relative to a plain table', '<=', 1.15,
   $samples->ratio('route', ['by_shard_64', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
 my ($by_shard, $by_hash) = map { [$samples->ratio('route', [$_, 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan'])] }
   'by_shard_64', 'by_hash_64';
-aim("a row by its id as `\$1`, 64 partitions `by_shard` / plain table, CPU by pgbench, custom plans (PostgreSQL's own hash: @{[spread(@$by_hash)]})",
+aim("CPU time of a look-up by `\$1` with custom plans in 64 partitions `by_shard`, relative to a plain table (with PostgreSQL's own hash: @{[spread(@$by_hash)]})",
   '<=', 1.15, @$by_shard);
-aim("the same in a loop, `by_shard` / PostgreSQL's own hash", '<=', 1.05,
+aim("CPU time of a look-up in 64 partitions in a loop, `by_shard` relative to PostgreSQL's own hash", '<=', 1.05,
   $samples->ratio('route', map { [$_, 'CPU ns, force_custom_plan'] } 'by_shard_64', 'by_hash_64'));
-aim('longest transaction of a writer during `adopt()` of a million rows, ms', '<=', 50,
+aim('ms of the longest transaction of a writer while `adopt()` changes a million rows', '<=', 50,
   $samples->of('moving', 'bigserial: adopt()', 'ms, longest transaction of a writer'));
-aim('longest transaction of a writer during the swap of the keys, ms', '<=', 50,
+aim('ms of the longest transaction of a writer while a UUID key is replaced', '<=', 50,
   $samples->of('moving', 'uuid: swap of the keys', 'ms, longest transaction of a writer'));
 my ($minted, $counted) = map { $samples->median('endure', 'all', $_) } 'ids', 'counted by the server';
-aim('ids that the server has counted less those that sessions have, part `endure`', '<=', 0, (abs($counted - $minted)) x 3) if defined $counted;
-aim('ids that came twice, part `endure`', '<=', 0,
+aim('ids that the server counted, minus ids that sessions received, in part `endure`', '<=', 0, (abs($counted - $minted)) x 3) if defined $counted;
+aim('duplicate ids in part `endure`', '<=', 0,
   sum_of('endure', 'all', 'not above the last one', 'of another shard', 'that the other session had'));
-aim('a call with a leased region / with one of its own, CPU', '<=', 1.05,
+aim('CPU time of a call with a leased region, relative to a static region', '<=', 1.05,
   $samples->ratio('lease', ['leased', 'CPU ns a call'], ['static', 'CPU ns a call']));
 for my $what ('call', 'statement') {
   my ($ours) = $samples->of('first', 'next_id', "$what, us");
   my ($theirs) = $samples->of('first', 'nextval cache 1', "$what, us");
-  aim("first $what of a session: `next_id` / `nextval`", '<=', 1, ($ours / $theirs) x 3) if defined $ours && $theirs;
+  aim("time of the first $what of a session: `next_id` relative to `nextval`", '<=', 1, ($ours / $theirs) x 3) if defined $ours && $theirs;
 }
-aim('core: millions of ids a second, one thread', '>=', 41,
+aim('millions of ids per second of the core in one thread', '>=', 41,
   map { $_ / 1e6 } $samples->of('core', 'id_own/threads:1', 'items/s'));
 my @kernel_id = $samples->of('core', 'kernel_id_own/threads:1', 'CPU ns an item');
 my $kernel_clock = $samples->median('core', 'clock_read_kernel', 'CPU ns an item');
-aim("core: an id by the kernel's clock less a reading of it, ns", '<=', 10, map { $_ - $kernel_clock } @kernel_id)
+aim("ns of the core for an id by the kernel's clock, without the reading of the clock", '<=', 10, map { $_ - $kernel_clock } @kernel_id)
   if @kernel_id && defined $kernel_clock;
-aim('core: ns an id in a batch of 1,000', '<=', 0.5, $samples->of('core', 'batch_own/1000', 'CPU ns an item'));
-aim('core: two threads on own words / one thread', '>=', 1.9,
+aim('ns of the core for each id in a batch of 1,000', '<=', 0.5, $samples->of('core', 'batch_own/1000', 'CPU ns an item'));
+aim('ids of two threads of the core on separate words, relative to one thread', '>=', 1.9,
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 my ($bytes, $databases) = map { $samples->median('scale', 'shared memory', $_) } 'bytes', 'databases';
-aim('shared memory for 8,192 shards, a database, MiB', '<=', 1, ($bytes / $databases / 1048576) x 3) if $databases;
+aim('MiB of shared memory for 8,192 shards of one database', '<=', 1, ($bytes / $databases / 1048576) x 3) if $databases;
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
 # For a machine that others share: limits that a regression breaks and noise does not.
