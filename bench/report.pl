@@ -483,12 +483,12 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
   ($text{postgres}) = $machine{PostgreSQL} =~ /^(\S+)/;
   my %commit = map { $_->[2] => 1 } grep { $_->[0] =~ /^(call|insert|crowd|single|first)$/ } @when;
   $text{commit} = join ' and ', sort keys %commit;
-  my @said = (['C: clock and swap', 'a C function that reads the clock and swaps a word: the floor'], ['next_id', '`snowflake.next_id(shard)`'],
-    ['next_id, 8 shards in turn', '`snowflake.next_id(shard)`, another shard each time'], ['nextval cache 100', '`nextval()`, cache 100'],
+  my @said = (['C: clock and swap', 'the lower bound: a C function that reads the clock and swaps a word'], ['next_id', '`snowflake.next_id(shard)`'],
+    ['next_id, 8 shards in turn', '`snowflake.next_id(shard)`, another shard in each call'], ['nextval cache 100', '`nextval()`, cache 100'],
     ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['ULID, text', 'ULID in C, text'], ['KSUID', 'KSUID in C, 20 bytes'],
     ['NanoID', 'NanoID in C, text'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
     ['SQL engine', 'the SQL engine, for managed services'], ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
-  $text{readme_calls} = table(['', 'ns a call', 'of `next_id`', 'without the counter: ns', 'of `next_id`', 'INSERT, rows a second', 'table and index, bytes a row'],
+  $text{readme_calls} = table(['', 'ns per call', 'relative to `next_id`', 'ns without the counter', 'relative to `next_id`', 'INSERT, rows per second', 'table and index, bytes per row'],
     map { my ($subject, $name) = @$_; my $load = "INSERT: $subject";
       my @bytes = grep {defined} map { $samples->median('insert', $load, "$_ bytes a row") } 'table', 'index';
       [$name, number($samples->median('call', $subject, 'ns')), number(($samples->ratio('call', [$subject, 'ns'], ['next_id', 'ns']))[0]),
@@ -501,12 +501,12 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
   my ($crowd) = $samples->ratio('crowd', ['next_id, one shard', 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']);
   my ($first, $their_first) = map { $samples->median('first', $_, 'statement, us') } 'next_id', 'nextval cache 1';
   my @said_of = (
-    "`snowflake.next_ids(shard, 1000)`: @{[number($samples->median('call', 'next_ids(1000)', 'ns an id'))]} ns an id.",
-    "INSERT ... SELECT of @{[$text{load_rows}]} rows takes @{[number($load)]} of the time, and writes @{[number($wal)]} of the WAL, that it does with ids which the query brings along.");
+    "An id of `snowflake.next_ids(shard, 1000)` takes @{[number($samples->median('call', 'next_ids(1000)', 'ns an id'))]} ns.",
+    "INSERT ... SELECT of @{[$text{load_rows}]} rows with the default takes @{[number($load)]} times as long as with ids in the query, and writes @{[number($wal)]} times as much WAL.");
   my ($copy) = $samples->ratio('insert', ['COPY: next_id', 'CPU ns a row'], ['COPY: supplied', 'CPU ns a row']);
-  push @said_of, "COPY takes @{[number($copy)]} of the CPU time that it takes with supplied ids." if $copy;
-  push @said_of, "Sixteen clients on one shard get @{[number($crowd)]} times the ids that they get of one sequence." if $crowd;
-  push @said_of, "The first statement of a session takes @{[number($first / $their_first)]} of the time that it takes with `nextval()`." if $first && $their_first;
+  push @said_of, "COPY with the default takes @{[number($copy)]} times the CPU time of COPY with ids in the rows." if $copy;
+  push @said_of, "Sixteen clients get @{[number($crowd)]} times as many ids per second from one shard as from one sequence." if $crowd;
+  push @said_of, "The first statement of a session with `next_id()` takes @{[number($first / $their_first)]} times as long as with `nextval()`." if $first && $their_first;
   $text{readme_loads} = join ' ', @said_of;
 }
 
