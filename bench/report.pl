@@ -488,12 +488,10 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
     ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['ULID, text', 'ULID in C, text'], ['KSUID', 'KSUID in C, 20 bytes'],
     ['NanoID', 'NanoID in C, text'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
     ['SQL engine', 'the SQL engine, for managed services'], ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
-  $text{readme_calls} = table(['', 'ns per call', 'relative to `next_id`', 'ns without the counter', 'relative to `next_id`', 'INSERT, rows per second', 'table and index, bytes per row'],
+  $text{readme_calls} = table(['', 'ns per call', 'relative to `next_id`', 'INSERT, rows per second', 'table and index, bytes per row'],
     map { my ($subject, $name) = @$_; my $load = "INSERT: $subject";
       my @bytes = grep {defined} map { $samples->median('insert', $load, "$_ bytes a row") } 'table', 'index';
       [$name, number($samples->median('call', $subject, 'ns')), number(($samples->ratio('call', [$subject, 'ns'], ['next_id', 'ns']))[0]),
-       map({ $_ eq '–' ? '' : $_ } number($samples->median('call', $subject, "ns$off")),
-         number(($samples->ratio('call', [$subject, "ns$off"], ['next_id', "ns$off"]))[0])),
        ($subject =~ /turn/ ? '' : hundreds($samples->median('insert', $load, 'rows/s'))), @bytes == 2 ? sprintf('%.0f', $bytes[0] + $bytes[1]) : ''] }
       grep { $samples->of('call', $_->[0], 'ns') } @said);
   my ($load) = $samples->ratio('insert', ['INSERT: supplied', 'rows/s'], ['INSERT: next_id', 'rows/s']);
