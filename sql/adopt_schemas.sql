@@ -1,5 +1,6 @@
 -- adopt_schemas() with the shapes of schemas that others have published, made small: pagila (a partitioned table, functions of
--- integer), danbooru (polymorphic references, arrays), AdventureWorks (several schemas, nested and materialized views).
+-- integer), danbooru (polymorphic references, arrays), AdventureWorks (several schemas, nested and materialized views),
+-- old pagila (inheritance with rules), MusicBrainz (triggers with conditions on ids).
 CREATE EXTENSION snowflake_migrate;
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
@@ -90,6 +91,35 @@ SET ROLE regress_report;
 GRANT SELECT ON customer_list TO regress_app;
 RESET ROLE;
 
+-- Triggers, rules and policies that name ids, in each state. Tables that inherit: a key from a parent, or only other columns.
+CREATE TABLE visit (id serial PRIMARY KEY, guest integer, day date) WITH (fillfactor = 90);
+CREATE TABLE visit_1 (PRIMARY KEY (id), CHECK (day < '2026-02-01'), FOREIGN KEY (guest) REFERENCES customer) INHERITS (visit);
+CREATE TABLE visit_2 (CHECK (day >= '2026-02-01')) INHERITS (visit);
+CREATE TABLE visit_3 (id integer) INHERITS (visit_2);
+CREATE TABLE stamped (made date);
+CREATE TABLE badge (id serial PRIMARY KEY, holder integer REFERENCES customer) INHERITS (stamped);
+CREATE RULE "goes on on" AS ON INSERT TO visit WHERE NEW.day < '2026-02-01' AND NEW.id > 0 DO INSTEAD INSERT INTO visit_1 VALUES (NEW.*);
+CREATE RULE off AS ON DELETE TO visit WHERE OLD.id = 1 DO INSTEAD NOTHING;
+ALTER TABLE visit DISABLE RULE off;
+CREATE RULE elsewhere AS ON UPDATE TO stamped WHERE EXISTS (SELECT FROM nicer_film_list) DO NOTHING;
+COMMENT ON RULE "goes on on" ON visit IS 'by month';
+INSERT INTO visit (guest, day) SELECT n, '2026-01-20'::date + n FROM generate_series(1, 20) AS n;
+INSERT INTO visit_2 (guest, day) VALUES (21, '2026-02-20');
+INSERT INTO badge (holder) VALUES (1);
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER "on of id" AFTER UPDATE OF rental_id, customer_id ON rental FOR EACH ROW EXECUTE FUNCTION nothing('a');
+CREATE TRIGGER special BEFORE DELETE ON customer FOR EACH ROW WHEN (OLD.customer_id = 1) EXECUTE FUNCTION nothing();
+CREATE CONSTRAINT TRIGGER later AFTER INSERT ON film DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.id > 0) EXECUTE FUNCTION nothing();
+CREATE TRIGGER parted AFTER UPDATE OF payment_id ON payment FOR EACH ROW EXECUTE FUNCTION nothing();
+ALTER TABLE customer ENABLE ALWAYS TRIGGER special;
+ALTER TABLE payment_2 DISABLE TRIGGER parted;
+COMMENT ON TRIGGER "on of id" ON rental IS 'renumbered';
+COMMENT ON TRIGGER parted ON payment_1 IS 'of the partition';
+ALTER TABLE badge ENABLE ROW LEVEL SECURITY;
+CREATE POLICY mine ON badge AS RESTRICTIVE FOR UPDATE TO regress_app, regress_report USING (holder > 0) WITH CHECK (id > 0);
+CREATE POLICY "all on it" ON badge USING (holder IN (SELECT id FROM customer_list));
+COMMENT ON POLICY mine ON badge IS 'own';
+
 -- What an application has besides: functions that declare integers
 CREATE FUNCTION film_in_stock(p_film_id integer) RETURNS SETOF integer LANGUAGE sql AS 'SELECT inventory_id FROM person.inventory WHERE film_id = $1';
 CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS 'DECLARE n int; BEGIN n := NEW.rental_id; RETURN NULL; END';
@@ -109,7 +139,14 @@ CREATE VIEW pg_temp.described AS
            WHERE d.objoid = c.oid OR d.objoid IN (SELECT indexrelid FROM pg_index WHERE indrelid = c.oid)
               OR d.objoid IN (SELECT oid FROM pg_trigger WHERE tgrelid = c.oid) OR d.objoid IN (SELECT oid FROM pg_rewrite WHERE ev_class = c.oid)) AS comments
     FROM pg_class AS c WHERE relkind IN ('v', 'm') AND relnamespace IN ('person'::regnamespace, '"Sales"'::regnamespace);
+CREATE VIEW pg_temp.parts AS
+  SELECT t.tgrelid::regclass::text AS relation, pg_get_triggerdef(t.oid) || tgenabled::text AS part, obj_description(t.oid, 'pg_trigger') AS comment
+    FROM pg_trigger AS t WHERE NOT tgisinternal
+  UNION ALL SELECT ev_class::regclass::text, pg_get_ruledef(oid) || ev_enabled::text, obj_description(oid, 'pg_rewrite') FROM pg_rewrite WHERE rulename <> '_RETURN'
+  UNION ALL SELECT tablename, p::text, obj_description(o.oid, 'pg_policy') FROM pg_policies AS p JOIN pg_policy AS o ON polname = policyname;
 CREATE TEMPORARY TABLE before AS TABLE pg_temp.described;
+CREATE TEMPORARY TABLE parts_before AS SELECT p.* FROM pg_temp.parts AS p JOIN pg_class AS c ON c.oid = to_regclass(p.relation) WHERE relnamespace = 'person'::regnamespace;
+CREATE TEMPORARY TABLE visits AS SELECT tableoid AS relation, id::bigint, guest::bigint, day FROM visit;
 CREATE TEMPORARY TABLE films AS TABLE sales_by_film;
 SELECT count(*) AS views, sum(cardinality(comments)) AS comments FROM before;
 
@@ -124,9 +161,15 @@ CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true);
 -- Nothing of the views is lost, and every column that holds ids is bigint
 SELECT * FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
 SELECT count(*) AS views FROM pg_temp.described;
+SELECT count(*) AS parts, count(comment) AS comments FROM parts_before;
+SELECT * FROM (TABLE parts_before EXCEPT TABLE pg_temp.parts) AS s;
 SELECT relation::text, attribute FROM snowflake.narrow_columns(snowflake.keys_of_schemas('{person,Sales}', '{}', '{snowflake}'));
 SELECT attrelid::regclass, attname, format_type(atttypid, NULL) FROM pg_attribute
- WHERE attrelid IN ('versions'::regclass, 'film'::regclass, 'payment_1'::regclass, 'customer'::regclass) AND attnum > 0 ORDER BY 1, attnum;
+ WHERE attrelid IN ('versions'::regclass, 'film'::regclass, 'payment_1'::regclass, 'customer'::regclass, 'visit_3'::regclass, 'badge'::regclass) AND attnum > 0
+ ORDER BY 1, attnum;
+SELECT attrelid::regclass::text, pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+ WHERE adrelid IN (SELECT snowflake.with_children('visit')) AND attname = 'id' ORDER BY 1;
+SELECT count(*) AS visits FROM (SELECT tableoid, id, guest, day FROM visit INTERSECT TABLE visits) AS s;
 SELECT relation, attribute, problem FROM snowflake.adopted_columns() ORDER BY 1;
 SELECT count(*) AS as_before FROM (SELECT id, title, total FROM films INTERSECT SELECT id, title, total FROM sales_by_film) AS s;
 
@@ -138,6 +181,9 @@ INSERT INTO payment (customer_id, paid) SELECT max(customer_id), '2026-02-03' FR
 INSERT INTO versions (item_type, item, author_id, film_ids) SELECT 'film', max(id), max(id), array_agg(id) FROM film;
 INSERT INTO customer_list (id) VALUES (1);
 DELETE FROM customer_list;
+INSERT INTO visit (guest, day) VALUES (1, '2026-01-02'), (1, '2026-02-02');
+INSERT INTO visit_3 (guest, day) VALUES (1, '2026-03-02');
+SELECT tableoid::regclass, snowflake.shard_of(id) FROM visit WHERE id > 1000 ORDER BY id;
 REFRESH MATERIALIZED VIEW CONCURRENTLY sales_by_film;
 SELECT (SELECT count(*) FROM payment WHERE snowflake.shard_of(payment_id) = 5) AS payments, (SELECT count(*) FROM one_month) AS one_month,
        (SELECT count(*) FROM active_customer) AS customers, (SELECT count(*) FROM versions WHERE film_ids @> ARRAY[(SELECT max(id) FROM film)]) AS versions;
@@ -193,10 +239,11 @@ END
 $$;
 -- CREATE PUBLICATION warns about wal_level, and PostgreSQL 17 words this differently.
 SET client_min_messages = error;
-SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (id > 5)', 'CREATE TRIGGER t AFTER UPDATE OF id ON one FOR EACH ROW EXECUTE FUNCTION person.audit()',
-  'ALTER TABLE one ADD COLUMN twice integer GENERATED ALWAYS AS (2 * id) STORED', 'CREATE RULE r AS ON UPDATE TO film WHERE EXISTS (SELECT FROM shows) DO NOTHING',
+SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (of_integer(id) > 5)', 'CREATE TRIGGER t AFTER UPDATE ON one FOR EACH ROW WHEN (of_integer(NEW.id) > 5) EXECUTE FUNCTION person.audit()',
+  'ALTER TABLE one ADD COLUMN twice integer GENERATED ALWAYS AS (2 * id) STORED', 'CREATE RULE r AS ON UPDATE TO film WHERE EXISTS (SELECT of_integer(id) FROM shows) DO NOTHING',
   'CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC; SELECT max(id) FROM shows; END', 'CREATE FUNCTION f(shows) RETURNS integer LANGUAGE sql AS ''SELECT 1''',
-  'CREATE TABLE of_rows (r shows)', 'CREATE TABLE child () INHERITS (one)', 'CREATE DOMAIN narrow AS integer; CREATE TABLE two (r narrow REFERENCES one)',
+  'CREATE TABLE of_rows (r shows)', 'CREATE TABLE other (id integer); CREATE TABLE child () INHERITS (one, other)', 'CREATE TABLE child () INHERITS (one); ALTER TABLE child OWNER TO regress_report',
+  'CREATE DOMAIN narrow AS integer; CREATE TABLE two (r narrow REFERENCES one)',
   'CREATE INDEX ON one (of_integer(id))', 'CREATE VIEW calls AS SELECT of_integer(id) FROM shows', 'CREATE PUBLICATION regress_p FOR TABLE one',
   'ALTER VIEW shows OWNER TO regress_report', 'CREATE TEMPORARY VIEW mine AS SELECT id FROM one',
   'CREATE MATERIALIZED VIEW set AS SELECT id, ''''::text AS t FROM one; ALTER MATERIALIZED VIEW set ALTER COLUMN t SET STORAGE external',
@@ -204,7 +251,7 @@ SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (id > 5)', 
 RESET client_min_messages;
 CREATE TABLE by_id (id serial PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE by_id_1 PARTITION OF by_id DEFAULT;
-SELECT refusal(format('CALL snowflake.adopt(%L, 5, rewrite => true)', t)) FROM unnest(ARRAY['by_id', 'by_id_1']) AS t;
+SELECT refusal(format('CALL snowflake.adopt(%L, 5, ''id'', rewrite => true)', t)) FROM unnest(ARRAY['by_id', 'by_id_1', 'visit_3']) AS t;
 SELECT refusal($$CALL snowflake.adopt_schemas('{absent}', 5)$$) UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{}', 5)$$)
  UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', NULL)$$);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);

@@ -10,7 +10,7 @@ CREATE FUNCTION snowflake.sequences_of(key snowflake.key_column) RETURNS SETOF r
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT DISTINCT s.oid::regclass
-    FROM snowflake.with_partitions(key.relation) AS t (relation)
+    FROM snowflake.with_children(key.relation) AS t (relation)
     JOIN pg_attribute ON attrelid = t.relation AND attname = key.attribute
     LEFT JOIN pg_attrdef AS d ON adrelid = attrelid AND adnum = attnum
     JOIN pg_depend AS u ON u.classid = 'pg_class'::regclass AND u.refclassid = 'pg_class'::regclass
@@ -29,15 +29,23 @@ CREATE FUNCTION snowflake.lock_steps(keys snowflake.key_column[], columns snowfl
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   (SELECT v.view, relowner, format('ALTER TABLE %s OWNER TO %s', v.view, relowner::regrole)
-     FROM snowflake.views_over(columns) AS v JOIN pg_class ON oid = v.view ORDER BY v.level DESC, v.view)
+     FROM (SELECT view, level FROM snowflake.views_over(columns)
+           UNION SELECT p.relation, 0 FROM snowflake.parts_over(columns) AS p) AS v (view, level)
+     JOIN pg_class ON oid = v.view WHERE relkind IN ('v', 'm') ORDER BY v.level DESC, v.view)
   UNION ALL
   (SELECT t.relation, quote_ident(current_user)::regrole::oid,
           format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', t.relation)
-     FROM (SELECT snowflake.with_partitions(k.relation) FROM unnest(keys || columns) AS k
-           UNION SELECT unnest(ARRAY[conrelid, confrelid])::regclass
-                   FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key) AS t (relation)
-    ORDER BY snowflake.root_of(t.relation) IS DISTINCT FROM (keys[1]).relation, snowflake.root_of(t.relation),
-             t.relation <> snowflake.root_of(t.relation), t.relation)
+     FROM (SELECT l.relation, min(l.root::oid)::regclass
+             FROM (SELECT snowflake.with_children(k.relation), k.relation FROM unnest(keys || columns) AS k
+                   UNION ALL
+                   SELECT r, coalesce(pg_partition_root(r), r)
+                     FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key,
+                          unnest(ARRAY[conrelid, confrelid]::regclass[]) AS r
+                   UNION ALL
+                   SELECT p.relation, p.relation FROM snowflake.parts_over(columns) AS p) AS l (relation, root)
+            GROUP BY 1) AS t (relation, root) JOIN pg_class ON oid = t.relation
+    WHERE relkind NOT IN ('v', 'm')
+    ORDER BY t.root IS DISTINCT FROM (keys[1]).relation, t.root, t.relation <> t.root, t.relation)
   UNION ALL
   (SELECT s.sequence, relowner, format('ALTER TABLE %s OWNER TO %s', s.sequence, relowner::regrole)
      FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence) JOIN pg_class ON oid = s.sequence
@@ -49,7 +57,10 @@ COMMENT ON FUNCTION snowflake.lock_steps IS 'Internal: for adopt(): the locks on
 CREATE FUNCTION snowflake.widen_steps(columns snowflake.key_column[]) RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
-  (SELECT NULL::regclass, relowner, format('DROP %sVIEW %s', CASE relkind WHEN 'm' THEN 'MATERIALIZED ' END, v.view)
+  (SELECT NULL::regclass, relowner, format('DROP %s', p.identity)
+     FROM snowflake.parts_over(columns) AS p JOIN pg_class ON oid = p.relation ORDER BY p.identity)
+  UNION ALL
+  (SELECT NULL, relowner, format('DROP %sVIEW %s', CASE relkind WHEN 'm' THEN 'MATERIALIZED ' END, v.view)
      FROM snowflake.views_over(columns) AS v JOIN pg_class ON oid = v.view ORDER BY v.level DESC, v.view)
   UNION ALL
   (SELECT NULL, relowner, format('ALTER TABLE %s %s', w.relation, w.changes)
@@ -59,9 +70,14 @@ AS $$
      FROM snowflake.views_over(columns) AS v,
           snowflake.view_statements(v.view) WITH ORDINALITY AS s (role, statement, n)
     ORDER BY v.level, v.view, s.n)
+  UNION ALL
+  (SELECT NULL, relowner, s.statement
+     FROM snowflake.parts_over(columns) AS p JOIN pg_class ON oid = p.relation,
+          snowflake.part_statements(p.class, p.object) WITH ORDINALITY AS s (statement, n)
+    ORDER BY p.identity, s.n)
 $$;
 COMMENT ON FUNCTION snowflake.widen_steps(snowflake.key_column[]) IS
-  'Internal: for adopt(): drops the views over columns, makes the columns wider, and creates the views again';
+  'Internal: for adopt(): drops what shows or names columns, makes the columns wider, and creates the former again';
 
 CREATE FUNCTION snowflake.mint_steps(key snowflake.key_column, shard integer, drop_sequence boolean)
   RETURNS SETOF snowflake.step
@@ -106,7 +122,7 @@ BEGIN
   IF columns <> '{}' THEN
     PERFORM snowflake.refuse_wide(columns, rewrite, published);
   END IF;
-  PERFORM snowflake.refuse_future_ids(k.relation, k.attribute, false),
+  PERFORM snowflake.refuse_future_ids(k.relation, k.attribute),
           snowflake.refuse_shared_function(k.relation, (snowflake.attribute_of(k)).attnum) FROM unnest(keys) AS k;
   RETURN QUERY SELECT * FROM snowflake.lock_steps(keys, columns);
   RETURN QUERY SELECT * FROM snowflake.widen_steps(columns);
@@ -154,11 +170,12 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN
   PERFORM snowflake.refuse(SQLSTATE, this.statement, NULL, NULL);
 WHEN syntax_error_or_access_rule_violation OR feature_not_supported THEN
-  PERFORM snowflake.refuse(SQLSTATE, format('view %s cannot be created again', v.view),
+  PERFORM snowflake.refuse(SQLSTATE, format('%s %s cannot be created again', lower(o.name[1]), o.name[2]),
             format('%s. This transaction has changed nothing.', rtrim(SQLERRM, '.')),
-            'Create the functions that it calls for bigint as well, or drop the view and create it again.')
-     FROM substring(this.statement, '^CREATE (?:MATERIALIZED )??VIEW (.*?) (?:WITH \(|TABLESPACE|AS )') AS v (view)
-    WHERE v.view IS NOT NULL;
+            'Create the functions that it calls for bigint as well, or drop it and create it again.')
+     FROM regexp_match(this.statement, '^CREATE (?:MATERIALIZED |CONSTRAINT )?(VIEW|TRIGGER|RULE|POLICY) '
+                                       '((?:"(?:[^"]|"")*"|[^\s"])+)') AS o (name)
+    WHERE o.name IS NOT NULL;
   RAISE;
 END
 $$;
@@ -236,8 +253,6 @@ BEGIN
   columns := ARRAY(SELECT n FROM snowflake.narrow_columns(keys) AS n);
   steps := ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence, published) AS s);
   remaining := ARRAY(SELECT snowflake.remaining(keys, columns, drop_sequence));
-  PERFORM snowflake.refuse_future_ids(k.relation, k.attribute, true), snowflake.tell_triggers(k.relation, k.attribute)
-     FROM unnest(keys) AS k;
   IF dry_run THEN
     PERFORM snowflake.tell_plan(steps, columns);
   ELSE

@@ -8,7 +8,7 @@ AS $$
            CASE WHEN relkind = 'p' THEN 'It is partitioned.'
                 WHEN relkind <> 'r' THEN format('It is no table, but of kind "%s".', relkind)
                 WHEN relpersistence = 't' THEN 'It is temporary.'
-                WHEN relispartition THEN format('It is a partition of %s.', snowflake.root_of(relation))
+                WHEN relispartition THEN format('It is a partition of %s.', pg_partition_root(relation))
                 ELSE 'It inherits, or others inherit from it.' END, advice)
     FROM pg_class
    WHERE oid = relation AND (relkind <> 'r' OR relpersistence = 't'
@@ -21,9 +21,10 @@ COMMENT ON FUNCTION snowflake.refuse_inheritance IS 'Internal: for procedures: a
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
-  WITH changed AS MATERIALIZED (SELECT * FROM snowflake.attributes_of(columns))
+  WITH changed AS MATERIALIZED (SELECT * FROM snowflake.attributes_of(columns)),
+  parts AS MATERIALIZED (SELECT p.class, p.object FROM snowflake.parts_over(columns) AS p)
   SELECT CASE WHEN d.classid = d.refclassid AND d.objid = d.refobjid THEN 'partition key of ' || t.relation
-              ELSE pg_describe_object(d.classid, d.objid, d.objsubid) END
+              ELSE replace(pg_describe_object(d.classid, d.objid, d.objsubid), 'default value for', 'generated') END
     FROM changed AS t JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.relation
       AND d.refobjsubid = t.attnum
    WHERE d.classid NOT IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
@@ -33,13 +34,15 @@ AS $$
                                               AND adrelid = t.relation AND adnum = t.attnum)
      AND NOT EXISTS (SELECT FROM pg_rewrite
                       WHERE d.classid = 'pg_rewrite'::regclass AND oid = d.objid AND rulename = '_RETURN')
+     AND NOT EXISTS (SELECT FROM pg_trigger
+                      WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND tgparentid <> 0)
+     AND (d.classid, d.objid) NOT IN (SELECT class, object FROM parts)
   UNION
   SELECT 'partition key of ' || t.relation
     FROM changed AS t JOIN pg_partitioned_table ON partrelid = t.relation AND t.attnum = ANY (partattrs::smallint[])
   UNION
-  SELECT 'inheritance of ' || t.relation
-    FROM changed AS t JOIN pg_inherits ON t.relation IN (inhrelid, inhparent)
-   WHERE EXISTS (SELECT FROM pg_class WHERE oid = t.relation AND relkind <> 'p' AND NOT relispartition)
+  SELECT format('several parents of %s.%I', t.relation, t.attname)
+    FROM changed AS t JOIN pg_attribute AS a ON attrelid = t.relation AND a.attnum = t.attnum WHERE attinhcount > 1
   UNION
   SELECT format('domain %s of %s.%I', atttypid::regtype, t.relation, attname)
     FROM changed AS t JOIN pg_type ON pg_type.oid = atttypid WHERE typtype = 'd'
@@ -51,12 +54,27 @@ AS $$
     JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
    WHERE d.classid = 'pg_class'::regclass AND d.objsubid <> 0
   UNION
-  SELECT h FROM snowflake.view_hindrances(ARRAY(SELECT v.view FROM snowflake.views_over(columns) AS v)) AS h
+  SELECT h FROM snowflake.view_hindrances(ARRAY(SELECT v.view FROM snowflake.views_over(columns) AS v),
+                                          ARRAY(SELECT object FROM parts)) AS h
    WHERE h IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
-  'Internal: for adopt(): what keeps columns from becoming wider: rules, triggers, policies, functions, generated '
-  'columns, partition keys, domains, uses of the row type, views that cannot be created again';
+  'Internal: for adopt(): what keeps columns from becoming wider: functions, generated columns, partition keys, '
+  'domains, uses of the row type, views that cannot be created again';
+
+CREATE FUNCTION snowflake.refuse_hindrances(columns snowflake.key_column[]) RETURNS void
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT snowflake.refuse('0A000', 'not all columns that hold ids can be made bigint',
+           format('These objects prevent it: %s.', h.names),
+           CASE WHEN h.names ~ '(^|, )partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
+                WHEN h.names ~ '(^|, )domain ' THEN 'Change these columns to bigint, and repeat the call.'
+                ELSE 'Drop these, repeat the call, and create them again.' END)
+    FROM (SELECT string_agg(DISTINCT n, ', ') FROM snowflake.hindrances(columns) AS n) AS h (names)
+   WHERE h.names IS NOT NULL
+$$;
+COMMENT ON FUNCTION snowflake.refuse_hindrances IS
+  'Internal: for adopt(): an error that names all that keeps columns from becoming wider';
 
 -- A function that a check or an index calls may not accept bigint. This is tried with an empty table that has the same
 -- checks and indexes, in the same schema. An owner who may not create one there learns it from the statements
@@ -124,6 +142,13 @@ AS $$
     FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key
     JOIN pg_class AS r ON r.oid = conrelid JOIN pg_class AS t ON t.oid = confrelid
    WHERE r.relowner <> t.relowner;
+  SELECT snowflake.refuse('55000', 'child tables have other owners than their parents: '
+           || string_agg(DISTINCT c.oid::regclass::text, ', '),
+           'Rewriting them would run code of one owner with the rights of the other.',
+           'Give these tables to the owner of the parent.')
+    FROM unnest(columns) AS k JOIN pg_class AS t ON t.oid = k.relation,
+         snowflake.with_children(k.relation) AS child JOIN pg_class AS c ON c.oid = child
+   WHERE c.relowner <> t.relowner;
   SELECT snowflake.refuse('55000', 'publications send rows of these tables: '
            || string_agg(DISTINCT quote_ident(p.pubname), ', '),
            'A subscriber whose columns are not bigint stops at the first new id.',
@@ -143,14 +168,10 @@ AS $$
 DECLARE
   named CONSTANT text := (SELECT string_agg(format('%s.%I %s', k.relation, k.attribute,
     (snowflake.attribute_of(k)).atttypid::regtype), ', ') FROM unnest(columns) AS k);
-  hindering CONSTANT text := (SELECT string_agg(DISTINCT h, ', ') FROM snowflake.hindrances(columns) AS h);
   bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(r))
     FROM unnest(ARRAY(SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a)) AS r);
 BEGIN
-  PERFORM snowflake.refuse('0A000', CASE WHEN hindering IS NOT NULL THEN format('%s cannot be made bigint', named) END,
-            format('These objects prevent it: %s.', hindering),
-            CASE WHEN hindering ~ 'partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
-                 ELSE 'Drop these, and create them again in the same transaction.' END),
+  PERFORM snowflake.refuse_hindrances(columns),
           snowflake.refuse('55000', CASE WHEN NOT rewrite THEN format('not all columns are bigint: %s', named) END,
             format('Their tables, %s with all indexes, would be rewritten. During this, no session can read or write '
                    'them: about %s seconds at 20 MB a second.', pg_size_pretty(bytes), round(bytes / 2e7, 1)),
@@ -171,13 +192,12 @@ CREATE FUNCTION snowflake.refuse_key(relation regclass, id pg_attribute) RETURNS
 AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = relation;
+  root CONSTANT regclass := snowflake.root_of((relation, id.attname));
   type CONSTANT text := format_type(id.atttypid, id.atttypmod);
 BEGIN
-  IF class.relkind <> 'p' OR class.relispartition THEN
-    PERFORM snowflake.refuse_inheritance(relation, 'adopt()',
-      CASE WHEN class.relispartition THEN format('Adopt %s.', snowflake.root_of(relation))
-           ELSE 'Set the default of each of its tables yourself, in one transaction that locks them first and '
-             'observes the greatest id last.' END);
+  IF class.relkind NOT IN ('r', 'p') OR class.relpersistence = 't' OR root <> relation THEN
+    PERFORM snowflake.refuse_inheritance(relation, 'adopt()', CASE WHEN root = relation
+      THEN 'Set its default yourself.' ELSE format('Adopt %s.', root) END);
   END IF;
   PERFORM snowflake.refuse('42804', CASE WHEN type NOT IN ('bigint', 'integer', 'smallint') OR id.attgenerated <> ''
                                          THEN format('%s.%I cannot hold ids', relation, id.attname) END,
@@ -208,7 +228,7 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_rights(regclass[]) IS
   'Internal: for adopt(): an error where the caller does not have the rights of the owners of relations';
 
-CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name, tell boolean) RETURNS void
+CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
@@ -229,17 +249,10 @@ BEGIN
               'rows other keys first.')
     WHERE read_as.created_at > clock_timestamp() + current_setting('snowflake.max_lead')::interval
        OR ends.highest IS NOT NULL AND read_as.created_at IS NULL;
-  IF tell AND read_as.created_at < (SELECT epoch + interval '1 day' FROM snowflake.layout) THEN
-    RAISE NOTICE USING MESSAGE = format('the numbers of %s.%I are plain numbers', relation, attribute),
-      DETAIL = format('The greatest, %s, decodes as of %s, shard %s. They stay below all new ids.', ends.highest,
-        read_as.created_at, read_as.shard),
-      HINT = 'Do not use created_within() for them.';
-  END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name, boolean) IS
-  'Internal: for adopt(): an error where a column has negative numbers or ids from the future; tells, where asked '
-  'to, that its numbers are plain ones';
+COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
+  'Internal: for adopt(): an error where a column has negative numbers or ids from the future';
 
 -- A function that made ids so far continues for other tables: its ids may equal ids that are minted now.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void

@@ -14,8 +14,8 @@ AS $$
       FROM pg_namespace AS n JOIN pg_class AS c ON relnamespace = n.oid
       JOIN pg_index ON indrelid = c.oid AND indisprimary
       JOIN pg_attribute ON attrelid = c.oid AND attnum = ANY (indkey::smallint[])
-     WHERE nspname = ANY (schemas) AND relkind IN ('r', 'p') AND NOT relispartition AND c.oid <> ALL (leave_out)
-       AND (indnkeyatts = 1 OR relkind = 'p') AND attgenerated = ''
+     WHERE nspname = ANY (schemas) AND relkind IN ('r', 'p') AND c.oid <> ALL (leave_out)
+       AND (indnkeyatts = 1 OR relkind = 'p') AND attgenerated = '' AND attinhcount = 0
        AND atttypid IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
        AND snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace)
        AND NOT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = c.oid AND attnum = ANY (conkey)))
@@ -104,6 +104,7 @@ BEGIN
   remaining := ARRAY(SELECT snowflake.remaining(keys, columns, drop_sequence)
                      UNION ALL SELECT snowflake.remaining_keys(schemas, leave_out, shard));
   keys := snowflake.keys_of_schemas(schemas, leave_out, '{sequence}');
+  PERFORM snowflake.refuse_hindrances(columns);
   FOR this IN SELECT * FROM snowflake.transactions(columns, keys) LOOP
     steps := ARRAY(SELECT s FROM snowflake.adopt_steps(this.keys, coalesce(this.columns, '{}'), shard, rewrite,
       drop_sequence, published) AS s);

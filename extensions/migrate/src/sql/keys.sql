@@ -7,7 +7,7 @@ COMMENT ON FUNCTION snowflake.refuse IS 'Internal: for procedures: an error with
 
 CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
-  'Internal: for adopt(): a column that holds ids; of partitions, that of the topmost table';
+  'Internal: for adopt(): a column that holds ids; of child tables, that of the topmost table';
 
 -- For a domain, uses its base type.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text
@@ -24,26 +24,39 @@ $$;
 COMMENT ON FUNCTION snowflake.wide_type(oid) IS
   'Internal: for adopt(): the type that holds ids instead of a type that is too narrow; null for other types';
 
-CREATE FUNCTION snowflake.root_of(relation regclass) RETURNS regclass
+CREATE FUNCTION snowflake.root_of(key snowflake.key_column) RETURNS regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-  RETURN coalesce(pg_partition_root(relation), relation);
-COMMENT ON FUNCTION snowflake.root_of IS 'Internal: for adopt(): the topmost table of a partition; else itself';
+AS $$
+  WITH RECURSIVE up (relation, level) AS (
+    SELECT key.relation::oid, 0
+    UNION ALL
+    SELECT inhparent, level + 1 FROM up JOIN pg_inherits ON inhrelid = relation
+     WHERE EXISTS (SELECT FROM pg_attribute WHERE attrelid = inhparent AND attname = key.attribute))
+  SELECT relation FROM up ORDER BY level DESC, relation LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake.root_of IS
+  'Internal: for adopt(): the topmost table from which a table inherits a column; else itself';
 
-CREATE FUNCTION snowflake.with_partitions(relation regclass) RETURNS SETOF regclass
+CREATE FUNCTION snowflake.with_children(relation regclass) RETURNS SETOF regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
-AS 'SELECT relation UNION SELECT t.relid FROM pg_partition_tree(relation) AS t';
-COMMENT ON FUNCTION snowflake.with_partitions IS 'Internal: for adopt(): a table and its partitions, at any depth';
+AS $$
+  WITH RECURSIVE down (relation) AS (
+    SELECT with_children.relation UNION SELECT inhrelid FROM down JOIN pg_inherits ON inhparent = down.relation)
+  TABLE down
+$$;
+COMMENT ON FUNCTION snowflake.with_children IS
+  'Internal: for adopt(): a table, its partitions and the tables that inherit from it, at any depth';
 
 CREATE FUNCTION snowflake.attributes_of(columns snowflake.key_column[], OUT relation regclass, OUT attname name,
                                         OUT attnum smallint, OUT atttypid oid) RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT DISTINCT t.relation, a.attname, a.attnum, a.atttypid
-    FROM unnest(columns) AS k CROSS JOIN LATERAL snowflake.with_partitions(k.relation) AS t (relation)
+    FROM unnest(columns) AS k CROSS JOIN LATERAL snowflake.with_children(k.relation) AS t (relation)
     JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute
 $$;
 COMMENT ON FUNCTION snowflake.attributes_of(snowflake.key_column[]) IS
-  'Internal: for adopt(): columns with their numbers and types, also in each partition';
+  'Internal: for adopt(): columns with their numbers and types, also in child tables';
 
 CREATE FUNCTION snowflake.attribute_of(key snowflake.key_column) RETURNS pg_attribute
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -88,10 +101,11 @@ CREATE FUNCTION snowflake.referring_columns(keys snowflake.key_column[]) RETURNS
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH RECURSIVE found (relation, attribute) AS (
-    SELECT snowflake.root_of(k.relation), k.attribute FROM unnest(keys) AS k
+    SELECT snowflake.root_of(k), k.attribute FROM unnest(keys) AS k
     UNION
-    SELECT snowflake.root_of(conrelid), r.attname
-      FROM found AS f JOIN pg_constraint ON contype = 'f' AND snowflake.root_of(confrelid) = f.relation
+    SELECT snowflake.root_of((conrelid, r.attname)), r.attname
+      FROM found AS f CROSS JOIN snowflake.with_children(f.relation) AS child
+      JOIN pg_constraint ON contype = 'f' AND confrelid = child
      CROSS JOIN unnest(conkey, confkey) AS pair (referring, referenced)
       JOIN pg_attribute AS t ON t.attrelid = confrelid AND t.attnum = pair.referenced
       JOIN pg_attribute AS r ON r.attrelid = conrelid AND r.attnum = pair.referring
@@ -129,14 +143,14 @@ CREATE FUNCTION snowflake.named_columns(keys snowflake.key_column[]) RETURNS SET
 AS $$
   SELECT c.oid::regclass, a.attname
     FROM pg_class AS c JOIN pg_attribute AS a ON attrelid = c.oid
-   WHERE relkind IN ('r', 'p') AND NOT relispartition AND relpersistence <> 't' AND attnum > 0 AND NOT attisdropped
+   WHERE relkind IN ('r', 'p') AND relpersistence <> 't' AND attnum > 0 AND attinhcount = 0 AND NOT attisdropped
      AND snowflake.wide_type(atttypid) IS NOT NULL AND attgenerated = '' AND attidentity = ''
      AND (snowflake.names_id(attname) OR EXISTS (SELECT FROM unnest(keys) AS k WHERE k.attribute = attname)
           OR EXISTS (SELECT FROM pg_attribute AS type
                       WHERE type.attrelid = c.oid AND type.attname IN (a.attname || '_type', a.attname || 'Type')))
      AND snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace)
      AND NOT EXISTS (SELECT FROM pg_constraint
-                      WHERE contype = 'f' AND conrelid IN (SELECT snowflake.with_partitions(c.oid))
+                      WHERE contype = 'f' AND conrelid IN (SELECT snowflake.with_children(c.oid))
                         AND (snowflake.attribute_of((conrelid, attname))).attnum = ANY (conkey))
      AND NOT EXISTS (SELECT FROM pg_index
        WHERE indrelid = c.oid AND indisprimary AND indnkeyatts = 1 AND indkey[0] = attnum)

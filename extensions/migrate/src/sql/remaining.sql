@@ -25,7 +25,7 @@ CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowfla
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH referring AS MATERIALIZED (SELECT r.relation, r.attribute FROM snowflake.referring_columns(keys) AS r),
-  relations (relation) AS (SELECT DISTINCT snowflake.with_partitions(k.relation)
+  relations (relation) AS (SELECT DISTINCT snowflake.with_children(k.relation)
                              FROM (TABLE referring UNION ALL SELECT c.* FROM unnest(changed) AS c) AS k),
   views AS MATERIALIZED (SELECT v.view
     FROM snowflake.views_over(ARRAY(SELECT (relation, attribute)::snowflake.key_column FROM referring)) AS v)
@@ -48,13 +48,19 @@ AS $$
    WHERE snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
      AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
   UNION ALL
+  SELECT format('trigger %I of %s can replace ids: SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = %L;',
+                tgname, k.relation, tgname)
+    FROM unnest(keys) AS k JOIN pg_trigger ON tgrelid = k.relation JOIN pg_proc AS p ON p.oid = tgfoid
+   WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7   -- for each row, before, INSERT
+     AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace)
+  UNION ALL
   SELECT format('sequence %s is kept, and an old default could use it again: DROP SEQUENCE %1$s;', s.sequence)
     FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence)
    WHERE NOT drop_sequence AND (snowflake.attribute_of(k)).attidentity = ''
 $$;
 COMMENT ON FUNCTION snowflake.remaining(snowflake.key_column[], snowflake.key_column[], boolean) IS
   'Internal: for adopt(): what the application has to change: columns that may hold ids by their names, functions '
-  'that declare integers, views that cast to integer, sequences';
+  'that declare integers, views that cast to integer, triggers before INSERT, sequences';
 
 CREATE FUNCTION snowflake.tell_remaining(lines text[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -86,31 +92,11 @@ BEGIN
                WHERE s.locks IS NULL AND s.statement ~ '^(ALTER TABLE|ALTER SEQUENCE|DROP SEQUENCE) ' LOOP
     RAISE INFO '%;', line;
   END LOOP;
-  IF views <> '{}' THEN
-    RAISE INFO '-- drops, and creates again with all that belongs to them, the views %', array_to_string(views, ', ');
-  END IF;
+  FOR line IN SELECT string_agg(DISTINCT lower(o.name[1]) || ' ' || o.name[2], ', ') FROM unnest(steps) AS s,
+                regexp_match(s.statement, '^DROP (MATERIALIZED VIEW|VIEW|TRIGGER|RULE|POLICY) (.*)') AS o (name)
+              HAVING count(o.name) > 0 LOOP
+    RAISE INFO '-- drops, and creates again with all that belongs to them: %', line;
+  END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake.tell_plan IS 'Internal: for adopt(): shows what a transaction locks and changes';
-
--- Triggers run after the default, and their effect on the column cannot be determined.
-CREATE FUNCTION snowflake.tell_triggers(relation regclass, attribute name) RETURNS void
-  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  before_insert text;
-BEGIN
-  SELECT string_agg(quote_ident(tgname), ', ' ORDER BY tgname) INTO before_insert
-    FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
-   WHERE tgrelid = relation AND NOT tgisinternal AND tgenabled <> 'D'
-     AND tgtype & 7 = 7   -- for each row, before, INSERT
-     AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace);
-  IF before_insert IS NOT NULL THEN
-    RAISE NOTICE USING MESSAGE = format('triggers of %s run after the default of %I, and can replace its number',
-      relation, attribute),
-      DETAIL = format('They are %s.', before_insert),
-      HINT = 'If one of them has filled the column so far, drop it in the same transaction.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake.tell_triggers IS 'Internal: for adopt(): a notice of triggers before INSERT';

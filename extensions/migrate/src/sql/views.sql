@@ -1,4 +1,5 @@
--- Views that show a column hinder a change of its type. adopt() drops them, and creates them again as they were.
+-- Views that show a column hinder a change of its type, and so do the triggers, rules and policies that name it. adopt()
+-- drops them, and creates them again as they were.
 
 -- Readers lock a view before its tables, and so does adopt(): the views on top come last here.
 CREATE FUNCTION snowflake.views_over(columns snowflake.key_column[], OUT view regclass, OUT level integer)
@@ -30,12 +31,82 @@ AS $$
   UNION ALL
   SELECT c.relowner, o.statement
     FROM pg_class AS c, (SELECT p FROM snowflake.parts_of_view(view) AS p
-                         UNION ALL SELECT d FROM snowflake.comments_on_view(view) AS d) AS o (statement)
+                         UNION ALL
+                         SELECT d FROM (SELECT view::oid UNION SELECT indexrelid FROM pg_index WHERE indrelid = view)
+                           AS i (object), snowflake.comments_on('pg_class', i.object) AS d
+                         UNION ALL
+                         SELECT d FROM pg_statistic_ext AS x, snowflake.comments_on('pg_statistic_ext', x.oid) AS d
+                          WHERE stxrelid = view) AS o (statement)
    WHERE c.oid = view
   UNION ALL
   SELECT g.role, g.statement FROM snowflake.grants_on_view(view) AS g
 $$;
 COMMENT ON FUNCTION snowflake.view_statements IS 'Internal: for adopt(): what creates a view again, and as whom';
+
+CREATE FUNCTION snowflake.comments_on(class regclass, object oid) RETURNS SETOF text
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('COMMENT ON %s %s IS %L',
+                CASE i.type WHEN 'view column' THEN 'COLUMN' WHEN 'materialized view column' THEN 'COLUMN'
+                            WHEN 'statistics object' THEN 'STATISTICS' ELSE upper(i.type) END, i.identity, description)
+    FROM pg_description, pg_identify_object(class, object, objsubid) AS i WHERE classoid = class AND objoid = object
+   ORDER BY i.identity
+$$;
+COMMENT ON FUNCTION snowflake.comments_on IS 'Internal: for adopt(): the comments on an object and its columns';
+
+-- Those of the views are created again with them. A trigger of a partition comes with that of its parent.
+CREATE FUNCTION snowflake.parts_over(columns snowflake.key_column[], OUT class regclass, OUT object oid,
+                                     OUT relation regclass, OUT identity text) RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH named (relation, attnum) AS (
+    SELECT a.relation, a.attnum FROM snowflake.attributes_of(columns) AS a
+    UNION ALL SELECT v.view, NULL FROM snowflake.views_over(columns) AS v)
+  SELECT DISTINCT d.classid::regclass, d.objid, p.relation::regclass, upper(i.type) || ' ' || i.identity
+    FROM named AS n JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = n.relation
+      AND d.refobjsubid = coalesce(n.attnum, d.refobjsubid)
+    JOIN (SELECT 'pg_trigger'::regclass, oid, tgrelid FROM pg_trigger WHERE tgparentid = 0 AND NOT tgisinternal
+          UNION ALL SELECT 'pg_rewrite'::regclass, oid, ev_class FROM pg_rewrite WHERE rulename <> '_RETURN'
+          UNION ALL SELECT 'pg_policy'::regclass, oid, polrelid FROM pg_policy) AS p (class, object, relation)
+      ON p.class = d.classid AND p.object = d.objid,
+         pg_identify_object(d.classid, d.objid, 0) AS i
+   WHERE p.relation NOT IN (SELECT view FROM snowflake.views_over(columns))
+     AND NOT EXISTS (SELECT FROM pg_depend AS e
+                      WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype IN ('e', 'x'))
+$$;
+COMMENT ON FUNCTION snowflake.parts_over IS
+  'Internal: for adopt(): the triggers, rules and policies that name columns, or the views over them';
+
+CREATE FUNCTION snowflake.part_statements(class regclass, object oid) RETURNS SETOF text
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH RECURSIVE triggers AS (
+    SELECT t.* FROM pg_trigger AS t WHERE class = 'pg_trigger'::regclass AND oid = object
+    UNION ALL SELECT c.* FROM triggers AS p JOIN pg_trigger AS c ON c.tgparentid = p.oid),
+  rules AS (SELECT r.* FROM pg_rewrite AS r WHERE class = 'pg_rewrite'::regclass AND oid = object)
+  SELECT pg_get_triggerdef(oid) FROM triggers WHERE oid = object
+  UNION ALL
+  SELECT rtrim(pg_get_ruledef(oid), ';') FROM rules
+  UNION ALL
+  SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s', polname, polrelid::regclass,
+             CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+             CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE'
+                         ELSE 'ALL' END,
+             (SELECT string_agg(CASE r WHEN 0 THEN 'PUBLIC' ELSE r::regrole::text END, ', ') FROM unnest(polroles) AS r))
+           || coalesce(' USING (' || pg_get_expr(polqual, polrelid) || ')', '')
+           || coalesce(' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')', '')
+    FROM pg_policy WHERE class = 'pg_policy'::regclass AND oid = object
+  UNION ALL
+  SELECT format('ALTER TABLE ONLY %s %s %s %I', o.relation::regclass, s.verb, o.kind, o.name)
+    FROM (SELECT tgrelid, 'TRIGGER', tgname, tgenabled FROM triggers
+          UNION ALL SELECT ev_class, 'RULE', rulename, ev_enabled FROM rules) AS o (relation, kind, name, enabled)
+    JOIN (VALUES ('D'::"char", 'DISABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) AS s (enabled, verb)
+      USING (enabled)
+  UNION ALL
+  SELECT c FROM (SELECT object UNION SELECT oid FROM triggers) AS o (object), snowflake.comments_on(class, o.object) AS c
+$$;
+COMMENT ON FUNCTION snowflake.part_statements IS
+  'Internal: for adopt(): what creates a trigger, a rule or a policy again, with its comment';
 
 CREATE FUNCTION snowflake.parts_of_view(view regclass) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -57,34 +128,15 @@ AS $$
       UNION ALL
       SELECT 3, stxname, pg_get_statisticsobjdef(oid) FROM pg_statistic_ext WHERE stxrelid = view
       UNION ALL
-      SELECT 4, rulename, rtrim(pg_get_ruledef(oid), ';')
-        FROM pg_rewrite WHERE ev_class = view AND rulename <> '_RETURN'
+      SELECT 4, rulename, s FROM pg_rewrite, snowflake.part_statements('pg_rewrite', oid) AS s
+       WHERE ev_class = view AND rulename <> '_RETURN'
       UNION ALL
-      SELECT 5, tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = view AND NOT tgisinternal)
+      SELECT 5, tgname, s FROM pg_trigger, snowflake.part_statements('pg_trigger', oid) AS s
+       WHERE tgrelid = view AND NOT tgisinternal)
     AS p (kind, name, statement) ORDER BY p.kind, p.name
 $$;
 COMMENT ON FUNCTION snowflake.parts_of_view IS 'Internal: for adopt(): what a view has: indexes, rules, triggers, ...';
 
-CREATE FUNCTION snowflake.comments_on_view(view regclass) RETURNS SETOF text
-  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
-AS $$
-  WITH objects (class, object) AS (
-    SELECT 'pg_class'::regclass, view::oid
-    UNION ALL SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = view
-    UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite WHERE ev_class = view
-    UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = view
-    UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid = view)
-  SELECT format('COMMENT ON %s %s IS %L',
-                CASE i.type WHEN 'view column' THEN 'COLUMN' WHEN 'materialized view column' THEN 'COLUMN'
-                            WHEN 'statistics object' THEN 'STATISTICS' ELSE upper(i.type) END,
-                CASE WHEN class IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass)
-                     THEN replace(i.identity, ' on ', ' ON ') ELSE i.identity END, description)
-    FROM objects JOIN pg_description ON classoid = class AND objoid = object,
-         pg_identify_object(class, object, objsubid) AS i
-   ORDER BY class, i.identity
-$$;
-COMMENT ON FUNCTION snowflake.comments_on_view(regclass) IS
-  'Internal: for adopt(): the comments on a view, its columns and its parts';
 
 -- A new view has the privileges of ALTER DEFAULT PRIVILEGES: they are revoked first.
 CREATE FUNCTION snowflake.grants_on_view(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
@@ -115,14 +167,14 @@ $$;
 COMMENT ON FUNCTION snowflake.grants_on_view IS 'Internal: for adopt(): the privileges on a view, and who granted them';
 
 -- The objects that belong to the view are created with it. Everything else that needs it is named.
-CREATE FUNCTION snowflake.view_hindrances(views regclass[]) RETURNS SETOF text
+CREATE FUNCTION snowflake.view_hindrances(views regclass[], parts oid[]) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT format('%s, which needs view %s', pg_describe_object(d.classid, d.objid, d.objsubid), c.oid::regclass)
     FROM pg_class AS c JOIN pg_type AS t ON t.oid = reltype
     JOIN pg_depend AS d ON d.deptype <> 'i' AND (d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
                              OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray))
-   WHERE c.oid = ANY (views) AND d.classid <> 'pg_statistic_ext'::regclass
+   WHERE c.oid = ANY (views) AND d.classid <> 'pg_statistic_ext'::regclass AND d.objid <> ALL (parts)
      AND NOT EXISTS (SELECT FROM pg_rewrite WHERE d.classid = 'pg_rewrite'::regclass AND oid = d.objid
                         AND (ev_class = c.oid OR rulename = '_RETURN' AND ev_class = ANY (views)))
      AND NOT EXISTS (SELECT FROM pg_class WHERE d.classid = 'pg_class'::regclass AND oid = d.objid AND relkind = 'i')
@@ -148,5 +200,5 @@ AS $$
          END
     FROM pg_class AS c WHERE c.oid = ANY (views)
 $$;
-COMMENT ON FUNCTION snowflake.view_hindrances(regclass[]) IS
+COMMENT ON FUNCTION snowflake.view_hindrances(regclass[], oid[]) IS
   'Internal: for adopt(): what keeps views from being dropped and created again as they were; null for a view without';
