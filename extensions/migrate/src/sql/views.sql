@@ -1,5 +1,5 @@
--- Views that show a column hinder a change of its type, and so do the triggers, rules and policies that name it. adopt()
--- drops them, and creates them again as they were.
+-- Views that show a column prevent a change of its type. So do triggers, rules and policies that name it. adopt() drops
+-- them, and creates them again as they were.
 
 -- Readers lock a view before its tables, and so does adopt(): the views on top come last here.
 CREATE FUNCTION snowflake.views_over(columns snowflake.key_column[], OUT view regclass, OUT level integer)
@@ -92,7 +92,8 @@ AS $$
              CASE WHEN polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
              CASE polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE'
                          ELSE 'ALL' END,
-             (SELECT string_agg(CASE r WHEN 0 THEN 'PUBLIC' ELSE r::regrole::text END, ', ') FROM unnest(polroles) AS r))
+             (SELECT string_agg(CASE r WHEN 0 THEN 'PUBLIC' ELSE r::regrole::text END, ', ')
+                FROM unnest(polroles) AS r))
            || coalesce(' USING (' || pg_get_expr(polqual, polrelid) || ')', '')
            || coalesce(' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')', '')
     FROM pg_policy WHERE class = 'pg_policy'::regclass AND oid = object
@@ -103,7 +104,8 @@ AS $$
     JOIN (VALUES ('D'::"char", 'DISABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) AS s (enabled, verb)
       USING (enabled)
   UNION ALL
-  SELECT c FROM (SELECT object UNION SELECT oid FROM triggers) AS o (object), snowflake.comments_on(class, o.object) AS c
+  SELECT c FROM (SELECT part_statements.object UNION SELECT oid FROM triggers) AS o (object),
+                snowflake.comments_on(class, o.object) AS c
 $$;
 COMMENT ON FUNCTION snowflake.part_statements IS
   'Internal: for adopt(): what creates a trigger, a rule or a policy again, with its comment';
