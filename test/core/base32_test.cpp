@@ -1,4 +1,4 @@
-// Tests Crockford's base32 against its definition, and ULIDs.
+// Tests Crockford's base32 against its definition. Also tests ULIDs.
 #include "core/base32.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace snowflake {
 namespace {
 
-// The table of the definition: a symbol, and every character that reads as it.
+// The table of the definition: each symbol, and the characters that decode to it.
 const char* const kReadings[] = {"0oO", "1iIlL", "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9",
                                  "aA",  "bB",    "cC", "dD", "eE", "fF", "gG", "hH", "jJ", "kK",
                                  "mM",  "nN",    "pP", "qQ", "rR", "sS", "tT", "vV", "wW", "xX",
@@ -33,7 +33,7 @@ std::string written(uint64_t value) {
 }
 
 ParsedNumeral read(std::string_view text, bool check_symbol = false) {
-  const std::vector<char> exact(text.begin(), text.end());  // no spare byte
+  const std::vector<char> exact(text.begin(), text.end());  // without a spare byte
   return read_base32({exact.data(), exact.size()}, check_symbol);
 }
 
@@ -81,7 +81,7 @@ TEST(Base32, SortsAsIdsDo) {
   }
 }
 
-// Each symbol in any of its spellings, hyphens anywhere.
+// Each symbol can have any of its spellings, and hyphens can be anywhere.
 TEST(Base32, ReadsEverySpelling) {
   Random random(34);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {

@@ -1,4 +1,4 @@
-// Tests base62 against long division, digit by digit, and the reader with arbitrary texts.
+// Tests that base62 equals long division, digit by digit. Also decodes arbitrary texts.
 #include "core/base62.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::string written(uint64_t value) {
 
 // Reads from a buffer of exactly this size, so that AddressSanitizer reports a read past its end.
 ParsedNumeral read(std::string_view text) {
-  const std::vector<char> exact(text.begin(), text.end());  // no spare byte
+  const std::vector<char> exact(text.begin(), text.end());  // without a spare byte
   return read_base62({exact.data(), text.size()});
 }
 
@@ -34,7 +34,7 @@ std::string by_division(uint64_t value) {
   return text;
 }
 
-// The number of a text, however large; empty unless the text has eleven symbols.
+// Returns the number of a text, however large, or nothing if the text does not have eleven symbols.
 std::optional<unsigned __int128> by_multiplication(std::string_view text) {
   if (text.size() != 11) return std::nullopt;
   unsigned __int128 value = 0;

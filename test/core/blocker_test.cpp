@@ -1,4 +1,4 @@
-// Tests the judgement: the first blocker in one order, or none if minting is allowed.
+// Tests blocker(): it returns the first reason that prevents minting, in a fixed order, or none.
 #include "core/blocker.hpp"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ Facts healthy() {
   return facts;
 }
 
-// The blockers, in the order of the judgement. Each is the first one if all later ones are present
-// too, and the only one if it is alone.
+// The blockers in the order in which blocker() returns them. If several are present, the first one
+// of this list must be returned.
 struct Fault {
   Blocker blocker;
   void (*make)(Facts&);
@@ -78,7 +78,8 @@ TEST(Blocker, EachIsNamed) {
   }
 }
 
-// For each pair, the first in the list wins. Two blockers of one fact cannot both be present.
+// For each pair of blockers the earlier one must be returned. Two blockers of the same fact cannot
+// both be present.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {
@@ -117,8 +118,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A mark that the server has received covers one that was lowered, and one that it wrote ahead
-// itself.
+// A lowered mark, or a mark ahead of the clock, is no blocker if the server already knows a mark as
+// high.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;
@@ -131,7 +132,7 @@ TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::none);
 }
 
-// A call asks before it has all facts.
+// A call uses blocker() before it has gathered all facts.
 TEST(Blocker, WhatIsNotKnownYetIsNoBlocker) {
   Facts facts{};
   facts.clock_ms = kNow;
@@ -145,7 +146,7 @@ TEST(Blocker, LeaseIsOverForTheIdThatItDoesNotCover) {
   EXPECT_EQ(blocker(layout, facts), Blocker::none);
   ++facts.position;
   EXPECT_EQ(blocker(layout, facts), Blocker::lease_ended);
-  // A call that claims no id, such as observe(), needs no lease of that time.
+  // A call that claims no id, such as observe(), needs no lease that covers a position.
   facts.position = 0;
   EXPECT_EQ(blocker(layout, facts), Blocker::none);
 }

@@ -1,4 +1,5 @@
-// Tests the shard by which rows are placed, and the hash that stands for it.
+// Tests the shard that decides the partition of a row, and the hash from which PostgreSQL computes
+// it.
 
 #include "core/by_shard.hpp"
 
@@ -15,7 +16,7 @@ constexpr Layout layout_named(std::string_view name) {
   return parse_layout(name, 0, kDefaultEpoch).layout;
 }
 
-// The same computation as PostgreSQL's, for a key of one column.
+// Computes the partition like PostgreSQL, for a key of one column.
 constexpr uint64_t hash_combine64(uint64_t a, uint64_t b) {
   a ^= b + 0x49a0f4dd15e5a8e3 + (a << 54) + (a >> 7);
   return a;

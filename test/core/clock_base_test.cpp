@@ -1,5 +1,5 @@
-// The base that jumps are measured from: when a clock that was wrong at start is known to have
-// been, and when it is believed after all.
+// Tests ClockBase, from which jumps of the clock are measured: when a clock counts as wrong at the
+// server start, and when its correction is accepted.
 #include "core/clock_base.hpp"
 
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@ constexpr int64_t kAhead = 2000;
 constexpr int64_t kJump = kMinute;
 constexpr int64_t kDay = 1440 * kMinute;
 
-// A server whose wall clock is `off_ms` from the true time, and that was started so.
+// A server that was started with its wall clock `off_ms` away from the true time.
 struct Server {
   explicit Server(int64_t start_off_ms) : off_ms(start_off_ms) { base.start(offset_us()); }
 
-  int64_t offset_us() const { return (kNow + off_ms) * 1000; }  // booted at kNow
+  int64_t offset_us() const { return (kNow + off_ms) * 1000; }  // the machine booted at kNow
   int64_t clock_ms() const { return kNow + off_ms + up_ms; }
   int64_t true_ms() const { return kNow + up_ms; }
   int64_t drift_ms() const { return base.drift_us(offset_us()) / 1000; }
@@ -69,7 +69,7 @@ TEST(ClockBase, AlsoWhereTheMarkIsSeenOnlyThen) {
 TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
   Server s(-10 * kMinute);
   s.see(kNow);
-  s.up_ms = 15 * kMinute;  // past the mark by the wrong clock, if it had been read only now
+  s.up_ms = 15 * kMinute;  // by the wrong clock, the time is now past the mark
   s.off_ms = 0;
   s.see(kNow);
   EXPECT_TRUE(s.replace());
@@ -77,7 +77,7 @@ TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
 
 TEST(ClockBase, AStepToBeforeTheMarkHasJumped) {
   Server s(0);
-  s.see(kNow + 70 * 365 * kDay);  // of an earlier clock that was wrong; this one is right
+  s.see(kNow + 70 * 365 * kDay);  // a mark of an earlier clock that was wrong
   s.off_ms = 30 * 365 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), s.off_ms);
@@ -106,7 +106,7 @@ TEST(ClockBase, OnceOnly) {
 TEST(ClockBase, MarksThatThisLifeCanHaveWrittenSayNothing) {
   Server s(0);
   s.up_ms = 3 * kDay;
-  s.see(s.true_ms() + kAhead + kJump);  // also one that came by replication while the server ran
+  s.see(s.true_ms() + kAhead + kJump);  // can be written in this run
   s.off_ms = 400 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), 400 * kDay);

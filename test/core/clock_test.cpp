@@ -1,4 +1,4 @@
-// The clocks tell the time in the unit that their names say.
+// Tests that each clock function returns the time in the unit of its name.
 #include "core/clock.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ int64_t system_ms() {
       .count();
 }
 
-// A step of the machine's clock may fall between two readings: once is enough to be right.
+// The machine's clock may step between two readings, so one right result in five is enough.
 TEST(Clock, TellsTheWallTimeInMilliseconds) {
   bool between = false;
   for (int i = 0; i < 5 && !between; ++i) {
@@ -25,7 +25,7 @@ TEST(Clock, TellsTheWallTimeInMilliseconds) {
   EXPECT_TRUE(between);
 }
 
-// Two milliseconds as another clock measures them, once around the readings and once between them.
+// Compares with two milliseconds of another clock, measured around the readings and between them.
 TEST(Clock, MonotonicTimeIsInMicroseconds) {
   using std::chrono::microseconds;
   using std::chrono::steady_clock;
@@ -36,10 +36,10 @@ TEST(Clock, MonotonicTimeIsInMicroseconds) {
   }
   const int64_t passed = monotonic_us() - first;
   EXPECT_GE(passed, 2000);
-  EXPECT_LE(passed, (steady_clock::now() - outer) / microseconds(1) + 1);  // each cut off
+  EXPECT_LE(passed, (steady_clock::now() - outer) / microseconds(1) + 1);  // truncated
 }
 
-// To a tenth of a second, for the two clocks are read one after the other.
+// Compares to a tenth of a second, because the two clocks are read one after the other.
 TEST(Clock, OffsetIsWallTimeLessTimeSinceBoot) {
   bool close = false;
   for (int i = 0; i < 5 && !close; ++i) {

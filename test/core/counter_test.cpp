@@ -1,4 +1,4 @@
-// Tests for which clock sources the processor's counter is used.
+// Tests for which clock sources the processor's time stamp counter is used.
 #include "core/counter.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-// Many claimers over a few counters, and a conductor that moves the clock and the limit. Threads
-// and processes run the same code, and all of it may be in shared memory.
+// Runs many claimers over a few counters, and a conductor that moves the clock and the limit.
+// Claimers can be threads or processes, because all data may be in shared memory.
 //
-// The conductor stands for every writer of the mark. It adopts a mark beyond the limit, and
-// publishes another limit. Positions between the old limit and the floor are a gap: no claimer may
-// get one.
+// The conductor acts for all writers of the mark. It adopts a mark beyond the limit, and publishes
+// another limit. Positions between the old limit and the new floor are a gap: no claimer may get
+// one of them.
 #pragma once
 
 #include <atomic>
@@ -36,14 +36,14 @@ struct Stage {
   Counter counters[kCounters];
   alignas(64) std::atomic<uint64_t> now;
   Limits limits;
-  uint32_t generation;  // written before `go`
+  uint32_t generation;  // written before `go` is set
   std::atomic<bool> go;
   std::atomic<bool> stop;
   std::atomic<uint32_t> finished;
 };
 
-// The ids of one claimer, in its order. `used` is stored last, so the journal of a killed claimer
-// is complete too.
+// The ids of one claimer, in the order in which they were claimed. `used` is stored last, so the
+// journal of a killed claimer is valid, too.
 struct Journal {
   std::atomic<uint64_t> used;
   std::atomic<uint64_t> below_floor;
@@ -52,7 +52,8 @@ struct Journal {
   int64_t ids[kJournalSize];
 };
 
-// Sleeps. On a busy machine a thread that only yields runs after all time slices of the others.
+// Sleeps instead of yielding. On a busy machine a thread that yields would run again only after the
+// time slices of all others.
 inline void give_way() {
   std::this_thread::sleep_for(std::chrono::microseconds(1));
 }
@@ -73,7 +74,7 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
   const Layout& layout = plan.layout;
   while (!stage.go.load(std::memory_order_acquire)) give_way();
   for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
-    // Most claims meet at counter 0, for two shards.
+    // Most claims use counter 0, for two shards.
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
     const uint32_t shard = shards[random.below(8)];
     Counter& counter = stage.counters[counter_of(shard)];
@@ -102,8 +103,8 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
 }
 
 struct Gap {
-  uint64_t begin;  // the limit that was
-  uint64_t end;    // the floor
+  uint64_t begin;  // the old limit
+  uint64_t end;    // the new floor
 };
 
 inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
@@ -111,13 +112,13 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
   EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
 }
 
-// Runs until done() returns true, or no claimer claimed an id for a minute. Time follows the
-// counters, so claims are ahead of the clock or behind it, never for long.
+// Runs until done() returns true, or until no id was claimed for a minute. The time follows the
+// counters, so claims are never far ahead of the clock or behind it.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
   std::vector<Gap> gaps;
-  // The time for up to this many positions.
+  // Returns a random time for at most this many positions.
   const auto step_ms = [&](uint64_t positions) {
     return layout.ms_of_tick(layout.tick_of_position(random.below(positions))) - layout.epoch_ms;
   };
@@ -127,7 +128,7 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
     for (Counter& counter : stage.counters) raise_floor(counter, floor);
   };
   stage.now.store(1000);
-  // Leaves room for clocks that go back.
+  // Begins at tick 1000, so that the clock can go back.
   int64_t published_ms = layout.ms_of_tick(1000);
   stage.limits.adopt(layout, published_ms, raise_counters);
   stage.generation = stage.limits.bind(1, published_ms, {0, 0}).generation;
@@ -173,7 +174,7 @@ struct Claimed {
   size_t claimer;
 };
 
-// Checks the promises over every id of every claimer.
+// Checks that the ids of all claimers are unique, ascend, and are not in a gap.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;
@@ -195,7 +196,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // Sorted by position: the same one twice is a duplicate, even if the shard bits would hide it.
+  // Sorts by position. A position that occurs twice is a duplicate, even if the shard bits differ.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });
@@ -212,7 +213,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
         << all[i].claimer;
     turns += all[i].claimer != all[i - 1].claimer;
   }
-  // Claimers that run one after another prove nothing.
+  // If the claimers had run one after another, the test would prove nothing.
   EXPECT_GT(turns, 50u);
   EXPECT_GT(gaps.size(), 100u);
   std::printf("%zu ids, %zu changes of claimer, %zu limits\n", all.size(), turns, gaps.size());

@@ -1,5 +1,5 @@
 // Tests the decimal Feistel network of the aliases with simple round functions. The SQL tests of
-// the aliases, which have AES, show that the whole is FF1.
+// the aliases use AES, and show that the result is FF1.
 #include "../../extensions/alias/src/decimal_permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -46,9 +46,9 @@ TEST(DecimalPermutation, SixDigitsAreAllUsedOnce) {
   }
 }
 
-// If round functions are constants, the network can be computed by hand: even rounds add to the
-// first upper half, odd ones to the lower, each modulo its power of ten. With an odd number of
-// digits the lower half has one more.
+// If the round functions are constants, the result can be computed by hand. Even rounds add to the
+// upper half and odd rounds to the lower half, each modulo its power of ten. If the number of
+// digits is odd, the lower half has one digit more.
 TEST(DecimalPermutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint64_t) { return (Uint128{1} << 95) + round; };
   const auto sum = [](unsigned first, uint64_t size) {

@@ -1,4 +1,5 @@
-// Tests epochs: ISO dates have one meaning everywhere, and every other format is an error.
+// Tests the texts of epochs: an ISO date has one meaning under all settings, and every other format
+// is an error.
 #include "core/epoch.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +79,7 @@ TEST(Epoch, RefusesFormatsThatDependOnASetting) {
     EXPECT_FALSE(parse_epoch(text).valid) << text;
 }
 
-// Compares with the C library, over more days than an epoch may have.
+// Compares with the C library, over more days than are valid for an epoch.
 TEST(Epoch, CountsDaysAsTheCalendarDoes) {
   for (int64_t day = 0; day < 40'000; day += 1) {
     const time_t at = static_cast<time_t>(day * 86400);

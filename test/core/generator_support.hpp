@@ -1,5 +1,6 @@
-// Shared by the tests of the generator outside PostgreSQL: a clock that tests move, and a disk that
-// tests make fail. Only one unit includes it, because it replaces functions of the C library.
+// Helpers for tests of the generator outside PostgreSQL: a clock that tests set, and a disk that
+// can fail. Only one translation unit may include this file, because it replaces functions of the C
+// library.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,13 +16,13 @@
 
 namespace snowflake {
 
-// The content of a file after a power failure: that of its last fdatasync().
+// A disk that keeps, over a power failure, only the content of the last fdatasync().
 struct Disk {
   static inline std::string content;
-  static inline int error = 0;  // of the next calls, if not 0
+  static inline int error = 0;  // the error of the next calls, 0: none
   static inline int folder_syncs = 0;
   static inline std::atomic<int> writers{0};
-  static inline bool overlapped = false;  // two threads wrote at the same time
+  static inline bool overlapped = false;  // whether two threads wrote at the same time
 
   static std::string of(int file) {
     char text[512];
@@ -32,11 +33,11 @@ struct Disk {
 
 }  // namespace snowflake
 
-// In place of the C library's.
+// Replaces the function of the C library.
 extern "C" int fdatasync(int file) {
   if (snowflake::Disk::error != 0) return errno = snowflake::Disk::error, -1;
   if (++snowflake::Disk::writers != 1) snowflake::Disk::overlapped = true;
-  usleep(20);  // a disk takes time, in which other threads arrive
+  usleep(20);  // like a disk, takes time, so that other threads arrive
   snowflake::Disk::content = snowflake::Disk::of(file);
   --snowflake::Disk::writers;
   return 0;
@@ -52,7 +53,7 @@ namespace snowflake {
 inline constexpr Layout kNarrow = parse_layout("41/2+2/4", 0, kDefaultEpoch).layout;
 inline constexpr int64_t kStart = kDefaultEpoch + 1'000'000'000;
 
-// A clock that moves only when a call sleeps or a test says so. `step` moves the wall clock alone.
+// A clock that moves only if a call sleeps or a test moves it. `step` moves only the wall clock.
 struct FakeClocks {
   static inline int64_t now_ms, boot_ms;
 
@@ -85,7 +86,7 @@ class GeneratorTest : public testing::Test {
     rmdir(folder_.c_str());
   }
 
-  // Time passes until a new run may mint.
+  // Lets the time pass until a new run of the program can mint.
   static void pass_mark() { FakeClocks::pass(2001); }
 
   std::string content() const {

@@ -1,5 +1,5 @@
-// Tests the generator for programs outside PostgreSQL: clocks that step, the end of a tick and of
-// the layout, writes that fail, and power failures.
+// Tests the generator for programs outside PostgreSQL: steps of the clock, the ends of a tick and
+// of the layout, failed writes, and power failures.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -94,7 +94,7 @@ TEST_F(GeneratorTest, RefusesAJumpAhead) {
   EXPECT_GT(id_of(generator), last);
 }
 
-// The clock was behind when the program started, and a time daemon corrects it by a step.
+// The clock is behind when the program starts, and then a time daemon corrects it by a step.
 TEST_F(GeneratorTest, BelievesTheMarkThatTheClockAtStartWasBehind) {
   { id_of(*std::make_unique<FakeGenerator>(path_, kNarrow, kRegion)); }
   FakeClocks::step(-86'400'000);
@@ -142,8 +142,8 @@ TEST_F(GeneratorTest, MintsNothingThatTheDiskDoesNotTake) {
   id_of(generator);
 }
 
-// A power failure leaves the file as it was at the last fdatasync(). Then the clock may show any
-// time.
+// After a power failure the file has the content of the last fdatasync(), and the clock may show
+// any time.
 TEST_F(GeneratorTest, RepeatsNoIdAfterPowerFailures) {
   Random random(1);
   std::set<int64_t> ids;

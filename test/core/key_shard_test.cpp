@@ -1,4 +1,5 @@
-// Tests shard_for(): the vectors of doc/routing.md, and the spread over the shards.
+// Tests shard_for() with the vectors of doc/routing.md, and that keys spread evenly over the
+// shards.
 
 #include "core/key_shard.hpp"
 
@@ -27,7 +28,7 @@ std::string hex(const Sha256& hash) {
   return text;
 }
 
-// NIST's examples for FIPS 180-4, and lengths around the end of a block.
+// NIST's examples for FIPS 180-4.
 TEST(Sha256Test, PublishedVectors) {
   EXPECT_EQ(hex(sha256("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hex(sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -52,7 +53,7 @@ TEST(Sha256Test, LengthsAboutTheEndOfABlock) {
             "13f05a0b594787f5ecd315edc96141bd3243203d1b7d4f0836f37308b276ba98");
 }
 
-// Rows are placed by these, so every version must return the same shards.
+// Applications store rows by these shards, so every version must return the same ones.
 TEST(KeyShard, Vectors) {
   EXPECT_EQ(shard_for(int64_t{0}, 256), 95u);
   EXPECT_EQ(shard_for(int64_t{5}, 256), 239u);
@@ -82,8 +83,9 @@ TEST(KeyShard, OneShardAndTheLast) {
   }
 }
 
-// Chi-square over the shards, by its normal approximation, within six deviations. Consecutive keys,
-// such as serial numbers and names, must spread as well as random ones.
+// Checks that chi-square over the shards is within six standard deviations, by the normal
+// approximation. Consecutive keys, such as serial numbers and names, must spread as evenly as
+// random ones.
 template <class Key>
 double deviations(uint32_t shards, int keys, Key key) {
   std::vector<int> count(shards);

@@ -1,4 +1,4 @@
-// Tests the table of lost marks: no value is lost with concurrent writers or a full table.
+// Tests the table of lost marks: no value is lost if several threads write or if the table is full.
 #include "core/keyed_max.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   std::map<uint32_t, int64_t> model;
   Random random(1);
   for (int i = 0; i < 10'000; ++i) {
-    // Keys that collide: 64 apart.
+    // Keys that differ by 64 collide.
     const auto key = static_cast<uint32_t>(1 + random.below(4) * 64 + random.below(12));
     const auto value = static_cast<int64_t>(1 + random.below(1000));
     table->raise(key, value);
@@ -28,7 +28,7 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   for (uint32_t key = 1; key < 300; ++key) ASSERT_EQ(table->read(key), model[key]) << key;
 }
 
-// Keys without an entry share one value, which may be too high for some but never too low.
+// Keys without an entry share one value. It may be too high for a key, but never too low.
 TEST(KeyedMax, LosesNoValueWhenFull) {
   auto table = std::make_unique<KeyedMax<8>>();
   for (uint32_t key = 1; key <= 20; ++key) table->raise(key, 1000 + key);

@@ -1,4 +1,4 @@
-// Tests the text forms of layouts, and the errors.
+// Tests the parser for texts of layouts, and its errors.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -154,8 +154,8 @@ TEST(LayoutParse, EveryErrorIsASentence) {
   }
 }
 
-// The grammar as a regular expression: a text is a layout exactly if it matches and check() accepts
-// it.
+// Parses with a regular expression. A text is a valid layout if it matches and its fields are
+// within their limits.
 std::optional<Layout> expected(const std::string& text) {
   static const Pattern grammar(
       "^(0|[1-9][0-9]{0,2})/((0|[1-9][0-9]{0,2})[+])?(0|[1-9][0-9]{0,2})/(0|[1-9][0-9]{0,2})$");

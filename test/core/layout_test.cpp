@@ -1,4 +1,5 @@
-// Tests ids and their fields: every division of the 64 bits, at its boundaries.
+// Tests composing and decoding ids, with every division of the 64 bits, at the limits of each
+// field.
 #include "core/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -86,7 +87,7 @@ TEST(Layout, TheLastMintedIdIsTheLastThatIsNotNegative) {
     ASSERT_EQ(layout.sequence_of(greatest), layout.ids_per_tick() - 1);
     ASSERT_EQ(greatest, (uint64_t{1} << std::min(layout.id_bits(), 63u)) - 1)
         << testing::PrintToString(layout);
-    // The next position is negative, or does not fit.
+    // The id of the next position would be negative, or has too many bits.
     const uint64_t beyond = layout.id(layout.end_position(), 0, 0);
     ASSERT_EQ(beyond, greatest + 1);
     ASSERT_EQ(layout.last_id(), greatest);
@@ -115,13 +116,13 @@ TEST(Layout, IdsOfAShardGrowWithThePosition) {
     ASSERT_LT(id(low), id(low + 1)) << testing::PrintToString(layout);
     ASSERT_LT(id(low), id(high)) << testing::PrintToString(layout);
     ASSERT_LT(id(carry - 1), id(carry));
-    // A later tick gives a greater id, for every region and shard.
+    // An id of a later tick is greater, whatever its region and shard are.
     ASSERT_LT(layout.id(carry - 1, layout.regions() - 1, layout.shards() - 1),
               layout.id(carry, 0, 0));
   }
 }
 
-// The least position of the origin whose id is greater: the position before gives no greater id.
+// Returns the least position whose id in this origin is greater, and checks the position before.
 TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   Random random(3);
   int carried = 0;
@@ -148,8 +149,8 @@ TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   EXPECT_GT(carried, 1000);
 }
 
-// The rule for every division: a number that is negative as bigint, or has bits above the time, is
-// invalid.
+// Checks this rule for every division: a number is invalid if it is negative as bigint or has bits
+// above the time.
 TEST(Layout, ContainsExactlyTheIdsThatCanBeMinted) {
   for_each_division([](const Layout& layout) {
     ASSERT_TRUE(layout.contains(0));

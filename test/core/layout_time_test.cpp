@@ -1,4 +1,4 @@
-// Tests ticks and milliseconds: the start of a tick, and the tick of a time.
+// Tests the conversion between ticks and milliseconds.
 #include <gtest/gtest.h>
 
 #include "core/layout.hpp"
@@ -28,8 +28,8 @@ TEST(LayoutTime, TicksBeginAtTheEpoch) {
     }
 }
 
-// Checks the definitions with every kind of layout. A time belongs to the tick that began last. The
-// first tick from a time on is the one that begins at it or next.
+// Checks two definitions with every kind of layout. A time belongs to the tick that began last
+// before it. The first tick from a time on is the tick that begins at that time or next.
 TEST(LayoutTime, TicksEncloseEveryTime) {
   Random random(3);
   for (int i = 0; i < 50'000; ++i) {
@@ -48,7 +48,8 @@ TEST(LayoutTime, TicksEncloseEveryTime) {
   }
 }
 
-// A number of the first hour is taken for a sequence's number.
+// A number whose time is in the first hour after the epoch counts as a number of a sequence, not as
+// an id.
 TEST(LayoutTime, TheFirstHourEndsBetweenTwoTicks) {
   Random random(4);
   for (int i = 0; i < 50'000; ++i) {

@@ -1,4 +1,4 @@
-// The reaction of a server to an answer, and the state that it keeps.
+// Tests what a server does with an answer of the lease server, and the state that it stores.
 #include "lease_support.hpp"
 
 namespace snowflake {
@@ -111,8 +111,8 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   }
 }
 
-// While an incarnation may still receive a region that it had, it keeps the record of what it
-// issued there, at whichever store its worker is killed.
+// While an incarnation may still get its region back, it keeps the record of the ids that it issued
+// there. This must hold at whichever store its worker is killed.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -1,20 +1,20 @@
-// The reference model of the lease server: what it has to answer.
+// The reference model of the lease server, which defines the answer to each request.
 //
-// decide() in extensions/lease/src/sql/leases.sql is the shipped text. The random schedules of
-// lease_model_test.cpp run this model, and extensions/lease/t/021_transcription.pl compares the two
-// request by request.
+// The shipped implementation is decide() in extensions/lease/src/sql/leases.sql. The random
+// schedules of lease_model_test.cpp run this model. extensions/lease/t/021_transcription.pl
+// compares the answers of both, request by request.
 //
-// Each function takes the rows and the clock, under the lease server's one lock, and changes the
-// rows that the caller then commits. An answer may be sent once the commit is durable.
+// The caller holds the lease server's lock. Each function reads the rows and the clock, and changes
+// the rows. The caller then commits the rows, and sends the answer when the commit is durable.
 //
 // Invariants, per region:
 //  1. A region is granted only to its own server.
-//  2. floor and until only rise, and floor <= until. Exceptions: a region that is given back ends
-//     at its holder's highest limit. The region of a dead holder ends after its clock and reserve.
-//     A region whose holder continues after a recovery gets that holder's floor again.
-//  3. A new holder's floor is at least every earlier holder's until or highest limit.
-//  4. until is at least what any holder was granted, also if the grant is lost: see
-//     confirm_data_loss(). No holder is told more than the longest grant.
+//  2. floor and until only increase, and floor <= until. Exceptions: if a region is given back, its
+//     until becomes its holder's highest limit. If a holder is dead, until becomes its clock plus
+//     lead and reserve. If a holder continues after a recovery, the region gets its floor again.
+//  3. A new holder's floor is at least the until or highest limit of every earlier holder.
+//  4. until is at least the end of every grant, even of a lost one: see confirm_data_loss(). No
+//     grant is longer than the longest grant.
 #pragma once
 
 #include <span>
@@ -24,16 +24,16 @@
 namespace snowflake {
 
 enum class RegionState : uint8_t {
-  given_back,  // by its holder; also before the first grant
+  given_back,  // by its holder; also the state before the first grant
   held,
   revoked,  // by an operator
-  lost,     // grants may have been lost; its holder may continue
+  lost,     // grants may have been lost, but the holder may continue
 };
 
 struct LeasedRegion {
   int64_t floor_ms = 0;     // the holder issues no id of an earlier time
   int64_t until_ms = 0;     // nor of this time or later
-  int64_t incarnation = 0;  // the holder, 0: nobody
+  int64_t incarnation = 0;  // the holder, 0: none
   int64_t grant = 0;        // number of the last grant
   int64_t nonce = 0;        // of the holder's last request
   int32_t server = -1;      // the server of the region; -1: not requested yet
@@ -44,24 +44,25 @@ struct FleetState {
   int64_t term;           // when the fleet was made, or an operator last confirmed: see term_at()
   int64_t newest;         // number of the newest answer
   int64_t newest_ms;      // the newest time on which both clocks of an exchange agreed
-  int64_t longest_ms;     // no grant is longer: the longest lease and lead
+  int64_t longest_ms;     // the longest grant: lease plus lead
   int64_t skew_ms;        // how far clocks may be apart
   bool halted;            // found to be behind: no request is decided until confirm_data_loss()
   int64_t reported_term;  // the newest term that a server has named
   int64_t began;          // `newest` when the term began
   int64_t lasting;        // the oldest term whose leases continue
-  int64_t adopt_ms;       // holders of earlier leases continue that end later; 0: none does
+  int64_t adopt_ms;       // earlier leases that end later continue; 0: none continues
 };
 
-// Terms are in the order in which they begin. So what an earlier recovery granted, and the next one
-// may have lost, is known to be over. Two recoveries in one instant differ by the salt, 20 bits.
+// Terms ascend in the order in which they begin. So a grant of an earlier recovery, which the next
+// recovery may have lost, is known to be over. If two recoveries happen in the same millisecond,
+// they differ by the salt of 20 bits.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
 
 namespace lease_detail {
 
-// An answer without a decision. It has no number.
+// Makes an answer that decides nothing. It has no number.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -81,12 +82,12 @@ constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, Ans
   return result;
 }
 
-// The rule for clocks: a lease ends, and a region is free, by the earlier of both.
+// The end of a lease, and whether a region is free, are decided by the earlier of both clocks.
 constexpr int64_t earlier_clock(const LeaseRequest& request, int64_t clock_ms) noexcept {
   return std::min(request.clock_ms, clock_ms);
 }
 
-// A holder that has been granted more keeps that.
+// Grants a region. If the holder already has a longer lease, it keeps that lease.
 constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, int32_t number,
                             const LeaseRequest& request, int64_t clock_ms, bool anew) noexcept {
   LeasedRegion& region = regions[static_cast<size_t>(number)];
@@ -103,17 +104,17 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// From when on the region may be granted. The end of a region that was given back may be ahead of
-// the clock by its holder's reserve. If it is further ahead, its holder's clock was wrong, and the
-// region is not granted yet.
+// Returns the time from which the region may be granted. The end of a region that was given back
+// may be ahead of the clock by its holder's reserve. If the end is further ahead, the holder's
+// clock was wrong, and the region is not granted yet.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
                                                  : region.until_ms;
 }
 
-// Returns the free region of a server: the one that it gave back last, if its ids can continue at
-// once; otherwise the one that is unused for the longest time.
+// Chooses a free region of a server. It is the region that was given back last, if minting can
+// continue there at once. Otherwise it is the region that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -146,8 +147,8 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
                               std::span<const int32_t> own, const LeaseRequest& request,
                               int64_t clock_ms) noexcept {
   // A repeated request gets the same region, because the first answer may have been lost. The grant
-  // is a new one, so that what the incarnation may have sent to give the old one back has no
-  // effect.
+  // gets a new number. If the incarnation has sent a request to give the old grant back, that
+  // request then has no effect.
   int32_t number = held_by(regions, own, request);
   if (number != kNoRegion) return grant(fleet, regions, number, request, clock_ms, true);
 
@@ -167,11 +168,11 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// Returns true if the holder of before a recovery may continue. A lease that ends so late was the
-// last one of its region, because the next holder would begin at its end, and two clocks have not
-// reached that yet. The holder must renew in the term that began with the recovery. A renewal of an
-// earlier term may have been on its way for long, and its region may have been given back and
-// granted since. A lease that an operator has revoked does not continue.
+// Returns true if a holder from before a recovery may continue. If a lease ends after adopt_ms, it
+// was the last lease of its region: the next holder would begin at its end, and the clocks have not
+// reached this end. The holder must renew in the term that began with the recovery. A renewal of an
+// earlier term may be late, and the region may have been given back and granted again in the
+// meantime. A lease that an operator has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -202,9 +203,9 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// After a recovery that lost some, numbers are given again. A grant that is newer than the newest
-// answer of its holder in this term was lost. A request that is still on its way may have the same
-// number.
+// Gives a region back. A recovery that lost answers uses their numbers again. So if the returned
+// grant is newer than the newest answer of its holder in this term, the grant was lost, and the
+// request has no effect.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -216,7 +217,8 @@ constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
   return answer(fleet, request, AnswerStatus::given_back, clock_ms);
 }
 
-// A request binds the regions that it names to its server. False if one is another server's.
+// Assigns the regions that a request names to its server. Returns false if a region belongs to
+// another server.
 constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                     int32_t server) noexcept {
   for (const int32_t i : named) {
@@ -227,7 +229,8 @@ constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> na
   return true;
 }
 
-// Regions that a server does not name any more are free for others, once its leases have ended.
+// Makes regions that a server no longer names available to other servers when the leases there have
+// ended.
 constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                        int32_t server, int64_t earlier_ms) noexcept {
   for (int32_t i = 0; i < static_cast<int32_t>(regions.size()); ++i) {
@@ -240,15 +243,15 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// The newest number that was given in a term, as far as it is remembered. Losses of an earlier
-// term are harmless.
+// Returns the newest number of a term, as far as it is stored. Answers of an earlier term that were
+// lost do no harm.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Halts the fleet if a server has a newer answer than this database. The lease server was then put
-// back to an earlier state, and it grants to no server, also not to a new one.
+// Halts the fleet if a server has a newer answer than this database. Then the lease server was
+// restored to an earlier state, and must not grant to any server.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -257,8 +260,8 @@ constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) no
   fleet.halted = true;
 }
 
-// Answers a request. `own`: the regions in the configuration of the server that asks. REQUIRES for
-// renew and give_back: 0 <= request.region < regions.size().
+// Answers a request. `own` has the regions in the configuration of the requesting server. REQUIRES
+// for renew and give_back: 0 <= request.region < regions.size().
 constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
                              std::span<const int32_t> own, const LeaseRequest& request,
                              int64_t clock_ms) noexcept {
@@ -274,14 +277,15 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // A clock that is behind shows only when the answer arrives: the request may have taken long.
+  // Only a clock that is ahead is detected here. If the clock seems to be behind, the request may
+  // have taken long, so the server checks this when it gets the answer.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
     return lease_detail::give_back(fleet, regions[place], request, clock_ms);
   const std::span<const int32_t> asked =
       renews ? std::span<const int32_t>(&request.region, 1) : own;
-  // First, so that two servers can exchange regions.
+  // release() precedes bind(), so that two servers can exchange regions.
   if (!renews)
     lease_detail::release(regions, own, request.server,
                           lease_detail::earlier_clock(request, clock_ms));
@@ -293,20 +297,22 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   return lease_detail::acquire(fleet, regions, own, request, clock_ms);
 }
 
-// No operator's call goes before the newest time that two clocks have shown.
+// Returns true if the clock is behind the newest time on which two clocks agreed. Then operators'
+// calls fail.
 constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept {
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
 
-// Ends the holder's lease. The region is free at `until`, because the holder may still mint.
+// Revokes the holder's lease. The region is not free before `until`, because the holder may still
+// mint.
 constexpr void revoke(LeasedRegion& region) noexcept {
   region.incarnation = 0;
   region.state = RegionState::revoked;
 }
 
 // Ends the lease of a region whose holders have stopped. Their ids were ahead of their clocks by at
-// most lead and reserve, `ahead_ms` together. REQUIRES !clock_is_behind(), that the holders stopped
-// before `now_ms`, and that their clocks were not ahead by more than clocks may be.
+// most `ahead_ms`, which is lead plus reserve. REQUIRES !clock_is_behind(), that the holders
+// stopped before `now_ms`, and that their clocks were ahead by at most the skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -314,22 +320,23 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// Begins a term. A server that has an answer of it ignores the other copies of this database.
+// Begins a term. A server that has received an answer of this term ignores other copies of this
+// database.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;
   fleet.halted = false;
 }
 
-// Everything that was decided is known: leases continue. REQUIRES !fleet.halted, or that the claim
-// which halted the fleet is false.
+// Continues with all leases, because this database has every decision. REQUIRES !fleet.halted, or
+// that the request which halted the fleet was false.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
-// Decisions made after the moment to which the lease server was put back are lost: regions begin
-// above all that may have been granted. `silent`: this copy has not granted since. REQUIRES
-// that `now_ms` is not before any of those grants by more than the clocks may be apart.
+// Continues after decisions were lost. Every region begins after all grants that may have been
+// lost. `silent` is true if this copy has granted nothing since it was restored. REQUIRES that
+// `now_ms` is at most the skew before each lost grant.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -341,7 +348,8 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   }
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
-  // Both clocks of a grant may be apart, and the earlier one that of `now_ms`.
+  // A grant's two clocks may differ by the skew, and the earlier one may differ from `now_ms` by
+  // the skew.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -1,7 +1,7 @@
-// Random schedules of a whole fleet. No id comes twice, ids go up within an incarnation, observe()
-// is respected, and after the faults every server mints again.
+// Runs random schedules of a whole fleet. Ids are unique and ascend within an incarnation,
+// observe() is respected, and after the faults every server mints again.
 //
-// SNOWFLAKE_LEASE_SCHEDULES in the environment asks for a longer run.
+// Set SNOWFLAKE_LEASE_SCHEDULES in the environment for a longer run.
 #include "lease_world.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
     ids += world.ids();
     for (const char* event : expected) events[event] += static_cast<uint64_t>(world.count(event));
   }
-  // A model without events would always pass.
+  // Checks that each event has occurred, because a model without events would always pass.
   for (const char* event : expected) EXPECT_GT(events[event], 0u) << event;
   EXPECT_GT(ids, schedules() * 10);
   std::printf("%" PRIu64 " schedules, %" PRIu64 " ids", schedules(), ids);
@@ -54,13 +54,14 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
 struct Omission {
   const char* name;
   bool Rules::*rule;
-  uint64_t from;  // the schedule that the search begins with: the one that was found last
+  uint64_t from;  // the schedule with which the search begins
 };
 
 class LeaseRule : public testing::TestWithParam<Omission> {};
 
-// The other half of the evidence: without the rule, some schedule breaks a promise. The same seeds
-// in every run, because some cases are rare. If the model changes, the search begins there.
+// Shows that each rule is needed: without the rule, some schedule breaks a promise. Some cases are
+// rare, so the search begins at a schedule that was found earlier. If the model has changed, the
+// search continues from there.
 TEST_P(LeaseRule, IsNeeded) {
   Rules rules;
   rules.*GetParam().rule = false;

@@ -1,4 +1,5 @@
-// Actions on the fleet of the model, by operators and by an intruder with a server's credentials.
+// Actions of operators on the fleet of the model, and requests of a server with a wrong
+// configuration.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -7,7 +8,8 @@ namespace {
 constexpr int32_t kMistaken = 99;
 }  // namespace
 
-// A server whose configuration names a region of another: a copied file with another login.
+// Sends a request of a server whose configuration file was copied from another server. It names a
+// region of that server, with another login role.
 void World::mistake() {
   LeaseRequest request{};
   request.call = LeaseCall::acquire;
@@ -43,16 +45,16 @@ void World::operate() {
   }
 }
 
-// A server that was granted another region may return it, and then receive the answer about this
-// one.
+// Returns true if a running server has this incarnation. Even if it holds another region now, it
+// may still receive a delayed answer about this one.
 bool World::lives(int64_t incarnation) const {
   return std::any_of(servers_.begin(), servers_.end(), [&](const Server& s) {
     return s.up && s.memory.view().incarnation == incarnation;
   });
 }
 
-// An operator's call. The operator knows that no server mints in the region, and that no clock was
-// far ahead. If the lease server can lose data, the operator knows neither.
+// Calls confirm_dead() as an operator. The operator knows that no server mints in the region and
+// that no clock was far ahead, except in schedules in which operators make mistakes.
 void World::declare_dead(size_t region) {
   if (control_moved_ || control_replaced_ || control_.fleet.halted) return;
   const auto number = static_cast<int32_t>(region);
@@ -83,7 +85,7 @@ void World::recover() {
     confirm_no_data_loss(control_.fleet, ++now_, draw());
     happened("nothing lost");
   } else {
-    // The operator may be behind by what clocks may be apart.
+    // The operator's time may be behind by at most the skew.
     const auto behind = static_cast<int64_t>(random_.below(static_cast<uint64_t>(skew_ms_) + 1));
     confirm_data_loss(control_.fleet, control_.regions, ++now_ - behind, draw(), control_moved_);
     if (!rules_.adopt_while_leased) control_.fleet.adopt_ms = 1;

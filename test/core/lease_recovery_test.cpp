@@ -1,4 +1,4 @@
-// After a recovery or failover of the lease server: which holders continue, and which do not.
+// Tests which holders of leases continue after a recovery or failover of the lease server.
 #include "lease_support.hpp"
 
 namespace snowflake {
@@ -16,7 +16,7 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // Repeats the request in the new term, as a holder does after the first answer.
+  // Sends the request, and repeats it in the new term if the answer is term_over, as a holder does.
   LeaseAnswer go_on(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -42,7 +42,7 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The first answer is lost; a copy of the memory comes second.
+  // The first answer is lost, so the holder repeats its request. Then a copy of its memory renews.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -55,9 +55,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
-// Renewals of before the recovery come late: the holder has given the region back since, and
-// another has been granted it, for less time. No region is granted before its holder has reported
-// it.
+// A renewal from before the recovery arrives late. In the meantime the holder has given the region
+// back, and another incarnation holds it. The late renewal must not get the region.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);
@@ -71,7 +70,7 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // He had it no more.
+    // The first holder no longer had the region, so the answer does not give it back.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -84,8 +83,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// The answer to the holder is limited like all others, because the next recovery relies on it. The
-// next holder begins above all grants.
+// A holder that continues after a recovery gets no more than the longest grant, because the next
+// recovery relies on this. The next holder must begin after all grants.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
@@ -96,7 +95,7 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   ASSERT_EQ(again.status, AnswerStatus::granted);
   EXPECT_LE(again.until_ms, kNow + fleet.longest_ms);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
-  // Who has more keeps it.
+  // A holder that has a longer lease keeps it.
   LeaseMemory memory{};
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(extended);
@@ -107,8 +106,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
 
-// Numbers begin again in the copy that was recovered. A lost grant is given back late, after the
-// same incarnation got the region again under the same number.
+// The recovered database uses numbers again. A lost grant is given back late, when the same
+// incarnation holds the region under a new grant with the same number. The new grant must not end.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);
@@ -117,7 +116,7 @@ TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   const LeaseAnswer again = ask(acquire(1));
   ASSERT_EQ(again.grant, held.grant);
   LeaseRequest late = give_back(held, kNow);
-  late.term = fleet.term;  // heard in an answer that did not reach the region
+  late.term = fleet.term;  // known from an answer that granted nothing
   late.newest = 0;
   EXPECT_EQ(ask(late).status, AnswerStatus::lost);
   EXPECT_EQ(regions[static_cast<size_t>(again.region)].incarnation, 1);
@@ -169,8 +168,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers: a server that has received the operator's confirmation accepts no answer of
-// the other one.
+// Two lease servers run. If a server has an answer of the one that the operator confirmed, it
+// accepts no answer of the other one.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;
@@ -204,7 +203,7 @@ TEST_F(Recovery, NothingLostKeepsLeasesAndNoticesWhatWasLost) {
   LeaseRequest request = renew(held);
   EXPECT_EQ(ask(request).status, AnswerStatus::granted);
   EXPECT_EQ(ask(request).grant, held.grant);
-  request.newest = held.number + 1;  // more than the old term had when it ended
+  request.newest = held.number + 1;  // more than the newest number of the old term
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);
 }
 

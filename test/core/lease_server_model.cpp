@@ -1,13 +1,13 @@
-// The server side of the model: sessions, worker, and the order of their steps.
+// The servers of the model: their sessions, their workers, and the order of their steps.
 #include "lease_world.hpp"
 
 namespace snowflake {
 
 namespace {
 
-constexpr uint64_t kMark = 1;  // each database has one, for as long as it exists
+constexpr uint64_t kMark = 1;  // the id of a database's mark, which never changes
 
-// The lease as it bounds limits, with or without the rules.
+// The lease that bounds published limits, with or without some rules.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -36,7 +36,8 @@ void World::start(Server& s, bool keep_memory) {
   crash(s);
 }
 
-// Shared memory is laid out afresh; the postmaster's own, and the disk, stay.
+// A crash restart: shared memory is initialized again, but the postmaster's memory and the disk
+// stay.
 void World::crash(Server& s) {
   s.slots = {};
   for (size_t i = 0; i < s.sessions.size(); ++i) {
@@ -62,7 +63,7 @@ bool World::is_good(Server& s, const Session& session) const {
          s.slots[static_cast<size_t>(session.database)].limits.is_current(session.generation);
 }
 
-// Before the mark is written or bound to.
+// Raises the counters to the mark on the disk. Called before the mark is written or bound.
 void World::adopt_mark(Server& s, size_t database) {
   Slot& slot = s.slots[database];
   slot.limits.adopt(layout_, s.disk.mark[database], [&](uint64_t floor) {
@@ -91,7 +92,7 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Other sessions may continue before each of the two loads.
+// Reads the published limit. Other sessions may continue before each of the two loads.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -101,7 +102,7 @@ void World::take_limit(Server& s, Session& session) {
   const std::optional<uint64_t> taken =
       rules_.reader_checks ? limits.take(generation) : limits.read();
   Meanwhile::run = nullptr;
-  if (session.process != process) return;  // it is another's by now
+  if (session.process != process) return;  // another process has this session now
   if (taken && s.up)
     session.limit = *taken;
   else
@@ -115,13 +116,13 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the mark. Published later, or never.
+// Writes and flushes the mark. The limit is published later, or never.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);
   if (layout_.tick_of_position(position) * 1000 + static_cast<uint64_t>(layout_.epoch_ms) >
       static_cast<uint64_t>(clock(s) + lead_ms_))
-    return;  // ahead of the clock: refused before the mark is extended
+    return;  // too far ahead of the clock: the call fails without extending the mark
   const auto database = static_cast<size_t>(session.database);
   adopt_mark(s, database);
   int64_t& mark = s.disk.mark[database];
@@ -143,7 +144,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // The lock is held. Readers of the limit need no lock, and no other session continues.
+    // The publisher was killed while it holds the lock. Other sessions need no lock to read the
+    // limit, so they claim all ids that the limit allows.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -190,7 +192,7 @@ bool World::claim(Server& s, Session& session) {
   return true;
 }
 
-// A session without interruption mints as much as it may.
+// A session mints as much as possible, without interruption.
 void World::burst(Server& s, Session& session) {
   if (!is_good(s, session)) attach(s, session);
   for (uint64_t left = random_.between(1, 6); session.attached && left > 0; --left) {
@@ -224,7 +226,7 @@ void World::observe(Server& s, Session& session) {
   happened("observe");
 }
 
-// The database is dropped, and restored from a backup of any age, while the server runs.
+// Drops a database and restores it from a backup of any age, while the server runs.
 void World::restore_database(Server& s) {
   const auto database = static_cast<size_t>(random_.below(kDatabases));
   const auto& backup = backups_[random_.below(backups_.size())].second;
@@ -253,7 +255,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // Otherwise the renewal is taken for a copy's, and the region is lost.
+  // The acknowledged nonce must be one that a grant has answered. Otherwise the lease server would
+  // regard the renewal as that of a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -271,7 +274,8 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // Read the highest limit, let a session in mid-extension go on, then withdraw.
+    // Without the rule: reads the highest limit, lets sessions claim, and only then withdraws the
+    // limit.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -282,7 +286,7 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // The mark of the database that extended last.
+    // Without the rule: reports the mark of one database instead of the highest limit of all.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;
@@ -317,7 +321,7 @@ void World::hear(const Told& told) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // Goes on as who it was, with the time that it had.
+      // Without the rule: the server continues as the same incarnation, with the longer lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

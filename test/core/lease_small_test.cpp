@@ -1,6 +1,6 @@
-// Tests all interleavings of a few steps of two runs of one server, which has two regions, and of
-// its lease server. After each step both runs mint all ids that they may mint, in one database and
-// shard, so that a possible duplicate is found.
+// Tests all interleavings of a few steps of a lease server and of two runs of one server with two
+// regions. After each step both runs mint all ids that they may mint in one database and shard, so
+// that every possible duplicate is found.
 #include "lease_support.hpp"
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace snowflake {
 namespace {
 
-constexpr int64_t kUnit = 1000;  // of time; a lease is 4, clocks may be 1 apart
+constexpr int64_t kUnit = 1000;  // unit of time: a lease lasts 4, clocks may differ by 1
 constexpr int64_t kBegin = kDefaultEpoch + 1'000'000'000;
 constexpr int kRegions = 2;
 constexpr std::array<int32_t, kRegions> kOwn{0, 1};
@@ -20,7 +20,7 @@ struct Run {
   int64_t term = 0, newest = 0, grant = 0, floor = 0, until = 0, highest = 0;
   int32_t region = kNoRegion;
   bool giving_back = false;
-  bool sent = false, told = false;  // a message is on its way
+  bool sent = false, told = false;  // whether a request or an answer is on its way
   LeaseRequest request{};
   LeaseAnswer answer{};
   int64_t sent_at = 0;
@@ -39,14 +39,14 @@ struct Small {
 };
 
 struct SmallRules {
-  bool identity_checked = true;  // a lease server that was put back waits for an operator
+  bool identity_checked = true;  // a restored lease server waits for an operator
   bool floors_kept = true;       // a new holder begins where the last lease ends
 };
 
 class Explorer {
  public:
   explicit Explorer(const SmallRules& rules) : rules_(rules) {}
-  // Whether some order of `depth` steps has a violation.
+  // Returns true if some order of `depth` steps leads to a violation.
   bool search(const Small& world, int depth) {
     if (world.violated) return true;
     if (depth == 0) return false;
@@ -189,11 +189,11 @@ class Explorer {
     }
   }
 
-  // The state of one run of the server. False: the step is not possible now.
+  // Makes a step of one run of the server. Returns false if the step is not possible now.
   bool act_run(Small& w, size_t i, int step) const {
     Run& r = w.runs[i];
     switch (step) {
-      case 0:    // it sends a request, and gets the answer at once
+      case 0:    // the run sends a request, and gets the answer at once
       case 1:    // the answer is lost
       case 2: {  // the answer comes later
         if (step == 2 && r.told) return false;
@@ -203,7 +203,7 @@ class Explorer {
         if (step == 2) r.told = true, r.answer = answer, r.sent_at = w.now;
         return true;
       }
-      case 3:  // a question that is decided later
+      case 3:  // a request that is decided later
         if (r.sent) return false;
         r.sent = true;
         r.request = request_of(w, r);
@@ -220,7 +220,7 @@ class Explorer {
         r.told = false;
         hear(w, r, r.answer, r.sent_at);
         return true;
-      case 6: {  // a restart: only its database has a record of its ids
+      case 6: {  // a restart: only the database has a record of the run's ids
         r = Run{};
         r.incarnation = ++w.drawn;
         return true;
@@ -228,7 +228,7 @@ class Explorer {
       case 7:
         if (r.region == kNoRegion || r.giving_back) return false;
         r.giving_back = true;
-        r.until = 0;  // it mints no more
+        r.until = 0;  // the run does not mint any more
         return true;
       default:
         return false;
@@ -245,21 +245,21 @@ class Explorer {
       case 1:
         w.now += 4 * kUnit;
         return w.now < kBegin + 60 * kUnit;
-      case 2:  // the lease server's clock
+      case 2:  // the lease server's clock steps
         w.control_off = w.control_off == 0 ? 6 * kUnit : 0;
         return true;
       case 3:
         w.old_fleet = w.fleet;
         w.old_regions = w.regions;
         return true;
-      case 4:  // put back, which shows
+      case 4:  // the lease server is restored, and detects it
         if (w.old_fleet.term == 0 || w.moved) return false;
         w.lost = w.old_fleet.newest != w.fleet.newest || w.old_fleet.term != w.fleet.term;
         w.fleet = w.old_fleet;
         w.regions = w.old_regions;
         w.moved = true;
         return true;
-      case 5: {  // an operator with a right clock confirms what is so
+      case 5: {  // an operator with a right clock confirms the true state
         if (!w.moved && !w.fleet.halted) return false;
         if (w.control_off != 0) return false;
         if (!w.lost && !w.fleet.halted) {
@@ -303,7 +303,7 @@ TEST(LeaseSmall, NoOrderOfStepsBreaksAPromise) {
               explorer.taken());
 }
 
-// The other half of the evidence: without a rule, some order does.
+// Shows that each rule is needed: without it, some order of steps breaks a promise.
 TEST(LeaseSmall, ItsRulesAreNeeded) {
   EXPECT_TRUE(Explorer(SmallRules{.identity_checked = false}).search(beginning(), 4));
   EXPECT_TRUE(Explorer(SmallRules{.floors_kept = false}).search(beginning(), 4));

@@ -1,4 +1,4 @@
-// Requests as a server makes them, and the reference model of the lease server.
+// Makes the requests of a server, and sends them to the reference model of the lease server.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ struct Lease : testing::Test {
   FleetState fleet = new_fleet();
   std::vector<LeasedRegion> regions = std::vector<LeasedRegion>(4);
 
-  // All of them are in the server's configuration, if not `named`.
+  // Sends a request. Without `named`, all regions are in the server's configuration.
   LeaseAnswer ask(const LeaseRequest& request, int64_t clock = kNow) {
     std::vector<int32_t> all(regions.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);

@@ -1,4 +1,4 @@
-// What the lease server decides.
+// Tests the decisions of the lease server.
 #include "lease_support.hpp"
 
 namespace snowflake {
@@ -100,7 +100,7 @@ TEST_F(Lease, ARegionOfAnotherServerIsNeverGranted) {
   EXPECT_EQ(ask_for({2, 3}, acquire(2, 1)).region, 2);
   EXPECT_EQ(ask_for({0, 1}, acquire(3, 0)).region, 1);
   EXPECT_EQ(ask_for({0, 1}, acquire(4, 0)).status, AnswerStatus::full);
-  // A region that is not named any more is free for others when its lease has ended.
+  // A region that its server no longer names is free for others when its lease has ended.
   const int64_t later = kNow + 2 * kHour;
   EXPECT_EQ(ask_for({0}, acquire(5, 0, later), later).region, 0);
   EXPECT_EQ(ask_for({1}, acquire(6, 1, later), later).status, AnswerStatus::taken) << "held";
@@ -134,7 +134,7 @@ TEST_F(Lease, TheOldestFreeRegionIsTaken) {
 TEST_F(Lease, ARestartPrefersTheRegionThatItGaveBack) {
   const LeaseAnswer first = ask(acquire(1, 0));
   ask(give_back(first, kNow + 1000));
-  // Not while that would be a pause.
+  // The region that was given back is not preferred if the server would have to wait there.
   const LeaseAnswer second = ask(acquire(2, 0));
   EXPECT_NE(second.region, first.region);
   const LeaseAnswer third = ask(acquire(3, 0, kNow + 1000), kNow + 1000);
@@ -192,7 +192,8 @@ TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
   EXPECT_EQ(ask(restarted).status, AnswerStatus::granted) << "a new worker knows no nonce";
 }
 
-// As after a switch-over of the lease server, or a clock that was ahead for a moment.
+// A refusal, as after a switch-over of the lease server, must not change which nonce is
+// acknowledged.
 TEST_F(Lease, ARefusalAcknowledgesNothing) {
   LeaseNonce nonce{10, 0};
   LeaseRequest request = acquire(1);
@@ -237,7 +238,7 @@ TEST_F(Lease, ALeaseServerThatIsBehindHaltsForEverybody) {
 
 TEST_F(Lease, TermsAreInTheOrderOfTheirRecoveries) {
   LeaseRequest request = acquire(1);
-  request.term = term_at(kNow - 5, 9);  // of a recovery that this database lost
+  request.term = term_at(kNow - 5, 9);  // a term of a recovery that this database lacks
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
   request.term = term_at(kNow + 5, 9);
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);

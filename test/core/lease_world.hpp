@@ -1,6 +1,7 @@
 // A small model of a fleet: servers with databases, sessions and a worker, a lease server, and all
-// possible events, one step at a time. The decisions are the code under test. The order of steps is
-// a requirement for the glue. `Rules` takes single rules out, to show that each is needed.
+// events that can happen, one step at a time. The decisions are made by the code under test. The
+// glue in src/pg must make its steps in the order of this model. `Rules` can switch single rules
+// off, to show that each is needed.
 #pragma once
 
 #include <array>
@@ -19,36 +20,37 @@
 namespace snowflake {
 
 struct Rules {
-  bool reopen_at_highest = true;     // who attaches raises the counters to the highest limit
-  bool reopen_at_mark = true;        // and to the mark
+  bool reopen_at_highest = true;     // attaching raises the counters to the highest limit
+  bool reopen_at_mark = true;        // attaching raises the counters to the mark
   bool highest_before_limit = true;  // the highest limit is raised before a limit is published
-  bool highest_of_all = true;        // over all databases, not that of the one that published last
-  bool reader_checks = true;         // a limit is read, then the generation checked once more
-  bool own_limit = true;             // a claim is bounded by the session's copy, of its region
-  bool start_is_new = true;          // a start, a clone, a promotion is a new incarnation
-  bool forget_then_read = true;      // give back: withdraw and read the highest limit in one lock
-  bool forget_at_all = true;         // give back: forget the region before it is sent
-  bool lost_is_new = true;           // a region that was lost ends the incarnation
-  bool mark_below_until = true;      // no mark is written above `until`
-  bool observe_below_until = true;   // observe() beyond it is refused, not cut
-  bool commit_first = true;          // an answer is believed when the commit has been confirmed
-  bool identity_checked = true;      // timeline and system identifier
-  bool lease_checked = true;         // the limit is also the lease's
-  bool grant_acks = true;            // only a grant acknowledges the nonce that it answers
-  bool adopt_while_leased =
-      true;                     // after a recovery only those go on whose lease was still running
-  bool own_regions = true;      // a server is granted its own regions only
-  bool both_clocks = true;      // a region is free when both clocks have passed its end
-  bool dead_by_reserve = true;  // a dead holder's region ends beyond lead and reserve, not now
-  bool old_is_stopped = true;   // the old control database, when an operator speaks to the new
+  bool highest_of_all = true;    // the highest limit is that of all databases, not of the last one
+  bool reader_checks = true;     // after a limit is read, the generation is checked again
+  bool own_limit = true;         // a claim is bounded by the session's own copy of the limit
+  bool start_is_new = true;      // a start, a clone or a promotion begins a new incarnation
+  bool forget_then_read = true;  // give back: limits are withdrawn and read under one lock
+  bool forget_at_all = true;     // give back: the region is forgotten before the request is sent
+  bool lost_is_new = true;       // a region that was lost ends the incarnation
+  bool mark_below_until = true;  // no mark is written above `until`
+  bool observe_below_until = true;  // observe() beyond `until` fails instead of using `until`
+  bool commit_first = true;         // an answer is used only when its commit is confirmed
+  bool identity_checked = true;     // the lease server checks its timeline and system identifier
+  bool lease_checked = true;        // a published limit does not exceed the lease
+  bool grant_acks = true;           // only a grant acknowledges the nonce that it answers
+  bool adopt_while_leased = true;   // after a recovery only leases continue that had not ended
+  bool own_regions = true;          // a server is granted its own regions only
+  bool both_clocks = true;          // a region is free when both clocks have passed its end
+  bool dead_by_reserve = true;      // a dead holder's region ends beyond lead and reserve, not now
+  bool old_is_stopped = true;       // the old lease server is stopped before an operator confirms
 };
 
-// A word whose writer may be killed: it counts the stores that are left to it, and drops the rest.
+// An atomic word whose writer may be killed. When the writer has made its last store, later stores
+// have no effect.
 struct Kill {
   static inline int stores_left = -1;  // -1: no process will be killed
   static bool dead() { return stores_left == 0; }
 };
-// Changes by others between the loads of one session: once, before the load of that number.
+// Lets other sessions run once between the loads of one session, before the load with the given
+// number.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -87,21 +89,21 @@ inline constexpr int kSessions = 3;
 // The durable state, for a backup, a standby or a crash.
 struct Durable {
   std::array<int64_t, kDatabases> mark{};
-  std::array<uint64_t, kDatabases> observed{};  // promised by observe(): later positions are above
+  std::array<uint64_t, kDatabases> observed{};  // raised by observe(): later positions are above it
 };
 
 struct Session {
   int database = 0;
   bool attached = false;
-  uint64_t process = 0;  // which one, of all that have attached
+  uint64_t process = 0;  // the number of the process among all that have attached
   uint32_t generation = 0;
   int64_t incarnation = 0;
   int32_t region = kNoRegion;
   uint64_t limit = 0;
-  std::optional<int64_t> written_mark;  // flushed, and not yet published
+  std::optional<int64_t> written_mark;  // flushed, but not yet published
 };
 
-// A database's shared memory.
+// The part of shared memory that belongs to one database.
 struct Slot {
   std::array<uint64_t, kShards> counters{};
   ModelLimits limits;
@@ -109,13 +111,13 @@ struct Slot {
 
 struct Worker {
   bool giving_back = false;
-  LeaseRequest back{};  // the request that gives back, sent until it is answered
+  LeaseRequest back{};  // the request to give back, sent again until it is answered
   LeaseNonce nonce{1, 0};
 };
 
 struct Server {
   bool up = false;
-  int role = 0;  // the login role: a clone has its original's
+  int role = 0;  // the login role; a clone has that of its original
   int64_t clock_off = 0;
   int64_t born = 0;
   ModelMemory memory;
@@ -134,7 +136,7 @@ struct Asked {
   size_t server;
   LeaseRequest request;
 };
-// The positions of a region that an incarnation may issue: from `floor_ms` to before `until_ms`.
+// A grant: an incarnation may issue ids of a region from `floor_ms` to before `until_ms`.
 struct Grant {
   int64_t incarnation;
   int32_t region;
@@ -152,7 +154,8 @@ class World {
  public:
   World(Random random, const Rules& rules);
 
-  // Faults and work in random order; then work without faults, in which every server must mint.
+  // run() makes faults and work in random order. Then settle() works without faults, and every
+  // server must mint.
   void run(int steps);
   void settle();
 
@@ -164,7 +167,7 @@ class World {
   }
 
  private:
-  // lease_server_model.cpp: what a server does
+  // lease_server_model.cpp: the actions of a server
   int64_t clock(const Server& s) const { return now_ + s.clock_off; }
   void start(Server& s, bool keep_memory);
   void crash(Server& s);
@@ -186,7 +189,7 @@ class World {
   bool is_good(Server& s, const Session& session) const;
   uint64_t next_position(const Server& s, const Session& session, int shard) const;
 
-  // lease_world_model.cpp: what happens to it
+  // lease_world_model.cpp: events that happen to servers
   void step();
   void step_server(size_t number);
   void step_clock();
@@ -211,11 +214,10 @@ class World {
   Rules rules_;
   Layout layout_;
   int64_t lease_ms_, lead_ms_, reserve_ms_, skew_ms_;
-  bool tame_;          // the control database's clock is right to within max_skew
-  bool recoveries_;    // it is recovered to earlier states; then its clock is right as well
-  bool wild_control_;  // it is right when an operator speaks, and the servers' are right always
-  bool forgetful_;     // it is put back at any time without detection, operators err, no server is
-                       // cloned
+  bool tame_;          // the lease server's clock is right to within max_skew
+  bool recoveries_;    // the lease server is recovered to earlier states, and its clock is right
+  bool wild_control_;  // the lease server's clock is right only during operators' calls
+  bool forgetful_;     // the lease server is restored without detection, operators err, no clones
   std::vector<std::vector<int32_t>> own_;  // by role: the regions in its configuration
   int64_t now_;
   uint64_t processes_ = 0;
@@ -223,19 +225,19 @@ class World {
   int64_t control_off_ = 0;
   std::vector<Server> servers_;
   Control control_;
-  std::optional<Control> old_;  // continues to run next to the promoted copy of an earlier state
+  std::optional<Control> old_;  // the old lease server, which runs next to the promoted one
   std::vector<Control> control_backups_;
-  bool control_moved_ = false;     // another timeline or system than that which the fleet knows
-  bool nothing_lost_ = false;      // so far, where it has moved
-  bool control_replaced_ = false;  // its files by older ones, which have no new timeline
+  bool control_moved_ = false;     // the lease server has another timeline or system
+  bool nothing_lost_ = false;      // whether no decision is lost, if the lease server has moved
+  bool control_replaced_ = false;  // older files were restored, without a new timeline
   std::vector<std::pair<int, Durable>> backups_;
   std::vector<Asked> asked_;
   std::vector<Told> told_;
   std::unordered_set<uint64_t> ids_;
   std::unordered_set<int64_t> recorded_;  // nonces that a committed grant has answered
-  std::vector<Grant> grants_;  // all that were committed, also where the control database forgot
-  std::unordered_map<int64_t, int64_t> furthest_;  // what its clock has shown to an incarnation
-  // Per incarnation: the last position of each database and shard.
+  std::vector<Grant> grants_;  // all committed grants, also those that the lease server lost
+  std::unordered_map<int64_t, int64_t> furthest_;  // by incarnation: its latest time
+  // By incarnation: the last position of each database and shard.
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;
   std::string violation_;

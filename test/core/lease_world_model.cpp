@@ -1,5 +1,5 @@
-// The events of a fleet: messages that are late, doubled, lost or out of order; crashes, kills,
-// clones, clocks, operators, and a lease server in an earlier state.
+// The events of the model: messages that are late, doubled, lost or out of order, crashes, kills,
+// clones, wrong clocks, operators, and a lease server in an earlier state.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -31,7 +31,7 @@ World::World(Random random, const Rules& rules)
     for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
   }
   control_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
-  // Without the rule each server may be granted any.
+  // Without the rule each server may be granted every region.
   if (!rules_.own_regions)
     for (std::vector<int32_t>& own : own_) {
       own.clear();
@@ -82,7 +82,7 @@ void World::step() {
         if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
         // The worker may be killed at any store. Then the postmaster restarts all processes.
         Server& s = servers_[told.server];
-        // Sessions may be in mid-extension when the answer arrives, and then continue at once.
+        // Sessions may be extending the mark when the answer arrives, and continue at once.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
@@ -134,7 +134,7 @@ void World::step_server(size_t number) {
       break;
     case 4:
       if (s.worker.giving_back && random_.percent(20)) {
-        // The worker fails and is started again; its message is on its way.
+        // The worker fails and is started again, while its message is still on its way.
         s.worker = Worker{};
         s.worker.nonce = {draw(), 0};
       } else if (random_.percent(20)) {
@@ -193,7 +193,7 @@ void World::decide_one(size_t index) {
   if (!random_.percent(15)) asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(index));
   if (random_.percent(5)) return;
   const LeaseRequest& request = asked.request;
-  // Some ask the copy that was left behind, as long as it is there.
+  // Some servers send their requests to the old lease server while it runs.
   const bool at_old = old_ && (control_moved_ || random_.percent(50));
   Control& asked_one = at_old ? *old_ : control_;
   if (control_moved_ && rules_.identity_checked && !at_old) {
@@ -203,8 +203,9 @@ void World::decide_one(size_t index) {
   Control next = asked_one;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // Files restored in place have no new timeline. The first request of a server with a newer grant
-  // shows it. The model assumes that no other request comes first, which cannot be promised.
+  // Files that are restored in place have no new timeline. This is detected by the first request of
+  // a server with a newer grant. The model assumes that such a request comes first, which cannot be
+  // guaranteed.
   if (control_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -223,7 +224,8 @@ void World::decide_one(size_t index) {
   if (committed) note_grant(request, answer);
   if (committed && !at_old) control_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
-  // Not committed, the answer has been seen all the same: rows come before the commit.
+  // Without the rule: the server uses an answer whose commit failed, because the rows arrive before
+  // the commit.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
@@ -257,14 +259,14 @@ void World::fail_control() {
     return;
   }
   if (forgetful_ && random_.percent(10)) {
-    // To any earlier state, also the first one, as after a new set-up.
+    // Restores any earlier state, even the first one, as after a new installation.
     control_ = control_backups_[random_.below(control_backups_.size())];
     happened("control put back unnoticed");
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  // A complete or incomplete standby is promoted, and the old server may continue; or a backup is
-  // restored on another server, or in place.
+  // Promotes a standby that may lack commits, and the old lease server may continue; or restores a
+  // backup on another server or in place.
   const Control before = control_;
   if (random_.percent(60)) control_ = control_backups_[random_.below(control_backups_.size())];
   if (random_.percent(70)) {
@@ -285,7 +287,7 @@ void World::backup(const Server& s) {
   if (backups_.size() > 6) backups_.erase(backups_.begin());
 }
 
-// A copy from a backup, or of the present directory, next to the original.
+// Starts a copy of a server next to the original, from a backup or from the present files.
 void World::clone() {
   if (!random_.percent(10) || forgetful_) return;
   const Server& original = servers_[random_.below(servers_.size())];
@@ -311,7 +313,8 @@ void World::clone() {
 }
 
 void World::settle() {
-  // As many runs of a server as it has regions, right clocks, and an operator who does his work.
+  // Continues without faults: at most as many runs of a server as it has regions, right clocks, and
+  // an operator who confirms.
   std::vector<size_t> runs(own_.size());
   std::erase_if(servers_, [&](const Server& s) {
     const auto role = static_cast<size_t>(s.role);
@@ -329,13 +332,13 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // A lease and what clocks may be apart: after this every region is free or held by who mints.
+  // Lets a lease and the skew pass. Then every region is free or held by a server that mints.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;
   for (int round = 0; now_ < end && minted.size() < wanted && violation_.empty(); ++round) {
     now_ += 1000;
-    recover();  // again, if a server has received a later recovery than this database
+    recover();  // once more, if a server knows a later recovery than this database
     for (size_t i = 0; i < servers_.size(); ++i) {
       Server& s = servers_[i];
       if (round % 3 == 0 || s.memory.view().region == kNoRegion) {

@@ -1,5 +1,5 @@
-// Tests the limit and its sources: its generation, the part of a mark that a lease covers, and the
-// state after killed writers and interrupted readers.
+// Tests the published limit: its generation, the part of a mark that a lease covers, and its state
+// after writers were killed or readers were interrupted.
 #include "core/limits.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ LeaseAnswer granted() {
   return answer;
 }
 
-// Bound to mark 1, without a published limit.
+// Limits that are bound to mark 1, without a published limit.
 struct Bound : testing::Test {
   ModelLimits limits{};
   uint32_t generation = limits.bind(1, 0, kOwn).generation;
@@ -78,7 +78,7 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // The next session finds the same low mark, and has no limit to withdraw.
+  // The next session finds the same low mark, and does not withdraw a limit again.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -137,7 +137,7 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Kills the publisher at each step: highest_ms() covers every id that may have been claimed.
+// Kills the publisher at each step. highest_ms must then cover every id that may have been claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -200,7 +200,7 @@ TEST_F(LeasedLimits, EndBeforeTheRegionDoes) {
   }
 }
 
-// The highest limit is read for give-back after the last limit was published.
+// A limit that is published just before the region is given back is included in highest_ms.
 TEST_F(LeasedLimits, AreAllGivenBack) {
   const uint32_t generation = bind(first);
   const LeaseView last = memory.forget([&] {
@@ -216,7 +216,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// Between any two loads of a reader, the limit may be withdrawn and another one published.
+// Between two loads of a reader, the limit is withdrawn and one of another generation is published.
+// The reader must not get the new limit.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};
@@ -232,8 +233,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts a withdrawal at each step: no session takes a half-withdrawn limit as one of the new
-// generation, and no limit of the old one is published again.
+// Interrupts a withdrawal at each step. After its first store no session can take the old limit,
+// and no limit of the old generation can be published.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};
@@ -251,9 +252,9 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// `raised` stands for the counters. It is not atomic on purpose. If publish() were not a release,
-// or read() not an acquire, this would be a data race, and ThreadSanitizer would report it on any
-// machine.
+// `raised` represents the counters. It is not atomic on purpose. If publish() were not a release,
+// or read() not an acquire, there would be a data race on `raised`, and ThreadSanitizer would
+// report it on any machine.
 TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {
     const auto limits = std::make_unique<Limits>();
@@ -269,8 +270,8 @@ TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   }
 }
 
-// Each limit contains its generation, so the test detects a limit that was taken by another
-// generation.
+// The time of each limit contains the generation. So the test detects a session that takes a limit
+// of another generation.
 TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;

@@ -1,5 +1,5 @@
 // Tests the Feistel network of the aliases with simple round functions, and base62 of more than 64
-// bits. extensions/alias/sql/alias.sql, which has AES, shows that the whole is FF1.
+// bits. extensions/alias/sql/alias.sql tests the aliases with AES.
 #include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ TEST(Permutation, EveryIdComesBackAndStaysAnId) {
   }
 }
 
-// If round functions are constants, the network can be computed by hand: even rounds add to the
-// first upper half, modulo 2^31, odd ones to the lower, modulo 2^32.
+// If the round functions are constants, the result can be computed by hand. Even rounds add to the
+// upper half modulo 2^31, and odd rounds to the lower half modulo 2^32.
 TEST(Permutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint32_t) { return 0x70000000u + round; };
   const auto sum = [](uint64_t first) {

@@ -1,4 +1,4 @@
-// Tests that a layout survives its seal, and that an invalid seal does no harm.
+// Tests that a layout can be restored from its seal, and that an invalid seal is refused.
 #include "core/seal.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// The table may contain any number. If the layout is accepted, it is the sealed one.
+// A damaged table may contain any number. If the number is accepted, it must be the seal of the
+// returned layout.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);
   int accepted = 0;

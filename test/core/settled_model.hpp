@@ -1,11 +1,12 @@
-// Interleaves the atomic steps of actors in every way, over the code that ships. shard.hpp and
-// settled.hpp are compiled here with an atomic of the test, under another namespace, so that the
-// linker keeps the two apart. Therefore no core header may be included before this one.
+// Runs the shipped code of shard.hpp and settled.hpp in every interleaving of its atomic steps.
+// This file compiles both headers with an atomic type of the test. It uses another namespace, so
+// that the linker does not mix the two versions. Therefore no core header may be included before
+// this one.
 //
 // An actor must be able to stop in the middle of a function and continue later, but has no stack of
-// its own. So each step runs it again from its beginning: the results of earlier steps are
-// replayed, the next step is made, and longjmp() leaves the actor before the one after. Everything
-// that an actor owns is therefore local to its body and needs no destructor.
+// its own. So each step runs the actor again from its beginning: it replays the results of earlier
+// steps, makes the next step, and leaves with longjmp() before the step after that. Therefore all
+// data of an actor must be local to its body and need no destructor.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,16 +27,17 @@ namespace stepped {
 
 struct Actor {
   std::function<void()> body;
-  std::vector<uint64_t> known;  // the results of its steps
+  std::vector<uint64_t> known;  // the results of earlier steps
   size_t at = 0;
   bool may_step = false;
   bool done = false;
   jmp_buf left;
 };
 
-// The actor that makes the next step; null outside of a schedule, when steps are made directly.
+// The actor that makes the next step. Outside of a schedule it is null, and steps are made
+// directly.
 inline Actor* current = nullptr;
-// Whether a weak exchange that could succeed fails spuriously.
+// Decides whether a weak exchange that could succeed fails spuriously.
 inline std::function<bool()> fails_for_no_reason;
 
 template <class Make>
@@ -83,7 +85,8 @@ class interrupted_atomic {
     return static_cast<T>(
         stepped::step([&] { return static_cast<uint64_t>(exchange(value_, value_ + value)); }));
   }
-  // One step has two results: whether the exchange was made, and the value found.
+  // Packs the two results of the step into one number: whether the exchange was made, and the value
+  // found.
   bool compare_exchange_weak(T& expected, T desired, memory_order) noexcept {
     const T wanted = expected;
     const uint64_t result = stepped::step([&] {
@@ -111,9 +114,9 @@ class interrupted_atomic {
 
 namespace stepped {
 
-// Counts through all schedules: the actor of each step, and which exchanges fail spuriously. If
-// another actor makes a step although the last one could continue, that is a preemption. The
-// numbers of preemptions and of spurious failures in a schedule are limited.
+// Counts through all schedules. A schedule decides which actor makes each step, and which exchanges
+// fail spuriously. If another actor makes a step although the last one could continue, that is a
+// preemption. The numbers of preemptions and of spurious failures in a schedule are limited.
 class Schedules {
  public:
   Schedules(int preemptions, int failures) : preemptions_(preemptions), failures_(failures) {}
@@ -145,7 +148,7 @@ class Schedules {
     fails_for_no_reason = nullptr;
   }
 
-  // Whether there is another schedule.
+  // Goes to the next schedule. Returns false if there is none.
   bool next() {
     path_.resize(at_);
     at_ = 0;

@@ -1,5 +1,5 @@
-// Tests the cursor in every interleaving of claims, commits, snapshots and readers. Each result of
-// settle() is compared with all rows that appear later.
+// Tests settle() in every interleaving of claims, commits, snapshots and readers. Compares each
+// result with all rows that appear later.
 #include "settled_model.hpp"
 
 namespace snowflake_interrupted {
@@ -11,16 +11,16 @@ using stepped::Schedules;
 constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
 constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
-constexpr size_t kMost = 8;  // of transactions and readings in a schedule
+constexpr size_t kMost = 8;  // the most transactions and readings in a schedule
 
-// A transaction, as its ids identify it.
+// A transaction: the tick of its first id, and its place in the order of commits.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
   uint64_t committed = UINT64_MAX;  // the number of earlier commits
 };
 
 struct Reading {
-  uint64_t began = UINT64_MAX;  // by the order of steps
+  uint64_t began = UINT64_MAX;  // the number of the step
   uint64_t returned = UINT64_MAX;
   uint64_t settled = 0;
   uint64_t seen = 0;  // the number of transactions that the snapshot sees
@@ -31,7 +31,7 @@ struct Reading {
 struct World {
   Shard counters[kCounters]{};
   OpenMints slots[kSessions]{};
-  OpenMints prepared{};  // of one transaction at a time
+  OpenMints prepared{};  // for one prepared transaction at a time
   Settled settled{};
   Transaction transactions[kMost]{};
   Reading readings[kMost]{};
@@ -42,13 +42,13 @@ struct World {
     for (Shard& counter : counters) counter.raise_floor(layout.first_position(floor_tick));
   }
 
-  // Claims in a transaction, bounded by a clock reading.
+  // Claims an id in a transaction. The clock reading `now` bounds the claim.
   void mint(MintRecord& record, size_t session, size_t counter, uint64_t now, size_t transaction) {
     const Bounds bounds{now, 100, UINT64_MAX, 0};
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // Each run of the actor from its beginning sets the same values.
+    // The actor may run this several times, and each run sets the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -68,7 +68,7 @@ struct World {
           return least;
         },
         [&] { return prepared.since(); });
-    // The reader takes its snapshot next.
+    // The reader's snapshot is its next step.
     of.seen = stepped::step([&] { return commits; });
     of.returned = stepped::step([&] { return steps++; });
   }
@@ -89,7 +89,7 @@ struct World {
   }
 };
 
-// `actors(world)` makes the bodies over a new world, for each schedule.
+// For each schedule, `actors(world)` makes the actors of a new world.
 template <class Make>
 size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0) {
   Schedules schedules(preemptions, failures);
@@ -129,7 +129,8 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Clocks on both sides of one another and of the counter, and exchanges that fail spuriously.
+// The clocks of writer and reader differ in both directions, and are before or after the counter.
+// Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})
@@ -142,7 +143,8 @@ TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The second claim is bounded by an earlier clock reading, in another counter.
+// The second claim of the transaction has an earlier clock reading than the first, in another
+// counter.
 TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -158,7 +160,8 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   EXPECT_GT(schedules, 1'000u);
 }
 
-// The slot has the tick of the session's second transaction, and the first one is committed.
+// A session commits a transaction and begins a second one, so its slot then has the tick of the
+// second.
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -179,7 +182,7 @@ TEST(SettledModel, TheNextTransactionOfTheSession) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Each reader finds counters that the other one raised, with clocks that differ.
+// Two readers with different clocks each find counters that the other one raised.
 TEST(SettledModel, TwoReaders) {
   size_t schedules = 0;
   for (const uint64_t other : {11, 12, 13})
@@ -215,7 +218,8 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// A transaction is handed over before its slot is closed, and another session commits it.
+// The session registers its transaction as prepared before it closes its slot. Another session
+// commits the transaction.
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -225,7 +229,7 @@ TEST(SettledModel, APreparedTransaction) {
               record.close(world.slots[0]);
             },
             [&] {
-              if (world.prepared.since() == OpenMints::kNone) return;  // not yet
+              if (world.prepared.since() == OpenMints::kNone) return;  // not prepared yet
               world.commit(0);
               world.prepared.close();
             },

@@ -1,4 +1,5 @@
-// Tests the cursor by itself, and its memory order, which ThreadSanitizer checks on any machine.
+// Tests settle() and the records of transactions that mint. ThreadSanitizer checks their memory
+// order on any machine.
 #include "core/settled.hpp"
 
 #include <gtest/gtest.h>
@@ -72,8 +73,8 @@ TEST_F(SettledTest, AClockThatGoesBackDoesNotLowerIt) {
   EXPECT_EQ(claim(0, 20).first, kLayout.first_position(50));
 }
 
-// Calls in this order, so that a transaction which moves from its session to the prepared ones is
-// not missed.
+// settle() must read in this order, so that it does not miss a transaction that a session is just
+// preparing.
 TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   int asked = 0;
   settled_.settle(
@@ -132,9 +133,9 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// `before` stands for the actions of a session before a claim. It is not atomic on purpose. If the
-// claim's exchange were not a release, or the floor not an acquire, this would be a data race. The
-// raising thread learns of the claim through a relaxed order, which proves nothing.
+// `before` represents what a session did before a claim. It is not atomic on purpose. If the
+// claim's exchange were not a release, or the floor not an acquire, there would be a data race on
+// `before`. `claimed` is relaxed, so it does not order the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
@@ -184,7 +185,7 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A reader that finds the counters already raised relies on what another reader has seen.
+// If a reader finds the counters already raised, it relies on the reader that raised them.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

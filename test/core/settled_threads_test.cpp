@@ -1,6 +1,6 @@
-// Runs many sessions with transactions of every length, under a clock that goes back and forth, and
-// readers of the cursor. A mutex stands for PostgreSQL: a commit takes a number under it, and a
-// snapshot is the number of earlier commits.
+// Runs many sessions with transactions of different lengths, a clock that goes back and forth, and
+// readers that call settle(). A mutex replaces PostgreSQL's lock: a commit takes a number under it,
+// and a snapshot is the number of earlier commits.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -20,10 +20,10 @@ constexpr Layout kLayout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 
 constexpr size_t kCounters = 4;
 constexpr size_t kWriters = 6;
 constexpr size_t kReaders = 2;
-constexpr size_t kTransactions = 8000;  // of each writer, and more until the cursor has moved often
+constexpr size_t kTransactions = 8000;  // of each writer, at least
 constexpr size_t kMostTransactions = 100 * kTransactions;
-constexpr size_t kReadings = 2000;  // of each reader
-constexpr size_t kMoves = 500;      // of the cursor, as all readers see it
+constexpr size_t kReadings = 2000;  // of each reader, at least
+constexpr size_t kMoves = 500;      // of the result, by all readers
 
 struct Crowd {
   Shard counters[kCounters]{};
@@ -33,9 +33,9 @@ struct Crowd {
   std::atomic<size_t> writing{kWriters};
   std::atomic<size_t> moves{0};
   std::mutex lock;
-  std::vector<uint64_t> first_ticks;  // of the transactions in the order of their commits
+  std::vector<uint64_t> first_ticks;  // of the transactions in order of commits
 
-  // Under the lock.
+  // Protected by the lock.
   void commit(uint64_t first_tick) {
     const std::lock_guard guard(lock);
     first_ticks.push_back(first_tick);
@@ -104,7 +104,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // For each commit, the least tick of it and all later ones.
+  // Computes, for each commit, the least tick of this commit and all later ones.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {
@@ -117,7 +117,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
       before = settled;
     }
   }
-  // A cursor that never moves would also pass, so it must move.
+  // A result that never increases would also pass, so check that it has increased.
   EXPECT_GE(crowd->moves.load(), kMoves);
   std::printf("%zu transactions, %zu readings, %zu moved the cursor\n", least.size(),
               readings[0].size() + readings[1].size(), crowd->moves.load());

@@ -1,10 +1,10 @@
-// Tests every interleaving of other claims and floors with the atomic steps of one claim. Threads
-// reach some of them only by luck, and some machines never, for example spurious failures of
-// compare_exchange_weak.
+// Tests one claim with other claims and floors between its atomic steps, in every interleaving.
+// Threads reach some interleavings only by luck. Some machines never reach others, for example
+// spurious failures of compare_exchange_weak.
 //
-// shard.hpp is compiled here with an atomic of the test, under another namespace, so that the
-// linker keeps the two apart. Therefore no core header may be included before it, and every
-// standard header that it needs must be.
+// This file compiles shard.hpp with an atomic type of the test. It uses another namespace, so that
+// the linker does not mix the two versions. Therefore no core header may be included before
+// shard.hpp, but all standard headers that it needs must be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace interleaving {
 
-// Called before each atomic step. The result decides whether a weak exchange fails spuriously.
+// Called before each atomic step. If it returns true, a weak exchange fails spuriously.
 std::function<bool()> before_step;
 
 bool step() {
@@ -88,7 +88,7 @@ constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 1
 constexpr uint64_t kStart = 10 * 16;
 constexpr Bounds kBounds{10, 4, kStart + 60, 0};
 
-// Counts through all sequences of choices, like an odometer whose length changes.
+// Counts through all sequences of choices, like an odometer with a varying number of digits.
 class Choices {
  public:
   size_t choose(size_t options) {
@@ -113,7 +113,7 @@ class Interleaving {
  public:
   Interleaving() { counter_.raise_floor(kStart); }
 
-  // Claims, and checks what must hold for each claim in any interleaving.
+  // Claims, and checks that the claim is unique, ascends and is within its bounds.
   Claim claim(const Bounds& bounds, uint64_t wanted) {
     const uint64_t above = greatest_;
     const uint64_t floor = floor_;
@@ -134,7 +134,7 @@ class Interleaving {
     floor_ = std::max(floor_, floor);
   }
 
-  // Runs `victim` with up to four disturbances between its steps.
+  // Runs `victim` with up to four claims, floors or spurious failures between its steps.
   template <class Victim>
   void disturb(Choices& choices, Victim victim) {
     int left = 4;
@@ -214,9 +214,8 @@ TEST(ShardInterleaving, OfAFloor) {
   EXPECT_GT(schedules, 500u);
 }
 
-// The publish protocol from the claimer's side: the counters are raised to `floor`, and then the
-// limit moves from `old` beyond it. A claimer with the old limit must get no position between the
-// two.
+// A publisher raises the counters to `floor`, and then moves the limit from `old` beyond `floor`. A
+// claimer with the old limit must not get a position between `old` and `floor`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

@@ -1,6 +1,6 @@
-// A shard as the manual describes it, to compare the real one with: an odometer of ticks and
-// sequence numbers that is turned one id at a time. It shares no code or idea with the
-// implementation, which has neither pairs nor single steps.
+// A model of a shard to compare the real one with: pairs of tick and sequence number, which advance
+// one id at a time. It shares no code with the implementation, which uses neither pairs nor single
+// steps.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,7 @@ class ModelShard {
  public:
   explicit ModelShard(const Layout& layout)
       : per_tick_(power_of_two(layout.sequence_bits)),
-        // An id is never negative: it has 63 bits, and the time gets those that the other fields
+        // An id is never negative, so it has 63 bits. The time has the bits that the other fields
         // leave.
         ticks_(power_of_two(
             std::min(unsigned{layout.time_bits},
@@ -42,7 +42,7 @@ class ModelShard {
     return claim;
   }
 
-  // Every position below the floor counts as used.
+  // Marks every position below the floor as used.
   void raise_floor(uint64_t floor) {
     if (floor == 0) return;
     last_ = std::max(last_, point(floor - 1));

@@ -1,5 +1,5 @@
-// Compares each step of random schedules with the model, and checks the promises separately: if
-// implementation and model had the same fault, a promise would still be broken.
+// Compares each step of random schedules with the model. Also checks separately that ids are unique
+// and ascend, because implementation and model could have the same fault.
 #include "shard_model.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class Schedule {
         models_(counters_.size(), ModelShard(layout_)),
         floors_(counters_.size(), 0),
         ids_(std::min<size_t>(layout_.shards(), random_.between(1, 6))) {
-    // One in four begins near the end of the layout.
+    // One schedule in four begins near the end of the layout.
     now_ = random_.percent(25)   ? layout_.last_minted_tick() - random_.below(100)
            : random_.percent(10) ? random_.below(3)
                                  : random_.below(layout_.last_minted_tick());
@@ -55,7 +55,7 @@ class Schedule {
     }
   }
 
-  // Shards that share a counter have different ids because of their shard bits.
+  // If shards share a counter, their ids differ in the shard bits.
   std::vector<int64_t> all_ids() const {
     std::vector<int64_t> all;
     for (const auto& ids : ids_) all.insert(all.end(), ids.begin(), ids.end());
@@ -65,7 +65,7 @@ class Schedule {
   int seen(Outcome outcome) const { return seen_[static_cast<size_t>(outcome)]; }
 
  private:
-  // Small sequences, so that ticks overflow; sometimes any layout.
+  // Mostly uses layouts with few sequence bits, so that ticks overflow, and sometimes any layout.
   Layout choose_layout() {
     if (random_.percent(25)) return random_layout(random_);
     Layout layout = random_layout(random_);
@@ -74,14 +74,14 @@ class Schedule {
     return layout;
   }
 
-  // Some position above the tick, not always the start of one.
+  // Returns a random position after the tick, not always the start of a tick.
   uint64_t above(uint64_t tick) {
     return layout_.first_position(tick) +
            random_.below(layout_.ids_per_tick() * random_.between(1, 40));
   }
 
   void step_clock() {
-    if (random_.percent(20)) {  // catches up with the counters, as waiting does
+    if (random_.percent(20)) {  // the clock catches up with the counters, as while a call waits
       now_ = layout_.tick_of_position(counters_[random_.below(counters_.size())].last());
     } else if (random_.percent(35)) {
       now_ -= std::min(now_, random_.below(random_.percent(20) ? 5000 : 10));
@@ -128,7 +128,7 @@ class Schedule {
       check_claimed(claim, bounds, wanted, before, shard);
     else
       ASSERT_EQ(counters_[w].last(), before);
-    // Callers extend the mark or wait for the clock, sooner or later.
+    // After a failed claim the schedule extends the mark or moves the clock, as callers do.
     if (claim.outcome == Outcome::at_limit && random_.percent(50))
       limit_ = above(layout_.tick_of_position(claim.first));
     if (claim.outcome == Outcome::ahead_of_clock && random_.percent(30))
@@ -145,7 +145,7 @@ class Schedule {
     ASSERT_LT(claim.last(), bounds.limit);
     ASSERT_LE(layout_.tick_of_position(claim.last()), layout_.last_minted_tick());
     ASSERT_LE(claim.count, wanted);
-    // A batch takes as many as there is room for, so after a smaller one there is none left.
+    // A batch takes all positions that are available, so after a smaller batch none is left.
     if (claim.count < wanted) {
       const Claim next = counters_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);
@@ -187,7 +187,7 @@ TEST(ShardModel, RandomSchedules) {
     minted += ids.size();
     for (size_t i = 0; i < 4; ++i) seen[i] += schedule.seen(static_cast<Outcome>(i));
   }
-  // A schedule that mints too little would test nothing.
+  // Schedules that mint few ids would test nothing.
   EXPECT_GT(minted, 50'000u);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_GT(seen[i], 500) << testing::PrintToString(static_cast<Outcome>(i));

@@ -1,4 +1,4 @@
-// Tests the output of a shard: ids in an array, and the counters.
+// Tests the output of a shard: the array of ids, and the statistics.
 #include <gtest/gtest.h>
 
 #include "core/shard.hpp"
@@ -13,11 +13,12 @@ TEST(WriteIds, WritesTheIdOfEachPosition) {
     const Layout layout = random_layout(random);
     const auto shard = static_cast<uint32_t>(random.below(layout.shards()));
     const auto region = static_cast<uint32_t>(random.below(layout.regions()));
-    // Close to the end of a tick, so that larger layouts carry too.
+    // Begins close to the end of a tick, so that the ids of larger layouts also reach the next
+    // tick.
     const uint64_t carry = layout.first_position(random.between(1, layout.last_minted_tick()));
     const uint64_t count = std::min(random.below(300), layout.end_position() - carry);
     const uint64_t first = carry - std::min(carry, random.below(300));
-    // Exact size: AddressSanitizer reports one id too many.
+    // The array has exactly this size, so that AddressSanitizer reports an id too many.
     std::vector<int64_t> ids(count);
     write_ids(layout, region, shard, first, count, ids.data());
     for (uint64_t k = 0; k < count; ++k)
@@ -45,7 +46,7 @@ TEST(Counters, AddUp) {
   Shard counter{};
   counter.statistics.add(1, 0, 0, 100);
   counter.statistics.add(50, 1, 3, 900);
-  counter.statistics.add(7, 1, 0, 500);  // counted later than it was claimed
+  counter.statistics.add(7, 1, 0, 500);  // counted later than a higher claim
   EXPECT_EQ(counter.statistics.ids, 58u);
   EXPECT_EQ(counter.statistics.batches, 2u);
   EXPECT_EQ(counter.statistics.borrowed, 3u);

@@ -1,4 +1,4 @@
-// Tests several processes over the same counters, like backends: each maps the memory at its own
+// Tests several processes that share counters, like backends. Each maps the memory at another
 // address, and processes are killed at any point.
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct Arena {
 class ShardProcesses : public testing::Test {
  protected:
   void SetUp() override {
-    test_seed();  // before the first fork(), so that all processes have the same
+    test_seed();  // before the first fork(), so that all processes have the same seed
     fd_ = memfd_create("snowflake-test", MFD_CLOEXEC);
     ASSERT_GE(fd_, 0);
     ASSERT_EQ(ftruncate(fd_, sizeof(Arena)), 0);
@@ -38,12 +38,12 @@ class ShardProcesses : public testing::Test {
     if (fd_ >= 0) close(fd_);
   }
 
-  // The child uses a mapping of its own, at another address than its parent's.
+  // The child maps the memory at another address than its parent.
   pid_t start(size_t journal, const Plan& plan) {
-    std::fflush(stdout);  // or the exit of a sanitizer prints it again
+    std::fflush(stdout);  // otherwise a sanitizer would print the buffer again
     const pid_t pid = fork();
     if (pid != 0) return pid;
-    alarm(90);  // in case the parent dies
+    alarm(90);  // ends the child if the parent dies
     Arena* own = map();
     if (own == nullptr || own == arena_) _exit(3);
     claim_ids(own->stage, own->journals[journal], plan, Random(500 + journal));
@@ -81,8 +81,8 @@ TEST_F(ShardProcesses, ShareCountersWithoutSharingIds) {
   audit(stage(), plan, journals(kClaimers), gaps);
 }
 
-// One claim is one compare-and-swap. A killed process therefore leaves no half-made claim and
-// blocks no other process. It loses at most the claim that it had not yet written to its journal.
+// A claim is one compare-and-swap. So a killed process leaves no partial claim and blocks no other
+// process. Only its last claim may be missing in its journal.
 TEST_F(ShardProcesses, AKilledProcessLeavesNothingBehind) {
   constexpr size_t kSurvivors = 2;
   const Plan plan;

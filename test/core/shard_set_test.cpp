@@ -1,4 +1,4 @@
-// Tests the text form of sets of shards.
+// Tests the parser for texts of sets of shards.
 #include "core/shard_set.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 namespace snowflake {
 namespace {
 
-// Text and ranges in buffers of exactly their size, for AddressSanitizer.
+// Uses buffers of exactly the size of the text and the ranges, so that AddressSanitizer reports
+// reads and writes past their ends.
 class Parsed {
  public:
   explicit Parsed(std::string_view text) : ranges_(new ShardRange[kMaxShardRanges]) {
@@ -133,7 +134,7 @@ TEST(ShardSet, EveryErrorIsASentence) {
   }
 }
 
-// The same language by a regular expression per entry and a set with every shard in it.
+// Parses with a regular expression for each entry, into a set that contains every single shard.
 std::optional<std::set<uint32_t>> expected(const std::string& text) {
   static const Pattern entry("^[ \t]*([0-9]+)[ \t]*(-[ \t]*([0-9]+)[ \t]*)?$");
   if (text.empty() || text.back() == ',') return std::nullopt;

@@ -1,4 +1,4 @@
-// Tests sequence_spread, the first sequence number of a new tick.
+// Tests sequence_spread, which decides the first sequence number of a new tick.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +24,7 @@ TEST(ShardSpread, BeginsOneAfterTheLastSequence) {
   EXPECT_EQ(mint(counter, 101, 4), layout.first_position(101) + 2);
   EXPECT_EQ(mint(counter, 102, 4), layout.first_position(102) + 3);
   EXPECT_EQ(mint(counter, 103, 4), layout.first_position(103) + 0);
-  EXPECT_EQ(mint(counter, 103, 4), layout.first_position(103) + 1);  // in the tick it counts on
+  EXPECT_EQ(mint(counter, 103, 4), layout.first_position(103) + 1);  // consecutive in the tick
   EXPECT_EQ(mint(counter, 110, 4, 7), layout.first_position(110) + 2);
   EXPECT_EQ(mint(counter, 111, 4), layout.first_position(111) + (2 + 7 - 1 + 1) % 4);
 }
@@ -39,25 +39,25 @@ TEST(ShardSpread, ZeroAndOneBeginAtZero) {
 
 TEST(ShardSpread, TheWholeTickWrapsToZero) {
   Shard counter{};
-  counter.raise_floor(layout.first_position(50));  // the last sequence is the tick's last
+  counter.raise_floor(layout.first_position(50));  // the last position of tick 49 is used
   EXPECT_EQ(mint(counter, 60, layout.ids_per_tick()), layout.first_position(60));
   EXPECT_EQ(mint(counter, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
 }
 
-// A burst that runs over into the next tick does not count as a new tick of the clock.
+// If a burst continues in the next tick, this tick does not get a spread sequence number.
 TEST(ShardSpread, ABurstCarriesToSequenceZero) {
   Shard counter{};
   mint(counter, 100, 8, layout.ids_per_tick() - 1);  // sequences 1 to 1023
   EXPECT_EQ(mint(counter, 100, 8), layout.first_position(101));
   EXPECT_EQ(mint(counter, 101, 8), layout.first_position(101) + 1);
 
-  mint(counter, 101, 7, layout.ids_per_tick() - 2);  // sequences 2 to 1023, and the clock follows
+  mint(counter, 101, 7, layout.ids_per_tick() - 2);  // sequences 2 to 1023
   EXPECT_EQ(mint(counter, 102, 7), layout.first_position(102));
 }
 
 TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
   Shard counter{};
-  counter.raise_floor(layout.first_position(10) + 6);  // last sequence 5
+  counter.raise_floor(layout.first_position(10) + 6);  // the last used sequence number is 5
   const uint64_t start = layout.first_position(20) + 6;
   const Claim refused = counter.claim(layout, {20, 0, start, 8}, 1);
   EXPECT_EQ(refused.outcome, Outcome::at_limit);
@@ -68,7 +68,7 @@ TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
   EXPECT_EQ(claim.count, layout.ids_per_tick() - 6);
 }
 
-// The purpose: at one id a tick, `id % spread` is even.
+// Shows the purpose of the setting: if each tick has one id, `id % spread` is evenly distributed.
 TEST(ShardSpread, LowRatesUseAllResidues) {
   Shard counter{};
   std::map<uint64_t, int> residues;
@@ -78,7 +78,8 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
 
-// The same if a reader settles each tick before its id is minted, or a tick without ids.
+// The same if a reader calls settle() in each tick before its id is minted, or in a tick without
+// ids.
 TEST(ShardSpread, SettlingLeavesAllResidues) {
   for (const uint64_t settled_ahead : {uint64_t{0}, uint64_t{3}}) {
     Shard counter{};

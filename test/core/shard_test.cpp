@@ -1,4 +1,4 @@
-// Tests the results of successive claims from one counter: the contract, case by case.
+// Tests each case of the contract of Shard::claim(), with successive claims from one counter.
 #include "core/shard.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class ShardTest : public testing::Test {
     EXPECT_EQ(counter.last(), first + count - 1);
   }
 
-  // Also checks that the counter has not changed.
+  // Also checks that a failed claim has not changed the counter.
   void expect_refused(Bounds bounds, Outcome outcome, uint64_t first) {
     const uint64_t before = counter.last();
     for (const uint64_t wanted : {uint64_t{1}, uint64_t{1000}}) {
@@ -51,7 +51,7 @@ TEST_F(ShardTest, BeginsATickAtSequenceZero) {
   expect_claimed(claim({7, 0, kNoLimit, 0}), at(7, 0), 1);
 }
 
-// A counter of zeros means "position 0 is taken", which costs one id.
+// A counter with the value 0 means that position 0 is used, so this id is never minted.
 TEST_F(ShardTest, NeverClaimsPositionZero) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), at(0, 1), 1);
 }
@@ -105,8 +105,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
-// A later claim cannot help an exhausted layout. A longer mark cannot help a shard ahead of the
-// clock.
+// If several outcomes apply, the claim returns the one that lasts longest: an exhausted layout
+// before a shard ahead of the clock, and this before the limit.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);
@@ -159,18 +159,18 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
     return claim({now, 100, kNoLimit, 0}, wanted).borrowed;
   };
   EXPECT_EQ(borrowed(5, 16), 0u);   // all of tick 5
-  EXPECT_EQ(borrowed(5, 1), 1u);    // opens 6
-  EXPECT_EQ(borrowed(5, 15), 0u);   // the rest of 6
-  EXPECT_EQ(borrowed(5, 33), 3u);   // 7, 8 and the first of 9
-  EXPECT_EQ(borrowed(8, 16), 1u);   // 9, open already, and 10
-  EXPECT_EQ(borrowed(10, 20), 1u);  // 10, which is the clock's now, and 11
-  EXPECT_EQ(borrowed(30, 40), 2u);  // 30, 31, 32
+  EXPECT_EQ(borrowed(5, 1), 1u);    // opens tick 6
+  EXPECT_EQ(borrowed(5, 15), 0u);   // the rest of tick 6
+  EXPECT_EQ(borrowed(5, 33), 3u);   // ticks 7 and 8, and the first id of 9
+  EXPECT_EQ(borrowed(8, 16), 1u);   // tick 9, which is open, and 10
+  EXPECT_EQ(borrowed(10, 20), 1u);  // tick 10, which the clock has reached, and 11
+  EXPECT_EQ(borrowed(30, 40), 2u);  // ticks 30, 31 and 32
   EXPECT_EQ(borrowed(40, 1), 0u);
   counter.raise_floor(at(50));
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
-// The glue allows a lead of a minute, and the largest layouts have no room above their end.
+// "snowflake.max_lead" can be a minute, and the largest layouts have no bits left above their end.
 TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};

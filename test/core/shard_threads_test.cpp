@@ -1,4 +1,4 @@
-// Tests several threads over the same counters.
+// Tests several threads that share counters.
 #include <gtest/gtest.h>
 
 #include <memory>

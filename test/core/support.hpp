@@ -1,4 +1,5 @@
-// Shared by the tests: repeatable random numbers, layouts to try, and the printing of values.
+// Helpers for all tests of the core: repeatable random numbers, layouts, regular expressions, and
+// the printing of values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@
 
 namespace snowflake {
 
-// New in every run, unless SNOWFLAKE_TEST_SEED repeats one. Printed when first used.
+// Returns the seed of the run: a new one, or that of SNOWFLAKE_TEST_SEED. Prints it at the first
+// call.
 inline uint64_t test_seed() {
   static const uint64_t seed = [] {
     uint64_t value = std::random_device{}();
@@ -34,18 +36,19 @@ inline uint64_t test_seed() {
       }
     }
     std::printf("SNOWFLAKE_TEST_SEED=%" PRIu64 "\n", value);
-    std::fflush(stdout);  // so that fork() does not double the buffer
+    std::fflush(stdout);  // so that fork() does not copy a full buffer
     return value;
   }();
   return seed;
 }
 
-// SplitMix64: the state is one number, so every thread and schedule can have its own.
+// The generator SplitMix64. Its state is one number, so every thread and schedule can have its own
+// generator.
 class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}
 
-  // The same in every run.
+  // Makes a generator with the same numbers in every run.
   static Random fixed(uint64_t salt) {
     Random random(0);
     random.state_ = salt * 0xD1342543DE82EF95;
@@ -66,7 +69,7 @@ class Random {
   uint64_t state_;
 };
 
-// Sanitizers slow the code down, so without them there is time for more repetitions.
+// Factor for repetitions. It is greater without sanitizers, because they make the code slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr uint64_t kEffort = 1;
 #elif defined(__has_feature)
@@ -79,8 +82,8 @@ inline constexpr uint64_t kEffort = 4;
 inline constexpr uint64_t kEffort = 4;
 #endif
 
-// A POSIX extended regular expression. Not std::regex, because with -fsanitize=address g++ 12 warns
-// about it.
+// A POSIX extended regular expression. std::regex is not used, because g++ 12 shows warnings for it
+// with -fsanitize=address.
 class Pattern {
  public:
   explicit Pattern(const char* text) {
@@ -89,7 +92,8 @@ class Pattern {
   ~Pattern() { regfree(&compiled_); }
   Pattern(const Pattern&) = delete;
 
-  // The groups, "" for those that did not match; empty if the whole text does not match.
+  // Returns the groups of a match, with "" for groups that did not match. Returns nothing if the
+  // whole text does not match.
   std::vector<std::string> match(const std::string& text) const {
     regmatch_t groups[8];
     std::vector<std::string> found;
@@ -113,8 +117,8 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
   return parsed.layout;
 }
 
-// Visits every division of 64 bits or less, with ticks of 1 ms: about 180,000. Ends at the first
-// failure.
+// Calls `visit` with every division of 64 bits or less, with ticks of 1 ms. There are about
+// 180,000. Ends at the first failure.
 template <class Visit>
 void for_each_division(Visit visit) {
   for (unsigned time = kMinTimeBits; time <= kMaxTimeBits; ++time)

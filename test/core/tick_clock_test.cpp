@@ -1,5 +1,5 @@
-// Tests that the kernel's clock gave each reading within the last 50 us, if clock, counter and
-// process misbehave in any way.
+// Tests that each returned time is one that the kernel's clock has shown within the last 50 us,
+// whatever clock, counter and process do.
 #include "core/tick_clock.hpp"
 
 #include "core/counter.hpp"
@@ -14,11 +14,11 @@
 namespace snowflake {
 namespace {
 
-// A machine whose time is a number. Reading one of its clocks takes time.
+// A simulated machine whose time is a number. Reading one of its clocks takes time.
 struct Machine {
   static inline Random* random = nullptr;
-  static inline int64_t true_ns = 0;      // since the machine was made
-  static inline int64_t wall_off_ns = 0;  // what steps and slewing have added
+  static inline int64_t true_ns = 0;      // since the start of the test
+  static inline int64_t wall_off_ns = 0;  // sum of steps and slewing
   static inline double cycles_per_ns = 2.5;
   static inline double counted = 0;
   static inline std::array<int64_t, 2> processor_off{};  // cycles
@@ -26,12 +26,12 @@ struct Machine {
   static inline int64_t read_at_ns = 0;  // true time of the last exact reading
   static inline uint64_t exact_readings = 0;
   static inline uint64_t counter_readings = 0;
-  static inline int64_t counter_ns = 0;  // what a reading of the counter takes in addition
+  static inline int64_t counter_ns = 0;  // extra time for a reading of the counter
   static inline bool interrupted = false;
-  static inline bool instant = false;  // a reading takes no time that counts
-  static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from when on, milliseconds
+  static inline bool instant = false;                           // a reading takes almost no time
+  static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from this time on, milliseconds
 
-  // The times that the wall clock shows, over a little longer than a reading can be kept.
+  // Records the times that the wall clock has shown, a little longer than a reading can be used.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
@@ -49,7 +49,7 @@ struct Machine {
     true_ns += ns;
     counted += static_cast<double>(ns) * cycles_per_ns;
   }
-  // A stopped process can continue on the other processor.
+  // Interrupts the process at random. It may continue on the other processor.
   static void interruption() {
     pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
@@ -145,7 +145,8 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
   }
 }
 
-// The time since boot is cut off to microseconds when the rate is measured. Tests all remainders.
+// When the rate is measured, the time since boot is truncated to microseconds. Tests all
+// remainders.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -184,7 +185,7 @@ TEST_F(TickClockTest, ReadsAnewOnceItIsAskedTo) {
   EXPECT_EQ(clock_.read_ms(true), Machine::wall_now() / 1'000'000);
 }
 
-// A counter whose rate is impossible is not used.
+// If the measured rate of the counter is impossible, the counter is not used.
 TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   Machine::cycles_per_ns = 0;
   for (int i = 0; i < 100'000; ++i) {
@@ -194,7 +195,7 @@ TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   }
 }
 
-// The greatest age of a reading, in ns, over some time. Calls are about 200 ns apart.
+// Calls read() about every 200 ns for some time, and returns the greatest age of a reading in ns.
 int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) {
   int64_t greatest = 0;
   int64_t old = 0;
@@ -211,7 +212,7 @@ int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) 
   return greatest;
 }
 
-// The counter of the other processor is behind by the time for which the session was idle.
+// The session continues on the other processor, whose counter is behind by exactly the idle time.
 TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
   greatest_age(clock_, 10'000'000);
   for (int i = 0; i < 1000; ++i) {
@@ -229,7 +230,7 @@ TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
 TEST_F(TickClockTest, DoesNotUseAReadingAgainOnceTheCounterStops) {
   EXPECT_GT(greatest_age(clock_, 10'000'000), kLongestNs / 2);
   Machine::cycles_per_ns = 0;
-  clock_.read(true);  // what passed before the stop
+  clock_.read(true);  // the time that passed before the counter stopped
   for (int i = 0; i < 10'000; ++i) {
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);
@@ -245,7 +246,7 @@ TEST_F(TickClockTest, EndsAReadingWhenTheCounterJumps) {
   for (int i = 0; i < 1000; ++i) {
     clock_.read_ms(true);
     clock_.read(true);
-    // Back to after the reading, to before it, and ahead
+    // The counter jumps back to a value after the reading, to one before it, and ahead.
     Machine::counted += std::array{-20.0, -1e9, 1e9}[static_cast<size_t>(i % 3)] - 100 * 2.5;
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);
@@ -272,7 +273,7 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// How often the kernel's clock is read in 10 ms; 200 times if the rate is right.
+// Returns how often the kernel's clock is read in 10 ms. If the rate is right, it is 200 times.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -303,7 +304,7 @@ TEST_F(TickClockTest, MeasuresAgainWhatWasMeasuredWithInterruptions) {
   EXPECT_GT(wrong, 0);
 }
 
-// On ARM, some calls find the counter unchanged.
+// On ARM the counter is slow, so some calls find it unchanged.
 TEST_F(TickClockTest, UsesASlowCounter) {
   Machine::cycles_per_ns = 0.024;
   for (int i = 0; i < 100'000; ++i) clock_.read(true);
@@ -321,9 +322,8 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
   EXPECT_GT(counter_cost_ns<Machine>(), kMostCounterNs);
 }
 
-// Faults: steps in both directions, slewing, processors whose counters differ, and processes that
-// are stopped anywhere. The machine can also sleep while the
-// counter runs, stops, or restarts from zero.
+// Simulates random faults: steps in both directions, slewing, processors whose counters differ, and
+// interrupted processes. The machine can also sleep while the counter runs, stops, or restarts.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
@@ -342,16 +342,16 @@ TEST_F(TickClockTest, WhateverHappens) {
         Machine::wall_off_ns += random.percent(50) ? step : step / 1'000'000;
       }
       if (random.percent(5)) Machine::wall_off_ns += static_cast<int64_t>(random.below(100));
-      if (random.percent(1)) {  // asleep
+      if (random.percent(1)) {  // the machine sleeps
         const double counted = Machine::counted;
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
-          // A counter that stopped cannot be detected here. The kernel does not use such a counter
-          // as its clock.
+          // The code cannot detect that the counter stopped during the sleep, so the reading is
+          // renewed here. The kernel does not use such a counter as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {
-          begun_anew -= 1e9;  // below all that it was before
+          begun_anew -= 1e9;  // below all earlier values
           Machine::counted = begun_anew;
         }
       }
@@ -362,7 +362,7 @@ TEST_F(TickClockTest, WhateverHappens) {
       const int64_t ms = clock.read(true);
       remembered += Machine::exact_readings == exact;
       Machine::watch();
-      // A fiftieth for the rate
+      // The measured rate may be wrong by a fiftieth.
       ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50))
           << "schedule " << number << ", step " << i << ": " << ms;
     }
@@ -370,7 +370,7 @@ TEST_F(TickClockTest, WhateverHappens) {
   EXPECT_GT(remembered, 10'000u);
 }
 
-// On this machine, if it has the counter.
+// Tests the real clock, if this machine has the counter.
 TEST(TickClockHere, IsTheWallClock) {
   TickClock clock;
   bool right = false;

@@ -1,4 +1,5 @@
-// Tests ids as UUIDs with every layout, and all UUIDs that are invalid.
+// Tests the conversion of ids to UUIDs and back with every layout, and that invalid UUIDs are
+// refused.
 #include "core/uuid.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ uint64_t random_id(Random& random, const Layout& layout) {
   return random.percent(10) ? random.below(std::min<uint64_t>(end, 5)) : id;
 }
 
-// The fields of RFC 9562 by division, so that it does not repeat the tested code.
+// Computes the fields of RFC 9562 by division, so that it does not repeat the tested code.
 void expect_fields(const Layout& layout, uint64_t id, Wide uuid) {
   unsigned __int128 left = static_cast<unsigned __int128>(uuid.high) << 64 | uuid.low;
   const auto take = [&left](unsigned bits) {
@@ -78,7 +79,8 @@ TEST(Uuid, EveryDivisionComesBack) {
   });
 }
 
-// Only times after 10889-08-02 do not fit. A layout with up to 47 time bits of 1 ms ends earlier.
+// Only times after 10889-08-02 do not fit into a UUID. A layout with up to 47 time bits of 1 ms
+// ends earlier.
 TEST(Uuid, OnlyTheFarFutureDoesNotFit) {
   const Layout layout = layout_from("50/0/0", 1, kEpochEnd - 1);
   const auto first_beyond = static_cast<uint64_t>(kUuidEndMs - layout.epoch_ms);
@@ -122,7 +124,7 @@ TEST(Uuid, ReportsTheFault) {
   EXPECT_EQ(error_of(uuid.high | 1, uuid.low), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low | uint64_t{1} << 53), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low ^ 1), UuidError::check);
-  // In a layout of seconds, a time between two ticks.
+  // A UUID with a time between two ticks is invalid in a layout with ticks of a second.
   const Layout seconds = layout_from("28/22/13", 1000, 0);
   const Wide whole = uuid_of(seconds, uint64_t{9} << 35);
   EXPECT_EQ(id_of_uuid(seconds, whole).id, uint64_t{9} << 35);
@@ -130,7 +132,7 @@ TEST(Uuid, ReportsTheFault) {
             UuidError::time);
 }
 
-// UUIDs of version 7 from other programs, with a time in the layout.
+// Random UUIDs of version 7, as other programs make them, with a time within the layout.
 TEST(Uuid, RandomOnesAreRefused) {
   Random random(11);
   const Layout layouts[] = {layout_from("instagram"), layout_from("twitter"), layout_from("js53")};
