@@ -13,7 +13,7 @@ import time
 import psycopg
 
 SHARD, SCHEMA = 5, "shard_5"
-HANGS = 150    # seconds after which a run of the program counts as hung; its own timeout is shorter
+HANGS = 150    # seconds after which a run of the program counts as hung; the program's own timeouts are shorter
 RETRIED = ("40001", "40P01", "42P01", "3F000", "55P03")
 
 
@@ -35,7 +35,7 @@ class Server:
         subprocess.run(["initdb", "-D", self.data, "-A", "trust", "-U", "chaos", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"],
                        check=True, stdout=subprocess.DEVNULL)
         with open(f"{self.data}/postgresql.conf", "a", encoding="utf8") as file:
-            # A stop of the server is not a stop of the machine, so written data stays without fsync.
+            # Only the server is stopped, never the machine, so written data is kept without fsync.
             file.write(f"listen_addresses = ''\nunix_socket_directories = '{directory}'\nport = {5600 + number}\nfsync = off\n"
                        f"shared_preload_libraries = 'snowflake'\nsnowflake.region = {number}\nwal_level = logical\n"
                        "wal_retrieve_retry_interval = 200ms\nmax_prepared_transactions = 5\n")
@@ -92,7 +92,7 @@ def write(control, number, seed, journal_name, stop):
                     time.sleep(0.05)
                     continue
                 try:
-                    if number % 2:    # every second one in transactions of two statements, at another isolation level
+                    if number % 2:    # every second client uses explicit transactions and another isolation level
                         there.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                         result = there.execute(query, params).fetchall()
                         there.execute("COMMIT")
@@ -286,7 +286,7 @@ class Chaos:
                 self.broken.append(f"--forget {step[0]}: {output}")
             if step == (side, other):
                 server.start()
-        # What --forget target says is left: the rows that arrived, and the role that owns them.
+        # Drops what --forget target leaves: the arrived rows, and the role that owns them.
         arrived = next(s for s in self.servers if s.name == target)
         arrived.run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
         for (role,) in arrived.run("SELECT quote_ident(rolname) FROM pg_roles WHERE rolname LIKE 'snowflake_move_%'"):
@@ -322,7 +322,7 @@ class Chaos:
             if code == 0:
                 self.moves += 1
                 return
-            # A program that was killed has not counted the rows; the verdict does.
+            # If a program was killed, it has not counted the rows. verdict() counts them instead.
             confirm = ("--force",) if "finish with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")
@@ -332,7 +332,7 @@ class Chaos:
         for server in self.servers:
             if server.run("SELECT count(*) FROM snowflake_fleet.moving WHERE state = 'kept'")[0][0]:
                 code, output = self.finish(self.start("--from", server.name, "--drop-source"))
-                if code != 0 and "no record of having taken over" in output:    # by design, of a server that was put back
+                if code != 0 and "no record of having taken over" in output:    # expected if the server was put back
                     self.counts["kept by --drop-source"] = self.counts.get("kept by --drop-source", 0) + 1
                     code, output = self.finish(self.start("--from", server.name, "--drop-source", "--force"))
                 if code != 0:
@@ -387,7 +387,7 @@ class Chaos:
         for key, names in may.items():
             if rows.get(key) not in names:
                 wrong.append(f"{key} is {rows.get(key)}, and may be {names}")
-        wrong += [f"of nobody: {key}" for key in rows if key not in may]    # undone rows as well
+        wrong += [f"of nobody: {key}" for key in rows if key not in may]    # also rows whose transaction was rolled back
         old = there.run(f"SELECT count(*), count(DISTINCT name) FROM {SCHEMA}.users WHERE name LIKE 'old:%'")[0]
         columns = {name for name, in there.run(f"SELECT attname::text FROM pg_attribute WHERE attrelid = '{SCHEMA}.users'::regclass AND NOT attisdropped")}
         lost_columns = [column for column in self.columns if column not in columns]

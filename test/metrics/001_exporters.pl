@@ -1,4 +1,5 @@
-# Scrapes both exporters and compares them with SQL. Checks that the rules and the dashboard use only existing metrics.
+# Compares the metrics of both exporters with queries in SQL. Checks that the rules and the dashboard use only existing
+# metrics.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +16,7 @@ use Test::More;
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.owned_shards = '0-9'\nsnowflake.clock_error = 2\n");
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-# A bit of everything: ids, batches, errors, a step back.
+# Makes values for the metrics: ids, batches, refused calls, and a step back of the clock.
 $node->safe_psql('postgres', "SELECT snowflake.next_id($_) FROM generate_series(1, 100 * $_)") foreach 1, 3, 7;
 $node->safe_psql('postgres', 'SELECT snowflake.next_ids(3, 5000) FROM generate_series(1, 4)');
 $node->error_of('SELECT snowflake.next_id(200)') foreach 1 .. 3;
@@ -32,7 +33,7 @@ $node->safe_psql('postgres', <<~'SQL');
 my $postgres_exporter = start_postgres_exporter($node);
 my $sql_exporter = start_sql_exporter($node);
 
-# The same values by other SQL than the exporters': samples of one database, by name and labels.
+# Reads the same values with other SQL than the exporters. Returns the samples of one database by name and labels.
 sub of_sql
 {
 	my ($query) = @_;
@@ -74,7 +75,7 @@ my %exporter = (
 
 foreach my $name (sort keys %exporter)
 {
-	# The SQL exporter queries by itself, twice a second.
+	# The SQL exporter runs its queries twice a second, whether it is scraped or not.
 	sleep 2;
 	my $scraped = $exporter{$name}->();
 	foreach my $what (sort keys %exact)
@@ -83,23 +84,23 @@ foreach my $name (sort keys %exporter)
 		is_deeply({ map { $_ => rounded($scraped->{$_}) } keys %$expected }, $expected, "$name: $what");
 	}
 	my $database = 'database="postgres"';
-	is($scraped->{snowflake_shard_ids_total}{"$database,shard=\"7\""}, 700, "$name: the 700 ids of shard 7");
-	is($scraped->{snowflake_refusals_total}{qq{cause="not_owned",$database}}, 3, "$name: the 3 calls for a shard of another");
-	is_deeply([ values %{ $scraped->{snowflake_health_minting} } ], [1], "$name: minting");
-	is_deeply([ values %{ $scraped->{snowflake_health_cloned} } ], [0], "$name: not a clone");
-	is_deeply($scraped->{snowflake_clock_max_lead_seconds}, { $database => '0.1' }, "$name: max_lead in seconds");
-	cmp_ok(abs($scraped->{snowflake_clock_drift_seconds}{$database} - 1), '<', 0.1, "$name: drift of a second");
-	cmp_ok(abs($scraped->{snowflake_clock_largest_backward_step_seconds}{$database} - 40), '<', 0.5, "$name: a step back by 40 seconds");
-	cmp_ok($scraped->{snowflake_clock_maximum_error_seconds}{$database}, '==', 0.002, "$name: error of the clock in seconds");
-	is_deeply([ values %{ $scraped->{snowflake_adopted_problems} } ], [1], "$name: one of two adopted columns does not mint");
+	is($scraped->{snowflake_shard_ids_total}{"$database,shard=\"7\""}, 700, "$name: the metric shows 700 ids of shard 7");
+	is($scraped->{snowflake_refusals_total}{qq{cause="not_owned",$database}}, 3, "$name: the metric shows 3 refused calls for a shard that is not owned");
+	is_deeply([ values %{ $scraped->{snowflake_health_minting} } ], [1], "$name: the metric health_minting is 1");
+	is_deeply([ values %{ $scraped->{snowflake_health_cloned} } ], [0], "$name: the metric health_cloned is 0");
+	is_deeply($scraped->{snowflake_clock_max_lead_seconds}, { $database => '0.1' }, "$name: the metric of max_lead is in seconds");
+	cmp_ok(abs($scraped->{snowflake_clock_drift_seconds}{$database} - 1), '<', 0.1, "$name: the metric shows a drift of a second");
+	cmp_ok(abs($scraped->{snowflake_clock_largest_backward_step_seconds}{$database} - 40), '<', 0.5, "$name: the metric shows a step back of 40 seconds");
+	cmp_ok($scraped->{snowflake_clock_maximum_error_seconds}{$database}, '==', 0.002, "$name: the metric of the clock's maximum error is in seconds");
+	is_deeply([ values %{ $scraped->{snowflake_adopted_problems} } ], [1], "$name: the metric shows one adopted column that does not mint");
 	my $ends = $node->safe_psql('postgres', 'SELECT extract(epoch FROM ends_at - clock_timestamp()) FROM snowflake.layout');
-	cmp_ok(abs($scraped->{snowflake_layout_remaining_seconds}{$database} - $ends), '<', 60, "$name: end of the layout");
+	cmp_ok(abs($scraped->{snowflake_layout_remaining_seconds}{$database} - $ends), '<', 60, "$name: the metric shows the remaining time of the layout");
 }
 
 my %names = map { $_ => [ sort keys %{ $exporter{$_}->() } ] } keys %exporter;
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics');
 
-# A server that leases its region, and one that waits for its first lease.
+# Metrics of a server that leases its region, and of one that waits for its first lease.
 my $control = Snowflake::Control->create('control');
 $control->start;
 $control->install;
@@ -116,12 +117,12 @@ my %of_leased = (
 foreach my $name (sort keys %of_leased)
 {
 	my ($left, $for) = map { $_->{'database="postgres"'} } @{ $of_leased{$name} }{qw(snowflake_lease_remaining_seconds snowflake_lease_duration_seconds)};
-	ok($left > 1 && $left < $for + 1 && $for >= 10 && $for < 600, "$name: the lease, $left s of $for s");
+	ok($left > 1 && $left < $for + 1 && $for >= 10 && $for < 600, "$name: the metrics show the lease, $left s of $for s");
 	push @{ $names{$name} }, sort keys %{ $of_leased{$name} };
 }
-is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'and those of leases');
+is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics of leases');
 
-# The lease server: two regions, one of them held.
+# Metrics of the lease server, which has two regions, one of them held.
 $control->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.add_server('absent')});
 my %of_control = (
 	'postgres exporter' => scrape(start_postgres_exporter($control, 'postgres_exporter_control', 'control_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
@@ -134,10 +135,10 @@ foreach my $name (sort keys %of_control)
 	push @{ $names{$name} }, sort keys %{ $of_control{$name} };
 }
 
-# Exporters write the same number in different ways: 5 and 5.0, 1e+06.
+# Makes numbers comparable, because the exporters write the same number in different ways: 5, 5.0 or 1e+06.
 sub rounded { return { map { $_ => 0 + $_[0]{$_} } keys %{ $_[0] } }; }
 
-# Names in rules and dashboard
+# Names of metrics in the rules and the dashboard.
 
 my %exists = map { $_ => 1 } @{ $names{'postgres exporter'} };
 sub unknown { return grep { !$exists{$_} } map { /\b(snowflake_\w+)/g } @_; }
@@ -146,18 +147,18 @@ my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
 my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{panels} };
 cmp_ok(scalar @expressions, '>', 20, 'the dashboard has queries');
 is_deeply([ unknown(@expressions) ], [], 'every query of the dashboard names metrics that exist');
-is_deeply([ unknown(map { $_->{definition} // () } @{ $dashboard->{templating}{list} }) ], [], 'so do its variables');
+is_deeply([ unknown(map { $_->{definition} // () } @{ $dashboard->{templating}{list} }) ], [], 'every variable of the dashboard names metrics that exist');
 my @rules = monitoring_file('snowflake_rules.yml') =~ /^ +expr: (.*?)(?=^ +(?:for|labels):)/msg;
 is_deeply([ unknown(@rules) ], [], 'every rule names metrics that exist');
 my %used = map { $_ => 1 } map { /\b(snowflake_\w+)/g } @expressions, @rules;
 is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total|fleet_(?!granting|refused)\w+)$/ && !$used{$_} } sort keys %exists ],
-	[ 'snowflake_clock_counter_used', 'snowflake_clock_max_forward_jump_seconds' ], 'the metrics that no rule or query uses');
+	[ 'snowflake_clock_counter_used', 'snowflake_clock_max_forward_jump_seconds' ], 'only these metrics are used by no rule and no query');
 
-# The type of each counter must be counter.
+# Each metric whose name ends in _total must have the type counter.
 my $text = fetch("$postgres_exporter->{url}/metrics");
-is_deeply([ sort $text =~ /^# TYPE (snowflake_\w+_total) (?!counter)/mg ], [], 'every ..._total is a counter');
+is_deeply([ sort $text =~ /^# TYPE (snowflake_\w+_total) (?!counter)/mg ], [], 'every metric ..._total has the type counter');
 
-# Two databases by one exporter.
+# One exporter can query two databases.
 $node->create_database('other');
 $node->safe_psql('other', 'SELECT snowflake.next_id(9) FROM generate_series(1, 5)');
 my $both = start_sql_exporter($node, 'postgres', 'other');
@@ -165,12 +166,12 @@ my $of_both = eventually('ids of both databases', sub {
 	my $ids = with_names_of_rules(scrape($both->{url}, qr/^sql_snowflake_/))->{snowflake_shard_ids_total};
 	return $ids->{'database="other",shard="9"'} && $ids->{'database="postgres",shard="7"'} && $ids;
 });
-is($of_both->{'database="other",shard="9"'}, 5, 'the SQL exporter has several databases');
+is($of_both->{'database="other",shard="9"'}, 5, 'the SQL exporter has the metrics of a second database');
 
-# A database that cannot mint shows that, and the reason.
+# The metrics of a database that cannot mint show the reason.
 $node->clock->step(+7200);
 like(join(' ', keys %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} }),
-	qr/reason="clock jumped ahead"/, 'the reason is a label');
-is_deeply([ values %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} } ], [0], 'with the value 0');
+	qr/reason="clock jumped ahead"/, 'the reason is a label of health_minting');
+is_deeply([ values %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} } ], [0], 'health_minting is 0 in a database that cannot mint');
 
 done_testing();

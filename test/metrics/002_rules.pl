@@ -1,4 +1,4 @@
-# Checks the rules with promtool: the syntax, and over hours the alerts that rules_test.yaml expects.
+# Checks the rules with promtool: their syntax, and that they fire as rules_test.yaml expects over simulated hours.
 
 use strict;
 use warnings FATAL => 'all';

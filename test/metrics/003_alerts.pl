@@ -1,5 +1,5 @@
-# Runs Prometheus with both exporters and the rules: no alert fires without a fault, and each fires for the fault that
-# it is for. Only times are shortened, a minute to a second; 002_rules.pl tests the rules unchanged.
+# Runs Prometheus with both exporters and the rules. Without a fault no alert fires, and each alert fires for its fault.
+# Times in the rules are shortened, a minute to a second. 002_rules.pl tests the unchanged rules.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# A layout of 2,000 ids a second and shard, a rate that one session can reach.
+# The layout has 2,000 ids per second and shard, a rate that one session can reach.
 my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	fsync = on
 	snowflake.layout = '41/14+8/1'
@@ -23,7 +23,7 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	snowflake.max_databases = 2
 	snowflake.clock_error = 1
 	CONF
-# A server whose layout ends in ten months, on 2059-11-04.
+# A server whose clock is set so that its layout ends in ten months, on 2059-11-04.
 my $old = Snowflake::Node->create('old', conf => "snowflake.clock_error = 1\n");
 $old->clock->set(2_814_000_000 - time);
 $old->start;
@@ -52,7 +52,7 @@ my $rules = adapted(monitoring_file('snowflake_rules.yml'), qr/for: \d+[ms]/, 'f
 my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending', '$leasing'", qr/localhost:9237/, $by_sql, qr/scrape_interval: 15s/, 'scrape_interval: 1s', qr/evaluation_interval: 15s/, 'evaluation_interval: 500ms');
 my $prometheus = start_prometheus($config, $rules);
 
-# Waits for the alert from both exporters, with the labels that it must have.
+# Waits until the alert fires for both exporters with the expected labels.
 sub fires
 {
 	my ($alert, $fault, %labels) = @_;
@@ -69,12 +69,12 @@ sub fires
 
 sub query { return ask_prometheus($prometheus, 'query', query => $_[0])->{result}; }
 
-# There is no fault yet, except the end of one layout, for which that server's clock was moved.
+# There is no fault yet, except the layout that ends soon, on the server whose clock was set.
 my $eleven = eventually('the alert for the layout', sub { my $is = firing($prometheus); $is->{SnowflakeLayoutEnds} && $is });
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
 sleep 3;
-# On a busy machine a scrape may fail, and is repeated.
+# On a busy machine a scrape may fail, so this is repeated.
 ok(eval { eventually('these and nothing else', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) },
 	'nothing else fires while all is well') or diag(explain(firing($prometheus)));
 foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
@@ -82,16 +82,16 @@ foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
 	ok(eval { eventually($alert, sub { join(' ', keys %{ firing($prometheus)->{$alert} // {} }) eq $ending }) }, "a clock that is off by decades: $alert");
 }
 
-# Both exporters have one name for each value.
+# Both exporters use the same name for each value.
 sub names_of
 {
 	return [ sort map { $_->{metric}{__name__} } @{ query(qq(count by (__name__) ({__name__=~"snowflake_.*",instance="$_[0]"}))) } ];
 }
 ok(eval { eventually('the metrics', sub { @{ names_of($main) } > 25 }) }, 'Prometheus has the metrics');
-is_deeply(names_of($by_sql), names_of($main), "and the SQL exporter's under the same names");
+is_deeply(names_of($by_sql), names_of($main), "Prometheus has the metrics of both exporters under the same names");
 
-# Four faults at the same time: a shard at its limit, a shard of another server, a clock that may be wrong by 0.2 s, and
-# flushes that take long while the WAL writer sleeps.
+# Four faults at the same time: a shard at its maximum rate, calls for a shard of another server, a clock that may be
+# wrong by 0.2 s, and slow flushes while the WAL writer sleeps.
 my $batches = $node->basedir . '/batches.sql';
 PostgreSQL::Test::Utils::append_to_file($batches, "SELECT snowflake.next_ids(1, 40);\n");
 my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 1, '-T', 600, '-f', $batches, '-h', $node->host, '-p', $node->port, 'postgres' ],
@@ -105,7 +105,7 @@ $node->error_of('SELECT snowflake.next_id(200)');
 fires('SnowflakeRefusals', 'a shard of another server', cause => qr/not_owned/);
 fires('SnowflakeMarkFlushSlow', 'flushes of 100 ms');
 
-# All metrics have values now, so every query of the dashboard returns rows.
+# All metrics have values at this point, so every query of the dashboard must return rows.
 my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
 my @silent;
 foreach my $panel (@{ $dashboard->{panels} })
@@ -118,7 +118,7 @@ foreach my $panel (@{ $dashboard->{panels} })
 		  unless eval { eventually($expression, sub { @{ query($expression) } }) };
 	}
 }
-is_deeply(\@silent, [], 'every query of the dashboard has an answer');
+is_deeply(\@silent, [], 'every query of the dashboard returns rows');
 
 # A session alters the mark and does not commit.
 my $session = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-c',
@@ -129,7 +129,7 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_acti
 $session->finish;
 $load->kill_kill;
 
-# The lease server stops, and starts again.
+# The lease server is stopped and started.
 $control->stop('immediate');
 ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing($prometheus)->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no lease server: SnowflakeLeaseNotRenewed')
   or diag($@);
@@ -137,12 +137,12 @@ ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{Snowflak
   or diag($@, explain(firing($prometheus)));
 $control->start;
 
-# The database last minted elsewhere: the lowest bit belongs to the files.
+# The database last minted elsewhere. The lowest bit of the fingerprint belongs to the data files.
 $node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});
 fires('SnowflakeCloned', 'a database on a clone of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clone()');
 
-# An application puts its own default back.
+# An application restores its own default of an adopted column.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigserial PRIMARY KEY);
 	INSERT INTO snowflake.adopted VALUES ('public.photos', 'id');
@@ -150,7 +150,7 @@ $node->safe_psql('postgres', <<~'SQL');
 fires('SnowflakeAdoptedChanged', 'an adopted column with another default', severity => qr/critical/);
 $node->safe_psql('postgres', 'ALTER TABLE photos ALTER COLUMN id SET DEFAULT snowflake.next_id(1)');
 
-# The clock steps ten minutes ahead, within max_forward_jump, and back. The minted ids are then ahead of it.
+# The clock steps ten minutes ahead, within max_forward_jump, and back. Then the minted ids are ahead of the clock.
 $node->clock->step(+600);
 fires($_, 'a clock ten minutes ahead') foreach qw(SnowflakeClockDrift SnowflakeClockOffset);
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
@@ -158,15 +158,15 @@ $node->clock->step(-600);
 fires('SnowflakeClockStepped', 'a clock that went back');
 fires('SnowflakeNotMinting', 'ids ahead of the clock by ten minutes', summary => qr/mints no ids: clock behind/, severity => qr/critical/);
 
-# All faults are repaired, except the clock, which is ahead and was accepted.
+# All faults are repaired. The clock is still ahead, but was accepted.
 $node->clock->step(+600);
 $node->reconfigure('snowflake.clock_error' => "'1ms'", commit_delay => 0, wal_writer_delay => "'200ms'");
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-ok(eval { eventually('silence', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) }, 'after the repair no alert fires')
+ok(eval { eventually('silence', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) }, 'after the repair only the expected alerts fire')
   or diag(explain(firing($prometheus)));
-is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'and ids are minted');
+is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'after the repair the database mints');
 
-# Both exporters stop, so no metrics arrive.
+# Both exporters are stopped, so no metrics arrive.
 stop_program($_->{pid}) foreach @exporters;
 ok(eval { eventually('the alert', sub { firing($prometheus)->{SnowflakeNoMetrics} }) }, 'the exporters are gone: SnowflakeNoMetrics');
 

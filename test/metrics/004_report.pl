@@ -1,4 +1,4 @@
-# Tests the page of scripts/demo --report: records, draws, and opens it in Chromium if available.
+# Tests the page of scripts/demo --report: records a run, makes the page, and opens it in Chromium if available.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,57 +18,57 @@ append_to_file("$directory/data/postgresql.conf",
 {
 	local %ENV = (%ENV, PGHOST => $directory, PGDATABASE => 'postgres', PGUSER => scalar getpwuid $>);
 	delete $ENV{PGPORT};
-	is(system("$^X -I t/lib scripts/demo.d/record.pl $bin $directory > $directory/recording.json"), 0, 'recorded');
+	is(system("$^X -I t/lib scripts/demo.d/record.pl $bin $directory > $directory/recording.json"), 0, 'record.pl succeeds');
 }
 END
 {
 	local $?;
 	system("$bin/pg_ctl", qw(stop -s -m immediate -D), "$directory/data") if defined $directory && -e "$directory/data/postmaster.pid";
 }
-is(system("$^X scripts/demo.d/report.pl $directory/recording.json > $directory/report.html"), 0, 'drawn');
+is(system("$^X scripts/demo.d/report.pl $directory/recording.json > $directory/report.html"), 0, 'report.pl succeeds');
 
 my $recording = decode_json(slurp_file("$directory/recording.json"));
 my $page = slurp_file("$directory/report.html");
 
-# The recording shows the events in their order.
+# The recording contains the events in their order.
 my @samples = @{ $recording->{samples} };
-cmp_ok(scalar @samples, '>', 40, 'samples');
+cmp_ok(scalar @samples, '>', 40, 'the recording has more than 40 samples');
 my $ids = $samples[-1]{total}{ids};
-is($recording->{count}{distinct}, $recording->{count}{ids}, 'no id is in the tables twice');
-cmp_ok($recording->{count}{ids}, '<=', $ids, 'the views count every id in the tables');
-cmp_ok($ids, '>', 10000, 'ids');
-is($samples[-1]{backward_steps}, 3, 'three steps back');
-is(join(',', sort { $a <=> $b } map { $_->{shard} } @{ $samples[-1]{shards} }), '1,2,3,5', 'four shards');
-cmp_ok(min(map { $_->{offset} } @samples), '<', -1.5, 'the clock was behind');
-cmp_ok(max(map { $_->{offset} } @samples), '>', 7000, 'and far ahead');
-cmp_ok($samples[-1]{total}{refusals}, '>', 0, 'refused while it was far ahead');
-ok((first { ($_->{reason} // '') eq 'clock jumped ahead' } @samples), 'with the reason');
+is($recording->{count}{distinct}, $recording->{count}{ids}, 'ids in the tables are unique');
+cmp_ok($recording->{count}{ids}, '<=', $ids, 'the statistics count every id in the tables');
+cmp_ok($ids, '>', 10000, 'more than 10000 ids were minted');
+is($samples[-1]{backward_steps}, 3, 'clock_history shows three steps back');
+is(join(',', sort { $a <=> $b } map { $_->{shard} } @{ $samples[-1]{shards} }), '1,2,3,5', 'the samples have four shards');
+cmp_ok(min(map { $_->{offset} } @samples), '<', -1.5, 'the clock was behind at some time');
+cmp_ok(max(map { $_->{offset} } @samples), '>', 7000, 'the clock was far ahead at some time');
+cmp_ok($samples[-1]{total}{refusals}, '>', 0, 'calls were refused while the clock was far ahead');
+ok((first { ($_->{reason} // '') eq 'clock jumped ahead' } @samples), 'a sample has the reason of the refusals');
 foreach my $shard (1, 2, 3, 5)
 {
 	my @last = map { $_->{last} // () } map { grep { $_->{shard} == $shard } @{ $_->{shards} } } @samples;
-	is_deeply(\@last, [ sort { $a <=> $b } @last ], "ids of shard $shard never go back");
+	is_deeply(\@last, [ sort { $a <=> $b } @last ], "the last ids of shard $shard ascend");
 }
 
-# The chart alone, as in the README.
-is(system("$^X scripts/demo.d/picture.pl $directory/recording.json > $directory/picture.svg"), 0, 'drawn alone');
+# Makes only the chart, as for the README.
+is(system("$^X scripts/demo.d/picture.pl $directory/recording.json > $directory/picture.svg"), 0, 'picture.pl succeeds');
 my $picture = slurp_file("$directory/picture.svg");
 like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids}} ids in the whole recording, 0 of them twice<.*</svg>$}s,
 	'the chart says how many ids, none twice');
-is(() = $picture =~ />set (?:back|ahead) /g, 3, 'and three steps');
-like(slurp_file('doc/clock.svg'), qr{^<svg xmlns=.*> ?[\d,]+ ids in the whole recording, 0 of them twice<}s, "so does the README's");
+is(() = $picture =~ />set (?:back|ahead) /g, 3, 'the chart shows three steps of the clock');
+like(slurp_file('doc/clock.svg'), qr{^<svg xmlns=.*> ?[\d,]+ ids in the whole recording, 0 of them twice<}s, "the chart of the README shows the number of ids");
 
-# The page loads no other file, and shows the recording.
-unlike($page, qr{(?:src|href)=(?!"data:)|url\(|\@import|<script}, 'the page loads nothing');
+# The page loads no other file and shows the values of the recording.
+unlike($page, qr{(?:src|href)=(?!"data:)|url\(|\@import|<script}, 'the page loads no other file');
 my $grouped = reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids};
-like($page, qr{<b>$grouped</b> ids, counted}, 'the number of ids');
-like($page, qr{class="good"><b>0</b> of them twice}, 'none twice');
-is(() = $page =~ /<svg /g, 12, 'six drawings, in two widths');
-is(() = $page =~ m{<span class="badge">}g, 7, 'seven phases');
-like($page, qr/refused: clock jumped ahead/, 'the reason of the refusals');
-like($page, qr/the clock was stepped back by \d/, "the server's own words");
-unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'no number went wrong');
+like($page, qr{<b>$grouped</b> ids, counted}, 'the page shows the number of ids');
+like($page, qr{class="good"><b>0</b> of them twice}, 'the page shows that no id is a duplicate');
+is(() = $page =~ /<svg /g, 12, 'the page has six drawings in two widths');
+is(() = $page =~ m{<span class="badge">}g, 7, 'the page shows seven phases');
+like($page, qr/refused: clock jumped ahead/, 'the page shows the reason of the refusals');
+like($page, qr/the clock was stepped back by \d/, "the page shows a message of the server");
+unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'the page contains no invalid number');
 
-# Opens it in both colour schemes, on a wide screen and on a phone.
+# Opens the page in both colour schemes, on a wide screen and on a phone.
 if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
 {
 	my %background;
@@ -78,13 +78,13 @@ if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
 		{
 			my $seen = look($chromium, $scheme, $width);
 			my $name = "$scheme, $width pixels";
-			is_deeply($seen->{console}, [], "$name: nothing on the console");
-			is($seen->{result}{width}, $width, "$name: as wide as it should be");
-			cmp_ok($seen->{result}{scroll}, '<=', $width, "$name: no horizontal scrolling");
+			is_deeply($seen->{console}, [], "$name: the console has no message");
+			is($seen->{result}{width}, $width, "$name: the page has the width of the screen");
+			cmp_ok($seen->{result}{scroll}, '<=', $width, "$name: the page needs no horizontal scrolling");
 			is_deeply($seen->{result}{beyond}, [], "$name: nothing is cut off");
 			is($seen->{result}{drawings}, 6, "$name: six drawings are visible");
-			cmp_ok($seen->{result}{smallest}, '>=', 11, "$name: text of at least 11 pixels");
-			cmp_ok($seen->{result}{contrast}, '>=', 4.5, "$name: contrast of all text");
+			cmp_ok($seen->{result}{smallest}, '>=', 11, "$name: the smallest text has at least 11 pixels");
+			cmp_ok($seen->{result}{contrast}, '>=', 4.5, "$name: the contrast of all text is at least 4.5");
 			$background{$scheme} = $seen->{result}{background};
 		}
 	}
@@ -92,10 +92,10 @@ if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
 }
 else
 {
-	diag('the report was not looked at: there is no Chromium');
+	diag('the page was not opened, because Chromium is not available');
 }
 
-# Opens the page in a frame of this width, and returns what a script finds there.
+# Opens the page in a frame of the given width, and returns the findings of a script.
 sub look
 {
 	my ($chromium, $scheme, $width) = @_;

@@ -1,6 +1,5 @@
-# Tests that the rules report everything that is down, through both exporters: each way in which a database can stop
-# minting, or a server can stop responding. The alert ends with the fault. Only times are shortened; 002_rules.pl tests
-# the rules unchanged.
+# Tests that an alert fires, through both exporters, in each case in which a database cannot mint or a server does not
+# respond. The alert ends with the fault. Times in the rules are shortened. 002_rules.pl tests the unchanged rules.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,9 +14,9 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# As many buffers as a real server has. With the few of PostgreSQL's own tests, a query of a catalogue may have to write
-# out a page, and so wait for the disk too. From PostgreSQL 18 on, which has checksums, this also applies to pages that
-# were only read.
+# Uses as many buffers as a real server. With the few buffers of PostgreSQL's tests, a query of the catalogue may have
+# to write a page, and so wait for the stalled disk. From PostgreSQL 18 on, where checksums are the default, this also
+# applies to pages that were only read.
 my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
 	fsync = on
 	shared_buffers = 128MB
@@ -79,7 +78,7 @@ eventually('both exporters', sub {
 sleep 5;
 is_deeply([ keys %{ firing($prometheus) } ], [], 'no alert fires without a fault');
 
-# The reason changes with every reading: the clock is ahead, then behind.
+# The clock is ahead and behind in turn, so the reason changes with every scrape.
 my $flipper = open(my $flips, '-|') // die "fork: $!";
 if ($flipper == 0)
 {
@@ -98,7 +97,7 @@ close $flips;
 $node->clock->set(0);
 is_over('a reason that changes');
 
-# DROP EXTENSION in a transaction that stays open, while sessions wait.
+# A transaction with DROP EXTENSION stays open while sessions wait.
 my $drops = client('BEGIN; DROP EXTENSION snowflake; SELECT pg_sleep(600)');
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock'});
 my @waiting = map { client('SELECT snowflake.next_id(1)') } 1 .. 3;
@@ -107,25 +106,24 @@ $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_act
 $_->finish foreach $drops, @waiting;
 is_over('DROP EXTENSION');
 
-# The disk of the WAL stops responding, and later responds again. Calls continue until they need more than the mark
-# covers.
+# The disk of the WAL stalls, and later responds again. Calls succeed until the mark must be extended.
 $disk->stall;
 my @calls = map { client('SELECT snowflake.next_id(1), pg_sleep(0.05) FROM generate_series(1, 100)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);
-like(firing($prometheus)->{SnowflakeNotMinting}{$main}{summary}, qr/disk of the WAL/, 'which is the reason');
+like(firing($prometheus)->{SnowflakeNotMinting}{$main}{summary}, qr/disk of the WAL/, 'the alert shows the stalled disk as the reason');
 $disk->answer;
 fires('SnowflakeMarkFlushStalled', 'a disk that did not answer for seconds', $main, $by_sql);
 $_->finish foreach @calls;
 is_over('a disk that did not answer');
 
-# An operator made the server read-only.
+# An operator has made the server read-only.
 $node->reconfigure(default_transaction_read_only => 'on');
 fires('SnowflakeNotMinting', 'a server that is read-only', $main, $by_sql);
 $node->append_conf('postgresql.conf', 'default_transaction_read_only = off');
 $node->reload;
 is_over('a server that was read-only');
 
-# The server stops; its exporters and its standby run.
+# The server is stopped, while its exporters and its standby run.
 $node->stop('immediate');
 fires('SnowflakeNoMetrics', 'a server that is gone', $main, $by_sql);
 fires('SnowflakeStale', 'what a dead server said last', $by_sql);
@@ -133,7 +131,7 @@ fires('SnowflakeOnlyStandbys', 'a primary that is gone beside its standby', '');
 $node->start;
 is_over('a server that was gone');
 
-# One of several exporters stops.
+# One of several exporters is stopped.
 stop_program($exporter->{pid});
 fires('SnowflakeNoMetrics', 'an exporter that is gone', $main);
 start_postgres_exporter($node, 'postgres_exporter_again', undef, $main);

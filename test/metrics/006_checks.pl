@@ -1,4 +1,5 @@
-# Programs that check every relation of a database find nothing to report about ours: sequences, bloat, vacuum, indexes, keys.
+# Runs monitoring programs that check every relation of a database for sequences, bloat, vacuum, indexes and keys. They
+# must not report relations of snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,10 +11,10 @@ use Snowflake::Node;
 use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
-# The programs pass over database "postgres".
+# The programs ignore the database "postgres".
 $node->create_database('app');
 $node->add_tools('app');
-# Something in every table.
+# Inserts rows into every table of the extensions.
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), made timestamptz);
 	INSERT INTO old SELECT snowflake.late_id('2026-01-01', 5), now() FROM generate_series(1, 100);
@@ -29,7 +30,7 @@ sub reports_ok
 	note($out);
 	return like($out, qr/\bOK\b/, '... OK');
 }
-# 0 if the program reports nothing.
+# Returns the exit status of a program, which is 0 if it reports nothing.
 sub system_of
 {
 	my @command = @_;
@@ -45,7 +46,7 @@ reports_ok('check_pgactivity', '-s', @$_, '-h', $host, '-p', $port, '-F', 'nagio
 reports_ok('check_postgres', "--action=$_", "--host=$host", "--port=$port", '--dbname=app', '--output=nagios')
   foreach qw(sequence bloat autovac_freeze txn_wraparound last_vacuum last_analyze);
 
-# Formulas of other monitors over the catalogue. Each returns the relations that it would report.
+# Queries that other monitoring programs use. Each returns the relations that the program would report.
 my %formula = (
 	'half of the range is used' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND last_value >= max_value / 2},
 	'the share of the range' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND (last_value - min_value) * 100.0 / (max_value - min_value) > 50},
@@ -57,9 +58,9 @@ my %formula = (
 		WHERE relnamespace = 'snowflake'::regnamespace GROUP BY indrelid, indkey::text HAVING count(*) > 1},
 	'a foreign key without an index' => q{SELECT conname FROM pg_constraint WHERE connamespace = 'snowflake'::regnamespace AND contype = 'f'},
 	'unlogged' => q{SELECT relname FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace AND relpersistence <> 'p'});
-is($node->safe_psql('app', $formula{$_}), '', "finds nothing: $_") foreach sort keys %formula;
+is($node->safe_psql('app', $formula{$_}), '', "this query returns no relation: $_") foreach sort keys %formula;
 
-# The programs do report a sequence of ours that runs out.
+# If a sequence of snowflake is nearly exhausted, the programs report it.
 $node->safe_psql('app', "SELECT setval('snowflake.origin_fingerprint', 8625000000000000000)");
 isnt(system_of('check_pgactivity', '-s', 'sequences_exhausted', '-w', '75%', '-c', '90%', '-h', $host, '-p', $port, '--status-file', $node->data_dir . '/checks'), 0,
 	'check_pgactivity reports a sequence at 93 per cent');

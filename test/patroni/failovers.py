@@ -12,7 +12,7 @@ import time
 import psycopg
 from cluster import Cluster, wait_for
 
-TIMEOUT = 4  # seconds for a response: a frozen server accepts a statement and does not respond
+TIMEOUT = 4  # seconds to wait for a response, because a frozen server accepts a statement and does not respond
 
 
 class Faults:
@@ -43,7 +43,7 @@ class Faults:
 
         def wake():
             leader.signal_postgres(signal.SIGCONT)
-            time.sleep(1)  # the server is sometimes faster than its Patroni
+            time.sleep(1)  # the server is sometimes ready before its Patroni
             leader.signal_patroni(signal.SIGCONT)
         return wake
 
@@ -52,7 +52,7 @@ class Faults:
 
 
 FAULTS = [name for name in vars(Faults) if not name.startswith("_")]
-TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # while the driver lets it run
+TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # while the driver lets the old primary run
 
 
 def mint(number, cluster, path, stop):

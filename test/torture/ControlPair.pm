@@ -1,4 +1,4 @@
-# The lease server and its synchronous standby: two servers that change their roles.
+# The lease server and its synchronous standby, two servers that exchange their roles.
 package ControlPair;
 
 use strict;
@@ -31,7 +31,7 @@ sub new
 		log_checkpoints = off
 		log_timezone = UTC
 		CONF
-	$self->{archive} = $primary->archive_dir;    # of both: the command is copied
+	$self->{archive} = $primary->archive_dir;    # used by both servers, because a standby copies the archive command
 	$self->{standby} = Snowflake::Control->new('control2');
 	$primary->start;
 	$primary->install;
@@ -44,7 +44,7 @@ sub new
 sub primary { return $_[0]{primary}; }
 sub standby { return $_[0]{standby}; }
 
-# The connection string of a server's worker: it uses the one of the two that accepts writes.
+# Returns the connection string for a server's worker, which chooses the one of the two that accepts writes.
 sub conninfo
 {
 	my ($self, $role) = @_;
@@ -62,7 +62,7 @@ sub try
 	return $out . $err;
 }
 
-# Whether commits wait for a standby.
+# Sets whether commits wait for a standby.
 sub synchronous
 {
 	my ($self, $names) = @_;
@@ -73,7 +73,7 @@ sub synchronous
 	return;
 }
 
-# The other one becomes a new standby of the primary.
+# Makes the other server a new standby of the primary.
 sub attach_standby
 {
 	my ($self) = @_;
@@ -102,7 +102,7 @@ sub end
 
 sub swap { my ($self) = @_; @$self{qw(primary standby)} = @$self{qw(standby primary)}; return; }
 
-# Roles other than administrators are refused while the losses of this database are unknown.
+# Allows or refuses connections of ordinary roles. They are refused while it is unknown what this database has lost.
 sub fence
 {
 	my ($self, $on) = @_;
@@ -124,7 +124,7 @@ sub recovered
 	return;
 }
 
-# A copy of the primary's files, to restore later.
+# Copies the primary's files, to restore them later.
 sub keep_files
 {
 	my ($self) = @_;

@@ -1,5 +1,5 @@
-# Faults that make a second copy of history: standbys, backups, dumps, templates. A copy contains what came before its
-# time, and the checker receives that time.
+# Faults that copy a database: standbys, backups, dumps, templates. A copy contains the ids that were minted before a
+# certain time. The checker receives this time.
 package Copies;
 
 use strict;
@@ -38,7 +38,7 @@ sub standby_of
 	return $standby;
 }
 
-# A standby must not mint. Requests to it must not make it take the mark for read.
+# Checks that a standby does not mint. Calls on a standby must not make it assume that it has read the mark.
 sub ask_standby
 {
 	my ($w, $standby) = @_;
@@ -141,7 +141,7 @@ sub planned
 	my ($w, $standby, $behind, $hold) = @_;
 	my $old = $w->main;
 	ask_standby($w, $standby);
-	sleep 1;    # after this, state that was read then is out of date
+	sleep 1;    # after a second, checks that the session has made are out of date
 	$old->stop;
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
@@ -159,7 +159,7 @@ sub switchover
 	return "planned switch-over to a clock $behind s";
 }
 
-# A copy while the original continues: history forks, and each branch is checked.
+# Starts a copy while the original continues. From then on there are two lines of history, and each is checked.
 sub branch
 {
 	my ($w, $node, $fork, $offset, $hold) = @_;
@@ -256,7 +256,7 @@ sub dump_restore
 	return "pg_dump restored into a new server, clock $behind s";
 }
 
-# A copy within the server: its own copy of the mark covers the original's ids.
+# Makes a copy of a database within the server. The copied mark must be above the ids of the original.
 sub template
 {
 	my ($w) = @_;
@@ -283,8 +283,8 @@ sub template
 	return "CREATE DATABASE ... TEMPLATE, then $how, clock $step s";
 }
 
-# The WAL is on a file system that fills up. PostgreSQL panics if it cannot write WAL. No earlier id may repeat, and
-# minting must continue when there is space.
+# Fills the file system of the WAL. PostgreSQL panics if it cannot write WAL. No earlier id may repeat, and minting must
+# continue when there is space again.
 sub disk_full
 {
 	my ($w) = @_;
@@ -298,20 +298,20 @@ sub disk_full
 	$w->must($node, 'd', 'CREATE EXTENSION snowflake;' . $w->schema);
 	my $group = { node => $node, name => 'd', line => $w->new_line, clients => [] };
 	$w->start_clients($group, 2);
-	ok($w->settles(30, $group), 'mints beside the small disk');
+	ok($w->settles(30, $group), 'a database whose WAL is on a small disk mints');
 	sleep 0.5;
 	open my $filler, '>', "$disk/filler" or die "$disk/filler: $!";
 	my $noticed = 0;
 	for (1 .. 200)
 	{
-		# A checkpoint frees space again, and clients may write almost no WAL.
+		# A checkpoint may free space, and clients may write almost no WAL, so this fills the disk repeatedly.
 		for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
 		die "the disk of the WAL does not become full: $!" unless $!{ENOSPC};
 		$node->psql('d', "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))");
 		sleep 0.1;
 		$noticed = $node->log_content =~ /No space left on device/ and last;
 	}
-	ok($noticed, 'PostgreSQL notices that the disk of the WAL is full');
+	ok($noticed, 'PostgreSQL ends because the disk of the WAL is full');
 	sleep $hold;
 	$node->stop('immediate', fail_ok => 1);
 	close $filler;
@@ -322,7 +322,7 @@ sub disk_full
 	$w->mint($node, 'd', $group->{line});
 	sleep 0.5;
 	$w->set_clock($node, $w->{base});
-	ok($w->settles(30, $group), 'minting resumes when there is room again');
+	ok($w->settles(30, $group), 'the database mints when the disk has space again');
 	$w->stop_clients($group);
 	$w->discard($node);
 	File::Path::rmtree("$disk/pg_wal");

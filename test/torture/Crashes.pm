@@ -1,8 +1,8 @@
-# Faults that end a server run, and clocks that step, while it runs and between two runs.
+# Faults that end a server run, and steps of the clock during a run and between two runs.
 #
-# Each fault draws its parameters first, so that the seed alone decides them. Then it prints what it does. In the end
-# the server runs with its clock right. After the fault a wrong clock stays wrong for a while on purpose: an id could
-# repeat in that time.
+# Each fault draws its parameters first, so that only the seed decides them. Then it prints them. At its end the server
+# runs with a right clock. A wrong clock stays wrong for a while after the fault, because an id could repeat in that
+# time.
 package Crashes;
 
 use strict;
@@ -26,7 +26,7 @@ my @forward = (2, 3599);
 
 sub pick { my @choices = @_; return $choices[ rand @choices ]; }
 
-# A step of the clock: random, or the value of --step.
+# Returns a step of the clock: a random one, or the value of --step.
 sub step
 {
 	my ($w, @choices) = @_;
@@ -51,7 +51,7 @@ sub backend_kill
 	return "SIGKILL of $kills backends, the clock stepping by $step s";
 }
 
-# Between two runs: stops in some way, moves the clock, starts, lets the clients try, corrects the clock.
+# Stops the server, steps the clock, starts the server, lets the clients try, and corrects the clock.
 sub between_server_runs
 {
 	my ($w, $how, $step, $hold) = @_;
@@ -65,7 +65,7 @@ sub between_server_runs
 	$w->confirm_clock($node) if $step > 3600;
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
-	$w->{base} += $step if $step > 0;    # the world's time has moved on
+	$w->{base} += $step if $step > 0;    # the time of the whole run is ahead from now on
 	$w->correct_clock($node, $step, $w->{groups}[0]{name});
 	return;
 }
@@ -113,8 +113,8 @@ sub clock_back
 	return "clock $step s for $hold s";
 }
 
-# Up to max_forward_jump (an hour) ids follow the clock, and those ids stay ahead of it. Beyond, minting stops until the
-# clock is corrected or confirmed.
+# Steps the clock ahead. If the step is less than max_forward_jump (an hour), ids follow the clock, and are ahead of it
+# after the correction. If it is more, calls fail until the clock is corrected or accepted.
 sub clock_forward
 {
 	my ($w) = @_;
@@ -122,7 +122,7 @@ sub clock_forward
 	  (pick(2, 2, 3599, 3601, 86400 * 3652, 86400 * 3652), 0.3 + rand 0.7, rand);
 	$confirm = $confirm < 0.2 && $step != 2 && ($step < 86400 || $w->{base} < 86400 * 3650);
 	$w->set_clock($w->main, $w->{base} + $step);
-	# The library confirms for all databases of a server, the SQL engine for one.
+	# With the library accept_clock() applies to all databases of a server, with the SQL engine only to one.
 	my $accept = sub { $w->must($w->main, $_->{name}, 'SELECT snowflake.accept_clock()') for $w->groups; return; };
 	$accept->() if $confirm;
 	sleep $hold;

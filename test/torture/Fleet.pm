@@ -1,5 +1,5 @@
-# The world of a fleet: servers that lease one of their two regions, a standby of one of them, a server with
-# a static region in addition, and the lease server. Clocks, clients and the manifest are World's.
+# The servers of a run against a fleet: servers that lease one of their two regions, a standby of one of them, a server
+# with a static region, and the lease server. The base class World has the clocks, the clients and the manifest.
 package Fleet;
 
 use strict;
@@ -13,7 +13,7 @@ use ControlPair;
 
 our @ISA = ('World');
 
-# new(..., servers, lease, skew): as World's; the lease and the difference of clocks in ms.
+# new(..., servers, lease, skew): like new() of World. The lease and the greatest difference of clocks are in ms.
 sub new
 {
 	my ($class, %params) = @_;
@@ -21,7 +21,7 @@ sub new
 	my ($regions, $shards) = $self->{layout} =~ m{^\d+/(\d+)\+(\d+)/} or die "layout $self->{layout}";
 	$self->{regions} = 2**$regions;
 	$self->{static}  = $self->{regions} - 1;
-	# The last shard is for the driver alone, in a database that comes and goes.
+	# Only the driver uses the last shard, in a database that it creates and drops.
 	$self->{extra}  = 2**$shards - 1;
 	$self->{cold}   = 2**$shards - 2;
 	$self->{shards} = 2**$shards - 2;
@@ -31,7 +31,7 @@ sub new
 
 sub members { my ($self) = @_; return grep { $_->{leased} } $self->groups; }
 
-# If the fleet does not settle in time, also prints the holder of each region.
+# Like settles() of World. If a server does not mint in time, also prints the holder of each region.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;
@@ -47,7 +47,7 @@ sub settles
 
 sub control { my ($self) = @_; return $self->{control}; }
 
-# Setting up
+# Creates the servers.
 
 sub begin
 {
@@ -78,7 +78,7 @@ sub add_server
 	return $group;
 }
 
-# A standby of some server, to be promoted one day.
+# Makes a standby of a random server. A fault promotes it later.
 sub new_standby
 {
 	my ($self) = @_;
@@ -102,16 +102,16 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
-# The same; the short run takes the last, which is the hardest.
+# Like pick(), but a short run takes the last choice, which is the hardest.
 sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
 
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
 
-# The first client mints few ids at a time. Two servers that share a region conflict only in ticks that both use, and a
-# client with large batches uses few ticks. It keeps its session, too: one that was there when a region was lost is not
-# to go on with it.
+# Starts the clients. The first one mints few ids at a time. If two servers shared a region, only ids of the same tick
+# would conflict, and a client with large batches uses few ticks. The first client also keeps its session, because a
+# session must not continue in a region that its server has lost.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -125,10 +125,9 @@ sub start_clients
 	return;
 }
 
-# What servers do
+# Actions of the servers.
 
-# Ends a server's life and begins the next under a clock that is off. Before a clean stop the server
-# gives its region back.
+# Ends a server run and begins the next one with a wrong clock. At a clean stop the server returns its region.
 sub relive
 {
 	my ($self, $group, $how, $step) = @_;
@@ -140,13 +139,14 @@ sub relive
 	return;
 }
 
-# If a server has accepted a clock as behind, the correction of that clock is a jump.
+# Corrects the clock of a server. If the server has minted with a clock that was behind, the correction is a jump that
+# must be accepted.
 sub correct
 {
 	my ($self, $group, $step) = @_;
 	$self->set_clock($group->{node}, 0);
 	return if $step > -3000;
-	# While the server has no region that is refused, and the next to mint would be.
+	# accept_clock() fails while the server has no region, so it is repeated.
 	for (1 .. 200)
 	{
 		my ($code) = $self->query($group->{node}, $group->{name}, 'SELECT snowflake.accept_clock()');
@@ -156,7 +156,7 @@ sub correct
 	die "the clock of $group->{title} cannot be accepted";
 }
 
-# Restarts of some servers: new incarnations, which take what regions their server has.
+# Restarts some servers. Each restart is a new incarnation, which leases one of its server's regions.
 sub churn
 {
 	my ($self, $count, @members) = @_;
@@ -170,7 +170,7 @@ sub churn
 	return;
 }
 
-# A copy of a server that is not started yet: to take over what that server leases.
+# Makes a copy of a server, to take over its region later. Does not start the copy.
 sub rival
 {
 	my ($self, $member) = @_;
@@ -206,7 +206,7 @@ sub mint_now
 	return $self->mint(@$group{qw(node name line)}, 'SET snowflake.max_wait = ' . ($wait_ms // 300) . ';') eq '';
 }
 
-# Some ids of a shard of the driver's own, from a database of the same server.
+# Mints some ids in the driver's shard, in another database of the same server.
 sub mint_extra
 {
 	my ($self, $group, $database, $count) = @_;
@@ -233,7 +233,7 @@ sub region_of
 	return $out =~ /^\d+$/ ? $out : -1;
 }
 
-# SIGSTOP and SIGCONT. Records the stopped processes, so that no run leaves one stopped.
+# Stops and continues processes with signals. Records the stopped processes, so that none is left stopped at the end.
 
 sub freeze
 {
@@ -271,10 +271,10 @@ sub worker_of
 	die "$group->{title} has no worker";
 }
 
-# The logs of servers for which a panic is the point.
+# Matches the logs of servers that are expected to panic.
 sub may_crash { my ($self) = @_; return $self->{full} ? qr/_(?:torn\d+|control\d)\.log$/ : qr/_torn\d+\.log$/; }
 
-# Beyond the end of every lease that is not renewed.
+# Returns a time in seconds after which every lease has ended that was not renewed.
 sub beyond_the_lease { my ($self) = @_; return ($self->{lease} + $self->{max_lead}) / 1000 + 0.3; }
 
 1;

@@ -1,4 +1,4 @@
-# Faults of the lease server, while servers restart and ask for regions.
+# Faults of the lease server while servers restart and request regions.
 package FleetControl;
 
 use strict;
@@ -43,7 +43,7 @@ sub control_down
 	return sprintf 'lease server%s away (%s) for %.1f s', $both ? ' and its standby' : '', $how, $hold;
 }
 
-# A failover to a synchronous standby, which has all grants.
+# Promotes the synchronous standby, which has all grants.
 sub control_failover
 {
 	my ($w) = @_;
@@ -53,14 +53,14 @@ sub control_failover
 	$control->end($control->primary, $how);
 	$control->standby->promote;
 	$control->swap;
-	# It refuses to grant until an operator confirms.
+	# The promoted lease server grants nothing until an operator confirms.
 	$w->churn(1) if $wait;
 	sleep $wait;
 	resume($w, $first);
 	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
-# The promoted standby is alone. Its commits wait until it has a standby, or needs none.
+# Continues with the promoted standby, which has no standby. Its commits wait until it has one or requires none.
 sub resume
 {
 	my ($w, $first) = @_;
@@ -73,7 +73,8 @@ sub resume
 	return;
 }
 
-# Both halves of a partition. The commits of the old primary wait for the standby that it has lost.
+# A network partition: the standby is promoted while the old primary runs. Commits of the old primary wait for the lost
+# standby.
 sub control_split
 {
 	my ($w) = @_;
@@ -91,8 +92,8 @@ sub control_split
 	return "the lease server's standby promoted, the old one running on for $hold s";
 }
 
-# A standby that lacks commits is promoted, while the old lease server still grants. The new one refuses to
-# grant until an operator has stopped the old one.
+# Promotes a standby that lacks commits, while the old lease server still grants. The new one grants nothing until an
+# operator has stopped the old one.
 sub control_split_async
 {
 	my ($w) = @_;
@@ -121,7 +122,7 @@ sub control_split_async
 	return "an asynchronous standby of the lease server promoted, the old one granting for $hold s more";
 }
 
-# A restore in place, from a dump that lacks the last grants.
+# Restores the lease server in place from a dump that lacks the last grants.
 sub control_moved
 {
 	my ($w) = @_;
@@ -145,13 +146,13 @@ sub control_moved
 	unlink $dump;
 	$w->churn(1);
 	sleep $wait;
-	like($control->try('SELECT snowflake_fleet.confirm_data_loss(now())'), qr/the old lease server has not been confirmed as stopped/, 'confirm_data_loss() asks');
+	like($control->try('SELECT snowflake_fleet.confirm_data_loss(now())'), qr/the old lease server has not been confirmed as stopped/, 'confirm_data_loss() fails without old_is_stopped');
 	$control->recovered;
 	$w->churn(2);
 	return sprintf 'the lease server restored in place%s from a dump of %d lives ago, confirm_data_loss() after %s s', $data_only ? ', its data only,' : '', $lives, $wait;
 }
 
-# A base backup that is started. It refuses, so the servers can have its address as well.
+# Starts a base backup of the lease server. It must refuse all requests, so its address can be in the servers' list.
 sub control_copied
 {
 	my ($w) = @_;
@@ -168,15 +169,15 @@ sub control_copied
 	unlink $standby->data_dir . '/postgresql.auto.conf';
 	$standby->start;
 	my $newest = $standby->safe_psql('postgres', 'SELECT newest FROM snowflake_fleet.fleet');
-	is($standby->safe_psql('postgres', 'SELECT moved FROM snowflake_fleet.has_moved()'), 't', 'a base backup that is started knows what it is');
+	is($standby->safe_psql('postgres', 'SELECT moved FROM snowflake_fleet.has_moved()'), 't', 'a started base backup detects that it is a copy');
 	$control->synchronous('');
 	$w->churn(2);
 	sleep $hold;
-	# It also refuses if it is alone.
+	# The copy must also refuse if the original is stopped.
 	$control->end($primary, 'kill');
 	$w->churn(1);
 	sleep 1;
-	is($standby->safe_psql('postgres', 'SELECT newest FROM snowflake_fleet.fleet'), $newest, 'and it has granted nothing');
+	is($standby->safe_psql('postgres', 'SELECT newest FROM snowflake_fleet.fleet'), $newest, 'the started base backup has granted nothing');
 	$primary->start;
 	$w->churn(1);
 	$control->attach_standby;
@@ -207,7 +208,8 @@ sub control_readonly
 	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the lease server' : 'lease server read-only', $hold;
 }
 
-# A frozen lease server. Requests wait in its sockets, the servers give up, and it answers when it continues.
+# Suspends the lease server. Requests wait in its sockets, and the servers give up. When the lease server continues, it
+# answers late.
 sub control_frozen
 {
 	my ($w) = @_;
@@ -227,15 +229,15 @@ sub control_alone
 	$control->end($control->standby, 'kill');
 	$w->churn(1);
 	sleep $hold;
-	# An operator cancels such a wait.
+	# An operator cancels the commits that wait for the standby.
 	$control->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) if $cancel;
 	sleep 0.5;
 	$control->standby->start;
 	return sprintf 'lease server without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
 }
 
-# A grant that did not reach the standby does not count, neither while its commit waits nor after the wait
-# is cancelled.
+# Checks that a grant which did not reach the standby is not used, neither while its commit waits nor after the wait is
+# cancelled.
 sub control_unheard
 {
 	my ($w) = @_;
@@ -243,7 +245,7 @@ sub control_unheard
 	my ($control, @others) = ($w->control, $w->members);
 	my $receiver = $control->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver);
-	# A request now gets no answer, or one of a cancelled commit.
+	# At this point a request gets no answer, or the answer of a commit whose wait was cancelled.
 	$w->relive($_, 'kill') for @others;
 	my $cancelled = 0;
 	for (1 .. 100)
@@ -266,7 +268,7 @@ sub control_unheard
 	return "lease server fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
-# The commit of a grant fails after its rows were sent. The next request gets the region.
+# Makes the commit of a grant fail after its rows were sent. The next request gets the region.
 sub control_uncommitted
 {
 	my ($w) = @_;
@@ -290,7 +292,7 @@ sub control_clock
 	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
 	my $control = $w->control;
 	$w->set_clock($_, $step) for $control->primary, $control->standby;
-	# A copy that requests a lease under such a clock must not end another's lease.
+	# While the lease server's clock is wrong, a copy requests a lease. This must not end the lease of another server.
 	my $rival = $w->rival($w->some_member);
 	$rival->{node}->start;
 	$w->mint_now($rival, 1500);
@@ -303,7 +305,7 @@ sub control_clock
 	return sprintf "the lease server's clock %s s for %.1f s", $step, $hold;
 }
 
-# A row that is changed by hand halts the lease server.
+# Changes a row by hand, which must halt the lease server.
 sub control_by_hand
 {
 	my ($w) = @_;
@@ -318,7 +320,7 @@ sub control_by_hand
 	return "UPDATE $rows, by hand";
 }
 
-# The files of the lease server are restored, on the same timeline. No server may ask it until confirm_data_loss().
+# Restores the files of the lease server, on the same timeline. Servers cannot connect to it before confirm_data_loss().
 sub control_restored
 {
 	my ($w) = @_;
@@ -344,7 +346,8 @@ sub control_restored
 	return "the lease server's files put back as they were $lives lives ago";
 }
 
-# A point-in-time recovery, which has a new timeline. The lease server detects it before any request.
+# A point-in-time recovery of the lease server. It has a new timeline, so the lease server detects it before the first
+# request.
 sub control_pitr
 {
 	my ($w) = @_;
@@ -380,7 +383,7 @@ sub control_pitr
 	return "point-in-time recovery of the lease server to $lives lives ago, confirm_data_loss() after $wait s";
 }
 
-# The file system of the lease server's WAL fills up.
+# Fills the file system of the lease server's WAL.
 sub control_full
 {
 	my ($w) = @_;
@@ -406,7 +409,7 @@ sub control_full
 		$noticed = $primary->log_content =~ /No space left on device/ and last;
 		sleep 0.1;
 	}
-	ok($noticed, 'the disk of the lease server is full');
+	ok($noticed, 'the lease server ends because its disk is full');
 	$w->churn(1);
 	sleep $hold;
 	close $filler;

@@ -1,5 +1,5 @@
-# Starts copies of a server next to the original: clones, and a standby that is promoted while the old primary
-# continues. With any missing data in the copy, no id may be repeated.
+# Starts copies of a server while the original runs: clones, and a standby that is promoted while the old primary
+# continues. No id may repeat, whatever data the copy lacks.
 package FleetCopies;
 
 use strict;
@@ -22,20 +22,20 @@ our %faults = (
 
 my $number = 0;
 
-# The files of a server, under another one.
+# Makes a server from the files of another one.
 sub copy_files
 {
 	my ($from, $name) = @_;
 	my $node = Snowflake::Node->new($name);
 	mkdir $_ for $node->backup_dir, $node->archive_dir;
-	# Files that a running server removes during the copy are skipped.
+	# cp skips files that the running server removes during the copy.
 	system 'cp', '-a', $from->data_dir, $node->data_dir;
 	unlink map { $node->data_dir . "/postmaster.$_" } 'pid', 'opts';
 	$node->append_conf('postgresql.conf', 'port = ' . $node->port . "\nunix_socket_directories = '" . $node->host . "'");
 	return $node;
 }
 
-# The copy's clients and the original's mint side by side.
+# Lets clients of the copy and of the original mint at the same time.
 sub side_by_side
 {
 	my ($w, $member, $node, $fork, $step, $hold) = @_;
@@ -45,9 +45,9 @@ sub side_by_side
 	$w->start_clients($copy, 1);
 	sleep $hold;
 	$w->correct($copy, $step);
-	ok($w->settles(40, $copy, $member), $node->name . " and $member->{title} mint side by side");
+	ok($w->settles(40, $copy, $member), $node->name . " and $member->{title} mint at the same time");
 	$w->stop_clients($copy);
-	# A clean stop gives the region back.
+	# With a clean stop the copy returns its region.
 	$node->stop if rand() < 0.5;
 	$w->discard($node);
 	return;
@@ -78,7 +78,7 @@ sub clone_cold
 	my $fork = World::now_ns();
 	my $node = copy_files($member->{node}, 'clone' . ++$number);
 	$w->set_clock($node, $step);
-	# Either may be the first to come back.
+	# The original or the copy starts first, at random.
 	my @order = ($member->{node}, $node);
 	@order = reverse @order if rand() < 0.5;
 	$_->start for @order;
@@ -86,8 +86,8 @@ sub clone_cold
 	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
 }
 
-# No backup: such a copy may have lost anything, or not start at all. The only requirement is that no other server has
-# its ids.
+# Copies the files of a running server without a backup. Such a copy may have lost anything, or may not start. The only
+# requirement is that no other server mints its ids.
 sub clone_live
 {
 	my ($w) = @_;
@@ -114,7 +114,8 @@ sub clone_live
 	return "cp -a of $member->{title} while it runs, clock $step s: " . ($minted ? "$minted ids" : "no copy that starts and mints");
 }
 
-# A copy whose settings were changed to a region of its own would not be fenced by anything.
+# Starts a copy with a static region instead of leases. It must refuse to mint, because nothing else would prevent
+# duplicates.
 sub clone_static
 {
 	my ($w) = @_;
@@ -131,7 +132,8 @@ sub clone_static
 	return "pg_basebackup of $member->{title}, with a static region: refused";
 }
 
-# The standby's clock may be behind ids that it never received. The old primary does not detect the promotion.
+# Promotes the standby while the old primary runs. The standby's clock may be behind ids that it never received. The old
+# primary does not detect the promotion.
 sub failover
 {
 	my ($w) = @_;
@@ -144,12 +146,12 @@ sub failover
 	$member->{node}->wait_for_catchup($standby->name, 'replay', $member->{node}->lsn('insert'));
 	my (undef, undef, $error) = $w->query($standby, 'd', "SELECT snowflake.next_id($w->{hot})");
 	like($error, qr/25006/, 'the standby does not mint');
-	# The new primary never receives the ids that the old one mints from here on.
+	# From this point on the standby does not receive ids that the primary mints.
 	my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver) if $receiver;
 	sleep $lag;
 	$w->set_clock($standby, $behind);
-	# Promotion ends the receiver, which finds that out before it receives anything.
+	# The promotion ends the WAL receiver before it can receive anything.
 	system_or_bail('pg_ctl', '-s', '-W', '-D', $standby->data_dir, 'promote');
 	sleep 0.3;
 	$w->thaw;
@@ -162,7 +164,7 @@ sub failover
 	sleep $hold;
 	$w->stop_clients($old);
 	$w->correct($member, $behind);
-	ok($w->settles(40, $member, $old), 'the promoted server and the old primary mint side by side');
+	ok($w->settles(40, $member, $old), 'the promoted server and the old primary mint at the same time');
 	$old->{node}->stop($stop);
 	$w->discard($old->{node});
 	delete $w->{standby};
@@ -170,7 +172,7 @@ sub failover
 	return "$member->{title}: asynchronous failover to a clock $behind s, the old primary running on";
 }
 
-# A planned switch-over: no data is lost, and history continues without a fork.
+# A planned switch-over. No data is lost, so the line of history continues without a fork.
 sub switchover
 {
 	my ($w) = @_;

@@ -1,5 +1,5 @@
 # Faults of one server of a fleet: it crashes, is suspended, loses its region, or has a wrong clock. As in Crashes.pm,
-# parameters are drawn first, and a server is left that runs with its clock right.
+# each fault draws its parameters first, and at its end the server runs with a right clock.
 package FleetFaults;
 
 use strict;
@@ -27,7 +27,8 @@ our %faults = (
 my @back  = (-0.001, -0.05, -0.5, -1, -3, -30, -600, -86400);
 my @ahead = (0.5, 1, 3, 30, 3500, 86400);
 
-# A server with a static region cannot detect that its clock is ahead, so its ids would follow the clock.
+# Limits a step ahead for a server with a static region. It cannot detect that its clock is ahead, so its ids would
+# follow the clock.
 sub bearable
 {
 	my ($group, $step) = @_;
@@ -47,7 +48,7 @@ sub server_kill
 	return "$group->{title}: $how, its clock $step s between the lives";
 }
 
-# All servers at once: they request more regions than are free.
+# Kills all servers at once. Then they request more regions than are free.
 sub power_cut
 {
 	my ($w) = @_;
@@ -74,7 +75,7 @@ sub restarts
 	return "$member->{title}: $lives lives, $minted of them minted at once, of two regions";
 }
 
-# A crash restart keeps the incarnation and its region.
+# Kills a backend. The server keeps its incarnation and its region over the crash restart.
 sub backend_kill
 {
 	my ($w) = @_;
@@ -102,7 +103,7 @@ sub worker_kill
 	return "$member->{title}: SIG$signal of the worker, clock $step s";
 }
 
-# A copy of it takes its region if its lease has ended.
+# Suspends the lease worker. If the lease ends, a copy of the server takes the region.
 sub worker_frozen
 {
 	my ($w) = @_;
@@ -112,7 +113,7 @@ sub worker_frozen
 	my $region = $w->region_of($member);
 	$w->freeze($w->worker_of($member));
 	sleep $hold;
-	# A clock that goes back makes no lease longer.
+	# A step back of the clock must not make the lease longer.
 	$w->set_clock($member->{node}, $step);
 	my $taken = $rival && $w->take_over($rival, $region);
 	$w->mint_now($member);
@@ -134,7 +135,7 @@ sub postmaster_frozen
 	return sprintf "%s: SIGSTOP of the postmaster for %.1f s", $member->{title}, $hold;
 }
 
-# As a suspended machine: it continues in the middle of its calls.
+# Suspends all processes of a server, like a suspended machine. Later they continue in the middle of their calls.
 sub server_frozen
 {
 	my ($w) = @_;
@@ -175,7 +176,7 @@ sub clock_step
 	$step = bearable($group, $step);
 	$w->set_clock($group->{node}, $step);
 	sleep $hold / 2;
-	# The lease server also reports the wrong clock to a new server run.
+	# The lease server must also detect the wrong clock of a new server run.
 	my $renewed = rand() < 0.3;
 	$w->relive($group, 'kill', $step) if $renewed;
 	sleep $hold / 2;
@@ -198,7 +199,7 @@ sub clock_jitter
 	return "clock jitter of $amplitude s on all servers";
 }
 
-# A server observes an id of another one. Its later ids are above it, in any region.
+# A server observes an id of another server. Its later ids must be above this id, in any region.
 sub observe
 {
 	my ($w) = @_;
@@ -224,8 +225,8 @@ sub observe
 	return "an id of $from->{title} observed by $to->{title}" . ($crash ? ", then SIGKILL, clock $step s" : '');
 }
 
-# A database is dropped and created again while the clock is set back. It has no record of its past, and the region is
-# the same.
+# Drops and creates a database while the clock is set back. The new database has no record of earlier ids in the same
+# region.
 sub recreate
 {
 	my ($w) = @_;

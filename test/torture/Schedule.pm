@@ -1,4 +1,4 @@
-# Chooses the faults and their times by the seed alone.
+# Chooses the faults and their times. Only the seed decides them.
 package Schedule;
 
 use strict;
@@ -7,7 +7,7 @@ use Digest::MD5 qw(md5);
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 
-# Through a hash, because neighbouring seeds give rand() neighbouring first numbers.
+# Hashes the seed, because rand() returns similar first numbers for similar seeds.
 sub draw
 {
 	my ($seed, $step) = @_;
@@ -15,7 +15,7 @@ sub draw
 	return;
 }
 
-# A list of faults, or, if it begins with a minus, of faults to leave out.
+# Parses a list of faults. If it begins with a minus, these faults are left out.
 sub choose
 {
 	my ($wanted, $faults) = @_;

@@ -1,4 +1,4 @@
-# Faults made through SQL: locks, cancels, limits, and administrators who do what they should not.
+# Faults that sessions cause: locks, cancelled statements, limits, and mistakes of administrators.
 package Sessions;
 
 use strict;
@@ -31,7 +31,7 @@ our %faults = (
 
 sub first { my ($w) = @_; return $w->{groups}[0]; }
 
-# psql in the background, one -c for each statement: a transaction that is held open for a while.
+# Runs statements with psql in the background, to hold a transaction open for a while.
 sub background
 {
 	my ($w, $group, @statements) = @_;
@@ -44,8 +44,8 @@ sub background
 	  or POSIX::_exit(127);
 }
 
-# Within one server run, the new mark must begin above everything that the old one covered. The tables stay.
-# Their defaults are dropped with the extension.
+# Drops and creates the extension. Within one server run, the new mark must be above everything that the old mark
+# covered. The tables stay, but their defaults are dropped with the extension.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
@@ -64,7 +64,7 @@ sub drop_create
 	my ($together, $step, $crash, $idle) =
 	  (pick(0, 1), Crashes::step($w, 0, -0.05, -0.5, -3, -30), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
-	# If no session mints before the crash, the flushed records are those that CREATE EXTENSION wrote.
+	# If no session mints before the crash, only records of CREATE EXTENSION have been flushed.
 	$w->stop_clients($group) if $idle;
 	my $sql = $drop_create . defaults($w);
 	$sql = "BEGIN;$sql COMMIT;" if $together;
@@ -103,7 +103,8 @@ sub drop_rollback
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Whether everything written before this call is flushed. A page shows what a crash can still lose.
+# Returns true if all WAL that was written before this call is flushed. Otherwise a page may show a value that a crash
+# can still lose.
 sub flushed
 {
 	my ($w) = @_;
@@ -116,8 +117,8 @@ sub flushed
 	return 0;
 }
 
-# If a user lowers the mark, the next extension corrects it and flushes the correction. Before that, a crash can
-# repeat ids, so this waits for the flush.
+# Lowers the mark as a user. The next extension of the mark raises it again and flushes that. Before the flush a crash
+# could repeat ids, so this fault waits for the flush.
 sub alter_mark
 {
 	my ($w) = @_;
@@ -140,13 +141,13 @@ sub alter_mark
 		}
 		return 0;
 	});
-	ok($corrected, "the mark is not left below $before");
+	ok($corrected, "the mark is raised above $before again");
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash && $corrected;
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# A role that can write every table and sequence, and has no other right. Its changes of the mark do not affect
-# minting, even if the server is killed before the mark is corrected.
+# Changes the mark as a role that can only write every table and sequence. This must not affect minting, even if the
+# server is killed before the mark is corrected.
 sub write_all_data
 {
 	my ($w) = @_;
@@ -160,22 +161,22 @@ sub write_all_data
 	$w->must($w->main, $group->{name}, 'DROP ROLE IF EXISTS writer; CREATE ROLE writer IN ROLE pg_write_all_data, pg_read_all_data');
 	$w->must($w->main, $group->{name}, "SET ROLE writer; $sql[$how]");
 	my (undef, undef, $error) = $w->query($w->main, $group->{name}, 'SET ROLE writer; DELETE FROM snowflake.dumped_seal');
-	like($error, qr/42501.*the row of snowflake.dumped_seal cannot be changed/s, 'the seal of dumps is not to be deleted');
+	like($error, qr/42501.*the row of snowflake.dumped_seal cannot be changed/s, 'the row of dumped_seal cannot be deleted');
 	Crashes::between_server_runs($w, 'kill', $step, 0.3);
 	return "as a member of pg_write_all_data: $sql[$how], then SIGKILL of the server, clock $step s";
 }
 
-# Restores a dump of another layout with --disable-triggers, in a database that has no other use. The database must
+# Simulates the restore of a dump of another layout with --disable-triggers, in a database of its own. The database must
 # stop minting, also after a crash.
 sub disable_triggers
 {
 	my ($w) = @_;
-	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # of another epoch: any layout has those
+	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # changes the epoch, which every layout has
 	my $node = $w->main;
 	$w->must($node, 'postgres', 'CREATE DATABASE restored');
 	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');
 	my $group = { node => $node, name => 'restored', line => $w->new_line, clients => [] };
-	ok($w->settles(30, $group), 'mints before the restore');
+	ok($w->settles(30, $group), 'the database mints before the restore');
 	my $presented = $w->next_door(sub {
 		my (undef, undef, $error) = $w->query($node, 'restored', <<~"SQL", on_error_stop => 0);
 			ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL;
@@ -184,26 +185,27 @@ sub disable_triggers
 			SQL
 		return $error;
 	});
-	like($presented, qr/55000.*restored under another layout/s, 'the seal of another layout is seen with triggers disabled');
+	like($presented, qr/55000.*restored under another layout/s, 'the seal of another layout is refused although triggers are disabled');
 	Crashes::between_server_runs($w, 'kill', 0, 0.1) if $crash;
-	like($w->mint($node, 'restored', $group->{line}), qr/55000.*restored under another layout/s, 'and stops the database');
+	like($w->mint($node, 'restored', $group->{line}), qr/55000.*restored under another layout/s, 'next_id() fails after the restore of another layout');
 	$w->must($node, 'restored', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
-	ok($w->settles(30, $group), 'taken back, it mints');
-	is($w->must($node, 'restored', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'one row is left for the next dump');
+	ok($w->settles(30, $group), 'the database mints when the seal is corrected');
+	is($w->must($node, 'restored', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'dumped_seal has one row for the next dump');
 	$w->must($node, 'postgres', 'DROP DATABASE restored');
 	return 'a dump of another layout with triggers disabled' . ($crash ? ', then SIGKILL of the server' : '');
 }
 
-# Keeps an acknowledged CREATE EXTENSION although commits are asynchronous: ids were returned under it.
+# Checks that a committed CREATE EXTENSION survives a crash although commits are asynchronous, because ids were returned
+# after it.
 sub async_create
 {
 	my ($w) = @_;
 	my $step = Crashes::step($w, -0.05, -0.5, -3);
 	my $group = first($w);
-	# No other commit flushes the WAL for this one.
+	# No other session may commit, because its commit would flush the WAL.
 	$w->mint($w->main, $group->{name}, $group->{line});
 	$w->stop_clients($_) for $w->groups;
-	# Everything is flushed except the commit. A switch of the WAL file flushes.
+	# Flushes everything except the commit, by a switch of the WAL file.
 	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; DROP EXTENSION snowflake CASCADE;"
 		  . 'BEGIN; CREATE EXTENSION snowflake; SELECT pg_switch_wal(); COMMIT');
 	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
@@ -215,7 +217,7 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Refused calls take no place from sessions that mint.
+# Checks that databases in which calls were refused do not use up the slots.
 sub refused_slots
 {
 	my ($w) = @_;
@@ -237,8 +239,8 @@ sub refused_slots
 	return 'calls refused in more databases than max_databases';
 }
 
-# If a user raises the mark, as a restored dump does, it is never lowered again. Once the next extension has read it,
-# no id below it is minted.
+# Raises the mark, as a restored dump does. It must never be lowered again. When the next extension has read the mark,
+# no id below it may be minted.
 sub raise_mark
 {
 	my ($w) = @_;
@@ -301,7 +303,7 @@ sub cancel
 	return "$function of all clients, $rounds times, clock $step s";
 }
 
-# Opens as many connections as the server accepts, and holds them while the clients are disconnected and reconnect.
+# Opens as many connections as the server accepts, and holds them while the clients try to reconnect.
 sub connections
 {
 	my ($w) = @_;
@@ -344,15 +346,16 @@ sub max_databases
 			last if $refused ne '';
 		}
 	});
-	like($refused, qr/53400.*too many databases/s, 'a database too many is refused');
+	like($refused, qr/53400.*too many databases/s, 'next_id() fails in a database for which no slot is left');
 	$w->must($node, 'postgres', "DROP DATABASE $_") for @made[ 0 .. $#made - 1 ];
 	my ($code) = $w->query($node, $made[-1], 'SELECT snowflake.next_id(5)');
-	is($code, 0, 'the database too many has its place when the others are dropped');
+	is($code, 0, 'the database mints when other databases are dropped');
 	$w->must($node, 'postgres', "DROP DATABASE $_") for $made[-1], 'blank';
 	return 'max_databases exceeded';
 }
 
-# Observes a foreign id that is just within the lead. All later ids must be greater, also after a crash.
+# Observes an id that was not minted here and is just within max_lead. All later ids must be greater, also after a
+# crash.
 sub observe
 {
 	my ($w) = @_;
@@ -360,13 +363,13 @@ sub observe
 	my $group = first($w);
 	# No session mints before the crash. Otherwise the mark would be extended past the id for other reasons.
 	$w->stop_clients($group) if $crash;
-	# The foreign id was not minted here. Bursts can have moved the shard further ahead.
+	# The shard may already be further ahead, so the observed id must be above its last id.
 	my $next = 0;
 	for (1 .. 100)
 	{
 		next if $w->mint($w->main, $group->{name}, $group->{line}) ne '';
 		$next = $w->{last_id} + 1;
-		last if $next % $w->{ids_per_tick};    # else the next id is not the next number
+		last if $next % $w->{ids_per_tick};    # otherwise the next id is not the next number
 	}
 	my $sent;
 	my $observed = $w->next_door(sub {
@@ -374,18 +377,18 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# From here on it counts as an answer. If clients continue, one of them can have received it before.
+	# From this point on the observed id counts as returned. If clients continue, one of them may have received it before.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
 	$w->settles(30);
 	$w->mint($w->main, $group->{name}, $group->{line});
-	cmp_ok($w->{last_id}, '>', $observed, 'an observed id is passed');
+	cmp_ok($w->{last_id}, '>', $observed, 'the next id is above the observed id');
 	return 'observe()' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Creates another database with the OID of a dropped one. The server must not use its state of the first, above all
-# the published limit.
+# Creates a database with the OID of a dropped one. The server must not use state of the dropped database, especially
+# its published limit.
 sub oid_reuse
 {
 	my ($w) = @_;
@@ -394,7 +397,7 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# No id was minted there. So the mark of its template can lie in the past.
+	# No id was minted in this template, so its mark may be in the past.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
@@ -411,9 +414,8 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# Tests faults one after the other, in a database that has no other use. Its mark is a day ahead, a plain user requests
-# ids although that is refused, and DROP EXTENSION is rolled back. It is copied, and its shards are as far ahead of the
-# clock as they may be.
+# Makes several faults in a database of its own. Its mark is a day ahead, an ordinary role requests ids, and DROP
+# EXTENSION is rolled back. The database is copied, and its shards are as far ahead of the clock as permitted.
 sub next_door
 {
 	my ($w) = @_;
@@ -426,7 +428,7 @@ sub next_door
 	$w->next_door(sub {
 		$w->must($node, 'near', "SELECT setval('snowflake.high_water', last_value + 86400000) $mark");
 		my (undef, undef, $error) = $ask->('near', "snowflake.next_id($w->{hot})");
-		like($error, qr/55000/, 'a mark a day ahead lets nobody mint');
+		like($error, qr/55000/, 'next_id() fails with a mark a day ahead');
 		$w->query($node, 'near', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 		$w->query($node, 'near', 'SELECT snowflake.observe(snowflake.max_id(clock_timestamp()))');
 		$w->must($node, 'postgres', 'CREATE DATABASE copy TEMPLATE near');
@@ -435,7 +437,7 @@ sub next_door
 		sleep $hold;
 	});
 	$w->must($node, 'near', "SELECT setval('snowflake.high_water', last_value - 86400000) $mark");
-	ok($w->settles(30, $group), 'a mark that is lowered again lets its database mint');
+	ok($w->settles(30, $group), 'the database mints when its mark is lowered again');
 	$w->next_door(sub {
 		my $burst = int($w->{ids_per_ms} * ($w->{max_lead} + 1000));
 		$burst = 1_000_000 if $burst > 1_000_000;

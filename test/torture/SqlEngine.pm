@@ -1,4 +1,4 @@
-# The SQL engine as a kind of server: which faults apply to it, and one of its own.
+# Runs against the SQL engine: which faults apply to it, and a fault for prepared transactions.
 package SqlEngine;
 
 use strict;
@@ -6,7 +6,8 @@ use warnings;
 use Time::HiRes qw(sleep);
 use Crashes;
 
-# The script for a run, printed by scripts/engine-sql. Its clock may be an hour ahead of the mark, as the library's in these runs.
+# Returns the script that scripts/engine-sql prints for a run. The clock may be an hour ahead of the mark, as with the
+# library in these runs.
 sub script
 {
 	my ($program, $layout, $region, $max_lead, $reserve) = @_;
@@ -15,8 +16,8 @@ sub script
 	return $script;
 }
 
-# Faults of %faults that need no library. A backend cannot be killed by itself: the clients would be back before the driver has told
-# the checker what the crash restart can bring again.
+# Selects the faults that need no library. Killing a single backend is excluded: clients would mint again before the
+# driver has told the checker which ids may repeat after the crash restart.
 my @apply = qw(immediate server_kill restart_loop clock_back clock_forward clock_jitter clock_slow clock_frozen cancel connections
   failover_async failover_sync switchover pitr base_backup dump_restore template);
 
@@ -26,7 +27,7 @@ sub faults
 	return (map({ $_ => $faults{$_} } @apply), prepared => \&prepared);
 }
 
-# Transactions that minted stay prepared, over a crash and the minting of others.
+# Leaves transactions that minted prepared, over a crash and while others mint.
 sub prepared
 {
 	my ($w) = @_;

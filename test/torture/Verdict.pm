@@ -1,4 +1,4 @@
-# The end of a run: the errors of the clients, the servers' logs, and the result of the checker over all ids.
+# Evaluates a run at its end: the errors of the clients, the servers' logs, and the checker's result for all ids.
 package Verdict;
 
 use strict;
@@ -6,7 +6,7 @@ use warnings;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Test::More;
 
-# %may_crash: a pattern for the logs of servers that are expected to crash.
+# The parameter may_crash is a pattern for the logs of servers that are expected to crash.
 sub give
 {
 	my ($w, %params) = @_;
@@ -21,10 +21,10 @@ sub give
 			elsif (/^(\S+) (\d+) (.*)/) { $seen{$1}[0] += $2; $seen{$1}[1] //= $3; }
 		}
 	}
-	note("$w->{client_count} clients, " . ($sessions // 0) . ' sessions; errors they met:');
+	note("$w->{client_count} clients, " . ($sessions // 0) . ' sessions; errors that clients received:');
 	note(sprintf '  %-8s %7d  %.150s', $_, @{ $seen{$_} }) for sort keys %seen;
 	my $violations = join '', map { slurp_file($_) } grep /\.violations$/, @logs;
-	is($violations, '', 'no client met an internal error, a unique violation, or silence');
+	is($violations, '', 'no client received an internal error or a unique violation, or waited without a response');
 	my @crashes = map { slurp_file($_) =~ /^(.*(?:PANIC|TRAP):.*|.*terminated by signal (?!9:).*\n.*)$/gm }
 	  grep { !/$may_crash/ } glob "$PostgreSQL::Test::Utils::log_path/*.log";
 	is(join("\n", @crashes), '', 'no server process crashed by itself');
@@ -36,7 +36,7 @@ sub give
 		if (/^(not )?ok - (.*)/) { ok(!$1, $2); }
 		else { note($_); }
 	}
-	ok($status == 0, 'the checker is content');
+	ok($status == 0, 'the checker found no violation');
 	if (!Test::More->builder->is_passing && $ENV{SNOWFLAKE_TORTURE_KEEP})
 	{
 		system 'cp', '-a', $w->{dir}, $ENV{SNOWFLAKE_TORTURE_KEEP};

@@ -1,4 +1,4 @@
-# The world of a run: servers with clocks that can be set, databases, clients, and the manifest that lists the events
+# The state of a run: servers with clocks that can be set, databases, clients, and the manifest that lists the events
 # for the checker.
 package World;
 
@@ -10,7 +10,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 
-# Bits of time, region, shard and sequence; the tick in ms.
+# The layouts of runs: bits of time, region, shard and sequence, and the tick in ms.
 my %presets = (
 	fleet     => [ 41, 5, 8,  10, 1 ],
 	instagram => [ 41, 0, 13, 10, 1 ],
@@ -24,7 +24,7 @@ sub new
 {
 	my ($class, %self) = @_;
 	my $self = bless {%self}, $class;
-	$self->{base}   = 0;     # seconds that the world's clock is ahead of this host's
+	$self->{base}   = 0;     # seconds that the clocks of the run are ahead of this host's clock
 	$self->{lines}  = 0;
 	$self->{groups} = [];
 	$self->{client_count} = 0;
@@ -77,17 +77,17 @@ sub freeze_clock
 	return;
 }
 
-# Corrects a server's clock. If the server started under a clock far behind its marks, this is a jump ahead that needs
-# no confirmation.
+# Corrects a server's clock. If the server started with a clock far behind its marks, this jump ahead is accepted
+# without accept_clock().
 sub correct_clock
 {
 	my ($self, $node, $step, $database) = @_;
 	$self->set_clock($node, $self->{base});
 	return if $step >= -3600;
-	# An id of this tick, because a server that allows no lead would reject a later one.
+	# Uses an id of the present tick, because a server with max_lead = 0 would refuse a later one.
 	my (undef, undef, $error) = $self->query($node, $database,
 		'SELECT snowflake.observe(snowflake.max_id(clock_timestamp()))');
-	is($error, '', 'a clock that was behind the marks at start is believed when it is set right');
+	is($error, '', 'a clock that was behind the marks at the start is accepted when it is corrected');
 	return;
 }
 
@@ -172,7 +172,7 @@ sub must
 	return $out;
 }
 
-# Mints one id for the driver itself, recorded like any client's. Returns the error if there is none.
+# Mints one id for the driver, and records it like an id of a client. Returns the error if the call fails.
 sub mint
 {
 	my ($self, $node, $database, $line, $settings) = @_;
@@ -193,7 +193,7 @@ sub record
 	return;
 }
 
-# Lines of history, see check.cpp
+# Lines of history, see check.cpp.
 
 sub new_line
 {
@@ -237,8 +237,8 @@ GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA app TO app;
 SQL
 }
 
-# A database of a server in which clients mint: {node, name, line, clients, neighbour}. Clients of a neighbour request
-# one id after the other. They wait at most for the few ticks that one of them may be kept off the processor.
+# A group is a database in which clients mint: {node, name, line, clients, neighbour}. Clients of the neighbour request
+# single ids. They wait only for the few ticks for which one of them may not run.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -281,8 +281,9 @@ sub stop_clients
 	return;
 }
 
-# Before PostgreSQL 17 the SQL engine cannot flush its mark. So a crash can bring ids again that were returned shortly before and are
-# of no committed transaction. Call this before the crash, and continue_after() with the result before the start.
+# Call this before a crash, and continue_after() with the result before the start. Before PostgreSQL 17 the SQL engine
+# cannot flush its mark. So after a crash ids may repeat that were returned shortly before, and are of no committed
+# transaction.
 sub crash_begins
 {
 	my ($self) = @_;
@@ -304,7 +305,8 @@ sub continue_after
 	return;
 }
 
-# After a start whose clock may be far ahead of the mark. The library believes the clock that it finds at start.
+# Accepts the clock after a start in which it may be far ahead of the mark. Only the SQL engine needs this, because the
+# library accepts the clock at its start.
 sub confirm_clock
 {
 	my ($self, $node) = @_;
@@ -316,7 +318,7 @@ sub confirm_clock
 sub groups { my ($self) = @_; return @{ $self->{groups} }; }
 sub main { my ($self) = @_; return $self->{main}; }
 
-# Whether every database mints again, with its clock right.
+# Returns true if every database mints within the time, with a right clock.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;
@@ -338,13 +340,13 @@ sub settles
 	return 1;
 }
 
-# Runs an action in the first database, and lets the checker verify that the neighbour was not affected: none of its
-# calls failed or waited. Not for actions that concern the whole server, such as a crash or a step of the clock.
+# Runs an action in the first database. The checker then verifies that no call in the neighbour failed or waited. Use
+# this only for actions that do not affect the whole server, unlike a crash or a step of the clock.
 sub next_door
 {
 	my ($self, $do) = @_;
 	my ($neighbour) = grep { $_->{neighbour} } $self->groups;
-	# After a crash or a step back every call waits, but not forever.
+	# After a crash or a step back calls may wait, so this first waits until the neighbour mints.
 	my $deadline = clock_gettime(CLOCK_MONOTONIC) + 30;
 	my $error;
 	until (($error = $self->mint(@$neighbour{qw(node name line)}, 'SET snowflake.max_wait = 0;')) eq '')
@@ -358,7 +360,7 @@ sub next_door
 	return $result[0];
 }
 
-# Backends of clients, by pid.
+# Returns the process ids of the clients' backends.
 sub victims
 {
 	my ($self) = @_;

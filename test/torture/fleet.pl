@@ -1,6 +1,5 @@
-# Drives a run against a fleet: a random schedule of faults, decided by the seed alone, of servers that
-# lease their regions and of their lease server, in one history; then the check of all ids of all
-# servers together. Called by scripts/torture --fleet.
+# Drives a run against a fleet, called by scripts/torture --fleet. The seed decides a random schedule of faults of the
+# servers and of their lease server. At the end the checker checks the ids of all servers together.
 use strict;
 use warnings;
 use FindBin;
@@ -57,7 +56,7 @@ note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "
 	  . join ', ', map { "$_ $drawn{$_}" } sort keys %drawn);
 $w->begin([qw(alpha beta gamma)]);
 $w->start_clients($_) for $w->groups;
-ok($w->settles(40), 'mints before the first fault');
+ok($w->settles(40), 'every server mints before the first fault');
 my $made = Schedule::run($w, \%faults, \@names, %options, settles => 40);
 ok($w->settles(40), 'every server mints after the last fault');
 $w->stop_clients($_) for $w->groups;

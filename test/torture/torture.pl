@@ -1,5 +1,5 @@
-# Drives a run: random faults, decided by the seed alone, against clients that record every id, and then the check of
-# all ids. scripts/torture builds the programs, names them in the environment, and calls this.
+# Drives a run against one server. The seed decides random faults, while clients record every id. At the end the checker
+# checks all ids. scripts/torture builds the programs, passes their paths in the environment, and calls this script.
 use strict;
 use warnings;
 use FindBin;
@@ -32,7 +32,7 @@ Schedule::draw($options{seed}, 0);
 my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
-my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: who else flushes the mark?
+my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: with a long delay only backends flush the mark
 my $use_tsc  = (qw(on off))[ rand 2 ];
 $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
@@ -43,7 +43,7 @@ my $region;
 if ($options{sql})
 {
 	$layout = 'fleet' if $layout =~ m{/};
-	$delay  = 200;    # what a crash can bring again must have been returned a short time before it
+	$delay  = 200;    # an id may repeat after a crash only if it was returned shortly before
 	$region = $options{region} // ($layout =~ /fleet|twitter/ ? int rand 32 : 0);
 }
 my $w = World->new(
@@ -70,7 +70,7 @@ note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "
 my $main = $w->{main} = $w->new_server('main');
 $main->start;
 $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
-# Faults that concern one database happen in the first one. The other one is its neighbour.
+# Faults of one database happen in the first one. The second database is its neighbour.
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
@@ -80,13 +80,13 @@ for my $name ('d1', 'd2')
 	  { node => $main, name => $name, line => $w->new_line, clients => [], neighbour => $name eq 'd2' };
 }
 $w->start_clients($_) for $w->groups;
-ok($w->settles(30), 'mints before the first fault');
+ok($w->settles(30), 'every database mints before the first fault');
 
 Schedule::run($w, \%faults, \@names, %options, settles => 30);
 
-ok($w->settles(30), 'mints after the last fault');
+ok($w->settles(30), 'every database mints after the last fault');
 $w->stop_clients($_) for $w->groups;
 $w->main->stop;
 
-Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # a panic is expected there
+Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # a panic is expected on the full disk
 done_testing();

@@ -1,5 +1,6 @@
-// Random requests and what the reference model decides, one line each, for the SQL functions to
-// decide the same: trace SEED STEPS. Times are near each other, so that the edges meet.
+// Prints random requests and the decisions of the reference model, one per line: trace SEED STEPS.
+// A test compares them with those of the SQL functions. The times of the requests are near each
+// other, so that they often meet the limits of leases.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -45,7 +46,8 @@ void reset() {
 }
 
 LeaseRequest random_request() {
-  // One that was made before, as it was or a little different, or one for a region as it is.
+  // Returns an earlier request, unchanged or slightly changed, or a request that fits the state of
+  // a region.
   LeaseRequest request{};
   if (!asked.empty() && percent(60)) request = asked[static_cast<size_t>(below(std::ssize(asked)))];
   if (asked.empty() || percent(40)) request.incarnation = 1 + below(6);
@@ -80,7 +82,7 @@ LeaseRequest random_request() {
   request.until_ms = request.floor_ms + below(30'000);
   request.incarnation = std::max<int64_t>(1, request.incarnation);
   request.highest_ms = std::max<int64_t>(0, request.highest_ms);
-  if (percent(20) && fleet.adopt_ms != 0) {  // a holder of before a recovery
+  if (percent(20) && fleet.adopt_ms != 0) {  // a holder from before a recovery
     request.call = LeaseCall::renew;
     request.region = static_cast<int32_t>(below(std::ssize(regions)));
     request.term = percent(70) ? fleet.lasting + below(2) : fleet.lasting - 1;
@@ -91,7 +93,8 @@ LeaseRequest random_request() {
   return request;
 }
 
-// Mostly a server's own; now and then what another has, after a change of the configuration.
+// Returns mostly the server's own regions. Sometimes the regions of another server, as after a
+// change of the configuration.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;
   const auto count = static_cast<int32_t>(std::ssize(regions));

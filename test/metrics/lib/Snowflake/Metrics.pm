@@ -1,4 +1,4 @@
-# Starts exporters and Prometheus on ports of their own, only on loopback, and reads from them.
+# Starts exporters and Prometheus on unused ports of the loopback interface, and reads from them.
 
 package Snowflake::Metrics;
 
@@ -27,7 +27,7 @@ sub monitoring_file
 	return scalar <$file>;
 }
 
-# A text with replacements. Each must match.
+# Applies replacements to a text. Each pattern must match.
 sub adapted
 {
 	my ($text, @replacements) = @_;
@@ -81,7 +81,7 @@ END
 	stop_program($_) foreach my @all = @running;
 }
 
-# Repeats the code until it returns a true value, and returns that value. Dies after a minute or two.
+# Repeats the code until it returns a true value, and returns that value. Dies after a time limit.
 sub eventually
 {
 	my ($what, $code) = @_;
@@ -113,7 +113,8 @@ sub ask_prometheus
 	return $answer->{data};
 }
 
-# The samples of an exporter whose names match: { name => { 'label="value",...' => number } }. The labels are sorted.
+# Returns the samples of an exporter whose names match a pattern: { name => { 'label="value",...' => number } }. The
+# labels are sorted.
 sub scrape
 {
 	my ($url, $pattern) = @_;
@@ -122,14 +123,14 @@ sub scrape
 	{
 		my ($name, $labels, $value) = /^(\w+)(?:\{(.*)\})? (\S+)$/ or next;
 		next unless $name =~ $pattern;
-		# The postgres exporter adds the server's name, which Prometheus has as the instance.
+		# Removes the label with the server's name, which only the postgres exporter adds.
 		$labels = join ',', sort(grep { !/^server=/ } ($labels // '') =~ /(\w+="(?:[^"\\]|\\.)*")/g);
 		$samples{$name}{$labels} = $value;
 	}
 	return \%samples;
 }
 
-# Samples of the SQL exporter as prometheus.yml relabels them.
+# Returns samples of the SQL exporter, relabelled as in prometheus.yml.
 sub with_names_of_rules
 {
 	my ($samples) = @_;
@@ -146,8 +147,8 @@ sub with_names_of_rules
 	return \%renamed;
 }
 
-# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: uses the ADDRESS of a stopped exporter, or else a new
-# one.
+# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: ADDRESS is that of a stopped exporter; without it an
+# unused one.
 sub start_postgres_exporter
 {
 	my ($node, $name, $queries, $url) = @_;
@@ -161,7 +162,7 @@ sub start_postgres_exporter
 	return { target => $url, url => "http://$url", pid => $pid };
 }
 
-# The job for a lease server, in its database postgres.
+# Makes the SQL exporter's job for a lease server in the database postgres.
 sub start_control_sql_exporter
 {
 	my ($node) = @_;
@@ -191,7 +192,7 @@ sub start_sql_exporter
 	return { target => $url, url => "http://$url", pid => $pid };
 }
 
-# Firing alerts: { name => { instance => labels } }.
+# Returns the firing alerts: { name => { instance => labels } }.
 sub firing
 {
 	my ($prometheus) = @_;
@@ -204,7 +205,7 @@ sub firing
 	return \%firing;
 }
 
-# start_prometheus CONFIG, RULES: both are texts. Returns its address.
+# start_prometheus CONFIG, RULES: starts Prometheus with these two texts. Returns its address.
 sub start_prometheus
 {
 	my ($config, $rules) = @_;
