@@ -115,7 +115,7 @@ my $functions = $node->safe_psql('postgres', <<~'SQL');
 	SQL
 my ($table) = $page =~ /^## Functions\n.*?^\| function \|.*?\n((?:\|.*\n)+)/ms or BAIL_OUT('the page has no table of functions');
 is(join(' ', sort grep { !/base62|uuid/ } $table =~ /`(\w+)\(/g), $functions, 'the page lists exactly the functions of the extension');
-my ($row) = $reference =~ /^\|(.*)\| of the extension `snowflake_alias`/m or BAIL_OUT('the reference has no row of aliases');
+my ($row) = $reference =~ /^\|(.*)\| functions of the extension `snowflake_alias`/m or BAIL_OUT('the reference has no row of aliases');
 is(join(' ', sort $row =~ /`(\w+)\(/g), $functions, 'the reference lists exactly the functions of the extension');
 my %by = (sighup => 'reload');
 is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $reference =~ /^(\| `snowflake_alias\..*)/mg),
