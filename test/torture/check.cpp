@@ -1,23 +1,23 @@
-// Checks all ids of all clients over all server runs.
+// Checks the ids of all clients over all server runs.
 //
 //   check MANIFEST LOG...
 //
-// History branches: a restored backup continues from a time in the past, and does not contain later
-// ids. So ids belong to *lines*. A line begins at a fork of its parent and shares what came before.
-// These must hold along each line, with all that it inherits:
+// History has branches: a restored backup continues from a time in the past, and does not contain
+// later ids. So each id belongs to a *line*. A line begins at a fork of its parent line, and
+// inherits the earlier ids. These must hold for each line with its inherited ids:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
 //                for it, over all sessions, crashes and failovers
 //
-// In a fleet, whose servers lease their regions, these must hold over all lines, including copies
+// In a fleet, where servers lease their regions, these must hold over all lines, including copies
 // and lines that lost commits:
 //
 //   fleet        no id was returned twice
 //   holders      the ids of one region and tick belong to one line
 //   observed     what a server mints after observe(id) is greater than the id
 //
-// There "greater" in "order" means time and sequence number, because a shard continues in another
+// In a fleet "order" compares only time and sequence number, because a shard continues in another
 // region. These must hold for each result:
 //
 //   session      the ids of a shard that a session receives strictly go up
@@ -25,7 +25,7 @@
 //                is not a static one
 //   time         it lies between the server's clock at minting and max_lead ahead of that
 //
-// This must hold for a database while its neighbour on the server is changed:
+// This must hold for a database while another database of its server is changed:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //
@@ -73,7 +73,7 @@ std::string describe(const Request& r) {
   return text;
 }
 
-// One promise over a set of ids: counts the violations and prints the first few.
+// Counts the violations of one promise, and prints the first few.
 class Verdict {
  public:
   explicit Verdict(std::string name) : name_(std::move(name)) {}
@@ -96,7 +96,7 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// The region that an id should have is the servers'; in a fleet, that of its line.
+// Returns the region that an id must have: that of the servers or, in a fleet, that of its line.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
@@ -107,7 +107,7 @@ bool of_right_region(const Request& r, int64_t id) {
   return true;
 }
 
-// The changes of a clock that may have come between two times.
+// Returns the changes of a clock that may have happened between two times.
 std::pair<std::vector<Step>::const_iterator, std::vector<Step>::const_iterator> steps_between(
     int64_t from, int64_t to) {
   const auto first = std::partition_point(steps.cbegin(), steps.cend(),
@@ -122,9 +122,9 @@ void check_answers() {
   uint64_t timed = 0;
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
-    // Skipped if the clock may have been stepped during the call or shortly before. A server uses a
-    // clock reading for 50 us (core/tick_clock.hpp). So the reading after a step may be above the
-    // reading for the previous id in the result or session.
+    // Skips results for which the clock may have been stepped during the call or shortly before. A
+    // server uses a clock reading for up to 50 us (core/tick_clock.hpp), so after a step an id may
+    // still have a time from before it.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;
@@ -153,7 +153,7 @@ bool inherits(const Line& line, const Request& r) {
   return r.received < line.fork || (line.inherits_committed && r.committed);
 }
 
-// The ids that a line has minted or inherited.
+// Returns the ids that a line has minted or inherited.
 std::vector<uint32_t> history(uint32_t number,
                               const std::unordered_map<uint32_t, std::vector<uint32_t>>& own) {
   std::vector<uint32_t> all;
@@ -170,7 +170,7 @@ struct Entry {
   uint32_t request;
 };
 
-// All ids of some requests, in order.
+// Returns the ids of some requests, in order.
 std::vector<Entry> sorted_ids(const std::vector<uint32_t>& members) {
   std::vector<Entry> entries;
   size_t total = 0;
@@ -273,7 +273,7 @@ void check_fleet() {
               static_cast<unsigned long long>(found));
 }
 
-// A call without a result at the end has taken at least until then.
+// If a call has no result at the end of the run, it has lasted at least until then.
 bool delayed(const Apart& apart, int64_t sent, int64_t received) {
   return std::min(received, apart.to) - sent > kDelayedNs;
 }
@@ -289,8 +289,8 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // The duration by the server's clock, if it ran evenly: the client itself may have been kept
-      // off the processor.
+      // Uses the duration by the server's clock if this clock was not stepped, because the client
+      // itself may not have run for a while.
       const auto [step, beyond] = steps_between(r.sent, r.received);
       const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received

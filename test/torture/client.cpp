@@ -1,11 +1,11 @@
-// A client that mints in every way, and records every returned id at once.
+// A client that mints with every function, and records every returned id at once.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
 //          [max_wait=MS]
 //
 // Runs until SIGTERM. Errors are expected during faults, and are counted. An internal error, a
-// unique violation, or a server that does not respond is never expected. It is written to
-// FILE.violations and fails the run.
+// unique violation, or a server that does not respond is never expected: the client writes it to
+// FILE.violations, and the run fails.
 
 #include <unistd.h>
 
@@ -24,11 +24,11 @@ namespace {
 
 struct Options {
   std::string conninfo, log, only;
-  std::vector<int> shards;  // the first is the hot one: the default of table hot; then table cold's
+  std::vector<int> shards;  // the hot shard (default of table hot), then that of table cold
   uint32_t line = 0;
   uint64_t seed = 1;
   double rate = 1e6;
-  int max_wait = -1;  // ms; -1: of every length
+  int max_wait = -1;  // ms; -1: a random one for each call
 };
 
 class Client {
@@ -78,7 +78,7 @@ class Client {
     ++session_;
     transaction_ = 0;
     prepared_ = false;
-    // No setting that an ordinary user may change can cause a duplicate.
+    // Changes settings that an ordinary user may change. None of them can cause a duplicate.
     static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
     char text[200];
     std::snprintf(text, sizeof text,
@@ -90,8 +90,8 @@ class Client {
     return connection_.run(text);
   }
 
-  // Rows of (clock, id, clock): the bounds of the id's time. A long result is written in pieces,
-  // because the server may die in the middle of it.
+  // Runs a query that returns (clock, id, clock). The clocks are the bounds of the id's time. A
+  // long result is recorded in pieces, because the server may die before its end.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
@@ -112,7 +112,7 @@ class Client {
     return good;
   }
 
-  // A client that waits expects errors, and only counts them.
+  // If the client waits for the end of a fault, it only counts errors.
   void refused(int shard, int64_t sent, const std::string& state) {
     if (!patient()) journal_.refused(session_, shard, sent, state);
   }
@@ -126,7 +126,7 @@ class Client {
            shard);
   }
 
-  // In the shard of an id that this client has, or after an id of another shard.
+  // Mints in the shard of an earlier id of this client, or after an id of another shard.
   void after() {
     const auto [id, of_shard] = last_;
     if (id == 0) return single();
@@ -163,7 +163,8 @@ class Client {
         "SELECT clock_timestamp(), snowflake.next_ids($1::int, $2::int), clock_timestamp()",
         {shard, count}, [&](PGresult* row) {
           journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-          // Binary array: dimensions, nulls, type, length, lower bound; then length, value.
+          // The binary form of an array: dimensions, nulls, type, length, lower bound, and then
+          // length and value of each element.
           const char* array = PQgetvalue(row, 0, 1);
           const auto length = big_endian<int32_t>(array + 12);
           const char* value = array + 20 + 4;
@@ -181,8 +182,8 @@ class Client {
         {shard, static_cast<long long>(1 + below(3000))}, shard);
   }
 
-  // A table's default, in transactions that end in every way. The ids count as returned even if the
-  // transaction is rolled back.
+  // Inserts into a table whose default mints, in transactions that end in different ways. The ids
+  // count as returned even if the transaction is rolled back.
   void insert() {
     ++transaction_;
     const bool hot = chance(60);
@@ -248,7 +249,7 @@ class Client {
     if (!good || chance(20)) {
       connection_.run("ROLLBACK");
     } else if (chance(5)) {
-      connection_.close();  // never ended at all
+      connection_.close();  // the transaction is never ended
     } else if (connection_.run("COMMIT") && !connection_.warned()) {
       journal_.committed(session_, transaction_);
     }

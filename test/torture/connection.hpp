@@ -1,4 +1,4 @@
-// libpq with deadlines: the client returns even if the server fails.
+// A libpq connection with deadlines, so that each call returns even if the server fails.
 #pragma once
 
 #include <libpq-fe.h>
@@ -56,8 +56,8 @@ class Connection {
   PGconn* raw() const { return conn_; }
   const std::string& state() const { return state_; }
 
-  // Runs one statement and calls `row` for each row as it arrives, with binary values. Returns
-  // false if it failed; rows that arrived before were processed.
+  // Runs one statement and calls `row` for each arriving row, with binary values. Returns false if
+  // the statement failed. `row` may have been called for some rows before.
   bool run(const char* text, const std::vector<Parameter>& parameters,
            const std::function<void(PGresult*)>& row, bool prepared = false) {
     if (conn_ == nullptr) return false;
@@ -78,7 +78,7 @@ class Connection {
     return run(text, {}, [](PGresult*) {});
   }
 
-  // COPY ... FROM STDIN with the given lines.
+  // Runs COPY ... FROM STDIN with the given lines.
   bool copy(const char* text, const std::string& lines) {
     if (conn_ == nullptr) return false;
     warned_ = false;
@@ -118,13 +118,14 @@ class Connection {
   void note(const PGresult* result) {
     const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     state_ = state == nullptr ? "lost" : state;
-    // Internal errors are kept apart, because some are the server's own.
+    // Internal errors are counted separately, because PostgreSQL itself raises some of them.
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const bool internal = state_.starts_with("XX") && message != nullptr && complaints.size() < 100;
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));
   }
 
-  // The next result; null at the end, or after a deadline, with the connection closed.
+  // Returns the next result, or null at the end. After a deadline it closes the connection and
+  // returns null.
   PGresult* next() {
     int64_t deadline = monotonic_ns() + 40'000'000'000;
     bool told_to_stop = false;

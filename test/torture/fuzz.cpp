@@ -1,10 +1,10 @@
-// A grammar fuzzer over everything that SQL can call in the extension, with values that are likely
-// to reveal faults.
+// A grammar fuzzer that calls all SQL functions of the extension with values that are likely to
+// reveal faults.
 //
 //   fuzz conninfo=... seed=N seconds=S
 //
-// Statements may fail with a proper SQLSTATE. Not allowed are an internal error (XX...), a lost
-// connection, and a statement that never ends. Prints each such statement, and a summary at the
+// Statements may fail with a proper SQLSTATE. If a statement causes an internal error (XX...),
+// loses the connection or never ends, the fuzzer prints the statement. It prints a summary at the
 // end.
 
 #include <unistd.h>

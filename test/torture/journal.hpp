@@ -1,4 +1,4 @@
-// The client's own log of its ids, see record.hpp.
+// Writes a client's log of its ids, see record.hpp.
 #pragma once
 
 #include <endian.h>
@@ -43,7 +43,7 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // One result of the server, while it arrives.
+  // One result of the server while it arrives.
   void begin(uint32_t session, uint32_t transaction, int shard, int64_t sent_ns = monotonic_ns()) {
     record_ = Record{};
     record_.magic = kMagic;
@@ -121,7 +121,7 @@ class Journal {
   std::vector<int64_t> ids_;
   std::string buffer_;
   uint64_t minted_ = 0;
-  double spent_ = 0;  // bytes written, weighted: a pace for the caller
+  double spent_ = 0;  // weighted bytes, from which the caller computes its pace
 };
 
 }  // namespace torture

@@ -1,5 +1,5 @@
-// The clients' log: one record for every result with ids, appended before the client's next
-// request. Binary, so that it holds tens of millions of ids.
+// The format of the clients' logs: one record for every result with ids, appended before the
+// client's next request. The format is binary, because a run has tens of millions of ids.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace torture {
 inline constexpr uint32_t kMagic = 0x534e4f57;
 
 enum Kind : uint32_t {
-  kIds = 1,        // followed by `count` ids, in the order in which they were returned
+  kIds = 1,        // followed by `count` ids in the order in which they were returned
   kCommitted = 2,  // the server acknowledged the commit of `transaction` of `session`
   kRefused = 3,    // the result was only an error, `state`
 };
@@ -20,15 +20,15 @@ struct Record {
   uint32_t magic;
   uint32_t kind;
   uint32_t line;         // the line of history that the database belongs to, see check.cpp
-  uint32_t session;      // of this client; a new one for each connection
-  uint32_t transaction;  // of this session
+  uint32_t session;      // the number of the client's connection
+  uint32_t transaction;  // the number of the session's transaction
   int32_t shard;         // the requested shard
   uint32_t count;
-  uint32_t state;   // of an error
+  uint32_t state;   // the SQLSTATE of an error
   int64_t sent_ns;  // this host's monotonic clock, which no fault changes
   int64_t received_ns;
-  int64_t clock_low_us;   // the server's own clock just before and after, in us since 1970;
-  int64_t clock_high_us;  // 0 if it is not available
+  int64_t clock_low_us;   // the server's clock just before and after, in us since 1970;
+  int64_t clock_high_us;  // 0 if not available
 };
 static_assert(sizeof(Record) == 64);
 

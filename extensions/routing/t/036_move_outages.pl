@@ -1,4 +1,5 @@
-# Tests servers that crash, go silent or hang: the program continues or ends with a message, and no fence is left unreported.
+# Tests servers that crash or do not respond during a move. The program continues or ends with a message, and reports
+# every fence that remains.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,11 +23,11 @@ $control->reconfigure(statement_timeout => '20s');
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 2000) n") foreach 0 .. 9;
 $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->restart foreach $north, $south;
 
-# A session that is not ended by those settings.
+# Opens a transaction to which these timeouts do not apply.
 sub hold
 {
 	my ($node, $sql) = @_;
-	# From its beginning: the first statement may come later than they allow.
+	# Sets this for the connection, because the first statement may come later than the timeouts allow.
 	local $ENV{PGOPTIONS} = '-c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c statement_timeout=0';
 	my $session = $node->session;
 	$session->query_safe('BEGIN');
@@ -38,20 +39,20 @@ sub ends_within
 	my ($move, $seconds, $name) = @_;
 	my $began = time;
 	my $finished = $mover->finish($move);
-	cmp_ok(time - $began, '<', $seconds, "$name: the program has ended");
-	unlike($finished->{output}, qr/Traceback/, '... in words');
+	cmp_ok(time - $began, '<', $seconds, "$name: the program ends within $seconds s");
+	unlike($finished->{output}, qr/Traceback/, "$name: the output has no traceback");
 	return $finished;
 }
 sub takes_writes { return $_[0]->safe_psql('postgres', "INSERT INTO shard_$_[1].users (name) VALUES ('on') RETURNING 1"); }
 
-# Settings that end idle sessions do not end the program's: the slot waits for longer than they allow.
+# The timeouts for idle sessions do not end the program's sessions, although the slot waits longer than these timeouts.
 my $writer = hold($north, "UPDATE shard_0.users SET name = name WHERE name = 'old 1'");
 my $move = $mover->start('--shard' => 0, '--to' => 'b');
 $mover->wait_for($move, qr/waiting for transactions that have written, \d+ s: process \d+ \(\w+ of database postgres/);
 $writer->quit;
 is(ends_within($move, 100, 'idle_session_timeout')->{status}, 0, '... it has moved');
 
-# Each server crashes at the fence, while a writer is waited for.
+# Each server crashes while the fence waits for a writer.
 foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control database', $control, 3 ])
 {
 	my ($name, $node, $shard) = @$case;
@@ -71,7 +72,8 @@ foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control d
 	is($again->{status}, 0, '... run again, it moves') or diag($again->{output});
 }
 
-# The control database goes away between the fence and the map, for good: the fence is lifted, for the map cannot have changed.
+# The control database crashes after the fence is set and before the map is changed. The program removes the fence,
+# because the map cannot have changed.
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard FOR EACH STATEMENT EXECUTE FUNCTION held_up();
@@ -83,7 +85,7 @@ foreach my $back ('', 'soon')
 {
 	my $shard = $back ? 5 : 4;
 	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
-	# After the rehearsal, so that it is the change itself that is held up.
+	# The trigger is enabled after the rehearsal, so that only the real change of the map waits.
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
 	$mover->wait_for($move, qr/writers were not done/);
@@ -113,7 +115,8 @@ foreach my $back ('', 'soon')
 	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, '... run again, it moves');
 }
 
-# In the middle of the commit it is unknown whether the map has changed. The program shows the state and the next command.
+# The control database crashes during the commit, so the program cannot know whether the map has changed. It shows the
+# state and the next command.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);
@@ -130,22 +133,22 @@ is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... take
 is(takes_writes($north, 6), '1', '... the source takes writes');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A server of the map that accepts connections but does not answer delays no other. The map is pushed before the schema
-# is renamed.
+# A server of the map accepts connections but does not answer. The others must get the map at once, before the schema is
+# renamed.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);
 $north->poll_query_until('postgres', "SELECT server = 'b' FROM snowflake_fleet.map_shard WHERE shard = 7") or die;
-is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_7') IS NOT NULL"), 't', 'the map is pushed before the schema is renamed');
+is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_7') IS NOT NULL"), 't', 'the other servers have the map before the schema is renamed');
 $move->{run}->pump_nb;
-unlike($move->{output}, qr/map is pushed/, '... and before a server that says nothing is given up');
+unlike($move->{output}, qr/map is pushed/, 'the other servers have the map before the program gives up the silent server');
 my $mute_end = ends_within($move, 90, 'a server that says nothing');
-unlike($mute_end->{output}, qr/map is pushed/, '... the map is not called pushed');
-is($mute_end->{status}, 0, '... the shard has moved');
-like($mute_end->{output}, qr/the map is not on all servers: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, '... and it is said who did not hear of it');
+unlike($mute_end->{output}, qr/map is pushed/, 'the program does not report the map as pushed');
+is($mute_end->{status}, 0, 'the shard is moved although a server is silent');
+like($mute_end->{output}, qr/the map is not on all servers: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, 'the program names the server without the map');
 $fleet->control("SELECT snowflake_fleet.drop_server('0mute')");
 
-# The program falls silent while writers wait: the servers end its sessions by themselves.
+# The program is suspended while writers wait. The servers end its sessions by timeouts.
 $north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[11,12]'); INSERT INTO shard_11.users (name) VALUES ('old'); INSERT INTO shard_12.users (name) VALUES ('old')");
 $fleet->control("SELECT snowflake_fleet.assign('[11,12]', 'a')");
 $south->safe_psql('postgres', <<~'SQL');
@@ -156,15 +159,15 @@ $move = $mover->start('--shard' => 11, '--to' => 'b');
 $north->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE state = 'idle in transaction' AND application_name = 'snowflake-move-shard'
   AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'shard_11.users'::regclass AND mode = 'ExclusiveLock')}) or die $move->{output};
 $move->{run}->signal('STOP');
-is($north->safe_psql('postgres', "SET statement_timeout = '100s'; INSERT INTO shard_11.users (name) VALUES ('on') RETURNING 1"), '1', 'a program that is stopped behind its locks holds up writers for seconds');
+is($north->safe_psql('postgres', "SET statement_timeout = '100s'; INSERT INTO shard_11.users (name) VALUES ('on') RETURNING 1"), '1', 'a writer continues although the suspended program holds locks');
 $move->{run}->signal('CONT');
 is(ends_within($move, 100, 'its session is gone')->{status}, 1, '... it has failed');
 $south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
 is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, '... run again, it moves');
 is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', '... with all rows');
 
-# A server that falls silent while its rows are read, or while the snapshot is opened in which they are counted; and a program for the
-# map that does not end. Each of these waits has a limit.
+# Each wait of the program has a limit: for a server that stops responding while its rows are read, or while the
+# snapshot for counting them is opened, and for a snowflake-push-map that does not end.
 sub backend
 {
 	my ($node, $which) = @_;
@@ -186,7 +189,7 @@ kill 'STOP', $pid;
 $move->{run}->signal('CONT');
 like(ends_within($move, 60, 'the source falls silent within COPY')->{output}, qr/source does not answer/, '... it says so');
 kill 'CONT', $pid;
-is($mover->run('--shard' => 13, '--to' => 'b', '--check')->{status}, 0, 'with its answers it can be moved');
+is($mover->run('--shard' => 13, '--to' => 'b', '--check')->{status}, 0, 'the shard can be moved when the source responds again');
 
 $mover->run('--shard' => 14, '--to' => 'b', '--until' => 'copied');
 $writer = hold($north, "UPDATE shard_14.users SET name = name");
@@ -209,9 +212,9 @@ append_to_file("$bin/bin/snowflake-push-map", "import time\ntime.sleep(1000)\n")
 	$move = $mover->start('--shard' => 14, '--to' => 'b', '--wait' => 2);
 	like(ends_within($move, 60, 'a program for the map that does not end')->{output}, qr/snowflake-push-map does not end/, '... it says so');
 }
-is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, '... run again, it has moved');
+is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'the move succeeds when it is run again');
 
-# A time without progress is reported, with what each table waits for.
+# If a copy makes no progress, the program reports what each table waits for.
 $south->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';
 	CREATE TRIGGER held_up AFTER INSERT ON snowflake_fleet.moving FOR EACH ROW WHEN (NEW.state = 'arriving') EXECUTE FUNCTION held_up();
@@ -222,14 +225,14 @@ $south->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE lo
 $south->reconfigure(max_sync_workers_per_subscription => 0);
 $holds->quit;
 $mover->wait_for($move, qr/no progress for \d+ s; table shard_12.photos has not begun: no worker copies it \(max_sync_workers_per_subscription = 0\)/);
-pass('a table that no worker copies is reported');
+pass('the program reports a table that no worker copies');
 $south->reconfigure(max_sync_workers_per_subscription => 2);
 is(ends_within($move, 100, 'with workers')->{status}, 0, '... it has moved');
 
-# One budget for all tables: with many of them a writer waits no longer.
+# All tables together have one lock timeout, so writers do not wait longer if there are many tables.
 $north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);
 $mover->run('--shard' => 8, '--to' => 'b', '--until' => 'copied');
-# Writers lock the last tables for some time each: a lock_timeout for each table would add up.
+# Other transactions lock two tables. If each table had its own lock_timeout, the waits would add up.
 my @writers = map { hold($north, "LOCK TABLE shard_8.t$_ IN ROW EXCLUSIVE MODE") } 5, 9;
 $move = $mover->start('--shard' => 8, '--to' => 'b', '--lock-timeout' => 400);
 my $longest = 0;
@@ -245,7 +248,7 @@ $_->quit foreach @writers;
 is(ends_within($move, 100, 'many tables')->{status}, 0, '... it has moved');
 note "a writer waited $longest s at most";
 
-# nextval() at the fence and after it.
+# nextval() while the schema is fenced and after the move.
 $north->safe_psql('postgres', "CREATE SEQUENCE shard_9.jobs CACHE 10; SELECT nextval('shard_9.jobs')");
 $fleet->control('CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $stock = hold($north, "SELECT nextval('shard_9.jobs')");
@@ -253,12 +256,12 @@ $stock->query_safe('COMMIT');
 $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 9, '--to' => 'b');
 fenced(9) or die;
-$north->refuses("SELECT nextval('shard_9.jobs')", { sqlstate => '2200H', message => 'reached maximum value' }, 'nextval() is refused at the fence');
+$north->refuses("SELECT nextval('shard_9.jobs')", { sqlstate => '2200H', message => 'reached maximum value' }, 'nextval() fails while the schema is fenced');
 my $taken = $stock->query("SELECT nextval('shard_9.jobs')");
-is($taken // '', '', '... also to a session that has numbers in stock');
+is($taken // '', '', 'nextval() fails in a session with cached numbers while the schema is fenced');
 $holder->quit;
 is($mover->finish($move)->{status}, 0, 'it moves');
-cmp_ok($south->safe_psql('postgres', "SELECT nextval('shard_9.jobs')"), '>', 20, 'the target goes on above what was in stock');
+cmp_ok($south->safe_psql('postgres', "SELECT nextval('shard_9.jobs')"), '>', 20, 'nextval() on the target is above the cached numbers');
 $stock->quit;
 is($mover->run('--shard' => 9, '--to' => 'a')->{status}, 0, 'and back');
 

@@ -1,5 +1,5 @@
-# Tests servers that changed their identity: restored, promoted, created again, or gone for good. No row is lost, a
-# server's claim is never trusted, and every state can be left.
+# Tests servers that were restored, promoted, created again, or lost during a move. No row is lost, the program does not
+# rely on the state that such a server reports, and there is a way out of every state.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,7 +22,7 @@ sub names { my ($node, $shard) = @_; return $node->safe_psql('postgres', "SELECT
 sub insert { my ($shard, $name, $count) = @_; return $north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) SELECT '$name' FROM generate_series(1, $count)"); }
 sub copied { return $mover->run('--shard' => $_[0], '--to' => 'b', '--until' => 'copied')->{status} == 0 || die; }
 
-# Copies a server's files while it is down, and puts the copy back later, as a snapshot of a disk does.
+# Copies the files of a stopped server. put_back() restores them later, like a snapshot of a disk.
 sub snapshot
 {
 	my ($node) = @_;
@@ -44,7 +44,8 @@ sub put_back
 	return;
 }
 
-# Kills the program when the map has changed, before anything else is done: the push of the map waits for this lock.
+# Kills the program right after the map has changed. The program waits at that point, because the push of the map needs
+# this lock.
 sub killed_after_the_map
 {
 	my ($shard, @more) = @_;
@@ -56,7 +57,7 @@ sub killed_after_the_map
 	$holder->quit;
 	return;
 }
-# Kills it between fence and map.
+# Kills the program after the fence is set and before the map is changed.
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
@@ -74,8 +75,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# The source is restored from a snapshot of its disk, slots included. Rows that it lost are not on the target, and later
-# rows are.
+# The source is restored from a snapshot of its disk, with its slots. The target must not have the lost rows, and must
+# have later rows.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -87,7 +88,8 @@ is($result->{status}, 0, 'a source that was put back') or diag($result->{output}
 like($result->{output}, qr/the source was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
 is(names($south, 0), 'old 1 since 200', '... and the target has what the source has');
 
-# The target fails over to a standby that lags: what it had confirmed the source does not send again.
+# The target fails over to a standby that lags. The source does not send changes again that the old target had
+# confirmed.
 copied(1);
 $copy = snapshot($south);
 copied(1);
@@ -100,7 +102,7 @@ is($result->{status}, 0, 'a target that was promoted');
 like($result->{output}, qr/the target was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
 is(names($south, 1), 'new 100 old 1', '... and gets all rows');
 
-# After the map has changed: rows that were committed on the source, which never failed, stay there.
+# The target is restored after the map has changed. The source never failed, so its committed rows must be kept.
 copied(2);
 $copy = snapshot($south);
 insert(2, 'new', 100);
@@ -115,13 +117,13 @@ foreach my $what ([], ['--abort'])
 is($mover->run('--shard' => 2, '--to' => 'b')->{output} =~ /has (the record \w+|no record) of this move, as after a restore or a failover, and may lack rows\n.*the source is left as it is/ ? 1 : 0, 1, '... it says so');
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_2') FROM shard_2.users"), '101|t', '... and the source has its rows');
 is($mover->run('--shard' => 2, '--from' => 'a', '--drop-source')->{status}, 1, '... which are not dropped');
-# The way out: the source's rows are the right ones.
+# The operator decides that the source has the right rows.
 $fleet->control("SELECT snowflake_fleet.move(2, 'b', 'a')");
 is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'with the map back, the move is taken back');
 is(takes_writes($north, 2), '1', '... and the source takes writes');
 is($mover->leftovers, '', '... nothing is left over');
 
-# The same after the end, before the kept schema is dropped.
+# The target is restored after the end of the move, before the kept schema is dropped.
 $copy = snapshot($south);
 is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'a move that has ended');
 put_back($south, $copy);
@@ -134,7 +136,7 @@ is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{st
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', '... it is');
 $south->start;
 
-# A target that took over with other rows than the source has is not believed either.
+# The target took over with other rows than the source has. The program must detect that.
 copied(4);
 $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
@@ -152,7 +154,7 @@ is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
 
-# Nor is a source whose schema was altered behind the fence.
+# The schema of the source was altered while it was fenced. The program must detect that.
 my $pushed = $south->session;
 $pushed->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_state FOR UPDATE');
 my $altered = $mover->start('--shard' => 4, '--to' => 'b');
@@ -166,7 +168,8 @@ foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' =>
 }
 is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '... and finished when that is confirmed');
 
-# Servers that are gone for good, in every state. The remaining schema accepts DDL, and its rows stay.
+# A server is lost permanently, in each state of a move. After --forget the remaining schema accepts DDL and keeps its
+# rows.
 my %make = (copying => \&copied, fenced => \&killed_at_the_fence, flipped => \&killed_after_the_map);
 sub clean
 {
@@ -196,7 +199,7 @@ foreach my $case (@missing)
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
 	$lost->start;
-	# It comes back after all, and is cleaned by itself as well.
+	# The lost server returns, and --forget also succeeds there.
 	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
 	is($result->{status}, 0, '... the other one, when it is back') or diag($result->{output});
 	clean($lost, $lost->name);
@@ -204,7 +207,7 @@ foreach my $case (@missing)
 sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "... $sql"); return; }
 is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved on');
 
-# Without the control database: what is not fenced is forgotten, and of a fence only a person can know.
+# The control database is lost. --forget removes a move without a fence. For a fenced shard an operator must decide.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
@@ -220,7 +223,7 @@ is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
 
-# The role of the move is gone, as after a cleaning by hand: what arrived is forgotten all the same.
+# An operator has dropped the role of the move. --forget target must still succeed.
 copied(13);
 my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_.*_13\$'");
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
@@ -231,7 +234,7 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the source as well');
 is($mover->leftovers, '', '... and nothing is left over');
 
-# A target that was made again under the same name has no record of the move: taken back as if it were there.
+# The target was created again under the same name, so it has no record of the move. The move can still be aborted.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
@@ -242,7 +245,7 @@ clean($north, 'a');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b')) . ')');
 is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}, 0, '... and cleaned on the server from before');
 
-# A copy of the map, or a control database from before, does not decide.
+# The program does not decide by a copy of the map, or by a restored control database with an older map.
 $fleet->push_map('a', 'b');
 killed_after_the_map(14);
 is(takes_writes($south, 14), '1', 'the target has taken over, the program is gone');
@@ -259,7 +262,7 @@ like($result->{output}, qr/the program ended before it had counted the rows of b
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, '... and when that is confirmed, it is');
 is(names($south, 14), 'old 1 on 1', '... and no row is lost');
 
-# The program detects changes that were made to the source while it was not fenced.
+# The fence of the source was removed for a while, so its schema may have changed. The program must detect that.
 killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
 like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/the source's schema shard_15 is not fenced, and is left alone/, 'a source that is not fenced');
@@ -270,7 +273,7 @@ like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, q
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
 is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '... which can be done by hand, and is then forgotten');
 
-# A name of 62 bytes has an ending as well, whenever it moves; without a map.
+# A server name of 62 bytes is shortened for names of objects, in moves without a map.
 my $long = "\xc3\xbc" x 31;
 $north->safe_psql('postgres', qq{CREATE SCHEMA "$long"; CREATE TABLE "$long".t (id int PRIMARY KEY)});
 foreach my $way ([ 'a', 'b' ], [ 'b', 'a' ], [ 'a', 'b' ])

@@ -1,6 +1,6 @@
-# A shard moves between servers that lease their regions, from one that has a synchronous standby, while it is written to.
-# The servers have no lead, so ids that are minted during a check are of later than its beginning, and of no later than its
-# end.
+# Moves a shard between servers that lease their regions, while clients write to it. The source has a synchronous
+# standby. The servers have max_lead = 0, so an id that is minted during --check has a time between its beginning and
+# its end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# Snowflake::Mover asks these of a fleet.
+# Snowflake::Mover calls these methods of a fleet.
 package Leased {
 	sub node { return $_[0]{ $_[1] }; }
 	sub nodes { return @{ $_[0] }{ 'a', 'b' }; }
@@ -49,7 +49,7 @@ $fleet->control("SELECT snowflake_fleet.assign('[5,6]', 'a')");
 my %rows = map { split /\|/ } split /\n/, $north->safe_psql('postgres', 'SELECT id, name FROM shard_5.users');
 my $mover = Snowflake::Mover->new($fleet);
 
-# A shard that is written to as fast as can be: its newest id is of later than the beginning of the check.
+# Clients write to the shard as fast as possible, so its newest id is later than the beginning of --check.
 $north->safe_psql('postgres', 'CREATE SCHEMA shard_6; CREATE TABLE shard_6.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(6), name text NOT NULL)');
 my $insert = $north->basedir . '/insert.sql';
 append_to_file($insert, "SET synchronous_commit = local;\nINSERT INTO shard_6.users (name) VALUES ('new');\n");
@@ -58,7 +58,7 @@ $north->poll_query_until('postgres', 'SELECT count(*) > 100 FROM shard_6.users')
 foreach my $time (1 .. 8)
 {
 	my $checked = $mover->run('--shard' => 6, '--to' => 'b', '--check');
-	is($checked->{status}, 0, "check $time finds no id of the future") or diag($checked->{output});
+	is($checked->{status}, 0, "--check number $time reports no id in the future") or diag($checked->{output});
 }
 $busy->kill_kill;
 $north->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'}) or die 'the writers stay';
@@ -68,25 +68,25 @@ sleep 1;
 foreach my $to ('b', 'a', 'b')
 {
 	my $run = $mover->run('--shard' => 5, '--to' => $to);
-	is($run->{status}, 0, "moved to $to") or diag($run->{output});
+	is($run->{status}, 0, "the shard is moved to $to") or diag($run->{output});
 }
 sleep 1;
 $mover->stop_writers;
 my @results = map { $mover->result_of($_) } @writers;
-is(join('', map { $_->{errors} } @results), '', 'the writers met no error that a retry did not cure');
+is(join('', map { $_->{errors} } @results), '', 'every error of the writers ended with a retry');
 %rows = (%rows, %{ $_->{rows} }) foreach @results;
 my %minted;
 $minted{$_}++ foreach map { my $minted = $_->{minted}; map { ($_) x $minted->{$_} } keys %$minted } @results;
-is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'no id twice');
-is($mover->differences($south, 5, \%rows), '', 'no row lost, none twice, each as it was last');
-is($south->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM shard_5.users'), '2', 'minted in two leased regions');
-is($mover->leftovers, '', 'nothing is left over');
+is(join(' ', grep { $minted{$_} > 1 } keys %minted), '', 'ids of all servers are unique');
+is($mover->differences($south, 5, \%rows), '', 'the server has exactly the committed rows, with their last values');
+is($south->safe_psql('postgres', 'SELECT count(DISTINCT snowflake.region_of(id)) FROM shard_5.users'), '2', 'the rows were minted in two leased regions');
+is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 $north->wait_for_catchup('standby');
-is($standby->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL, snowflake_fleet.fenced('shard_5_moved')"), 't|t', 'the standby has the fence and what was kept');
+is($standby->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL, snowflake_fleet.fenced('shard_5_moved')"), 't|t', 'the standby of the source has the kept schema with its fence');
 
-# The standby takes over as the source of another move: the slot is gone, so the copy starts over.
+# The standby is promoted while it is the source of another move. The slot is lost, so the copy starts again.
 $mover->run('--shard' => 5, '--to' => 'a', '--until' => 'copied')->{status} == 0 or die;
-is($mover->run('--shard' => 5, '--to' => 'a')->{status}, 0, 'and back');
+is($mover->run('--shard' => 5, '--to' => 'a')->{status}, 0, 'the shard is moved back');
 $mover->run('--shard' => 5, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
 $north->wait_for_catchup('standby');
 $north->stop('immediate');
@@ -96,8 +96,8 @@ $fleet->{a} = $standby;
 $fleet->control("SELECT snowflake_fleet.set_server('a', '" . $fleet->conninfo('a') . "')");
 $standby->safe_psql('postgres', "UPDATE shard_5.users SET name = 'since' WHERE name = 'old_9'");
 my $over = $mover->run('--shard' => 5, '--to' => 'b');
-like($over->{output}, qr/cannot mint|copy starts over/, 'the slot did not come along') or diag($over->{output});
-is($over->{status}, 0, 'a move from the promoted standby') or diag($over->{output});
-is($south->safe_psql('postgres', "SELECT count(*) FROM shard_5.users WHERE name = 'since'"), '1', '... with what was written there');
+like($over->{output}, qr/cannot mint|copy starts over/, 'the output shows that the copy starts again, or that the standby cannot mint yet') or diag($over->{output});
+is($over->{status}, 0, 'the move from the promoted standby succeeds') or diag($over->{output});
+is($south->safe_psql('postgres', "SELECT count(*) FROM shard_5.users WHERE name = 'since'"), '1', 'the target has the row that was written on the promoted standby');
 
 done_testing();

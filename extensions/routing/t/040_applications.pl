@@ -1,6 +1,6 @@
-# Applications while a shard moves: the example router with the map of the control database and with a copy of it, and
-# clients of a router with PL/Proxy and with postgres_fdw. The environment variable SNOWFLAKE_MOVES is the number of
-# moves, 1 if it is not set. Then connection strings of the map.
+# Tests applications while a shard moves. Some use the example router, with the map of the control database or with a
+# copy. Others use a router with PL/Proxy and postgres_fdw. The environment variable SNOWFLAKE_MOVES is the number of
+# moves, by default 1. Also tests how the example router reads connection strings.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ use Time::HiRes qw(sleep);
 
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 2 ], b => [ 3 .. 5 ] }, routers => ['c']);
 my $mover = Snowflake::Mover->new($fleet);
-# A server of the map without shards, so that a move gives it the new map.
+# Adds the router to the map as a server without shards, so that it gets each new map.
 $fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
 $_->safe_psql('postgres', <<~'SQL') foreach $fleet->nodes;
@@ -58,22 +58,22 @@ my ($from, $to) = ('a', 'b');
 foreach my $move (1 .. $moves)
 {
 	my $moved = $mover->run('--shard' => 1, '--to' => $to);
-	is($moved->{status}, 0, "move $move: the shard is on $to") or diag($moved->{output});
+	is($moved->{status}, 0, "move $move: the shard is moved to $to") or diag($moved->{output});
 	($from, $to) = ($to, $from);
 }
 foreach my $language (sort keys %run)
 {
 	$run{$language}{run}->finish;
-	is($run{$language}{err}, '', "$language: no error");
+	is($run{$language}{err}, '', "$language: the application has no error");
 	my @lines = split /\n/, $run{$language}{out};
-	is(scalar(@lines), $each, "$language: all were signed up, and found by their ids");
+	is(scalar(@lines), $each, "$language: all users were inserted and found by their ids");
 	my %expected = map { split / /, $_, 2 } @lines;
 	my %there = map { split /\|/ } split /\n/, $fleet->node($from)->safe_psql('postgres', "SELECT id, name FROM shard_1.users WHERE name LIKE '$language %'");
-	is_deeply(\%there, \%expected, "$language: they are where the map says, none lost, none twice");
+	is_deeply(\%there, \%expected, "$language: each user exists once, on the server of the map");
 }
-is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) > 0 FROM shard_1.users WHERE snowflake.region_of(id) = 3'), 't', 'some were minted after the move');
+is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) > 0 FROM shard_1.users WHERE snowflake.region_of(id) = 3'), 't', 'some users were inserted after the move');
 
-# The example router applies the options of a connection string. Its own limits apply where the string has none.
+# The example router uses the options of a connection string. If the string has no time limits, the router's own apply.
 sub result_with
 {
 	my ($conninfo) = @_;
@@ -83,9 +83,9 @@ sub result_with
 	return $out =~ /\A\d+ python 0\n\d+ python 1\n\z/ && $err eq '' ? 'well' : $err;
 }
 my $conninfo = $fleet->conninfo('a');
-is(result_with("$conninfo application_name='an app' connect_timeout=7"), 'well', 'a connection string with options');
-like(result_with("$conninfo options='-c default_transaction_read_only=on'"), qr/read-only/, 'options of the session apply');
+is(result_with("$conninfo application_name='an app' connect_timeout=7"), 'well', 'the router accepts a connection string with options');
+like(result_with("$conninfo options='-c default_transaction_read_only=on'"), qr/read-only/, 'the router passes options for the session');
 my $silent = IO::Socket::INET->new(Listen => 20, LocalAddr => '127.0.0.1') or die $!;
-like(result_with('host=127.0.0.1 port=' . $silent->sockport . ' dbname=x connect_timeout=2'), qr/timeout/, 'a server that does not answer is an error');
+like(result_with('host=127.0.0.1 port=' . $silent->sockport . ' dbname=x connect_timeout=2'), qr/timeout/, 'the router fails with a timeout if a server does not answer');
 
 done_testing();

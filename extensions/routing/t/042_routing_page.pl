@@ -1,4 +1,4 @@
-# Runs doc/routing.md: psql runs its statements in their order; only the names of machines are replaced.
+# Runs the statements of doc/routing.md with psql in their order. Only the names of machines are replaced.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,7 +30,7 @@ foreach my $name ('north', 'south', 'control', 'router')
 my %where = map { ("host=$_->[0]" => 'host=' . $node{ $_->[1] }->host . ' port=' . $node{ $_->[1] }->port) }
   [ db1 => 'north' ], [ db2 => 'south' ], [ router => 'router' ], [ control => 'control' ];
 
-# The answer of psql, which stops at the first error.
+# Runs statements with psql, which stops at the first error, and returns its output.
 sub type_in
 {
 	my ($name, $commands, %replaced) = @_;
@@ -53,69 +53,69 @@ sub shell
 	return $out;
 }
 
-# One server
+# Sections for one server.
 my $title = 'Partitions by shard';
-like(type_in('north', next_block($title)), qr/^\d+\|messages_1$/m, 'the row is in the partition of its shard');
+like(type_in('north', next_block($title)), qr/^\d+\|messages_1$/m, 'the statement shows the row in the partition of its shard');
 section_ends($title);
 $title = 'A schema for each shard';
-like(type_in('north', next_block($title)), qr/^\d+\|shard_5$/m, 'the row is in the schema of its shard');
+like(type_in('north', next_block($title)), qr/^\d+\|shard_5$/m, 'the statement shows the row in the schema of its shard');
 section_ends($title);
 $title = 'A shard column, and a trigger';
-is(type_in('north', next_block($title)), "well\n5\n", 'found by its id; and an id beside another');
+is(type_in('north', next_block($title)), "well\n5\n", 'the statements find a row by its id, and mint an id in the same shard');
 section_ends($title);
 $title = 'A shard for keys that are no ids';
-is(type_in('north', next_block($title)), "67|67\n", 'an id of the shard for a key');
+is(type_in('north', next_block($title)), "67|67\n", 'the statement mints in the shard of a key');
 section_ends($title);
 
-# Several
+# Sections for several servers.
 $title = 'Over several servers';
 my $data = next_block($title);
 type_in('north', $data);
 $data =~ s/'\[0,8\)'/'[8,16)'/ or BAIL_OUT('no shards');
 type_in('south', $data);
-like(type_in('control', next_block($title)), qr/^(?:\d+\|(?:north|south)\|\N+\n){16}\z/m, 'the map');
+like(type_in('control', next_block($title)), qr/^(?:\d+\|(?:north|south)\|\N+\n){16}\z/m, 'the statement shows the map of 16 shards');
 type_in('router', next_block($title));
-like(shell(next_block($title)), qr/^north: taken\nrouter: taken\nsouth: taken\n.*3 of 3 servers have it$/m, 'the map is pushed');
+like(shell(next_block($title)), qr/^north: taken\nrouter: taken\nsouth: taken\n.*3 of 3 servers have it$/m, 'the command pushes the map to three servers');
 section_ends($title);
 
 $title = 'The control database was restored, or promoted';
 $node{control}->safe_psql('fleet', 'UPDATE snowflake_fleet.map_state SET timeline = timeline + 1');
 $node{control}->refuses("SELECT snowflake_fleet.assign('[16,17)', 'north')", { sqlstate => 55000, message => 'may be older than its copies' }, 'as the page says', 'fleet');
-like(shell(next_block($title)), qr/^the control database has version \d+\n.*3 of 3 servers have it$/ms, 'recovered');
+like(shell(next_block($title)), qr/^the control database has version \d+\n.*3 of 3 servers have it$/ms, 'the command recovers the map');
 section_ends($title);
 
 $title = 'PL/Proxy';
 my $function = next_block($title);
 type_in($_, $function) foreach 'north', 'south';
-is(type_in('router', next_block($title)), "\n", 'a function is called where the row would be');
+is(type_in('router', next_block($title)), "\n", 'a call by PL/Proxy inserts a row');
 my $ann = $node{north}->safe_psql('app', 'SELECT id FROM shard_5.users');
-is($node{router}->safe_psql('app', "SELECT user_name($ann)"), 'Ann', '... and finds it');
+is($node{router}->safe_psql('app', "SELECT user_name($ann)"), 'Ann', 'a call by PL/Proxy finds the row on the server of its shard');
 section_ends($title);
 
 $title = 'postgres_fdw';
-is(type_in('router', next_block($title)), "users_shard_12\n", 'a row goes to the partition of its shard');
-is($node{south}->safe_psql('app', 'SELECT name FROM shard_12.users'), 'Bob', '... on its server');
+is(type_in('router', next_block($title)), "users_shard_12\n", 'an INSERT by postgres_fdw uses the partition of the shard');
+is($node{south}->safe_psql('app', 'SELECT name FROM shard_12.users'), 'Bob', 'the inserted row is on the server of the shard');
 type_in('router', next_block($title));
-is($node{router}->safe_psql('app', q{SELECT count(*) FROM pg_user_mappings WHERE usename = 'app'}), '16', 'a mapping for each foreign server');
+is($node{router}->safe_psql('app', q{SELECT count(*) FROM pg_user_mappings WHERE usename = 'app'}), '16', 'each foreign server has a user mapping');
 section_ends($title);
 
-# A shard moves, and both routers follow.
+# A shard is moved, and both kinds of routers follow the map.
 $title = 'Moving a shard';
-like(shell(next_block($title)), qr/^(?=.*shard 5 is on the target)(?=.*3 of 3 servers have it)/ms, 'a shard moves');
-is($node{south}->safe_psql('app', 'SELECT name FROM shard_5.users'), 'Ann', '... with its rows');
-is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHERE id = $ann"), 'Ann|Ann', '... and PL/Proxy and postgres_fdw lead there');
+like(shell(next_block($title)), qr/^(?=.*shard 5 is on the target)(?=.*3 of 3 servers have it)/ms, 'the command moves a shard');
+is($node{south}->safe_psql('app', 'SELECT name FROM shard_5.users'), 'Ann', 'the target has the rows of the moved shard');
+is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHERE id = $ann"), 'Ann|Ann', 'PL/Proxy and postgres_fdw find the row on the target');
 
-# Left to others: scripts/citus, and the tests of moves and their calls.
+# scripts/citus and the tests of moves run the remaining sections.
 delete @blocks{ grep { /Citus|Moving|move|The calls/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
 
-# Each function of the extension is on the page, or its comment marks it as internal.
+# Checks that each function of the extension is on the page, or has a comment which marks it as internal.
 my %comment = map { split /\|/, $_, 2 } split /\n/, $node{control}->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(p.oid, 'pg_proc'), 20)
 	  FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 	 WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_routing')
 	SQL
-cmp_ok(scalar keys %comment, '>', 40, 'functions');
+cmp_ok(scalar keys %comment, '>', 40, 'the schema has more than 40 functions');
 is(join(', ', grep { $comment{$_} !~ /^(?:Internal: |Behind )/ && $page !~ /\b$_\(|`$_`/ } sort keys %comment), '',
 	'what is not on the page says that it is internal');
 

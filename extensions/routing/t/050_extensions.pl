@@ -1,5 +1,5 @@
-# Tests all extensions together: each order of CREATE EXTENSION and of DROP EXTENSION gives the same objects and leaves
-# none behind, and a dump of a database with all of them is restored.
+# Tests all extensions together. Every order of CREATE EXTENSION makes the same objects, and every order of DROP
+# EXTENSION removes them. A dump of a database with all extensions can be restored.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ use Test::More;
 my $node = Snowflake::Node->create('main', conf => "snowflake.region = 1\n");
 $node->start;
 
-# All orders of the items.
+# Returns all orders of the items.
 sub orders
 {
 	my (@items) = @_;
@@ -29,7 +29,7 @@ sub orders
 	return @all;
 }
 
-# All orders in which an extension comes after what it requires.
+# Returns all orders in which each extension comes after those that it requires.
 my %requires = (map({ ("snowflake_$_" => 'snowflake') } qw(alias migrate shards)), snowflake_routing => 'snowflake_fleet');
 my @names = sort 'snowflake', 'snowflake_fleet', keys %requires;
 my @creations;
@@ -38,16 +38,16 @@ foreach my $order (orders(@names))
 	my %at = map { $order->[$_] => $_ } 0 .. $#$order;
 	push @creations, $order if !grep { $at{$_} < $at{ $requires{$_} } } keys %requires;
 }
-is(scalar(@creations), 90, 'orders of CREATE EXTENSION');
+is(scalar(@creations), 90, 'there are 90 orders of CREATE EXTENSION');
 
-# The objects of each extension; and the objects that CREATE makes, with those that remain after DROP.
+# Queries for the objects of each extension, and for all objects after CREATE and after DROP.
 my $objects = q{SELECT 'objects ' || md5(string_agg(format('%s %s %s', e.extname, o.type, o.identity), ',' ORDER BY e.extname, o.type, o.identity COLLATE "C"))
 	FROM pg_extension AS e JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e',
 	pg_identify_object(d.classid, d.objid, d.objsubid) AS o WHERE e.extname ~ '^snowflake'};
 my $remaining = join ' UNION ALL ', map { "SELECT 'remains $_ ' || oid FROM $_ WHERE oid >= 16384" }
   qw(pg_class pg_proc pg_namespace pg_type pg_opclass pg_event_trigger pg_extension pg_trigger pg_rewrite);
 
-# Drops in the reverse of another creation's order, so that creations and drops meet in different orders.
+# Drops in the reverse order of another creation, so that many combinations of both orders are tested.
 my @script = 'SET client_min_messages = error';
 foreach my $number (0 .. $#creations)
 {
@@ -58,7 +58,7 @@ my %results;
 $results{$_}++ foreach split /\n/, $node->safe_psql('postgres', join(";\n", @script) . ';');
 my ($same) = keys %results;
 is_deeply(\%results, { $same => 90 }, 'each order makes the same objects, and DROP EXTENSION leaves none');
-like($same, qr/^objects /, 'the objects are compared');
+like($same, qr/^objects /, 'the comparison includes objects');
 
 $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") foreach qw(snowflake_shards snowflake_routing);
 $node->safe_psql('postgres', "CREATE EXTENSION $_") foreach qw(snowflake_migrate snowflake_alias);
@@ -68,7 +68,7 @@ foreach my $name ('snowflake', 'snowflake_fleet')
 		"$name is not dropped while another extension requires it");
 }
 
-# A dump of all of them.
+# Dumps a database with all extensions.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA template;
 	CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text);
@@ -83,13 +83,13 @@ $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, 'postgres' ], 'pg_dump');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', 'restored', $dump ], 'pg_restore');
 foreach my $name (@names)
 {
-	is(Snowflake::Catalogue::differences(map { Snowflake::Catalogue::snapshot($node, $_, $name) } 'restored', 'postgres'), '', "$name: restored as it was");
+	is(Snowflake::Catalogue::differences(map { Snowflake::Catalogue::snapshot($node, $_, $name) } 'restored', 'postgres'), '', "$name: the catalogue of the restored database is the same");
 }
 my $rows = 'SELECT string_agg(id::text, chr(32) ORDER BY id) FROM shard_2.users';
-is($node->safe_psql('restored', $rows), $node->safe_psql('postgres', $rows), 'the rows');
-is($node->safe_psql('restored', 'SELECT shard, server FROM snowflake_fleet.map ORDER BY shard'), "0|north\n1|north\n2|north", 'the map');
+is($node->safe_psql('restored', $rows), $node->safe_psql('postgres', $rows), 'the restored database has the same rows');
+is($node->safe_psql('restored', 'SELECT shard, server FROM snowflake_fleet.map ORDER BY shard'), "0|north\n1|north\n2|north", 'the restored database has the same map');
 my $newest = $node->safe_psql('restored', 'SELECT max(id) FROM shard_2.users');
-cmp_ok($node->safe_psql('restored', "INSERT INTO shard_2.users (name) VALUES ('new') RETURNING id") =~ /(\d+)/ && $1, '>', $newest, 'ids are above those of the dump');
+cmp_ok($node->safe_psql('restored', "INSERT INTO shard_2.users (name) VALUES ('new') RETURNING id") =~ /(\d+)/ && $1, '>', $newest, 'ids of the restored database are above those of the dump');
 is($node->safe_psql('restored', 'SELECT minting FROM snowflake.health()'), 't', 'the restored database mints');
 
 done_testing();

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A client of a fleet, for 030_move.pl: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. It inserts, updates and
-# deletes users of a shard on the server that the map names, until the file STOP is there or its parent is gone.
+# A client for the tests of moves: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. It inserts, updates and deletes users of
+# a shard on the server that the map names. It ends when the file STOP exists or its parent has ended.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,7 +21,7 @@ sub session
 	return \%self;
 }
 
-# The first row and the SQLSTATE.
+# Runs a statement, and returns its first row and the SQLSTATE.
 sub run
 {
 	my ($session, $sql) = @_;
@@ -50,7 +50,7 @@ sub read_map
 	return;
 }
 
-# Tries until the transaction is committed. If the connection broke during a commit, queries whether it is.
+# Repeats a statement until it is committed.
 sub commit
 {
 	my ($sql) = @_;
@@ -58,7 +58,7 @@ sub commit
 	{
 		my ($row, $state) = run($session, $sql);
 		return $row if $state eq '00000';
-		# Refused by the fence; the table is gone with its server's role for it; the connection broke.
+		# The fence has refused the statement, or the table is no longer on this server.
 		if ($state =~ /^(40001|40P01|42P01|3F000)$/)
 		{
 			print $log "refused\n";
@@ -77,7 +77,7 @@ my $n = 0;
 my $parent = getppid;
 until (-e $stop || getppid != $parent)
 {
-	sleep 0.005;  # what arrives has one process to write it
+	sleep 0.005;  # because one process applies the changes of all clients on the target
 	my $name = "w${number}_" . ++$n;
 	my $id = commit("INSERT INTO shard_$shard.users (name) VALUES ('$name') RETURNING id");
 	print $log "insert $id $name $server\n";

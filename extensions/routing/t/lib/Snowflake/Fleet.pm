@@ -1,4 +1,4 @@
-# A control database and some servers, with 16 shards spread over them: a schema of photos for each.
+# Makes a control database and some servers with 16 shards. Each shard is a schema with tables.
 
 package Snowflake::Fleet;
 
@@ -21,8 +21,8 @@ CREATE TABLE template.photos (
 CREATE INDEX ON template.photos (user_id);
 SQL
 
-# new(name => [shards], ...): a server for each name. %params: conf, layout. The environment variable oldinstall is an
-# installation directory with bin/: the server "a" is of that version.
+# new(name => [shards], ...): makes a server for each name. %params: conf, layout. If the environment variable
+# oldinstall is an installation directory with bin/, the server "a" has that version.
 sub new
 {
 	my ($class, $servers, %params) = @_;
@@ -61,7 +61,7 @@ sub node { return $_[0]{node}{ $_[1] } // croak "no server $_[1]"; }
 
 sub nodes { my ($self) = @_; return map { $self->node($_) } @{ $self->{names} }; }
 
-# As a client of another server reaches it.
+# Returns the connection string that a client or another server uses.
 sub conninfo
 {
 	my ($self, $name) = @_;

@@ -1,4 +1,4 @@
-# Runs snowflake-move-shard, and writers that follow the map.
+# Runs snowflake-move-shard, and clients that write by the map.
 
 package Snowflake::Mover;
 
@@ -26,14 +26,15 @@ sub command { my ($self, @arguments) = @_; return ($self->{program}, '--control'
 sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
 sub run_without_map { my ($self, @arguments) = @_; return _run($self->{program}, @arguments); }
 
-# Runs a move again that was killed. If its rows were not counted before, nothing is finished until somebody confirms that.
+# Runs a killed move again. If its rows were not counted before it was killed, the move fails until it is run with
+# --force.
 sub run_again
 {
 	my ($self, @arguments) = @_;
 	my $run = $self->run(@arguments);
 	return $run if $run->{output} !~ /ended before it had counted the rows/;
 	my $second = $self->run(@arguments);
-	Test::More::is("$run->{status} $second->{status}", '1 1', 'rows that were not counted are not passed by a later run');
+	Test::More::is("$run->{status} $second->{status}", '1 1', 'a later run fails if the rows were not counted');
 	return $self->run(@arguments, '--force');
 }
 
@@ -46,7 +47,7 @@ sub _run
 	return { status => $run->full_result >> 8, output => $output };
 }
 
-# Starts the program; wait_for() returns when it has printed the text, or has ended.
+# Starts the program. wait_for() waits until it has printed a text or has ended.
 sub start
 {
 	my ($self, @arguments) = @_;
@@ -71,7 +72,7 @@ sub finish
 	return { status => $move->{run}->full_result >> 8, output => $move->{output} };
 }
 
-# As a machine that fails would: no time to clean up.
+# Kills the program like a failing machine, so that it cannot clean up.
 sub kill_it
 {
 	my ($self, $move) = @_;
@@ -80,7 +81,7 @@ sub kill_it
 	return;
 }
 
-# Left behind by a move on any server, but for the schema that it keeps on purpose.
+# Returns the objects of moves that remain on any server, except kept schemas.
 sub leftovers
 {
 	my ($self) = @_;
@@ -99,7 +100,7 @@ sub leftovers
 	} $self->{fleet}->nodes;
 }
 
-# Rows of a shard that are not as they should be: the first few, as text.
+# Compares the rows of a shard with the journals. Returns the first few differences as text.
 sub differences
 {
 	my ($self, $node, $shard, $expected) = @_;
@@ -111,8 +112,8 @@ sub differences
 	return join "\n", (splice @wrong, 0, 5), @wrong ? scalar(@wrong) . ' more' : ();
 }
 
-# A client in its own process. It reads the map of the control database and writes to the server of the shard. After an
-# error that allows a retry, it reads the map again. Each committed change is a line in its journal.
+# Starts a client in a separate process. It reads the map of the control database and writes to the server of the shard.
+# After an error that allows a retry it reads the map again. Each committed change is a line in its journal.
 sub start_writer
 {
 	my ($self, $shard, $number, %params) = @_;
@@ -141,7 +142,7 @@ sub stop_writers
 	return;
 }
 
-# Journal: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER", "refused", "error ...".
+# Lines of a journal: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER", "refused", "error ...".
 sub result_of
 {
 	my ($self, $writer) = @_;
