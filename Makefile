@@ -34,7 +34,6 @@ OBJS = \
 	src/pg/clock/lease_wait.o \
 	src/pg/clock/synchronization.o \
 	src/pg/clock/wait.o \
-	src/pg/cursor/open_mints.o \
 	src/pg/cursor/prepared_mints.o \
 	src/pg/cursor/settled_before.o \
 	src/pg/define_settings.o \
@@ -80,11 +79,11 @@ OBJS = \
 	src/pg/mark/attach.o \
 	src/pg/mark/high_water.o \
 	src/pg/mark/lost_marks.o \
-	src/pg/memory/database_counters.o \
 	src/pg/memory/database_state.o \
 	src/pg/memory/lease_state.o \
 	src/pg/memory/lease_worker.o \
 	src/pg/memory/mark_hold.o \
+	src/pg/memory/open_mints.o \
 	src/pg/memory/pending_counters.o \
 	src/pg/memory/postmaster_memory.o \
 	src/pg/memory/shared_state.o \
@@ -96,7 +95,6 @@ OBJS = \
 	src/pg/server/text.o \
 	src/pg/server/wait_budget.o \
 	src/pg/server/whereabouts.o \
-	src/pg/shared_memory.o
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)

@@ -178,8 +178,6 @@ aim("ns of the core for an id by the kernel's clock, without the reading of the 
 aim('ns of the core for each id in a batch of 1,000', '<=', 0.5, $samples->of('core', 'batch_own/1000', 'CPU ns an item'));
 aim('ids of two threads of the core on separate words, relative to one thread', '>=', 1.9,
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
-my ($bytes, $databases) = map { $samples->median('scale', 'shared memory', $_) } 'bytes', 'databases';
-aim('MiB of shared memory for 8,192 shards of one database', '<=', 1, ($bytes / $databases / 1048576) x 3) if $databases;
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
 # For a machine that others share: limits that a regression breaks and noise does not.
@@ -373,9 +371,6 @@ if ($samples->has('scale')) {
       'next_id', 'nextval cache 1');
   $text{databases} = table(['databases that mint', 1, 8, 32],
     ['`next_id`, ns a call', map { spread($samples->of('scale', 'next_id', "CPU ns a call, $_ databases")) } 1, 8, 32]);
-  $text{shards} = number($samples->median('scale', 'shared memory', 'shards'));
-  $text{shared_memory} = whole($bytes);
-  $text{max_databases} = $databases;
 }
 
 # ---- stalls
@@ -471,8 +466,6 @@ if ($samples->has('endure')) {
     ['the server, all processes', map { $mib->('server', "KiB, $_") } 'start', 'end'],
     map { my ($name, $metric) = @$_; [$name, map { $mib->('session', "$metric, $_") } 'start', 'end'] }
       ['a session, its share', 'KiB'], ['a session, its own', 'KiB of its own'], ['a session, all that it has touched', 'KiB resident']);
-  my $shared = $samples->median('endure', 'snowflake', 'bytes');
-  $text{endure_memory} .= "\n\nShared memory of the extension, of a fixed size: @{[whole($shared)]} bytes." if $shared;
 }
 
 # ---- for the README

@@ -37,8 +37,6 @@ SET snowflake.tick = 10;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.epoch = '2020-01-01';
 \echo SQLSTATE :SQLSTATE
-SET snowflake.max_databases = 1;
-\echo SQLSTATE :SQLSTATE
 -- ... and a mistyped one
 SET snowflake.defualt_shard = 5;
 \echo SQLSTATE :SQLSTATE
@@ -95,7 +93,6 @@ ALTER SYSTEM SET snowflake.max_lead = '86401s';
 ALTER SYSTEM SET snowflake.max_forward_jump = 0;
 \set VERBOSITY default
 ALTER SYSTEM SET snowflake.sequence_spread = 1025;
-ALTER SYSTEM SET snowflake.max_databases = 0;
 
 -- What is accepted (and taken back: it would count from the next start on)
 ALTER SYSTEM SET snowflake.owned_shards = ' 0-1023, 2048 ,4096 - 8191 ';

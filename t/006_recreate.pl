@@ -12,7 +12,6 @@ use Test::More;
 my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	snowflake.max_lead = 60s
 	snowflake.reserve = 100ms
-	snowflake.max_databases = 4
 	CONF
 my $ledger = Snowflake::Ledger->new;
 
@@ -80,7 +79,7 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_500, 'ids are unique if recreating the extension is rolled back');
 
-# Transactions that create the extension, mint and roll back do not use up the slots for databases.
+# Transactions that create the extension, mint and roll back.
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
 foreach my $round (1 .. 6)
 {
@@ -106,30 +105,8 @@ mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy of a database mints above its rows');
 mint('fickle');
 
-# Slots for databases: three of four are taken.
-$node->safe_psql('postgres', 'CREATE DATABASE fourth; CREATE DATABASE fifth');
-$node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(fourth fifth);
-mint();
-mint('fourth');
-my %full = (
-	sqlstate => '53400',
-	message => 'too many databases use snowflake',
-	detail => '"snowflake.max_databases" is 4, and as many databases have a slot',
-	hint => 'SELECT \* FROM snowflake.databases.*raise "snowflake.max_databases" and restart the server');
-$node->refuses('SELECT snowflake.next_id(1)', \%full, 'next_id() fails in a database for which no slot is left', 'fifth');
-$node->refuses('SELECT snowflake.next_ids(1, 5)', \%full, 'next_ids() fails in a database for which no slot is left', 'fifth');
-is($node->safe_psql('fifth', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'a database for which no slot is left can decode');
-mint($_) foreach qw(postgres fickle copy fourth);
-pass('the other databases mint although no slot is left for one more');
-$node->safe_psql('postgres', 'DROP DATABASE copy');
-mint('fifth');
-pass('the slot of a dropped database is available again');
-$node->safe_psql('postgres', 'CREATE DATABASE sixth TEMPLATE fickle');
-$node->refuses('SELECT snowflake.next_id(1)', \%full, 'a dropped database makes room for only one other', 'sixth');
-
 # The new database has the oid of a dropped one and the relations of the same template. Its slot looks like that of the
 # dropped database.
-$node->safe_psql('postgres', 'DROP DATABASE sixth; DROP DATABASE fourth; DROP DATABASE fifth');
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');

@@ -49,7 +49,6 @@ my %wrong = (
 	epoch => [ 'today', qr/invalid value for .*\n.*DETAIL:  An epoch is an ISO date in whole milliseconds/ ],
 	owned_shards => [ '5-2', qr/invalid value for .*\n.*DETAIL:  A range ends before it begins\./ ],
 	sequence_spread => [ 8388608, $range ],
-	max_databases => [ 0, $range ],
 	max_forward_jump => [ 0, $range ],
 	max_lead => [ '86401s', $range ],
 	reserve => [ '1ms', $range ],

@@ -55,7 +55,7 @@ my %layouts = (
 	instagram => { settings => "snowflake.layout = 'instagram'", region => 0, bits => [ 41, 0, 13, 10 ], tick => 1 },
 	regions => { settings => "snowflake.layout = '41/3+10/10'\nsnowflake.region = 5", region => 5, bits => [ 41, 3, 10, 10 ], tick => 1 },
 	seconds => {
-		settings => "snowflake.layout = '28/22/13'\nsnowflake.tick = '1s'\nsnowflake.max_databases = 6",
+		settings => "snowflake.layout = '28/22/13'\nsnowflake.tick = '1s'",
 		region => 0,
 		bits => [ 28, 0, 22, 13 ],
 		tick => 1000 });

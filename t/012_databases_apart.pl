@@ -6,15 +6,18 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib";
+use Snowflake::Form;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	restart_after_crash = on
 	snowflake.reserve = 60s
-	snowflake.max_databases = 3
 	CONF
+Snowflake::Form::install($node, most_databases => 3);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 $node->create_database($_) foreach qw(prod staging);
 

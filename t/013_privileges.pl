@@ -13,7 +13,6 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	snowflake.max_lead = 60s
-	snowflake.max_databases = 3
 	wal_writer_delay = 10s
 	wal_level = replica
 	restart_after_crash = on
@@ -265,7 +264,7 @@ $ledger->check(1_000_000, 'ids are unique over dropped marks and crashes');
 # A database takes a slot when it mints. Failed calls take no slot.
 $node->safe_psql('postgres', 'DROP DATABASE hasty');
 $node->restart;
-foreach my $database (qw(a b c d))
+foreach my $database (qw(a b))
 {
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	$node->safe_psql($database, 'CREATE EXTENSION snowflake');
@@ -277,8 +276,6 @@ $node->mint($ledger, 'SELECT snowflake.next_id(1)', $_) foreach qw(a b);
 $node->mint($ledger);
 is($node->safe_psql('postgres', 'SELECT string_agg(database, $$ $$ ORDER BY database) FROM snowflake.databases WHERE mark > now() - interval $$1 min$$'),
 	'a b postgres', 'the view databases shows the databases that have a slot');
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53400', message => 'too many databases' }, 'next_id() fails in the fourth database, because there are three slots', 'c');
-is($node->safe_psql('c', "SELECT refusals FROM snowflake.refusals WHERE cause = 'too_many_databases'"), '1', 'a refusal for want of a slot is counted');
 
 # A role without EXECUTE cannot mint, not even through a trigger.
 my ($revoke) = slurp_file("$FindBin::RealBin/../doc/questions.md") =~ /```sql\n(REVOKE EXECUTE.*?)```/s;

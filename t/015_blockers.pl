@@ -10,6 +10,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
 use Snowflake::Disk;
+use Snowflake::Form;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
@@ -21,10 +22,10 @@ my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	max_prepared_transactions = 1
 	snowflake.reserve = 200ms
 	snowflake.max_wait = 0
-	snowflake.max_databases = 1
 	snowflake.on_clone = refuse
 	snowflake.unsynchronized = refuse
 	CONF
+Snowflake::Form::install($node, most_databases => 1);
 my $disk = Snowflake::Disk->new($node);
 $node->clock->synchronize(1);
 $node->start;

@@ -16,7 +16,7 @@ my %shards = (fleet => 256, wide => 8192, instagram => 8192, js53 => 128, '41/2+
 foreach my $layout (sort keys %shards)
 {
 	(my $database = "of_$layout") =~ tr{/+}{__};
-	$node->start_with("snowflake.layout = '$layout'\nsnowflake.max_databases = 1");
+	$node->start_with("snowflake.layout = '$layout'");
 	$node->create_database($database);
 	my @got = split /\n/, $node->safe_psql($database, "SELECT snowflake.shard_for(key) FROM unnest(ARRAY['${\ join \"','\", @keys}']) WITH ORDINALITY AS k (key, n) ORDER BY n");
 	my @expected = map { hex(substr sha256_hex($_), 0, 8) * $shards{$layout} >> 32 } @keys;

@@ -17,7 +17,7 @@ my %layouts = (
 	fleet => '',
 	wide => "snowflake.layout = 'wide'",
 	js53 => "snowflake.layout = 'js53'\nsnowflake.epoch = '2012-02-29 05:30:00.250+05:30'",
-	seconds => "snowflake.layout = '28/4+18/13'\nsnowflake.tick = 1s\nsnowflake.max_databases = 2",
+	seconds => "snowflake.layout = '28/4+18/13'\nsnowflake.tick = 1s",
 	tenths => "snowflake.layout = '36/10/10'\nsnowflake.tick = 100ms\nsnowflake.epoch = '1325376000000'",
 	no_shards => "snowflake.layout = '41/2+0/20'",
 	no_sequence => "snowflake.layout = '42/4+4/0'",

@@ -44,8 +44,7 @@ foreach my $name (sort keys %layouts)
 {
 	make_database($name, $layouts{$name});
 	my ($layout, $tick, $epoch) = $layouts{$name} =~ /'([^']+)'(?:, '(\d+m?s)')?(?:.*'(\d{4}.*|\d{13})')?$/;
-	$c->start_with("snowflake.layout = '$layout'" . ($tick ? "\nsnowflake.tick = $tick" : '') . ($epoch ? "\nsnowflake.epoch = '$epoch'" : '')
-		. ($name eq 'seconds' ? "\nsnowflake.max_databases = 2" : ''));
+	$c->start_with("snowflake.layout = '$layout'" . ($tick ? "\nsnowflake.tick = $tick" : '') . ($epoch ? "\nsnowflake.epoch = '$epoch'" : ''));
 	$c->create_database($name);
 	my @ids = split /\n/, as_app('SELECT snowflake.next_id(g % 7) FROM generate_series(1, 200) g UNION ALL SELECT unnest(snowflake.next_ids(3, 3000))', $name);
 	my %seen = map { $_ => 1 } @ids;

@@ -62,6 +62,5 @@ sql -c "INSERT INTO bench.sample
                                ('that the other session had', twice), ('s', seconds),
                                ('counted by the server', (SELECT sum(ids) FROM snowflake.shard_stats)),
                                ('calls that waited', (SELECT sum(waits) FROM snowflake.shard_stats))) AS v (metric, value)" \
-  -c "INSERT INTO bench.sample SELECT 'all', 'ids/s', slice, sum(ids / wall_s) FROM slice GROUP BY slice" \
-  -c "INSERT INTO bench.sample SELECT 'snowflake', 'bytes', 1, allocated_size FROM pg_shmem_allocations WHERE name = 'snowflake'"
+  -c "INSERT INTO bench.sample SELECT 'all', 'ids/s', slice, sum(ids / wall_s) FROM slice GROUP BY slice"
 take_samples

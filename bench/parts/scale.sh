@@ -33,8 +33,3 @@ for n in 1 8 32; do
       "$(rate 'snowflake.next_id(int)' "ARRAY[7000 + $n * 10 + $run]")"
   done
 done
-
-sample "shared memory" "bytes" 1 \
-  "$(sql -c "SELECT allocated_size FROM pg_shmem_allocations WHERE name = 'snowflake'")"
-sample "shared memory" "databases" 1 "$(sql -c 'SHOW snowflake.max_databases')"
-sample "shared memory" "shards" 1 "$(sql -c 'SELECT shards FROM snowflake.layout')"

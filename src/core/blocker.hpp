@@ -20,6 +20,7 @@ enum class Blocker : uint8_t {
 
   // Blockers of the whole database or server. If several apply, the first one is shown.
   not_preloaded,
+  other_library,  // with other structures made the shared memory
   standby,
   node_without_origin,   // of Citus
   read_only_by_default,  // for all, by a setting

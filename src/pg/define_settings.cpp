@@ -24,7 +24,6 @@ constinit int lease_ms = 0;
 constinit int max_skew_ms = 10000;
 constinit ShardSet owned_shards{};
 constinit const char* owned_shards_text = nullptr;
-constinit int max_databases = 64;
 constinit int max_lead_ms = 1000;
 constinit int reserve_ms = 1000;
 constinit int max_forward_jump_s = 60;
@@ -326,9 +325,6 @@ void define_settings() {
   fix_owned_shards();
   define_lease_settings();
 
-  define_int("snowflake.max_databases", "Sets how many databases of this server may mint.",
-             "Each takes 64 bytes of shared memory for each shard of the layout.", &max_databases,
-             1, 65536, PGC_POSTMASTER, 0);
   define_int("snowflake.max_lead", "Sets how far ids may be ahead of the clock.",
              "0 is the strict form: an id is never ahead of the clock.", &max_lead_ms, 0, 86400000,
              PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_max_lead);

@@ -9,7 +9,7 @@
 #include "pg/memory/lease_worker.hpp"
 #include "pg/guards/lock_guard.hpp"
 #include "pg/mark/lost_marks.hpp"
-#include "pg/cursor/open_mints.hpp"
+#include "pg/memory/open_mints.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/cursor/prepared_mints.hpp"
 #include "pg/memory/pending_counters.hpp"
@@ -18,7 +18,7 @@
 #include "pg/server/session_events.hpp"
 #include "pg/functions/set_id_guard.hpp"
 #include "pg/server/whereabouts.hpp"
-#include "pg/shared_memory.hpp"
+#include "pg/memory/shared_state.hpp"
 #include "pg/memory/statistics.hpp"
 #include "pg/server/postgres.hpp"
 

@@ -73,8 +73,8 @@ COMMENT ON FUNCTION snowflake.databases() IS 'Behind the view snowflake.database
 
 CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
-  'The databases that have a slot of snowflake.max_databases, because they have minted since the server started, with '
-  'their marks and their ids since stats_since. Dropping a database frees its slot';
+  'The databases that have minted since the server started, with '
+  'their marks and their ids since stats_since. Dropping a database frees its memory';
 
 CREATE FUNCTION snowflake.clock_history(
     OUT backward_steps bigint, OUT largest_backward_step_ms double precision,

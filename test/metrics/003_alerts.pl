@@ -20,7 +20,6 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	fsync = on
 	snowflake.layout = '41/14+8/1'
 	snowflake.owned_shards = '0-199'
-	snowflake.max_databases = 2
 	snowflake.clock_error = 1
 	CONF
 # A server whose clock is set so that its layout ends in ten months, on 2059-11-04.

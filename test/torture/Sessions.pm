@@ -15,12 +15,10 @@ our %faults = (
 	write_all_data   => \&write_all_data,
 	disable_triggers => \&disable_triggers,
 	async_create     => \&async_create,
-	refused_slots   => \&refused_slots,
 	raise_mark    => \&raise_mark,
 	long_lock     => \&long_lock,
 	cancel        => \&cancel,
 	connections   => \&connections,
-	max_databases => \&max_databases,
 	next_door     => \&next_door,
 	observe       => \&observe,
 	oid_reuse     => \&oid_reuse,
@@ -217,28 +215,6 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Checks that databases in which calls were refused do not use up the slots.
-sub refused_slots
-{
-	my ($w) = @_;
-	my $node = $w->main;
-	$w->must($node, 'postgres', 'CREATE DATABASE blank');
-	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	my @made = map { "refused$_" } 1 .. 7;
-	my $minted = $w->next_door(sub {
-		for my $database (@made)
-		{
-			$w->must($node, 'postgres', "CREATE DATABASE $database TEMPLATE blank");
-			$w->query($node, $database, 'BEGIN READ ONLY; SELECT snowflake.next_id(5)');
-		}
-		my ($code) = $w->query($node, $made[-1], 'SELECT snowflake.next_id(5)');
-		return $code;
-	});
-	is($minted, 0, 'a database mints after calls were refused in more than max_databases of them');
-	$w->must($node, 'postgres', "DROP DATABASE $_") for @made, 'blank';
-	return 'calls refused in more databases than max_databases';
-}
-
 # Raises the mark, as a restored dump does. It must never be lowered again. When the next extension has read the mark,
 # no id below it may be minted.
 sub raise_mark
@@ -328,30 +304,6 @@ sub connections
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'torture'");
 	waitpid $_, 0 for @held;
 	return "out of connections for $hold s";
-}
-
-sub max_databases
-{
-	my ($w) = @_;
-	my $node = $w->main;
-	$w->must($node, 'postgres', 'CREATE DATABASE blank');
-	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	my ($refused, @made) = ('');
-	$w->next_door(sub {
-		for my $i (1 .. 7)
-		{
-			push @made, "extra$i";
-			$w->must($node, 'postgres', "CREATE DATABASE extra$i TEMPLATE blank");
-			(undef, undef, $refused) = $w->query($node, "extra$i", 'SELECT snowflake.next_id(5)');
-			last if $refused ne '';
-		}
-	});
-	like($refused, qr/53400.*too many databases/s, 'next_id() fails in a database for which no slot is left');
-	$w->must($node, 'postgres', "DROP DATABASE $_") for @made[ 0 .. $#made - 1 ];
-	my ($code) = $w->query($node, $made[-1], 'SELECT snowflake.next_id(5)');
-	is($code, 0, 'the database mints when other databases are dropped');
-	$w->must($node, 'postgres', "DROP DATABASE $_") for $made[-1], 'blank';
-	return 'max_databases exceeded';
 }
 
 # Observes an id that was not minted here and is just within max_lead. All later ids must be greater, also after a

@@ -102,7 +102,6 @@ sub new_server
 		'snowflake.max_lead'           => "$self->{max_lead}ms",
 		'snowflake.reserve'            => "$self->{reserve}ms",
 		'snowflake.use_tsc'            => $self->{use_tsc},
-		'snowflake.max_databases'      => 6,
 		'snowflake.max_forward_jump'   => '1h',
 		autovacuum                     => 'on',
 		wal_writer_delay               => "$self->{delay}ms",

@@ -22,7 +22,7 @@ namespace {
 
 int64_t furthest_ms(const DatabaseState& state) {
   uint64_t furthest = 0;
-  for (const Shard& counter : shard_counters_of(state))
+  for (const Shard& counter : state.shard_counters())
     furthest = std::max(furthest, counter.last());
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
@@ -104,7 +104,7 @@ DatabaseHealth database_health() {
   facts.commits_refused =
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
-  facts.no_slot = !has_or_may_take_slot();
+  facts.no_slot = !has_or_may_take_state();
   // Read after the mark: another session may have raised both, the mark first.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();

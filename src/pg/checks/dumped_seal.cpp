@@ -140,7 +140,7 @@ bool would_lose_the_row(FunctionCallInfo fcinfo) {
 }  // namespace
 
 SF_SQL_FUNCTION(present_seal) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (would_lose_the_row(fcinfo)) error_seal_row_stays();
   if (!is_row_of_seals(fcinfo)) error_not_the_seals_trigger();
   const auto trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
@@ -160,7 +160,7 @@ SF_SQL_FUNCTION(present_seal) {
 
 // The function of the constraint.
 SF_SQL_FUNCTION(is_seal) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   compare(current_state_sequences(), PG_GETARG_INT64(0), nullptr);
   PG_RETURN_BOOL(true);
 }

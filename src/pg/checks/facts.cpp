@@ -97,7 +97,7 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
       wait_for_mark(facts.mark_ms, budget);
       return true;
     case Blocker::too_many_databases:
-      error_too_many_databases();
+      error_too_many_databases(most_databases());
     default:
       elog(ERROR, "unexpected blocker %d", static_cast<int>(found));
   }

@@ -99,10 +99,9 @@ bool go_by_checked_seal(const DatabaseState& state) {
   if (!seal_checked_lately(state)) return false;
   // The extension may have been created again, with another seal.
   if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark_of(state).relation))) return false;
-  const int64_t seal = seal_of_counters(state);
-  // Another session may have replaced both in the meantime.
-  if (seal == 0 || !seal_checked_lately(state)) return false;
-  use_seal(seal);
+  // Another session may have replaced the state in the meantime.
+  if (!seal_checked_lately(state)) return false;
+  use_seal(state.seal);
   return true;
 }
 
@@ -116,7 +115,7 @@ void record_all_checked(DatabaseState& state, const Seals& seals) {
 }
 
 void record_seal_checked(DatabaseState& state, const Seals& seals) {
-  if (!seals.uncommitted && seal_of_counters(state) == seal_of(layout))
+  if (!seals.uncommitted && is_of_session_layout(state))
     state.seal_checked_us.store(monotonic_us(), std::memory_order_release);
 }
 
@@ -180,7 +179,7 @@ bool seal_still_holds(const StateSequences& sequences) {
 }
 
 void require_seal_slowly(SealUse use) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   install_session_events();
 
   // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. Calls in
@@ -214,7 +213,7 @@ void require_seal_slowly(SealUse use) {
 
 bool try_require_seal() {
   if (seal_is_good) return true;
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   install_session_events();
   const DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state != nullptr && seal_checked_lately(*state)) {

@@ -49,7 +49,7 @@ ClockBounds clock_bounds() {
 }
 
 SF_SQL_FUNCTION(now_bounds) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   const ClockBounds bounds = clock_bounds();
   if (!bounds.synchronized) error_clock_unsynchronized(bounds);
   const int64_t clock_us = wall_clock_us();

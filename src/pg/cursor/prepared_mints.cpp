@@ -1,6 +1,6 @@
 #include "pg/cursor/prepared_mints.hpp"
 
-#include "pg/cursor/open_mints.hpp"
+#include "pg/memory/open_mints.hpp"
 
 namespace snowflake::pg {
 

@@ -8,7 +8,7 @@
 #include "pg/checks/facts.hpp"
 #include "pg/checks/state_sequences.hpp"
 #include "pg/memory/database_state.hpp"
-#include "pg/cursor/open_mints.hpp"
+#include "pg/memory/open_mints.hpp"
 #include "pg/cursor/prepared_mints.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/settings.hpp"
@@ -62,20 +62,20 @@ SettledAnswer settled() {
   if (RecoveryInProgress()) return no_answer(HeldBy::standby);
   if (IsolationUsesXactSnapshot()) return no_answer(HeldBy::one_snapshot);
 
-  // Counters of another layout are those of an extension that was dropped, or that replaced the
+  // A state of another layout is that of an extension that was dropped, or that replaced the
   // one which this session knows.
-  const DatabaseState* const found = find_database_state();
-  CounterMemory* const memory = found == nullptr ? nullptr : counter_memory_of(*found);
-  const DatabaseState* const state = memory == nullptr ? nullptr : found;
+  DatabaseState* const found = find_database_state();
+  DatabaseState* const state =
+      found == nullptr || !is_of_session_layout(*found) ? nullptr : found;
   const uint64_t target = target_tick(state);
   OldestMint open{OpenMints::kNone, 0};
   OldestPreparedMint prepared{OpenMints::kNone, InvalidTransactionId};
-  const auto open_since = [&] { return (open = oldest_open_mint()).since; };
+  const auto open_since = [&] { return (open = oldest_open_mint(*state)).since; };
   const auto prepared_since = [&] { return (prepared = oldest_prepared_mint()).since; };
   uint64_t tick;
-  if (memory != nullptr) {
-    tick = memory->settled.settle(layout, shard_counters_of(*memory), target, open_since,
-                                  prepared_since, sequence_starts);
+  if (state != nullptr) {
+    tick = state->settled.settle(layout, state->shard_counters(), target, open_since,
+                                 prepared_since, sequence_starts);
   } else {
     // No session has minted since the server started. The first one adopts the mark before it
     // mints.

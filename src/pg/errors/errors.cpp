@@ -19,6 +19,12 @@ void error_not_preloaded() {
          "Its shards live in shared memory, which is allocated at server start.");
 }
 
+void error_other_library(uint32_t memory_abi, uint32_t library_abi) {
+  refuse(Blocker::other_library, nullptr,
+         psprintf("The ABI number of the shared memory is %u, that of the library %u.", memory_abi,
+                  library_abi));
+}
+
 void error_no_memory(size_t bytes) {
   ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map shared memory: %m"),
                   errdetail("%zu bytes were requested.", bytes),
@@ -37,10 +43,10 @@ void error_of_state(Blocker blocker) {
   refuse(blocker, nullptr, detail);
 }
 
-void error_too_many_databases() {
+void error_too_many_databases(int most) {
   refuse(Blocker::too_many_databases, nullptr,
-         psprintf("\"snowflake.max_databases\" is %d, and as many databases have a slot.",
-                  max_databases));
+         psprintf("%d databases of this server have minted since it started, the greatest number.",
+                  most));
 }
 
 void error_read_only(const char* function) {

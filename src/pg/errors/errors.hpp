@@ -18,10 +18,11 @@ void warn_layout_ended();
 
 // State of the server or the database
 [[noreturn]] void error_not_preloaded();
+[[noreturn]] void error_other_library(uint32_t memory_abi, uint32_t library_abi);
 [[noreturn]] void error_no_memory(size_t bytes);
 // For not_installed, other_extension, state_missing.
 [[noreturn]] void error_of_state(Blocker blocker);
-[[noreturn]] void error_too_many_databases();
+[[noreturn]] void error_too_many_databases(int most);
 [[noreturn, gnu::cold]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
 [[noreturn]] void error_one_snapshot();

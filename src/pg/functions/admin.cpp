@@ -19,7 +19,7 @@
 namespace snowflake::pg {
 
 SF_SQL_FUNCTION(observe) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (XactReadOnly) error_read_only("observe()");
   if (IsInParallelMode()) error_parallel("observe()");
   // observe(max(id)) of an empty table must not stop a migration.
@@ -43,7 +43,7 @@ SF_SQL_FUNCTION(observe) {
 }
 
 SF_SQL_FUNCTION(set_mark) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (XactReadOnly) error_read_only("set_mark()");
   const TimestampTz at = PG_GETARG_TIMESTAMPTZ(0);
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
@@ -56,7 +56,7 @@ SF_SQL_FUNCTION(set_mark) {
 }
 
 SF_SQL_FUNCTION(accept_clone) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (XactReadOnly) error_read_only("accept_clone()");
   const Moved moved = accept_clone();
   log_clone_accepted(moved);
@@ -64,7 +64,7 @@ SF_SQL_FUNCTION(accept_clone) {
 }
 
 SF_SQL_FUNCTION(accept_clock) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   const int64_t drift_us = clock_drift_us();
   accept_clock();
   check_clock();

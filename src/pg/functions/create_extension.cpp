@@ -63,7 +63,7 @@ void reset_new_seal() {
 // Writes the seal, a mark above all earlier ids of the database, the fleet and the origin
 // fingerprint. A clone of this server needs all of them, even before the first id.
 SF_SQL_FUNCTION(initial_state) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   const int64_t clock_ms = wall_clock_ms();
   use_seal(seal_of(chosen_layout()));
   if (clock_ms < layout.epoch_ms) error_clock_before_epoch(clock_ms);
@@ -90,7 +90,7 @@ SF_SQL_FUNCTION(initial_state) {
 // Writes a value to a sequence in the same way as the mark, and returns the value stored before.
 // The script compares both with the results of SQL.
 SF_SQL_FUNCTION(check_sequence_page) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);
   SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
   const int64_t before = page.mark();

@@ -44,7 +44,7 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
     return;
   }
   if (health.state == nullptr || ids != layout) return;
-  const std::span<Shard> counters = shard_counters_of(*health.state);
+  const std::span<Shard> counters = health.state->shard_counters();
   if (counters.size() != std::min(ids.shards(), kMaxShardCounters)) return;
   const uint64_t last = shard_counter(counters.data(), ids.shard_of(id)).last();
   if (last != 0 && ids.position_of(id) > last)
@@ -155,7 +155,7 @@ const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
 }  // namespace
 
 SF_SQL_FUNCTION(explain_id) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   const auto id = static_cast<uint64_t>(PG_GETARG_INT64(0));
   const DatabaseHealth health = database_health();
   const Layout ids = layout_of_ids(health);

@@ -11,7 +11,7 @@
 namespace snowflake::pg {
 
 SF_SQL_FUNCTION(lease) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   InitMaterializedSRF(fcinfo, 0);
   if (!reports_region()) return Datum{0};
   const LeaseView lease = lease_view();

@@ -11,7 +11,7 @@
 #include "pg/errors/errors.hpp"
 #include "pg/mark/attach.hpp"
 #include "pg/mark/high_water.hpp"
-#include "pg/cursor/open_mints.hpp"
+#include "pg/memory/open_mints.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
@@ -46,8 +46,7 @@ void check_shard_of_seal(int shard) {
 }
 
 void check_shard(int shard) {
-  if (shared_state == nullptr) [[unlikely]]
-    error_not_preloaded();
+  require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
   if (!owned_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
@@ -208,7 +207,7 @@ Datum array_of_ids(int shard, int count) {
 }
 
 void check_batch(FunctionCallInfo fcinfo) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (PG_ARGISNULL(0)) error_shard_null();
   if (PG_ARGISNULL(1)) error_count_null();
   check_may_write("next_ids()");
@@ -221,20 +220,20 @@ void check_batch(FunctionCallInfo fcinfo) {
 
 SF_SQL_FUNCTION(next_id) {
   if (PG_ARGISNULL(0)) [[unlikely]] {
-    if (shared_state == nullptr) error_not_preloaded();
+    require_shared_state();
     error_shard_null();
   }
   PG_RETURN_INT64(next_id(PG_GETARG_INT32(0), "next_id()"));
 }
 
 SF_SQL_FUNCTION(next_id_default) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (default_shard < 0) error_shard_unset();
   PG_RETURN_INT64(next_id(default_shard, "next_id()"));
 }
 
 SF_SQL_FUNCTION(next_id_after) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (PG_ARGISNULL(0)) error_shard_null();
   const int shard = PG_GETARG_INT32(0);
   check_may_write("next_id()");
@@ -250,7 +249,7 @@ SF_SQL_FUNCTION(next_id_after) {
 }
 
 SF_SQL_FUNCTION(next_id_near) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (PG_ARGISNULL(0)) error_id_null();
   check_may_write("next_id_near()");
   require_seal();
@@ -280,7 +279,7 @@ SF_SQL_FUNCTION(next_ids_after) {
 }
 
 SF_SQL_FUNCTION(last_id) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (!last.minted) error_no_last_id();
   PG_RETURN_INT64(last.id);
 }

@@ -88,7 +88,7 @@ uint32_t choose(const Range& range) {
 }
 
 Range checked_range(FunctionCallInfo fcinfo, const char* function) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   if (PG_ARGISNULL(0)) error_shard_null();
   if (XactReadOnly) error_read_only(function);
   if (IsInParallelMode()) error_parallel(function);

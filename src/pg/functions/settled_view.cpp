@@ -36,7 +36,7 @@ SettledAnswer ask() {
 }  // namespace
 
 SF_SQL_FUNCTION(settled_before) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   const SettledAnswer answer = ask();
   if (answer.held_by == HeldBy::one_snapshot) error_one_snapshot();
   if (!answer.known) PG_RETURN_NULL();
@@ -44,7 +44,7 @@ SF_SQL_FUNCTION(settled_before) {
 }
 
 SF_SQL_FUNCTION(settled) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   const SettledAnswer answer = ask();
   const char* const reason = text_of(answer.held_by);
   Datum values[5] = {

@@ -48,7 +48,7 @@ struct Sums {
 
 Sums sums_of(const DatabaseState& state) {
   Sums sums{};
-  for (const Shard& counter : shard_counters_of(state)) {
+  for (const Shard& counter : state.shard_counters()) {
     const Counters& counters = counter.statistics;
     sums.ids += count_of(counters.ids);
     sums.batches += count_of(counters.batches);
@@ -69,7 +69,7 @@ SF_SQL_FUNCTION(shard_stats) {
   if (state == nullptr) return Datum{0};
   const int64_t since_ms = stats_since_ms(state);
   const int64_t us = counted_us(state);
-  const std::span<Shard> shards = shard_counters_of(*state);
+  const std::span<Shard> shards = state->shard_counters();
   for (uint32_t i = 0; i < shards.size(); ++i) {
     const Counters& counters = shards[i].statistics;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
@@ -130,7 +130,7 @@ SF_SQL_FUNCTION(database_stats) {
 
 // This works also if the seal is wrong, because the view shows these refusals.
 SF_SQL_FUNCTION(refusals) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   InitMaterializedSRF(fcinfo, 0);
   DatabaseState* const state = find_database_state();
   for (int i = 0; i < kCauses; ++i) {
@@ -146,12 +146,12 @@ SF_SQL_FUNCTION(refusals) {
   return Datum{0};
 }
 
-// The databases that have a slot of max_databases.
+// The databases that have a state.
 SF_SQL_FUNCTION(databases) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   InitMaterializedSRF(fcinfo, 0);
   for_each_database([=](const DatabaseState& state) {
-    const char* const name = get_database_name(holder_of(state));
+    const char* const name = get_database_name(state.database);
     if (name == nullptr) return;  // dropped; the slot will be used again
     const int64_t mark_ms = state.limits.highest_ms();
     put_row(fcinfo, {
@@ -164,11 +164,11 @@ SF_SQL_FUNCTION(databases) {
 }
 
 SF_SQL_FUNCTION(reset_stats) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   flush_pending_counters();
   DatabaseState* const state = find_database_state();
   if (state != nullptr)
-    for (Shard& counter : shard_counters_of(*state)) counter.statistics.reset();
+    for (Shard& counter : state->shard_counters()) counter.statistics.reset();
   reset_statistics(state);
   PG_RETURN_VOID();
 }

@@ -69,7 +69,7 @@ SF_SQL_FUNCTION(preview_layout) {
 }
 
 SF_SQL_FUNCTION(clock_history) {
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   check_clock();
   const ClockWatch& watch = shared_state->clock;
   const ClockBounds bounds = clock_bounds();

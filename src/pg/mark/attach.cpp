@@ -7,6 +7,7 @@
 #include "pg/checks/mark_check.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/checks/state_sequences.hpp"
+#include "pg/memory/open_mints.hpp"
 #include "pg/clock/clock_watch.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/errors/log_messages.hpp"
@@ -130,8 +131,9 @@ Next adopt_mark(Attachment& a) {
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);
+  if (hold.state != a.state) leave_mint_slot();
   hold.state = a.state;
-  hold.counters = shard_counters_of(*a.state).data();
+  hold.counters = a.state->shard_counters().data();
   hold.mark = {RelationGetRelid(a.mark), a.mark->rd_rel->relfilenode};
   a.binding = bind_mark(*a.state, hold.mark, a.shown_ms);
   if (!a.all_checked) record_all_checked(*a.state, a.facts.seals);
@@ -160,7 +162,7 @@ constexpr Step kSteps[] = {check_server, find_sequences,    check_seal,
 
 void attach(WaitBudget& budget, bool to_claim) {
   CHECK_FOR_INTERRUPTS();
-  if (shared_state == nullptr) error_not_preloaded();
+  require_shared_state();
   Attachment attachment{};
   attachment.to_claim = to_claim;
   for (const Step step : kSteps) {

@@ -2,7 +2,8 @@
 // flushes of the mark, waits that belong to no shard. A call that gets an id at once does not
 // change them.
 //
-// They are in the extension's shared memory, next to the database's state. PostgreSQL 18 has custom
+// They are in the database's state; those of databases without a state only count refusals.
+// PostgreSQL 18 has custom
 // cumulative statistics, but 15 to 17 do not. These counts also decide at once, for all sessions,
 // which message is due. Cumulative statistics reach shared memory only when a session is idle.
 #pragma once
@@ -42,10 +43,5 @@ struct alignas(64) Statistics {
   LogLimit slow_flush;
   Refusals refusals[kCauses];
 };
-
-// One for each slot of a database, taken and cleared with it; and one for all databases without a
-// slot, which only counts refusals.
-extern Statistics* database_statistics;
-void clear_statistics(int slot);
 
 }  // namespace snowflake::pg

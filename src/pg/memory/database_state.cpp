@@ -5,7 +5,6 @@
 #include <new>
 
 #include "pg/server/settings.hpp"
-#include "pg/memory/database_counters.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 
@@ -13,11 +12,20 @@ namespace snowflake::pg {
 
 namespace {
 
-// REQUIRES the lock in any mode.
-DatabaseState* state_of(Oid database) {
-  for (int i = 0; i < max_databases; ++i)
-    if (database_states[i].database == database) return &database_states[i];
-  return nullptr;
+// The state of the current database as this session knows it.
+struct KnownState {
+  dsm_handle memory;
+  DatabaseState* state;
+};
+constinit KnownState own{};
+
+// Null if there is none. REQUIRES the lock in any mode.
+DatabaseEntry* entry_of(Oid database) {
+  DatabaseEntry* const first = shared_state->databases;
+  DatabaseEntry* const last = first + shared_state->database_count;
+  DatabaseEntry* const found = std::find_if(
+      first, last, [=](const DatabaseEntry& entry) { return entry.database == database; });
+  return found == last ? nullptr : found;
 }
 
 // A mark as a number; 0 for none.
@@ -35,204 +43,258 @@ bool database_exists(Oid database) {
   return SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
 }
 
-uint32_t shard_counter_count(const Layout& of) {
-  return std::min(of.shards(), kMaxShardCounters);
+// A copy of the list of databases.
+struct DatabaseList {
+  uint32_t version;
+  std::span<DatabaseEntry> entries;
+};
+
+DatabaseList databases_now() {
+  const auto entries =
+      static_cast<DatabaseEntry*>(palloc(sizeof(DatabaseEntry) * size_t{kMostDatabases}));
+  LWLockAcquire(&shared_state->lock, LW_SHARED);
+  const auto count = static_cast<size_t>(shared_state->database_count);
+  std::copy_n(shared_state->databases, count, entries);
+  const uint32_t version = shared_state->databases_version;
+  LWLockRelease(&shared_state->lock);
+  return {version, {entries, count}};
 }
 
-// Frees the slots of dropped databases, and their shard counters. No backend uses one, because a
-// database with sessions cannot be dropped.
-void free_slots_of_dropped_databases() {
-  for (int i = 0; i < max_databases; ++i) {
-    DatabaseState& state = database_states[i];
-    const Oid database = holder_of(state);
-    if (!OidIsValid(database) || database_exists(database)) continue;
-    dsm_handle counters = 0;
-    LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-    if (state.database == database) {
-      counters = state.counters;
-      state.database = InvalidOid;
-      state.seal = 0;
-      state.counters = 0;
-      end_generation(state);
+DatabaseState* state_in(dsm_segment* segment) {
+  return static_cast<DatabaseState*>(dsm_segment_address(segment));
+}
+
+// Maps a state that this process may have mapped already. Null if it was freed in the meantime.
+struct Mapping {
+  dsm_segment* segment;
+  bool is_new;
+};
+
+Mapping map_state(dsm_handle memory) {
+  if (dsm_segment* const segment = dsm_find_mapping(memory)) return {segment, false};
+  return {dsm_attach(memory), true};
+}
+
+void unmap(const Mapping& mapping) {
+  if (mapping.is_new) dsm_detach(mapping.segment);
+}
+
+// Frees the states of dropped databases. No backend uses one, because a database with sessions
+// cannot be dropped.
+void free_states_of_dropped_databases() {
+  const DatabaseList list = databases_now();
+  for (const DatabaseEntry& gone : list.entries) {
+    if (database_exists(gone.database)) continue;
+    LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
+    DatabaseEntry* const entry = entry_of(gone.database);
+    const bool found = entry != nullptr && entry->memory == gone.memory;
+    if (found) {
+      *entry = shared_state->databases[--shared_state->database_count];
+      ++shared_state->databases_version;
     }
-    LWLockRelease(shared_state->lock);
-    if (counters != 0) dsm_unpin_segment(counters);
+    LWLockRelease(&shared_state->lock);
+    if (found) dsm_unpin_segment(gone.memory);
   }
+  pfree(list.entries.data());
 }
 
-// Creates the shard counters of a layout, all zero. An error leaves nothing behind.
-dsm_segment* make_counters(const Layout& of) {
-  const Size size =
-      add_size(sizeof(CounterMemory), mul_size(shard_counter_count(of), sizeof(Shard)));
+// Creates a state of the session's layout, pinned, with all counters zero. An error leaves nothing
+// behind.
+dsm_segment* make_state() {
+  const size_t counters = std::min(layout.shards(), kMaxShardCounters);
+  const Size slots = mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
+  const Size size = add_size(add_size(sizeof(DatabaseState), slots),
+                             mul_size(counters, sizeof(Shard)));
   dsm_segment* const segment = dsm_create(size, 0);
-  const auto memory = new (dsm_segment_address(segment)) CounterMemory{};
-  for (uint32_t i = 0; i < shard_counter_count(of); ++i) new (&memory->counters()[i]) Shard{};
+  const auto state = new (dsm_segment_address(segment)) DatabaseState{};
+  state->database = MyDatabaseId;
+  state->seal = seal_of(layout);
+  for (MintSlot& slot : state->mint_slots()) new (&slot) MintSlot{};
+  for (Shard& counter : state->shard_counters()) new (&counter) Shard{};
+  dsm_pin_segment(segment);
   return segment;
 }
 
-// Replaces the shard counters of the state, and returns the former ones. Those say nothing about
-// ids of another layout. A mark is adopted again; a dropped one is still remembered. REQUIRES the
-// exclusive lock.
-dsm_handle set_counters(DatabaseState& state, dsm_handle counters, int64_t seal) {
-  const dsm_handle before = state.counters;
-  if (state.database == MyDatabaseId)
-    postmaster_memory->lost_marks.raise(MyDatabaseId, state.limits.highest_ms());
-  else
-    clear_statistics(static_cast<int>(&state - database_states));
-  state.limits.start_database();
-  end_generation(state);
-  state.cloned.store(false, std::memory_order_relaxed);
-  state.counters = counters;
-  state.seal = seal;
-  state.database = MyDatabaseId;
-  return before;
+// The shard counters of a former state say nothing about ids of another layout. A mark is adopted
+// again; a dropped one is still remembered. REQUIRES the exclusive lock.
+void end_former_state(DatabaseState& former) {
+  postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
+  end_generation(former);
 }
 
-// Null if no slot is free.
-DatabaseState* take_database_slot() {
-  const int64_t seal = seal_of(layout);
-  dsm_segment* const segment = make_counters(layout);
-  dsm_pin_segment(segment);
-  const dsm_handle made = dsm_segment_handle(segment);
-  dsm_handle unused = made;
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
-  DatabaseState* state = state_of(MyDatabaseId);
-  if (state == nullptr) state = state_of(InvalidOid);
-  if (state != nullptr && !(state->database == MyDatabaseId && state->seal == seal))
-    unused = set_counters(*state, made, seal);
-  LWLockRelease(shared_state->lock);
-  if (unused == made)
+enum class Published { yes, try_again, no_room };
+
+// Publishes a new state in place of `former`, which is null if there was none.
+Published publish_state(const KnownState& made, const KnownState& former) {
+  Published result = Published::try_again;
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
+  DatabaseEntry* entry = entry_of(MyDatabaseId);
+  if ((entry == nullptr ? 0 : entry->memory) == former.memory) {
+    if (entry == nullptr && shared_state->database_count < most_databases())
+      entry = &shared_state->databases[shared_state->database_count++];
+    if (former.state != nullptr) end_former_state(*former.state);
+    if (entry != nullptr) {
+      *entry = {MyDatabaseId, made.memory, made.state->seal};
+      ++shared_state->databases_version;
+    }
+    result = entry == nullptr ? Published::no_room : Published::yes;
+  }
+  LWLockRelease(&shared_state->lock);
+  return result;
+}
+
+// Null if there is no room. Another session may have created a state in the meantime.
+DatabaseState* create_database_state() {
+  dsm_segment* const segment = make_state();
+  const KnownState made{dsm_segment_handle(segment), state_in(segment)};
+  for (;;) {
+    DatabaseState* const present = find_database_state();
+    const KnownState former = present == nullptr ? KnownState{} : own;
+    const bool other_layout = present == nullptr || !is_of_session_layout(*present);
+    const Published published = other_layout ? publish_state(made, former) : Published::no_room;
+    if (published == Published::try_again) continue;
+    if (published == Published::yes) {
+      dsm_pin_mapping(segment);
+      if (former.state != nullptr) dsm_unpin_segment(former.memory);
+      return find_database_state();
+    }
+    dsm_unpin_segment(made.memory);
     dsm_detach(segment);
-  else
-    dsm_pin_mapping(segment);
-  if (unused != 0) dsm_unpin_segment(unused);
-  return state;
+    return present;
+  }
 }
 
 }  // namespace
 
-Oid holder_of(const DatabaseState& state) {
-  LWLockAcquire(shared_state->lock, LW_SHARED);
-  const Oid database = state.database;
-  LWLockRelease(shared_state->lock);
-  return database;
+std::span<MintSlot> DatabaseState::mint_slots() const {
+  return {reinterpret_cast<MintSlot*>(const_cast<DatabaseState*>(this) + 1),
+          static_cast<size_t>(MaxBackends)};
+}
+
+std::span<Shard> DatabaseState::shard_counters() const {
+  const std::span<MintSlot> slots = mint_slots();
+  return {reinterpret_cast<Shard*>(slots.data() + slots.size()),
+          std::min(layout_of(seal).shards(), kMaxShardCounters)};
 }
 
 DatabaseState* find_database_state() {
-  LWLockAcquire(shared_state->lock, LW_SHARED);
-  DatabaseState* const state = state_of(MyDatabaseId);
-  LWLockRelease(shared_state->lock);
-  return state;
-}
-
-int64_t seal_of_counters(const DatabaseState& state) {
-  LWLockAcquire(shared_state->lock, LW_SHARED);
-  const int64_t seal = state.seal;
-  LWLockRelease(shared_state->lock);
-  return seal;
+  for (;;) {
+    LWLockAcquire(&shared_state->lock, LW_SHARED);
+    const DatabaseEntry* const entry = entry_of(MyDatabaseId);
+    const dsm_handle memory = entry == nullptr ? 0 : entry->memory;
+    LWLockRelease(&shared_state->lock);
+    if (memory == 0) return nullptr;
+    if (memory == own.memory) return own.state;
+    const Mapping mapping = map_state(memory);
+    if (mapping.segment == nullptr) continue;  // it was replaced in the meantime
+    if (mapping.is_new) dsm_pin_mapping(mapping.segment);
+    own = {memory, state_in(mapping.segment)};
+    return own.state;
+  }
 }
 
 DatabaseState* find_or_take_database_state() {
   DatabaseState* const state = find_database_state();
-  if (state != nullptr && seal_of_counters(*state) == seal_of(layout)) {
-    counter_memory_of(*state);  // maps it, because an error does no harm here
-    return state;
+  if (state != nullptr && is_of_session_layout(*state)) return state;
+  free_states_of_dropped_databases();
+  return create_database_state();
+}
+
+bool is_of_session_layout(const DatabaseState& state) {
+  return state.seal == seal_of(layout);
+}
+
+void for_each_database(void (*visit)(const DatabaseState& state, void* argument), void* argument) {
+  const DatabaseList list = databases_now();
+  for (const DatabaseEntry& entry : list.entries) {
+    const Mapping mapping = map_state(entry.memory);
+    if (mapping.segment == nullptr) continue;
+    visit(*state_in(mapping.segment), argument);
+    unmap(mapping);
   }
-  free_slots_of_dropped_databases();
-  return take_database_slot();
+  pfree(list.entries.data());
 }
 
-bool has_or_may_take_slot() {
-  if (find_database_state() != nullptr) return true;
-  for (int i = 0; i < max_databases; ++i) {
-    const Oid database = holder_of(database_states[i]);
-    if (!OidIsValid(database) || !database_exists(database)) return true;
-  }
-  return false;
-}
-
-namespace {
-
-struct KnownCounters {
-  CounterMemory* memory;
-  int64_t seal;
-};
-
-// Another session may replace the memory at any time.
-KnownCounters map_counters(const DatabaseState& state) {
-  for (;;) {
-    LWLockAcquire(shared_state->lock, LW_SHARED);
-    const dsm_handle handle = state.counters;
-    const int64_t seal = state.seal;
-    LWLockRelease(shared_state->lock);
-    if (handle == 0) return {nullptr, 0};
-    dsm_segment* segment = dsm_find_mapping(handle);
-    if (segment == nullptr) {
-      segment = dsm_attach(handle);
-      if (segment == nullptr) continue;
-      dsm_pin_mapping(segment);
-    }
-    return {static_cast<CounterMemory*>(dsm_segment_address(segment)), seal};
-  }
-}
-
-}  // namespace
-
-CounterMemory* counter_memory_of(const DatabaseState& state) {
-  const KnownCounters known = map_counters(state);
-  return known.seal == seal_of(layout) ? known.memory : nullptr;
-}
-
-std::span<Shard> shard_counters_of(CounterMemory& memory) {
-  return {memory.counters(), shard_counter_count(layout)};
-}
-
-std::span<Shard> shard_counters_of(const DatabaseState& state) {
-  const KnownCounters known = map_counters(state);
-  if (known.memory == nullptr) return {};
-  return {known.memory->counters(), shard_counter_count(layout_of(known.seal))};
+bool has_or_may_take_state() {
+  const DatabaseList list = databases_now();
+  const bool may = list.entries.size() < static_cast<size_t>(most_databases()) ||
+                   std::ranges::any_of(list.entries, [](const DatabaseEntry& entry) {
+                     return entry.database == MyDatabaseId || !database_exists(entry.database);
+                   });
+  pfree(list.entries.data());
+  return may;
 }
 
 void raise_floor(const DatabaseState& state, uint64_t position) {
-  for (Shard& counter : shard_counters_of(state)) counter.raise_floor(position);
+  for (Shard& counter : state.shard_counters()) counter.raise_floor(position);
 }
 
 MarkIdentity mark_of(const DatabaseState& state) {
-  LWLockAcquire(shared_state->lock, LW_SHARED);
+  LWLockAcquire(&shared_state->lock, LW_SHARED);
   const uint64_t number = state.limits.mark();
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
   return {static_cast<Oid>(number >> 32), static_cast<Oid>(number)};
 }
 
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms) {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   const uint32_t before = state.limits.generation();
   const MarkBinding binding = state.limits.bind(number_of(mark), stored_ms, region_under_lock());
   if (binding.generation != before) state.reset_checks();
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
   return binding;
 }
 
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms) {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   const bool current = state.limits.publish(layout, generation, mark_ms, limiting_lease());
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
   return current;
 }
 
 void withdraw_limit(DatabaseState& state) {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   end_generation(state);
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
+}
+
+namespace {
+
+// All databases, while lock_all_databases() holds the lock.
+constinit Mapping all[kMostDatabases]{};
+constinit size_t all_count = 0;
+
+void unmap_all() {
+  while (all_count > 0) unmap(all[--all_count]);
+}
+
+}  // namespace
+
+void lock_all_databases() {
+  for (;;) {
+    const DatabaseList list = databases_now();
+    for (const DatabaseEntry& entry : list.entries)
+      if (const Mapping mapping = map_state(entry.memory); mapping.segment != nullptr)
+        all[all_count++] = mapping;
+    pfree(list.entries.data());
+    LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
+    if (shared_state->databases_version == list.version) return;
+    LWLockRelease(&shared_state->lock);
+    unmap_all();
+  }
 }
 
 void end_region_under_lock() {
-  for (int i = 0; i < max_databases; ++i) {
-    DatabaseState& state = database_states[i];
-    if (!OidIsValid(state.database)) continue;
+  for (size_t i = 0; i < all_count; ++i) {
+    DatabaseState& state = *state_in(all[i].segment);
     state.limits.end_region();
     state.reset_checks();
   }
+}
+
+void unlock_all_databases() {
+  LWLockRelease(&shared_state->lock);
+  unmap_all();
 }
 
 }  // namespace snowflake::pg

@@ -27,19 +27,19 @@ LeaseView lease_view() {
 }
 
 bool lease_worker_runs() {
-  LWLockAcquire(shared_state->lock, LW_SHARED);
+  LWLockAcquire(&shared_state->lock, LW_SHARED);
   const bool runs = shared_state->lease.worker != nullptr;
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
   return runs;
 }
 
 LeaseReport lease_report() {
-  LWLockAcquire(shared_state->lock, LW_SHARED);
+  LWLockAcquire(&shared_state->lock, LW_SHARED);
   LeaseReport last = shared_state->lease.report;
   // The last message of the worker is from before it ended.
   if (shared_state->lease.worker == nullptr)
     strlcpy(last.message, "the lease worker is not running", sizeof(last.message));
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
   return last;
 }
 
@@ -76,9 +76,9 @@ LeaseMemory* limiting_lease() {
 
 void wake_lease_worker() {
   shared_state->lease.urgent.store(true, std::memory_order_relaxed);
-  LWLockAcquire(shared_state->lock, LW_SHARED);
+  LWLockAcquire(&shared_state->lock, LW_SHARED);
   if (shared_state->lease.worker != nullptr) SetLatch(shared_state->lease.worker);
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
 }
 
 }  // namespace snowflake::pg

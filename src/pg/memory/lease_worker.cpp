@@ -34,16 +34,16 @@ void confirm_clock(int64_t asked_offset_us) {
 // The functions of the port.
 
 void begin(int64_t incarnation, const LeaseAnswer& newest) {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  lock_all_databases();
   start_incarnation(incarnation, newest, end_region_under_lock);
-  LWLockRelease(shared_state->lock);
+  unlock_all_databases();
 }
 
 void take(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us) {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   postmaster_memory->lease_fleet.store(fleet, std::memory_order_relaxed);
   postmaster_memory->lease.take(answer);
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
   confirm_clock(asked_offset_us);
 }
 
@@ -57,29 +57,29 @@ void record(const LeaseAnswer& answer) {
 }
 
 LeaseView forget() {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  lock_all_databases();
   const LeaseView last = postmaster_memory->lease.forget(end_region_under_lock);
-  LWLockRelease(shared_state->lock);
+  unlock_all_databases();
   return last;
 }
 
 void report(const LeaseReport& latest) {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   shared_state->lease.report = latest;
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
 }
 
 void stop_serving(int, Datum) {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   if (shared_state->lease.worker == MyLatch) shared_state->lease.worker = nullptr;
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
 }
 
 bool serve() {
-  LWLockAcquire(shared_state->lock, LW_EXCLUSIVE);
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   const bool free = shared_state->lease.worker == nullptr;
   if (free) shared_state->lease.worker = MyLatch;
-  LWLockRelease(shared_state->lock);
+  LWLockRelease(&shared_state->lock);
   if (free) before_shmem_exit(stop_serving, Datum{0});
   return free;
 }

@@ -1,5 +1,6 @@
-// Memory that the postmaster maps and its children inherit. PostgreSQL initializes its shared
-// memory again after a crash. This memory lives as long as the postmaster.
+// State of a server run. If the library is preloaded, the postmaster maps this memory and its
+// children inherit it: it lives as long as the postmaster. Otherwise it is a part of the shared
+// memory, which PostgreSQL initializes again after a crash.
 #pragma once
 
 #include <atomic>
@@ -17,14 +18,14 @@ struct PostmasterMemory {
   // Whether the kernel has reported the clock as synchronized since the server started.
   std::atomic<bool> clock_was_synchronized;
   // By database: the greatest mark, in ms since 1970, that a DROP or a rollback made unreachable.
-  KeyedMax<4096> lost_marks;
+  KeyedMax<512> lost_marks;
   // The leased region, its fleet, and the start of the incarnation (monotonic).
   LeaseMemory lease;
   std::atomic<int64_t> lease_fleet;
   std::atomic<int64_t> lease_born_us;
 };
 
-// Null if the library was not preloaded.
+// Not null if the library was preloaded, or after open_shared_state().
 extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();

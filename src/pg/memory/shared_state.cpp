@@ -1,8 +1,100 @@
 #include "pg/memory/shared_state.hpp"
 
+#include <new>
+
+#include "core/clock.hpp"
+#include "pg/errors/errors.hpp"
+
 namespace snowflake::pg {
 
 constinit SharedState* shared_state = nullptr;
-constinit DatabaseState* database_states = nullptr;
+
+namespace {
+
+constexpr char kName[] = "snowflake";
+
+// What this library expects of the memory. Raise `abi` with every change of a structure in shared
+// memory, or of the rules for using one. Volatile, because tests change these numbers in a copy of
+// the library.
+struct Form {
+  char name[16];
+  uint32_t abi;
+  int32_t most_databases;
+};
+constinit const volatile Form form{"snowflake form:", 1, kMostDatabases};
+
+// Never changes its form, see invariant 2. The pointer is valid in all processes, because the main
+// shared memory has the same address in each.
+struct alignas(PG_CACHE_LINE_SIZE) Header {
+  uint32_t magic;
+  uint32_t abi;
+  SharedState* state;  // null: not created yet
+};
+static_assert(sizeof(Header) == PG_CACHE_LINE_SIZE && sizeof(void*) == 8);
+
+constexpr uint32_t kMagic = 0x736e6f77;
+
+using StartClockWatch = void (*)(ClockWatch&);
+constinit StartClockWatch start_watching = nullptr;
+constinit shmem_request_hook_type previous_request_hook = nullptr;
+constinit shmem_startup_hook_type previous_startup_hook = nullptr;
+
+// REQUIRES AddinShmemInitLock.
+SharedState* create_state() {
+  const auto state = new (ShmemAlloc(sizeof(SharedState))) SharedState{};
+  LWLockInitialize(&state->lock, new_lock_tranche(kName));
+  state->started_ms = wall_clock_ms();
+  state->started_us = boot_us();
+  state->of_server_run.clock.start(clock_offset_us());
+  start_watching(state->clock);
+  return state;
+}
+
+void request_room() {
+  if (previous_request_hook) previous_request_hook();
+  RequestAddinShmemSpace(add_size(sizeof(Header), sizeof(SharedState)));
+}
+
+// Also runs after a crash, when the postmaster initializes its shared memory again. Then all state
+// is zero, and each database's mark is read at its next call.
+void open_at_start() {
+  if (previous_startup_hook) previous_startup_hook();
+  shared_state = nullptr;
+  open_shared_state();
+}
+
+}  // namespace
+
+int most_databases() {
+  return form.most_databases;
+}
+
+void open_shared_state() {
+  if (start_watching == nullptr) error_not_preloaded();
+  LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+  bool found = false;
+  const auto header = static_cast<Header*>(ShmemInitStruct(kName, sizeof(Header), &found));
+  if (!found) new (header) Header{};
+  if (header->state == nullptr) {
+    header->state = create_state();
+    header->abi = form.abi;
+    header->magic = kMagic;
+  }
+  const Header made = *header;
+  LWLockRelease(AddinShmemInitLock);
+  if (made.magic != kMagic || made.abi != form.abi) error_other_library(made.abi, form.abi);
+  register_lock_tranche(made.state->lock.tranche, kName);
+  if (postmaster_memory == nullptr) postmaster_memory = &made.state->of_server_run;
+  shared_state = made.state;
+}
+
+void install_shared_state(void (*start_clock_watch)(ClockWatch&)) {
+  start_watching = start_clock_watch;
+  if (!process_shared_preload_libraries_in_progress) return;
+  previous_request_hook = shmem_request_hook;
+  shmem_request_hook = request_room;
+  previous_startup_hook = shmem_startup_hook;
+  shmem_startup_hook = open_at_start;
+}
 
 }  // namespace snowflake::pg

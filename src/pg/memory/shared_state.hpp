@@ -1,18 +1,34 @@
-// The state in PostgreSQL's shared memory: the clock watch, and the state of each database that
-// mints.
+// The memory that all sessions of a server share: the lock, the clock watch, and the list of the
+// databases that mint. The first process that needs it creates it, in the room that PostgreSQL's
+// main shared memory leaves for late users. Each database has a segment of its own
+// (database_state.hpp).
+//
+// Invariants
+//  1. A server run has one such memory. Its name contains no version. Two names would be two
+//     generators of one database.
+//  2. The header never changes its form. After a package was upgraded under a running server, new
+//     sessions load another library. If its ABI number is another one, it refuses.
+//  3. The memory is published when it is complete. If its creation fails, the next call tries
+//     again.
+//  4. The mark decides, not the memory: a new state of a database starts at the stored mark.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "core/counter.hpp"
 #include "core/shard.hpp"
+#include "pg/memory/database_counters.hpp"
 #include "pg/memory/lease_port.hpp"
+#include "pg/memory/postmaster_memory.hpp"
 #include "pg/errors/log_limit.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 
-struct DatabaseState;
+// How many databases of a server may mint.
+inline constexpr int kMostDatabases = 1024;
+int most_databases();
 
 // Steps of the wall clock, and which of them were logged. Offsets are wall clock minus time since
 // boot, in microseconds.
@@ -28,32 +44,64 @@ struct ClockWatch {
   Episode unsynchronized;
   LogLimit end_is_near;
   std::atomic<CounterUse> counter_use;
-  int64_t counter_cost_ns;   // written at server start
+  int64_t counter_cost_ns;   // written when the memory is created
   bool counter_is_constant;  // the same
   LogLimit stepped_ahead;
   LogLimit stepped_back;  // within max_lead
 };
 
-// In shared memory. REQUIRES the lock, except for the flag.
+// REQUIRES the lock, except for the flag.
 struct LeaseStatus {
   Latch* worker;  // null: there is none
   std::atomic<bool> urgent;
   LeaseReport report;
 };
 
-struct alignas(PG_CACHE_LINE_SIZE) SharedState {
-  LWLock* lock;  // see database_state.hpp
-  ClockWatch clock;
-  LeaseStatus lease;
-  int64_t started_ms;  // wall clock, when this memory was laid out
-  int64_t started_us;  // the same by the time since boot
+// A database that mints. REQUIRES the lock.
+struct DatabaseEntry {
+  Oid database;
+  dsm_handle memory;  // its DatabaseState, pinned
+  int64_t seal;       // the layout of that state
 };
 
-// Null if the library was not preloaded.
+struct alignas(PG_CACHE_LINE_SIZE) SharedState {
+  LWLock lock;  // see database_state.hpp
+  ClockWatch clock;
+  LeaseStatus lease;
+  int64_t started_ms;  // wall clock, when this memory was created
+  int64_t started_us;  // the same by the time since boot
+
+  // The first `database_count` entries are used, in any order. The version rises with each change
+  // of them. Both REQUIRE the lock.
+  int database_count;
+  uint32_t databases_version;
+  DatabaseEntry databases[kMostDatabases];
+
+  // Refusals of databases without a state.
+  Statistics statistics_of_the_rest;
+
+  // Used if the library was not preloaded: then a crash restart clears it.
+  PostmasterMemory of_server_run;
+};
+
+// PostgreSQL reserves 100 kB for late users of its main shared memory.
+// If a size changes, raise the ABI number in shared_state.cpp.
+static_assert(sizeof(SharedState) < 40000);
+
+// Null until the session has called open_shared_state().
 extern SharedState* shared_state;
 
-// max_databases states.
-extern DatabaseState* database_states;
+// Lets the postmaster reserve the memory, if the library is preloaded, and create it.
+// `start_clock_watch` fills a new clock watch.
+void install_shared_state(void (*start_clock_watch)(ClockWatch&));
+
+// Finds or creates the memory. Raises an error if a library with another ABI created it, or if
+// there is no room for it.
+void open_shared_state();
+inline void require_shared_state() {
+  if (shared_state == nullptr) [[unlikely]]
+    open_shared_state();
+}
 
 // If a layout has more shards than this, several shards share a counter; their ids differ in the
 // shard bits.

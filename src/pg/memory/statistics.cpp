@@ -18,9 +18,9 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For databases without a slot: for each cause, the refusals of the last such database.
+// For databases without a state: for each cause, the refusals of the last such database.
 Statistics& statistics_of_the_rest() {
-  return database_statistics[max_databases];
+  return shared_state->statistics_of_the_rest;
 }
 
 // Whether these refusals belong to the current database.
@@ -79,7 +79,7 @@ constinit MarkWrite mark_write{};
 }  // namespace
 
 Statistics& statistics_of(const DatabaseState& state) {
-  return database_statistics[&state - database_states];
+  return state.statistics;
 }
 
 Statistics& statistics_of(const DatabaseState* state) {

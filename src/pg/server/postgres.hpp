@@ -222,6 +222,21 @@ inline int own_proc_number() {
 #endif
 }
 
+inline int new_lock_tranche([[maybe_unused]] const char* name) {
+#if PG_VERSION_NUM >= 190000
+  return LWLockNewTrancheId(name);
+#else
+  return LWLockNewTrancheId();
+#endif
+}
+
+// Names the tranche in this process. 19 does that for all processes.
+inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]] const char* name) {
+#if PG_VERSION_NUM < 190000
+  LWLockRegisterTranche(tranche, name);
+#endif
+}
+
 // The prepared transaction that holds a lock. It has the virtual number of its session or, after a
 // recovery, its own number.
 inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {

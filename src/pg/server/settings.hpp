@@ -25,7 +25,6 @@ extern int lease_ms;
 extern int max_skew_ms;
 extern ShardSet owned_shards;
 extern const char* owned_shards_text;
-extern int max_databases;
 
 // The greatest number of ids of a call of next_ids().
 inline constexpr int kMaxBatch = 1000000;

@@ -1,0 +1,54 @@
+#include "pg/memory/open_mints.hpp"
+
+#include "pg/memory/mark_hold.hpp"
+#include "pg/server/session_events.hpp"
+
+namespace snowflake::pg {
+
+constinit MintRecord mint_record{};
+
+namespace {
+
+constinit MintSlot* own = nullptr;
+
+// PostgreSQL unmaps dynamic shared memory after these callbacks, and before those of
+// on_shmem_exit(). The transaction may still be open. The end of the session rolls it back, so its
+// ids never become visible.
+void leave_at_exit(int, Datum) {
+  leave_mint_slot();
+}
+
+}  // namespace
+
+OpenMints& own_mint_slot() {
+  if (own == nullptr) {
+    static constinit bool leaves_at_exit = false;
+    install_session_events();
+    if (!leaves_at_exit) before_shmem_exit(leave_at_exit, Datum{0});
+    leaves_at_exit = true;
+    own = &hold.state->mint_slots()[static_cast<size_t>(own_proc_number())];
+    own->pid.store(MyProcPid, std::memory_order_release);
+  }
+  return own->mints;
+}
+
+void leave_mint_slot() {
+  end_open_mints();
+  own = nullptr;
+}
+
+void end_open_mints() {
+  if (mint_record.is_open()) mint_record.close(own->mints);
+}
+
+// If the slot belongs to another backend now, the transaction that was found has ended.
+OldestMint oldest_open_mint(const DatabaseState& state) {
+  OldestMint oldest{OpenMints::kNone, 0};
+  for (const MintSlot& slot : state.mint_slots()) {
+    const uint64_t since = slot.mints.since();
+    if (since < oldest.since) oldest = {since, slot.pid.load(std::memory_order_relaxed)};
+  }
+  return oldest;
+}
+
+}  // namespace snowflake::pg

@@ -1,0 +1,31 @@
+// Records which open transactions have minted, and since which tick. Each backend has a slot in the
+// state of its database, and readers of the cursor search all slots. The protocol is in
+// core/settled.hpp.
+#pragma once
+
+#include "core/settled.hpp"
+#include "pg/memory/database_state.hpp"
+
+namespace snowflake::pg {
+
+// The record of this session's transaction.
+extern MintRecord mint_record;
+
+// The session's slot in the state that it is attached to, to write a record. It is left when the
+// session ends.
+OpenMints& own_mint_slot();
+
+// Leaves the slot: the session uses another state from now on.
+void leave_mint_slot();
+
+// Closes the slot: the transaction has ended, and later snapshots include its result.
+void end_open_mints();
+
+// The open transaction of a database that minted first. Without one, `since` is OpenMints::kNone.
+struct OldestMint {
+  uint64_t since;
+  int pid;
+};
+OldestMint oldest_open_mint(const DatabaseState& state);
+
+}  // namespace snowflake::pg

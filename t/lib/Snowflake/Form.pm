@@ -1,0 +1,35 @@
+# A copy of the library that expects another form of the shared memory, as another version of it does. Only the numbers
+# are changed, in the file.
+
+package Snowflake::Form;
+
+use strict;
+use warnings FATAL => 'all';
+
+use File::Path qw(make_path);
+use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
+
+# The directory of the copy, for dynamic_library_path. %form: abi, most_databases.
+sub directory
+{
+	my ($node, %form) = @_;
+	my $directory = $node->basedir . '/form';
+	make_path($directory);
+	my $library = slurp_file($node->config_data('--pkglibdir') . '/snowflake.so');
+	my $changed = $library =~ s{(snowflake form:\0)(.{4})(.{4})}
+		{ $1 . (defined $form{abi} ? pack('V', $form{abi}) : $2) . (defined $form{most_databases} ? pack('V', $form{most_databases}) : $3) }gse;
+	die 'the form is not in the library' if $changed != 1;
+	unlink "$directory/snowflake.so";
+	append_to_file("$directory/snowflake.so", $library);
+	return $directory;
+}
+
+# Lets a server that is not started use a library with this form.
+sub install
+{
+	my ($node, %form) = @_;
+	$node->append_conf('postgresql.conf', "dynamic_library_path = '" . directory($node, %form) . ":\$libdir'\n");
+	return;
+}
+
+1;
