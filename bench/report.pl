@@ -478,8 +478,7 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
   $text{commit} = join ' and ', sort keys %commit;
   my @said = (['C: clock and swap', 'the lower bound: a C function that reads the clock and swaps a word'], ['next_id', '`snowflake.next_id(shard)`'],
     ['next_id, 8 shards in turn', '`snowflake.next_id(shard)`, another shard in each call'], ['nextval cache 100', '`nextval()`, cache 100'],
-    ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['ULID, text', 'ULID in C, text'], ['KSUID', 'KSUID in C, 20 bytes'],
-    ['NanoID', 'NanoID in C, text'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
+    ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
     ['SQL engine', 'the SQL engine, for managed services'], ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
   $text{readme_calls} = table(['', 'ns per call', 'relative to `next_id`', 'INSERT, rows per second', 'table and index, bytes per row'],
     map { my ($subject, $name) = @$_; my $load = "INSERT: $subject";
