@@ -89,7 +89,7 @@ $ledger->new_server_run;
 mint();
 $ledger->check(25_000, 'ids are unique over a crash restart with the clock set 6 s back');
 
-# Three restarts. Before each one the clock is set back by less than "snowflake.reserve".
+# Restarts the server three times. Before each restart the clock is set back by less than "snowflake.reserve".
 foreach my $round (1 .. 3)
 {
 	$node->crash($ledger, -0.3);

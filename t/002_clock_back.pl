@@ -1,5 +1,5 @@
 # Tests calls after the clock was stepped back. By the size of the step they return at once, wait, or fail. Also tests
-# which events end such a wait.
+# which events end the wait of a call.
 
 use strict;
 use warnings FATAL => 'all';
@@ -99,7 +99,7 @@ is($node->safe_psql('postgres',
 	't', 'next_id() returns ids while a batch of the same shard still waits');
 like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'a batch that waits for the clock can be cancelled');
 
-# The same with max_lead = 0.
+# With max_lead = 0 no id is ahead of the clock.
 $node->reconfigure('snowflake.max_lead' => "'0'");
 not_ahead_by('0', 'snowflake.next_id(10)', 'max_lead = 0: no id is ahead of the clock');
 not_ahead_by('0', 'snowflake.next_id(10 + generate_series % 2)', 'max_lead = 0: no id is ahead of the clock if calls alternate between two shards');

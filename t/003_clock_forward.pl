@@ -74,7 +74,7 @@ is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() BETWEEN '1:59' 
 in_time('after accept_clock() ids have the time of the accepted clock');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'a second accept_clock() finds nothing to accept');
 
-# Small jumps add up, because none of them moves the base of the comparison.
+# Small jumps of the clock add up, because a jump does not change the base from which jumps are measured.
 foreach my $round (1, 2)
 {
 	$clock->step(+1500);

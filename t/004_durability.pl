@@ -52,7 +52,7 @@ $node->restart;
 is_durable('an immediate stop while the WAL writer sleeps');
 
 # A call that writes the mark leaves no lock and no transaction id in its transaction. The first call after a server
-# start writes the mark. Later calls write it when the clock has caught up with the ids.
+# start writes the mark. Later calls write the mark when the clock has caught up with the ids.
 $node->clock->set(0);
 $ledger->new_server_run;
 $node->restart;
@@ -126,7 +126,7 @@ $node->mint($ledger);
 is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.shard_stats WHERE last_time < to_timestamp($raised / 1000.0)"),
 	'0', 'after an immediate stop ids are above a mark that setval() raised');
 
-# The same tests with wal_level = minimal, which writes the least WAL.
+# Repeats the tests with wal_level = minimal, which writes the least WAL.
 $node->stop;
 $node->append_conf('postgresql.conf', <<~'CONF');
 	wal_level = minimal

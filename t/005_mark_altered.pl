@@ -84,8 +84,8 @@ $node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART
 both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
-# If a transaction has locked the mark, calls that must extend the mark wait. They can be cancelled. If they are not,
-# they continue when the transaction ends.
+# If a transaction has locked the mark, calls that must extend the mark wait. A waiting call can be cancelled, and
+# otherwise continues when the transaction ends.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -138,8 +138,7 @@ both_mint();
 covered('a mark that is logged again covers all ids');
 
 # The mark is removed from the extension and then replaced by another sequence. No invalidation message is sent. The
-# next session that extends the mark must detect the change, whether it is an old session with cached state or a new
-# one.
+# next session that extends the mark must detect the new sequence, whether this session has cached state or is new.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -224,8 +223,8 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests marks that are later than the end of the layout. If the shift to a position dropped bits, the first value would
-# mean 50 ms after the epoch.
+# Tests marks that are later than the end of the layout. If the shift of milliseconds to a position dropped bits, 2^54
+# would mean 50 ms after the epoch.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;

@@ -55,7 +55,7 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_000, 'ids are unique over a new extension, an immediate stop and a clock that is behind');
 
-# The same if the extension is recreated right after a server start, with the clock behind.
+# Recreates the extension right after a server start, with the clock behind.
 $node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -105,8 +105,8 @@ mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy of a database mints above its rows');
 mint('fickle');
 
-# The new database has the oid of a dropped one and the relations of the same template. Its slot looks like that of the
-# dropped database.
+# The new database has the oid of a dropped one and the relations of the same template. The slot of the new database
+# looks like that of the dropped database.
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');

@@ -81,8 +81,8 @@ $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER
 restore($target);
 continues($target, 200, 'a dump restored under a clock 40 s behind');
 
-# Restores the dump into a database that has minted under another layout. Then all functions fail, also in sessions that
-# were open before.
+# Restores the dump into a database that has minted under another layout. After such a restore all functions fail, also
+# in sessions that were open before.
 $target->stop;
 $target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $target->start;

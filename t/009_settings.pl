@@ -106,8 +106,8 @@ $node->refuses('SELECT snowflake.next_id(1)', \%no_region, 'next_id() fails if t
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|region outside the layout', 'health shows that the layout does not have the region');
 is($node->safe_psql('broad', 'SELECT snowflake.region_of(snowflake.next_id(63))'), '32', 'another database whose layout has the region mints');
 
-# CREATE EXTENSION reports the layout that it seals. It also warns if this server may be one of several that mint the
-# same ids.
+# CREATE EXTENSION reports the layout that it seals. CREATE EXTENSION also warns if this server may be one of several
+# servers that mint the same ids.
 sub says_on_create
 {
 	my ($settings) = @_;

@@ -61,7 +61,8 @@ undisturbed(
 	'BEGIN; DROP EXTENSION snowflake; ROLLBACK',
 	'SELECT snowflake.next_ids(2, 1000)');
 
-# A wrong mark can be corrected without a restart. Afterwards neither the disk nor the memory contains the wrong value.
+# A wrong mark can be corrected without a restart. After the correction neither the disk nor the shared memory contains
+# the wrong value.
 my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the high-water mark of this database',
@@ -79,8 +80,8 @@ $node->crash($ledger, +61);    # beyond the reserve, which a crash uses up
 mint('prod');
 mint('staging');
 
-# A copy of a database by CREATE DATABASE ... TEMPLATE. It may have to wait for its own mark, but no other database has
-# to.
+# A copy of a database by CREATE DATABASE ... TEMPLATE. The copied database may have to wait for its own mark, but no
+# other database has to wait.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
@@ -140,7 +141,7 @@ foreach my $way (
 	$ledger->check(100, "ids are unique if the extension was $name, with and without a crash restart");
 }
 
-# The same if the database has no slot, because three other databases use all of them.
+# The record of a dropped mark also protects a database without a slot. Three other databases use all slots.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

@@ -1,5 +1,5 @@
 # Tests that roles without superuser cannot lower the mark permanently, change the seal or lock the extension. Ids stay
-# unique after they tried, over crashes and with the clock behind.
+# unique after such attempts, over crashes and with the clock behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -55,8 +55,8 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'only a superuser may call set_mark()');
 
-# If the row is removed although a trigger forbids it, calls report that the next dump would not contain the layout. The
-# statement of the hint restores the row.
+# If the row of dumped_seal is deleted although a trigger forbids this, calls report that the next dump would not
+# contain the layout. The SQL statement in the hint of this error restores the row.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the next dump of this database would not carry its layout',
@@ -121,8 +121,9 @@ foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.a
 }
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
-# Some commands of PostgreSQL lock a relation before they check privileges. Here an open transaction has read the mark,
-# so that such a lock would have to wait. The commands must fail instead.
+# Some commands of PostgreSQL lock a relation before they check privileges. In this test an open transaction has read
+# the mark, so that a command which locks the mark would have to wait. The commands must fail at once because of missing
+# privileges.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');

@@ -1,5 +1,6 @@
 # Tests health() while a disk stalls or a server is read-only by default. health() returns at once, and shows that the
-# database does not mint if calls hang or fail. Also tests the counters. t/015 tests all other reasons.
+# database does not mint if calls hang or fail. Also tests the counters of waits and refusals. t/015 tests all other
+# reasons.
 
 use strict;
 use warnings FATAL => 'all';

@@ -201,7 +201,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
-		# The first filler waits for its commit and holds WALWriteLock. The second one fills the WAL buffers. PostgreSQL 17
+		# The first filler waits for its commit and holds WALWriteLock. The second filler fills the WAL buffers. PostgreSQL 17
 		# spells the wait events differently.
 		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
 		{

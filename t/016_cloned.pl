@@ -1,6 +1,6 @@
 # Tests a database that last minted elsewhere: a copied data directory, a cloned machine or disk, a promoted standby, or
-# restored files. The log and health() report this. Depending on "snowflake.on_clone" the database mints or refuses
-# until a superuser accepts the clone. Changes that are not copies are not reported.
+# restored files. The log and health() report that the database last minted elsewhere. Depending on "snowflake.on_clone"
+# the database mints or refuses until a superuser accepts the clone. Changes that are not copies are not reported.
 
 use strict;
 use warnings FATAL => 'all';
@@ -122,7 +122,8 @@ unlink $node->logfile;
 $node->start;
 at_home('the original machine and disk again');
 
-# Starts a copy of the files while the original runs. Both mint the same ids, so the report is important.
+# Starts a copy of the files while the original runs. The original and the copy mint the same ids, so it is important
+# that health() reports the copy.
 
 $node->backup('base');
 my $copy = Snowflake::Node->create_from_backup('copy', $node, 'base');

@@ -56,8 +56,8 @@ foreach my $name (qw(twitter seconds tiny))
 }
 $pooled->quit;
 
-# Restores dumps into databases whose CREATE EXTENSION chose another layout. Each database then has the layout of the
-# dump.
+# Restores dumps into databases whose CREATE EXTENSION chose another layout. After the restore each database has the
+# layout of the dump.
 my %dump = map { $_ => $node->basedir . "/$_" } 'plain', 'custom', 'computed';
 $node->safe_psql('twitter', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int); CREATE INDEX ON photos (snowflake.time_of(id))');
 $node->safe_psql('twitter', 'INSERT INTO photos (n) SELECT generate_series(1, 500)');
@@ -153,8 +153,8 @@ $original = $node->safe_psql('single', $digest);
 is(restore('back'), '', 'a dump of a database that adopted its layout is restored without an error');
 adopted('back');
 
-# Another seal is refused if the own seal was used (for an id, a decoded number or a dump), or if the role does not own
-# the database or may not create in it.
+# A database refuses another seal if its own seal was used for an id, a decoded number or a dump. A role that does not
+# own the database or may not create in it cannot change the seal.
 my %uses = (minted => 'SELECT snowflake.next_id(1)', decoded => "SELECT snowflake.min_id(now())",
 	restored => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local',
 	owned => 'CREATE TABLE own (id bigint); ALTER TABLE own OWNER TO app; REVOKE CREATE ON DATABASE owned FROM app; ALTER DATABASE owned OWNER TO postgres');
@@ -175,8 +175,8 @@ make('chosen', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 is(restore('chosen'), '', 'the same dump is restored if the extension was created as the hint describes');
 is($node->safe_psql('chosen', 'SELECT count(*) FROM photos WHERE shard = snowflake.shard_of(id) AND shard = 5'), '500', 'the generated column has the right shards');
 
-# settled_before() after a change of the layout, before and after the first id. Its time may be ahead of the clock, up
-# to the mark.
+# Tests settled_before() after a change of the layout, before and after the first id. The time of its result may be
+# ahead of the clock, up to the mark.
 my $settled = q{SELECT snowflake.time_of(snowflake.settled_before()) < clock_timestamp() + interval '60s'};
 make('cursor', "CREATE EXTENSION snowflake; SELECT snowflake.next_id(1), snowflake.settled_before()");
 $pooled = $node->session('cursor');

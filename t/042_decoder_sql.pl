@@ -1,5 +1,5 @@
-# Tests the script that decoder_sql() prints. On a server without the extension its functions return the same as those
-# of the extension.
+# Tests the script that decoder_sql() prints. On a server without the extension the functions of the script return the
+# same as those of the extension.
 
 use strict;
 use warnings FATAL => 'all';
@@ -52,7 +52,7 @@ foreach my $layout (sort keys %layouts)
 	my $got;
 	is($plain->safe_psql($layout, $read), $node->safe_psql($layout, $read), "$layout: " . keys(%ids) . ' ids decode as in the extension');
 
-	# Decodes texts of these ids, also as people type them. Also decodes texts that differ from them in one symbol.
+	# Decodes texts of these ids, also as people type them. Also decodes texts that differ from these texts in one symbol.
 	my $texts = $node->safe_psql($layout, <<~"SQL");
 		SELECT string_agg(format('(%s, %L, %L, %L::uuid, %L)', id, snowflake.to_base32(id), snowflake.to_base32(id, true), snowflake.to_uuid(id), snowflake.to_ulid(id)), ', ')
 		  FROM unnest('{$ids}'::bigint[]) AS id WHERE snowflake.time_of(id) < '10889-08-02 00:00:00+00'
@@ -89,7 +89,7 @@ foreach my $layout (sort keys %layouts)
 		SQL
 	is($plain->safe_psql($layout, $edges), $node->safe_psql($layout, $edges), "$layout: bounds at the ends of the layout are the same as in the extension");
 
-	# For an invalid id the script's functions return NULL. Those of the extension raise an error.
+	# For an invalid id the script's functions return NULL, but the functions of the extension raise an error.
 	my @foreign = ('-1', '-9223372036854775808', $bits < 63 ? $last_id + 1 : ());
 	my $nulls = join ', ', map { my $id = $_; map { "snowflake.$_($id)" } qw(time_of region_of shard_of sequence_of) } @foreign;
 	like($plain->safe_psql($layout, "SELECT num_nonnulls($nulls), num_nonnulls(snowflake.to_base62(-1), snowflake.min_id('1960-01-01'), snowflake.max_id('infinity'), snowflake.min_id('$end'), snowflake.max_id('$end'))"),

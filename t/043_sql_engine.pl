@@ -1,4 +1,4 @@
-# Tests the SQL engine, the script that generator_sql() prints. A role that only owns the database installs it. The
+# Tests the SQL engine, the script that generator_sql() prints. A role that only owns the database runs the script. The
 # engine mints and decodes ids like the library, over crashes, cancelled calls and clock steps.
 
 use strict;
@@ -130,7 +130,8 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# If the script is run again, it keeps the state. It may then have another region, but not another layout or role.
+# If the script is run again, the state is kept. The script may then have another region, but not another layout or
+# role.
 sub run_again { my ($user, $arguments) = @_; return ($plain->psql('fleet', $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)"), extra_params => [ '-U', $user, '-v', 'ON_ERROR_STOP=1' ]))[2]; }
 my $before = as_app('SELECT snowflake.next_id(5)', 'fleet');
 $plain->safe_psql('fleet', 'GRANT EXECUTE ON FUNCTION snowflake.set_mark(timestamptz) TO app');

@@ -1,5 +1,6 @@
 # Tests that a database can change its engine without a change of the application. A dump of the SQL engine is restored
-# on a server with the library, where CREATE EXTENSION replaces the SQL engine. Then the test does the reverse.
+# on a server with the library, where CREATE EXTENSION replaces the SQL engine. The test then changes back to the SQL
+# engine.
 
 use strict;
 use warnings FATAL => 'all';
@@ -90,11 +91,12 @@ $session->query_safe('COMMIT');
 # CREATE EXTENSION fails if the schema contains other objects.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
-# The same if the function was made a member of another extension, which the owner of that extension can do.
+# CREATE EXTENSION also fails if the function was made a member of another extension, which the owner of that extension
+# can do.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
-# The same if the transaction that makes the function is not committed yet.
+# CREATE EXTENSION waits if the transaction that makes such a function is not committed yet.
 my $planter = $c->session('taken');
 $planter->query_safe("SET ROLE owner; BEGIN; CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'");
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that makes a function in the schema', 'taken');
@@ -102,8 +104,8 @@ $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# The planner evaluates index predicates and expressions of statistics. This code of the owner must run as the owner,
-# even when a superuser runs CREATE EXTENSION.
+# The planner evaluates index predicates and expressions of statistics. Such expressions must run as the owner of the
+# table, even when a superuser runs CREATE EXTENSION.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -155,8 +157,8 @@ as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null'
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
 	{ sqlstate => '23514', message => 'same_seal' }, 'the SQL engine refuses the seal of another layout', 'twitter');
 
-# If a view replaces a table of the SQL engine, reading it would run the owner's code. So the schema does not count as a
-# SQL engine.
+# If a view replaces a table of the SQL engine, reading it would run the owner's code. Therefore a schema with such a
+# view does not count as a SQL engine.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);
@@ -167,8 +169,8 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available here, so functions of the test stand in for it. They write the script as an extension that
-# needs no superuser and has no schema. As with pg_tle, their own objects are in the dump.
+# pg_tle is not available here, so functions of the test stand in for it. These functions write the script as an
+# extension that needs no superuser and has no schema. As with pg_tle, the functions themselves are in the dump.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;

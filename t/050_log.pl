@@ -1,5 +1,5 @@
-# Tests the log messages that the table in doc/monitoring.md lists. Each message appears once with its numbers. If the
-# state ends, a second message reports that.
+# Tests the log messages in the table of doc/monitoring.md. Each message appears once with its numbers. When the
+# reported state ends, a second message reports the end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -123,7 +123,8 @@ mint(1);
 is(news(), '', 'the log does not report a second step within a minute');
 is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '2', 'clock_history counts both steps');
 
-# The clock jumps ahead by more than max_forward_jump, and is corrected. Then it jumps again, and the jump is accepted.
+# The clock jumps ahead by more than max_forward_jump, and is corrected. Then the clock jumps a second time, and the
+# jump is accepted.
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
 $clock = $node->clock;
 mint(1);

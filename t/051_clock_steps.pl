@@ -32,7 +32,7 @@ is(steps(), '4|0', 'four steps back, each with a new session, are counted as fou
 is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_history'),
 	't', 'largest_backward_step_ms is the size of one step');
 
-# Open sessions read the clock when they extend the mark. All of them see a step, but only one counts it.
+# Open sessions read the clock when they extend the mark. All open sessions see a step, but only one session counts it.
 my @sessions = map { $node->session } 1 .. 6;
 $ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe('SELECT snowflake.next_id(2)')) foreach 1 .. 6;
 foreach my $round (1 .. 3)

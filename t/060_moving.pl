@@ -191,8 +191,8 @@ is($of_application->(<<~'SQL'), 't|t|t|t', 'application: every row exists once, 
 is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY relation) FROM snowflake.adopted_columns()}),
 	'public.comments public.flags public.photos public.tags', 'application: adopted_columns() shows all keys, without a problem');
 
-# An upgrade of the application restores an old default. The statement of the page reports this, also in a restored
-# dump.
+# An upgrade of the application restores an old default. The statement of doc/moving.md reports the old default, also in
+# a restored dump.
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
 like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint/, 'upgrade: the statement of the page reports the column');
@@ -253,7 +253,7 @@ is($node->safe_psql('postgres', "SELECT last_value = $theirs FROM theirs"), 't',
 $session->quit;
 $node->stop;
 
-# From pgEdge's extension. Our own extension stands in for it, because both have the same name and schema.
+# From pgEdge's extension. In this test our own extension replaces pgEdge's, because both have the same name and schema.
 $node = Snowflake::Node->create_running('pgedge');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA "App";

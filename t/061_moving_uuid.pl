@@ -68,7 +68,7 @@ INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
 # Cancels backfill() twice. The first call has done all rows before a locked one, and waits for that row. The second
-# call is cancelled within many rows of the same time. One of them is locked, so that the call cannot finish.
+# call is cancelled within many rows of the same time. One of these rows is locked, so that the call cannot finish.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -197,7 +197,7 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# The time of an id is never earlier than the row. It is later only if the tick had no more ids.
+	# The time of an id is never earlier than the row. An id is later than its row only if the row's tick had no more ids.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),

@@ -45,8 +45,8 @@ $node->start_with('snowflake.region = 31');
 mints_later(31, 'app', 'in the region of the origin the server mints greater ids');
 my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
 
-# The server changes back to its first region, and the backfill continues. It must detect the ids that were minted in
-# the origin.
+# The server changes back to its first region, and backfill() continues. backfill() must detect the ids that were minted
+# in the origin.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
 $node->refuses($backfill, { sqlstate => '55000', message => 'there are ids of region 31, shard 5', detail => 'public\.old\.id has one of .* or later' },
@@ -60,7 +60,8 @@ $node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snow
 is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'after the extension was created again, late_id() avoids the regions of existing ids');
 is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in both tables');
 
-# A dump contains the origins, the late ids and the mark. In the region of the origin new ids are above them.
+# A dump contains the origins, the late ids and the mark. In the region of the origin new ids are above all ids of the
+# dump.
 $node->start_with('snowflake.region = 29');
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/app.dump';

@@ -1,5 +1,5 @@
 # Tests that code which a table's owner attached to the table does not run with the rights of a superuser who calls a
-# routine of snowflake. Role joe attaches a function in every possible way. Then a superuser calls every routine that
+# routine of snowflake. Role joe attaches a function in every possible way. A superuser then calls every routine that
 # can read or change a table.
 
 use strict;
@@ -62,8 +62,8 @@ $node->safe_psql('postgres', <<~'SQL');
 	ALTER FUNCTION joe.compare OWNER TO joe;
 	SQL
 
-# Returns the statements for a table that calls joe's functions in every way. With template there are no rules and
-# policies, because create_shards() does not copy them.
+# Returns the statements for a table that calls joe's functions in every way. With the option "template" the table has
+# no rules and policies, because create_shards() does not copy rules and policies.
 sub poisoned
 {
 	my ($name, $columns, %with) = @_;

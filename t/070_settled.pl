@@ -1,5 +1,5 @@
-# Tests each sentence of doc/cursors.md about settled_before(): what holds the result back and for how long. This
-# includes commits that wait, prepared transactions, ends of sessions, crashes and clocks that go back. Also tests the
+# Tests each sentence of doc/cursors.md about settled_before(): what holds the result back and for how long. The tests
+# include commits that wait, prepared transactions, ends of sessions, crashes and clocks that go back. Also tests the
 # ids that settled_before() does not cover.
 
 use strict;
@@ -117,7 +117,7 @@ $node->reconfigure(synchronous_standby_names => "''");
 $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 2'), 'the result during the wait for a standby did not exceed the id of the row');
 
-# The same with commit wait, which ends when the clock has reached the time.
+# Commit wait also holds the result back. It ends when the clock has reached the time of the commit.
 $node->reconfigure('snowflake.clock_error' => "'5ms'", 'snowflake.max_clock_error' => "'10s'");
 $waiting = $node->start_writer(q{SET snowflake.commit_wait = on; SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (7)});
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')})

@@ -1,5 +1,5 @@
 # Runs 16 clients with transactions that have different lengths and end in different ways, and readers that follow
-# settled_before(). Meanwhile sessions and the server are killed, and the clock steps. At the end each reader has
+# settled_before(). During the run sessions and the server are killed, and the clock steps. At the end each reader has
 # received every row exactly once.
 #
 # Set SNOWFLAKE_TEST_SECONDS=600 in the environment for a longer run, and SNOWFLAKE_TEST_SEED to repeat the events of an
@@ -141,7 +141,7 @@ sub try
 	return;
 }
 
-# The events of the run. Each happens at least once, in random order.
+# The events of the run. Each event happens at least once, in random order.
 sub a_session
 {
 	my ($how) = @_;
@@ -177,7 +177,7 @@ my @events = (
 	(map { my $step = $_; [ "the clock steps by $step s", sub { $node->clock->step($step) } ] } -0.05, -0.4, 1.5));
 @events = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ rand(), $_ ] } @events;
 
-# First each event once, then random events as long as there is time. After the last one the loop runs once more.
+# Makes each event once, and then random events until the time is over. After the last event the loop runs once more.
 my $end = time + ($ENV{SNOWFLAKE_TEST_SECONDS} // 0);
 my @left = @events;
 for (my $last = 0; !$last;)

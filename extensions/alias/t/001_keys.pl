@@ -1,5 +1,5 @@
-# Tests the key file of aliases: which files are accepted, when sessions read the file, and who may choose it. Also
-# tests that keys appear neither in logs, statistics and dumps nor, undisguised, in the memory of sessions.
+# Tests the key file of aliases: which files are accepted, when sessions read the file, and who may choose its path.
+# Also tests that no key appears in the log, in pg_stat_statements, in dumps, or in the memory of sessions.
 
 use strict;
 use warnings FATAL => 'all';
@@ -99,7 +99,7 @@ refused({ sqlstate => 'F0000', message => 'the key file is too large', detail =>
 write_keys('#' x 65536);
 $node->refuses("SELECT snowflake.alias(1, 'photos')", { sqlstate => '42704', message => 'key "photos" does not exist' }, 'a key file of 65536 bytes is read');
 
-# Invalid lines, with the number and the reason in the error.
+# If a line of the key file is invalid, the error contains the number of the line and the reason.
 my %wrong = (
 	"photos 0" => [ 1, 'A line has a name, a version and a key' ],
 	"# comment\n\nphotos 0 $key{one} x" => [ 3, 'A line has a name, a version and a key' ],
@@ -120,8 +120,8 @@ write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# A new version is at first not in the topmost line, so it only decodes. Otherwise a server could make aliases that
-# another server cannot decode yet.
+# A new version of a key is first added below the topmost line, so that servers use it only to decode. If it were in the
+# topmost line at once, a server could make aliases that another server cannot decode yet.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
@@ -147,8 +147,7 @@ $session->query($reads);
 like($session->{stderr}, qr/the alias was not made with key "photos"/, 'an open session also refuses an alias of a removed version');
 $session->{stderr} = '';
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos')"), '77', 'an alias of the remaining version is decoded');
-# The number of a removed version may be used for a new key. Then old aliases decode to other ids, so stop using old
-# aliases before that.
+# The number of a removed version may be used for a new key, but old aliases with this number then decode to other ids.
 write_keys("photos 0 $key{three}\nphotos 1 $key{two}\n");
 isnt($node->safe_psql('postgres', "SELECT snowflake.from_alias('$old_alias', 'photos')"), '77', 'if a version has a new key, an old alias decodes to another id');
 $node->refuses("SELECT snowflake.from_token('$old_token', 'photos')", { sqlstate => '22023', message => 'the token was not made' }, 'if a version has a new key, an old token is refused');
@@ -223,8 +222,8 @@ is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name))
 write_keys("photos 1 $key{two}\n");
 
 # A statement uses one state of the key file. Parallel workers would read the file again, and the file may have been
-# edited without a reload. So the functions are not parallel safe. If a user's function hides such a call from the
-# planner, the worker fails.
+# edited without a reload. Therefore alias() and the related functions are not parallel safe. If a user's function hides
+# a call of alias() from the planner, the call fails in the parallel worker.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
@@ -250,12 +249,13 @@ like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and
 is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() in a statement runs in the leader, and works');
 write_keys("photos 1 $key{two}\n");
 
-# ALTER SYSTEM accepts the setting if the session has loaded the library. From PostgreSQL 17 on any session can do this.
+# ALTER SYSTEM accepts snowflake_alias.key_file if the session has loaded the library. From PostgreSQL 17 on, ALTER
+# SYSTEM accepts it in every session.
 my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'";
 $node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM fails in a session that has not loaded the library')
   if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;
 
-# Only the configuration files can change the setting.
+# Only the configuration files can change snowflake_alias.key_file.
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO somebody');
 write_keys("photos 1 $key{three}\n", 0600, $node->basedir . '/planted');
 my $planted = $node->basedir . '/planted';
@@ -276,8 +276,8 @@ my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_al
 is($altered, 0, 'ALTER SYSTEM works after LOAD') or diag($alter_error);
 is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'ALTER SYSTEM has written the setting');
 
-# Every role can read the setting until the session has loaded the library. Then only roles with pg_read_all_settings
-# can.
+# Every role can read snowflake_alias.key_file until the session has loaded the library. After that, only roles with
+# pg_read_all_settings can read the setting.
 my $show = 'SHOW snowflake_alias.key_file';
 my $plain = sub { return $node->psql('postgres', $_[0], on_error_stop => 1, extra_params => [ '-U', 'somebody' ]); };
 is(($plain->($show))[1], 'snowflake_alias.keys', 'an ordinary role can read the setting before the library is loaded');

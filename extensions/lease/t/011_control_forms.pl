@@ -68,7 +68,8 @@ $gamma->clock->set(0);
 push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
 is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'ids are unique after the clock was corrected');
 
-# A grant is sent only when the synchronous standby has it. While the standby is missing, no lease is granted.
+# The lease server sends a grant only when the synchronous standby has received its commit. While the standby is
+# missing, no lease is granted.
 my $alpha = $server{alpha};
 $control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $control->reload;

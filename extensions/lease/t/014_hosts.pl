@@ -65,7 +65,8 @@ sub renewed_since
 	return;
 }
 
-# The first host is silent and the second one answers: in the list, in a service file, and as addresses of one name.
+# The first host is silent and the second host answers. The hosts are in the list, in a service file, or addresses of
+# one name.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $control->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');

@@ -1,4 +1,5 @@
-# Tests a name server that does not answer: calls fail at once, and the server stops without waiting for it.
+# Tests a name server that does not answer. Calls fail at once, and the database server stops without waiting for the
+# name server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -67,8 +68,8 @@ $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the server leases a region when the name server answers');
 is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'the server mints when the name server answers');
 
-# The server has a region that it cannot return, because the name server does not answer. The stop must not wait for
-# that.
+# The server cannot return its region, because the name server does not answer. The stop of the server must not wait for
+# the name server.
 $resolver->set('fleet.example' => \@never);
 stops('a fast stop with a region', 'fast');
 like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of "fleet.example" did not answer in time/, 'the log shows that the region could not be returned');

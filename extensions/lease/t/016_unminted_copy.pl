@@ -1,4 +1,4 @@
-# Tests a copy of a server that is started without leased regions. It does not mint, even if no id was minted before.
+# Tests that a copy of a server does not mint if it is started without leased regions, even if no id was minted before.
 
 use strict;
 use warnings FATAL => 'all';

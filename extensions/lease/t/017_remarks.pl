@@ -1,5 +1,5 @@
-# Tests warnings that the lease server sends with its answers. Most of them do not affect a lease. Also tests which
-# messages of the lease server are written to the server's log.
+# Tests warnings that the lease server sends with its answers. Most of these warnings do not affect a lease. Also tests
+# which messages of the lease server are written to the server's log.
 
 use strict;
 use warnings FATAL => 'all';
@@ -38,11 +38,11 @@ is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: invalid
 	'the log has the warning of the session start once');
 is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, without the prefix of the log');
 
-# A new cause is logged at once. The same cause is not logged for every attempt.
+# A new cause of a failed renewal is logged at once. The same cause is not logged for every attempt.
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
 $control->stop;
 missed(6) or die 'not missed';
-# The first attempt may meet the lease server while it shuts down, the next ones when it is stopped.
+# The first attempt may reach the lease server while the lease server shuts down. Later attempts find no server.
 my @causes = $server->log_content =~ /WARNING:  (snowflake: could not connect.*)/g;
 my %said;
 $said{$_}++ foreach @causes;

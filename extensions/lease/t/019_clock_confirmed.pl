@@ -1,5 +1,5 @@
-# Tests a step of the clock that the lease server has also made, as after a host was suspended. Such a step needs no
-# accept_clock(). If only the server's clock steps, calls are refused.
+# Tests a step of the clock that the lease server has also made, as after a host was suspended. If both clocks have
+# stepped, no accept_clock() is needed. If only the server's clock has stepped, calls fail.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,8 +23,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# Only the server's clock is stepped, during a renewal. The grant of this renewal does not confirm the new time, so
-# calls are refused.
+# Only the server's clock is stepped, during a renewal. The grant of a renewal that began before the step does not
+# confirm the new time, so calls fail.
 my $operator = $control->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $control->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})

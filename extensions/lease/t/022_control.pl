@@ -121,7 +121,7 @@ foreach my $setting ('synchronous_commit', 'fsync')
 	$control->reconfigure($setting => 'on');
 }
 
-# Servers that were renamed or removed get an error that explains it.
+# A server that was renamed or removed gets an error that explains the change.
 sql('ALTER ROLE beta RENAME TO other');
 like($control->ask(call => 'acquire', server => 'other', incarnation => 9)->{error}, qr/42501: role other is not a server of this fleet\nDETAIL: .*added as beta, and renamed(?s:.*)HINT: .*RENAME TO beta/, 'the error explains that the role was renamed');
 sql('ALTER ROLE other RENAME TO beta');
@@ -130,7 +130,7 @@ like($control->ask(call => 'acquire', server => 'beta', incarnation => 9)->{erro
 like(sql(q{SELECT snowflake_fleet.remove_server('beta')}), qr/^Server beta was removed at 20/, 'remove_server() can be repeated');
 sql(q{SELECT snowflake_fleet.add_server('beta')});
 
-# If the clock was set back, operators' calls do not use it.
+# If the lease server's clock was set back, operators' calls fail instead of using the wrong time.
 my $held = $control->ask(call => 'acquire', server => 'alpha', incarnation => 1000, length => 600_000);
 is($held->{region}, 2, 'a new request gets the region that it had before');
 $control->clock->set(-3600);

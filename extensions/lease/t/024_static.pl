@@ -46,10 +46,11 @@ is($control->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet
 is($control->safe_psql('postgres', q{SELECT count(*) >= 2 FROM snowflake_fleet.regions WHERE region = 3 AND state = 'static'}), 't', 'the view regions of the lease server shows both servers');
 like($control->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 is used by another server as well/, 'the log of the lease server shows the conflict');
 
-# A request to lease such a region is refused.
+# A request to lease a region that is static on another server is refused.
 is($control->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
 
-# When one of the servers has stopped, the conflict ends. The other one mints even without the lease server.
+# When one of the two servers has stopped, the conflict ends. A server with a static region mints even without the lease
+# server.
 $second->stop;
 $control->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
 ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the view lease shows no conflict after the second server was stopped');

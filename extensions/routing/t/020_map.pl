@@ -127,8 +127,8 @@ $control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55
 	'server_of() fails without the extension snowflake', 'plain');
 is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', 'server_of_shard() works without the extension snowflake');
 
-# psql -f creates the same objects as the extensions. If an ordinary role runs it, the event triggers of moves are
-# missing.
+# psql -f creates the same objects as the extensions. If an ordinary role runs the scripts, the event triggers of moves
+# are missing.
 $control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE scripted OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('scripted'), '-f', "$FindBin::RealBin/../../lease/snowflake_fleet.sql",
 		'-f', "$FindBin::RealBin/../snowflake_routing.sql" ], 'an ordinary role can run the scripts with psql -f');
@@ -150,8 +150,8 @@ is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id
 $a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "an ordinary role may not run $_")
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
-# Some commands of PostgreSQL lock a table before they check privileges. Such a lock would wait for a long transaction,
-# and routers would wait behind it.
+# Some commands of PostgreSQL lock a table before they check privileges. If such a command waited for a long
+# transaction, routers would have to wait for the command.
 my $reader = $a->session;
 $reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
 $a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",

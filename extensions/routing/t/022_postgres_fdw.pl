@@ -117,8 +117,8 @@ is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETU
 # Shards that the map does not have are refused.
 $router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'INSERT of a shard outside the map fails');
 
-# The router follows a changed map: shard 3 moves to b, and a has another address and user. This needs no lock on a
-# table: another session holds all possible locks.
+# The router follows a changed map: shard 3 moves to b, and a has another address and user. The router can accept the
+# map while another session has locked all partitions, because import_map() locks no partition.
 my $push = sub {
 	my ($out, $err) = ('', '');
 	my $run = IPC::Run::start([ "$FindBin::RealBin/../bin/snowflake-push-map", '--timeout', 60, $fleet->conninfo('control'), $fleet->conninfo('router') ],
@@ -176,7 +176,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');
 is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', 'a query succeeds when the shard is in the map again');
 
-# New shards: one call adds partitions to all tables. Neither the call nor other sessions wait long for each other.
+# New shards: one call adds partitions to all tables. use_postgres_fdw() and other sessions never wait long for each
+# other.
 $_->safe_psql('postgres', 'CREATE ROLE someone LOGIN') foreach $router, $fleet->nodes;
 $router->safe_psql('postgres', "CREATE USER MAPPING FOR someone SERVER snowflake_shard_$_ OPTIONS (user 'someone', password 'p')") foreach 0 .. 15;
 $router->safe_psql('postgres', 'CREATE TABLE photos (id bigint NOT NULL, user_id bigint NOT NULL, number integer, caption text) PARTITION BY HASH (id snowflake.by_shard)');
@@ -196,7 +197,7 @@ is($router->safe_psql('postgres', "SELECT string_agg(inhrelid::regclass::text, '
 	'photos_shard_16 photos_shard_17 users_shard_16 users_shard_17', 'both tables have partitions for the new shards');
 is($router->safe_psql('postgres', "INSERT INTO users (id, name) VALUES (snowflake.next_id(17), 'new') RETURNING name"), 'new', 'rows of a new shard can be inserted');
 
-# postgres_fdw sends NULL for the columns that an INSERT does not name, and an identity column refuses it.
+# postgres_fdw sends NULL for columns that an INSERT does not name, and an identity column refuses NULL.
 my $author = $router->safe_psql('postgres', 'SELECT max(id) FROM users_shard_17');
 $router->refuses("INSERT INTO photos (id, user_id) VALUES (snowflake.next_id(17), $author)", { sqlstate => 23502, message => 'null value in column "number"' }, 'an INSERT fails if the table of the router has an identity column');
 $router->safe_psql('postgres', 'CREATE TABLE unnumbered (id bigint NOT NULL, user_id bigint NOT NULL, caption text) PARTITION BY HASH (id snowflake.by_shard)');
@@ -214,7 +215,7 @@ $router->refuses("CALL snowflake_fleet.use_postgres_fdw('users', 'public.users_%
 $_->quit foreach $session, $prepared, $reader;
 
 # If an UPDATE changed the shard of an id, the row would stay on a server to which the new id is not routed. A check
-# constraint of the shard's table refuses such an UPDATE.
+# constraint of the shard's table refuses an UPDATE that changes the shard of an id.
 $router->refuses("UPDATE users SET id = snowflake.next_id(9) WHERE id = $sixth", { sqlstate => 23514, message => 'violates check constraint "shard_of_id"' }, 'an UPDATE to an id of another shard fails');
 is($router->safe_psql('postgres', "SELECT name FROM users WHERE id = $sixth"), 'user 6', 'the row has its id after the refused UPDATE');
 

@@ -95,7 +95,8 @@ cmp_ok(version($control), '>', $lost, 'the recovered map has a newer version');
 $fleet->control("SELECT snowflake_fleet.assign('[20,21)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the recovered map can be changed and pushed');
 
-# If an old copy of the data directory is started, only the copies of the map can show that.
+# If an old copy of the control database's data directory is started, only the copies of the map show that its map is
+# old.
 $control->stop;
 $control->command_ok([ 'cp', '-a', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;
@@ -125,8 +126,7 @@ is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the change
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 is($fleet->control('SELECT count(*) FROM snowflake_fleet.map WHERE shard = 21'), '0', 'changes of the old map are lost by --recover');
 
-# The same with a router that was stopped during the move. It accepts the old map as newer, so an operator must decide
-# which map is right.
+# A router that was stopped during a move accepts the old map as newer. An operator must decide which map is right.
 $control->stop;
 $control->command_ok([ 'sh', '-c', 'rm -r "$2" && cp -a "$1" "$2"', '-', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;

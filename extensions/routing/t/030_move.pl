@@ -21,8 +21,8 @@ note 'to ' . $south->safe_psql('postgres', 'SHOW server_version');
 $fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
 
-# Moves a shard with rows. Clients that follow the map insert, update and delete rows. They retry refused changes and
-# record committed ones.
+# Moves a shard with rows. Clients that follow the map insert, update and delete rows. The clients retry refused changes
+# and record committed changes.
 $north->safe_psql('postgres', 'INSERT INTO shard_5.users (name) SELECT \'old \' || n FROM generate_series(1, 20000) n');
 my %rows = map { split /\|/ } split /\n/, $north->safe_psql('postgres', 'SELECT id, name FROM shard_5.users');
 my @writers = map { $mover->start_writer(5, $_) } 1 .. 3;
@@ -165,7 +165,8 @@ my $alone = $mover->run_without_map('--shard' => 1, '--from' => $fleet->conninfo
 is($alone->{status}, 0, 'a move without a map succeeds') or diag($alone->{output});
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', 'after the move without a map the target has the table');
 
-# Moved rows may have ids that the target's clock has not reached. The target mints above them, or refuses to take over.
+# Moved rows may have ids that the target's clock has not reached. The target mints above such ids, or refuses to take
+# over.
 $north->reconfigure('snowflake.max_lead' => "'1min'");
 my $ahead = $north->safe_psql('postgres', "SELECT snowflake.observe(snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 31)); INSERT INTO shard_7.users (name) VALUES ('ahead') RETURNING id") =~ s/^\n//r;
 my $run = $mover->run('--shard' => 7, '--to' => 'b');

@@ -55,8 +55,8 @@ foreach my $place (@places)
 {
 	my ($name, $hold, $said, $until) = @$place;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
-	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for
-	# those of the target.
+	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for such
+	# transactions of the target.
 	$mover->run('--shard' => 1, '--to' => $to, '--until' => $until) if $until;
 	$hold->() if $hold;
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
@@ -143,8 +143,8 @@ is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'after --abort the source accepts writes');
 is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, '--abort fails after the map has changed');
-# The program was killed while its statement that changes the map still runs. The server ends the statement, and no
-# other run decides before that.
+# The program was killed while its statement that changes the map still runs. The server ends the statement. Another run
+# of the program decides only after the statement has ended.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');

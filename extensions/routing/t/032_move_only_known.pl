@@ -128,8 +128,8 @@ is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE ten
 is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', 'a table with such a name has its rows on the target');
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", 'a constraint and a trigger with names like those of a fence exist on the target');
 
-# A tenant may alter some code while rows arrive, such as the check of a shared domain. Such code must run as a role
-# without other rights.
+# A tenant may alter the check of a shared domain while rows arrive. The check must run as the role of the move, which
+# has no other rights.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
 $north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; CREATE INDEX ON shard_1.users ((name::fine)); INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
@@ -167,8 +167,8 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_1 CASCADE; ALTER DOMAIN fine DR
 $south->safe_psql('postgres', 'DROP ROLE ' . $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'"));
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved when the changed domain and the role are removed');
 
-# The planner runs the predicates of indexes. The program counts the rows of the target's tables when their owner may
-# already have added such an index.
+# The planner runs the predicates of indexes. When the program counts the rows of the target's tables, their owner may
+# already have added an index whose predicate runs a function.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN

@@ -68,7 +68,7 @@ $locker->query_safe("SELECT pg_advisory_lock(hashtext('snowflake-move-shard'), 3
 is($mover->run('--shard' => 3, '--to' => 'b', '--wait' => 1)->{status}, 0, 'an advisory lock is nobody\'s business');
 $locker->quit;
 
-# Five at once, with as many workers as there are by default.
+# Five moves run at once, with the default number of workers for subscriptions.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 4; ALTER SYSTEM SET max_sync_workers_per_subscription = 2');
 $south->restart;
 my @moves = map { $mover->start('--shard' => $_, '--to' => 'b') } 4 .. 8;
@@ -78,7 +78,8 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), '... each with its rows');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A copy that rests has its place. The waiting program reports it. The view shows it, and a lost slot.
+# A copied shard whose program has ended still occupies a worker. Another program that waits for a worker reports this
+# move. The view moves shows this move, and a lost slot.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

@@ -115,8 +115,8 @@ foreach my $back ('', 'soon')
 	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, '... run again, it moves');
 }
 
-# The control database crashes during the commit, so the program cannot know whether the map has changed. It shows the
-# state and the next command.
+# The control database crashes during the commit, so the program cannot know whether the map has changed. The program
+# shows the state and the next command.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);
@@ -133,8 +133,8 @@ is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... take
 is(takes_writes($north, 6), '1', '... the source takes writes');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A server of the map accepts connections but does not answer. The others must get the map at once, before the schema is
-# renamed.
+# A server of the map accepts connections but does not answer. The other servers must get the map at once, before the
+# schema is renamed.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);

@@ -1,5 +1,5 @@
 # Tests servers that were restored, promoted, created again, or lost during a move. No row is lost, the program does not
-# rely on the state that such a server reports, and there is a way out of every state.
+# rely on the state that a changed server reports, and an operator can leave every state.
 
 use strict;
 use warnings FATAL => 'all';

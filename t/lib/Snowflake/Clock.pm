@@ -103,8 +103,8 @@ sub build
 	return $target;
 }
 
-# Checks that the library does not change the time since boot. If it did, every test of jumps ahead would pass for the
-# wrong reason.
+# Checks that the library does not change the time since boot. If the library changed this time, every test of jumps
+# ahead would pass for the wrong reason.
 sub _check
 {
 	my ($self) = @_;

@@ -1,5 +1,6 @@
 # Makes a server installation whose snowflake libraries are not in the server's library directory, but in another
-# directory of dynamic_library_path. Image volumes and Nix do this. The control files and scripts stay in place.
+# directory of dynamic_library_path. Image volumes and Nix place libraries in such a directory. The control files and
+# scripts stay in place.
 
 package Snowflake::LibraryPath;
 

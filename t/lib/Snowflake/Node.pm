@@ -149,7 +149,8 @@ sub crash
 	return;
 }
 
-# Checks that the server uses the clock of the test. If it did not, many tests would pass without a reason.
+# Checks that the server uses the clock of the test. If the server used the real clock, many tests would pass without a
+# reason.
 sub _check_clock
 {
 	my ($self) = @_;
@@ -194,7 +195,8 @@ sub add_tools
 	return;
 }
 
-# Creates the functions of snowflake_alias for base32 and ULIDs. Their C code is in the library snowflake.
+# Creates the functions of snowflake_alias for base32 and ULIDs. The C code of these functions is in the library
+# snowflake.
 sub add_text_forms
 {
 	my ($self, $database) = @_;
@@ -228,8 +230,8 @@ ROLLBACK;
 SELECT snowflake.next_id(7);
 SQL
 
-# Runs $MIX or a statement, and records the ids in the ledger. These calls never overlap, so the ledger treats them as
-# one session.
+# Runs $MIX or a statement, and records the ids in the ledger. The calls of a test never overlap, so the ledger treats
+# them as one session.
 sub mint
 {
 	my ($self, $ledger, $sql, $database) = @_;
@@ -356,7 +358,7 @@ sub children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Tolerates a server that stops while psql connects. Then psql ends before it has read the query.
+# Tolerates a server that stops while psql connects, so that psql ends before it has read the query.
 sub poll_query_until
 {
 	my ($self, @arguments) = @_;

@@ -1,10 +1,10 @@
 // Library that a test preloads into a server to change its wall clock: the kernel's clock plus an
-// offset, or a time that stands still. It also replaces what the kernel reports about
+// offset, or a time that stands still. The library also replaces what the kernel reports about
 // synchronization. The time since boot and the monotonic clock stay right.
 //
 // The functions allocate nothing and take no lock, because PostgreSQL reads the clock in its
-// handler of SIGALRM, which may interrupt malloc(). They read mapped memory instead of a file, so
-// the clock stays cheap.
+// handler of SIGALRM, which may interrupt malloc(). The functions read mapped memory instead of a
+// file, so the clock stays cheap.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

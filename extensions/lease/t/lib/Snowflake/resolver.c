@@ -2,8 +2,8 @@
 // and whether the name server answers at all. Numbers and Unix sockets are the C library's, as
 // ever.
 //
-// Lines of the file: name, seconds until it is answered, addresses. A name that is not there is
-// answered by the C library.
+// Lines of the file: name, seconds until it is answered, addresses. If the file does not contain a
+// name, the C library looks up the name.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -112,8 +112,9 @@ sub differences
 	return join "\n", (splice @wrong, 0, 5), @wrong ? scalar(@wrong) . ' more' : ();
 }
 
-# Starts a client in a separate process. It reads the map of the control database and writes to the server of the shard.
-# After an error that allows a retry it reads the map again. Each committed change is a line in its journal.
+# Starts a client in a separate process. The client reads the map of the control database and writes to the server of
+# the shard. After an error that allows a retry the client reads the map again. Each committed change is a line in the
+# client's journal.
 sub start_writer
 {
 	my ($self, $shard, $number, %params) = @_;
