@@ -314,7 +314,7 @@ if ($samples->has('read')) {
 
 my @tables = ('plain', (map {"by_shard_$_"} 16, 64, 256), 'by_hash_64', 'by_list_64');
 my %table = (plain => 'a plain table', (map { ("by_shard_$_" => "$_ partitions, `by_shard`") } 16, 64, 256),
-  by_hash_64 => "64 partitions, PostgreSQL's own hash", by_list_64 => '64 partitions by `shard_of(id) % 64`: not pruned');
+  by_hash_64 => "64 partitions, PostgreSQL's own hash", by_list_64 => '64 partitions by `shard_of(id) % 64`: without pruning');
 my $route_rows = $samples->median('route', 'rows', 'rows');
 $text{route_rows} = whole($route_rows) if $route_rows;
 for my $way (['', 'loop'], [' by pgbench', 'pgbench']) {
@@ -410,7 +410,7 @@ my $moving_rows = $samples->median('moving', 'uuid', 'rows');
 if ($moving_rows) {
   $text{moving_rows} = whole($moving_rows);
   $text{moving_children} = whole($samples->median('moving', 'uuid', 'rows that refer'));
-  $text{moving} = table(['', 'times', 's', 'ms, longest transaction of a client'],
+  $text{moving} = table(['', 'times', 's', 'longest transaction of a client, in ms'],
     map { my $step = $_; map {
       my $subject = "$_: $step";
       my %runs = $samples->runs('moving', $subject, 's');
@@ -458,14 +458,15 @@ if ($samples->has('endure')) {
   my ($late) = Samples::summary(@rates{ @slices[-$third .. -1] });
   $text{endure} = table(['', ''],
     ['ids', whole($samples->median(@all, 'ids'))], ['counted by the server itself', whole($samples->median(@all, 'counted by the server'))],
-    map({ ["ids $_", whole($samples->median(@all, $_))] } 'of another shard', 'not above the last one', 'that the other session had'),
+    map({ [$$_[1], whole($samples->median(@all, $$_[0]))] } ['of another shard', 'ids of another shard than the requested one'],
+      ['not above the last one', "ids that are not above the session's last id of the shard"], ['that the other session had', 'ids that both sessions received']),
     ['calls that waited for the clock', whole($samples->median(@all, 'calls that waited'))],
-    ['ids a second', spread($samples->of(@all, 'ids/s'))], ['the last third of the time / the first', number($late / $early)]);
+    ['ids a second', spread($samples->of(@all, 'ids/s'))], ['rate in the last third of the time, relative to the first third', number($late / $early)]);
   my $mib = sub { my ($subject, $metric) = @_; spread(map { $_ / 1024 } $samples->of('endure', $subject, $metric)) };
   $text{endure_memory} = table(['MiB', 'start', 'end'],
     ['the server, all processes', map { $mib->('server', "KiB, $_") } 'start', 'end'],
     map { my ($name, $metric) = @$_; [$name, map { $mib->('session', "$metric, $_") } 'start', 'end'] }
-      ['a session, its share', 'KiB'], ['a session, its own', 'KiB of its own'], ['a session, all that it has touched', 'KiB resident']);
+      ['memory of a session, with its share of shared memory', 'KiB'], ['memory of a session without shared memory', 'KiB of its own'], ['resident memory of a session', 'KiB resident']);
 }
 
 # ---- for the README
