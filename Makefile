@@ -95,6 +95,8 @@ OBJS = \
 	src/pg/server/text.o \
 	src/pg/server/wait_budget.o \
 	src/pg/server/whereabouts.o \
+	src/pg/server/origin_settings.o \
+	src/pg/server/session_start.o
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)

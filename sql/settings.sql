@@ -83,6 +83,8 @@ ALTER SYSTEM SET snowflake.epoch = 'now';
 -- The region, and the default shard: of the layout
 ALTER SYSTEM SET snowflake.region = 32;
 \echo SQLSTATE :SQLSTATE
+ALTER SYSTEM RESET snowflake.region;
+ALTER SYSTEM SET snowflake.region = 16777216;
 SET snowflake.default_shard = 256;
 \echo SQLSTATE :SQLSTATE
 
@@ -94,7 +96,7 @@ ALTER SYSTEM SET snowflake.max_forward_jump = 0;
 \set VERBOSITY default
 ALTER SYSTEM SET snowflake.sequence_spread = 1025;
 
--- What is accepted (and taken back: it would count from the next start on)
+-- What is accepted (and taken back: it would count for later sessions)
 ALTER SYSTEM SET snowflake.owned_shards = ' 0-1023, 2048 ,4096 - 8191 ';
 ALTER SYSTEM SET snowflake.layout = '41/3+10/10';
 ALTER SYSTEM SET snowflake.layout = 'js53';

@@ -48,6 +48,7 @@ my %wrong = (
 	tick => [ 7, qr/invalid value for .*\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds\./ ],
 	epoch => [ 'today', qr/invalid value for .*\n.*DETAIL:  An epoch is an ISO date in whole milliseconds/ ],
 	owned_shards => [ '5-2', qr/invalid value for .*\n.*DETAIL:  A range ends before it begins\./ ],
+	region => [ '-2', qr/invalid value for .*\n.*DETAIL:  A region is a number from 0 to 16777215, or -1 if it is leased\./ ],
 	sequence_spread => [ 8388608, $range ],
 	max_forward_jump => [ 0, $range ],
 	max_lead => [ '86401s', $range ],
@@ -89,13 +90,20 @@ $node->wait_for_log(qr/outside the valid range for parameter "snowflake.max_lead
 is($node->safe_psql('postgres', 'SHOW snowflake.max_lead'), '30s', 'a reload with an invalid value does not change the setting');
 cmp_ok($node->safe_psql('postgres', 'SELECT snowflake.next_id(1)'), '>', 0, 'the server still mints after a reload with an invalid value');
 
-# A reload changes neither settings that need a server start, nor the layout of a database.
-configure("snowflake.max_lead = '30s'\nsnowflake.owned_shards = '1-5'\nsnowflake.layout = 'twitter'");
+# A reload changes neither the layout of a database, nor the shards to an invalid list. Valid shards count for later
+# sessions.
+configure("snowflake.owned_shards = '5-1'\nsnowflake.layout = 'twitter'");
 $since = -s $node->logfile;
 $node->reload;
-$node->wait_for_log(qr/parameter "snowflake.owned_shards" cannot be changed without restarting the server/, $since);
+$node->wait_for_log(qr/invalid value for parameter "snowflake.owned_shards": "5-1"/, $since);
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.next_id(255))'),
-	'255', 'a reload changes neither the layout nor the owned shards');
+	'255', 'a reload changes neither the layout, nor the shards to an invalid list');
+configure("snowflake.owned_shards = '1-5'\nsnowflake.region = -1");
+$since = -s $node->logfile;
+$node->reload;
+$node->wait_for_log(qr/invalid value for parameter "snowflake.region": "-1"/, $since);
+$node->refuses('SELECT snowflake.next_id(255)', { sqlstate => '55000', message => 'shard 255 is not owned', detail => '"snowflake.owned_shards" is 1-5' },
+	'a reload changes the shards for later sessions');
 # If a layout does not have the server's region, only databases of that layout cannot mint.
 configure("snowflake.owned_shards = '0-8000'\nsnowflake.region = 32");
 $node->restart;

@@ -168,7 +168,7 @@ foreach my $shard (10, 499, 501, 1023)
 	my %expected = (
 		sqlstate => '55000',
 		message => "shard $shard is not owned by this server",
-		detail => '"snowflake.owned_shards" is 0-9, 500',
+		detail => '"snowflake.owned_shards" is 0-9,500',
 		hint => 'Insert on the server that owns the shard');
 	$node->refuses("SELECT snowflake.next_id($shard)", \%expected, "shard $shard is not owned", 'regions');
 	$node->refuses("SELECT snowflake.next_ids($shard, 2)", \%expected, "shard $shard is not owned, for a batch", 'regions');

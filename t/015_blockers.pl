@@ -46,6 +46,7 @@ my %table = (
 	'the seal is lost' => [ '55000', 'the layout of this database is not sealed', 'seal' ],
 	'restored under another layout' => [ '55000', 'this database was restored under another layout', 'seal' ],
 	'the next dump would not carry the seal' => [ '55000', 'the next dump of this database would not carry its layout', 'seal' ],
+	'invalid region or shards' => [ '55000', 'the value of "snowflake.owned_shards" is invalid', 'not_owned' ],
 	'region outside the layout' => [ '55000', 'the layout of this database has no region 32', 'seal' ],
 	'minted under leases, and this server leases no region' => [ '55000', 'the ids of this database were minted under leases, and this server leases no region', 'lease' ],
 	'last minted elsewhere' => [ '55000', 'this database last minted elsewhere', 'clone' ],
@@ -271,6 +272,11 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 holds(reason => 'high-water mark lost', old => 0, make => 'SELECT 1',
 	undo => sub { $node->safe_psql('postgres', q{SELECT snowflake.set_mark(now() + interval '1 s')}) });
+# ALTER DATABASE does not store such a value.
+holds(reason => 'invalid region or shards', old => 0, make => q{
+		ALTER DATABASE postgres SET snowflake.owned_shards = '1';
+		UPDATE pg_db_role_setting SET setconfig = '{snowflake.owned_shards=x}'},
+	undo => 'ALTER DATABASE postgres RESET snowflake.owned_shards');
 $node->append_conf('postgresql.conf', "snowflake.region = 32\n");
 $node->restart;
 holds(reason => 'region outside the layout', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');

@@ -22,6 +22,7 @@ enum class Blocker : uint8_t {
   not_preloaded,
   other_library,  // with other structures made the shared memory
   standby,
+  setting_invalid,       // the region or the shards of the database
   node_without_origin,   // of Citus
   read_only_by_default,  // for all, by a setting
   flush_stalled,         // the disk of the WAL does not answer
@@ -106,6 +107,7 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 struct Facts {
   bool layout_unknown;  // the seal was not read yet, so checks of the layout are skipped
   bool recovery;
+  bool setting_invalid;
   bool node_without_origin;
   bool read_only_by_default;
   bool flush_stalled;
@@ -117,7 +119,7 @@ struct Facts {
 
   bool leased;  // the region is
   bool lease_worker_runs;
-  int32_t region;  // static or leased; kNoRegion: none at present
+  int32_t region;  // of the database, or leased; kNoRegion: none at present
   int64_t region_begin_ms;
   int64_t lease_until_ms;
   int64_t leased_seal;  // of the fleet's layout; 0: not known
@@ -141,14 +143,16 @@ struct Facts {
   bool commits_refused;  // of transactions that mint
 };
 
-constexpr Blocker lease_blocker(const Layout& layout, const Facts& facts) {
-  if (!facts.leased || facts.recovery) return Blocker::none;
-  const bool over = !facts.layout_unknown && facts.position != 0 &&
+constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {
+  if (facts.recovery) return Blocker::none;
+  const bool over = facts.leased && !facts.layout_unknown && facts.position != 0 &&
                     facts.position >= position_below(layout, facts.lease_until_ms);
-  // Elsewhere the worker has until the end of the lease to come back.
-  if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
-    return Blocker::lease_worker_gone;
-  if (facts.region == kNoRegion) return Blocker::no_region;
+  if (facts.leased) {
+    // Elsewhere the worker has until the end of the lease to come back.
+    if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
+      return Blocker::lease_worker_gone;
+    if (facts.region == kNoRegion) return Blocker::no_region;
+  }
   if (!facts.layout_unknown &&
       is_ahead_of_clock(layout, facts.region_begin_ms, facts.clock_ms, facts.max_lead_ms))
     return Blocker::region_begins_later;
@@ -179,6 +183,7 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
 // The first that applies. Server before database, database before its ids.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
+  if (facts.setting_invalid) return Blocker::setting_invalid;
   if (facts.node_without_origin) return Blocker::node_without_origin;
   if (facts.read_only_by_default) return Blocker::read_only_by_default;
   if (facts.flush_stalled) return Blocker::flush_stalled;
@@ -188,7 +193,7 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   }
   if (facts.clock_jumped) return Blocker::clock_jumped;
   if (facts.unsynchronized) return Blocker::unsynchronized;
-  if (const Blocker lease = lease_blocker(layout, facts); lease != Blocker::none) return lease;
+  if (const Blocker region = region_blocker(layout, facts); region != Blocker::none) return region;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
   if (facts.no_slot) return Blocker::too_many_databases;
   // Load alone drives ids no further ahead than one tick past the lead.

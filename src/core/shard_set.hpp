@@ -14,6 +14,8 @@ namespace snowflake {
 struct ShardRange {
   uint32_t first;
   uint32_t last;
+
+  constexpr bool operator==(const ShardRange&) const = default;
 };
 
 // Ascending, disjoint ranges in storage that the caller owns.
@@ -36,6 +38,7 @@ struct ShardSet {
     return false;
   }
   constexpr uint32_t largest() const noexcept { return ranges[count - 1].last; }
+  constexpr bool has_all() const noexcept;
 };
 
 enum class ShardSetError : uint8_t { none, empty, syntax, number, backwards, overlap, too_many };
@@ -62,6 +65,11 @@ constexpr const char* describe(ShardSetError error) noexcept {
 
 inline constexpr size_t kMaxShardRanges = 1024;
 inline constexpr uint32_t kMaxShard = (uint32_t{1} << 24) - 1;
+
+// Whether it is "all".
+constexpr bool ShardSet::has_all() const noexcept {
+  return count == 1 && ranges[0] == ShardRange{0, kMaxShard};
+}
 
 struct ParsedShardSet {
   size_t count;

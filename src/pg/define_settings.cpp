@@ -9,6 +9,7 @@
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_lease.hpp"
+#include "pg/server/origin_settings.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
@@ -17,13 +18,10 @@ namespace snowflake::pg {
 
 constinit Layout layout{};
 constinit int64_t server_seal = 0;
-constinit int own_region = 0;
 constinit const char* lease_conninfo = "";
 constinit ShardSet leased_regions{};
 constinit int lease_ms = 0;
 constinit int max_skew_ms = 10000;
-constinit ShardSet owned_shards{};
-constinit const char* owned_shards_text = nullptr;
 constinit int max_lead_ms = 1000;
 constinit int reserve_ms = 1000;
 constinit int max_forward_jump_s = 60;
@@ -44,6 +42,7 @@ namespace {
 
 constinit char* layout_setting = nullptr;
 constinit char* epoch_setting = nullptr;
+constinit char* region_setting = nullptr;
 constinit char* owned_setting = nullptr;
 constinit char* conninfo_setting = nullptr;
 constinit char* regions_setting = nullptr;
@@ -81,12 +80,6 @@ bool check_epoch(char** value, void**, GucSource) {
   const auto parsed = parse_epoch(*value);
   if (!parsed.valid) return refuse(describe(LayoutError::epoch_syntax));
   return (parsed.ms >= 0 && parsed.ms < kEpochEnd) || refuse(describe(LayoutError::epoch));
-}
-
-bool check_owned_shards(char** value, void**, GucSource) {
-  ShardRange ranges[kMaxShardRanges];
-  const auto parsed = parse_shard_set(*value, ranges);
-  return parsed.error == ShardSetError::none || refuse(describe(parsed.error));
 }
 
 void derive(int max_lead, int reserve, int spread) {
@@ -132,9 +125,10 @@ void define_int(const char* name, const char* summary, const char* more, int* va
 }
 
 void define_string(const char* name, const char* summary, const char* more, char** variable,
-                   const char* boot, GucContext context, GucStringCheckHook check) {
+                   const char* boot, GucContext context, GucStringCheckHook check,
+                   GucStringAssignHook assign = nullptr) {
   define_strictly(name, [=] {
-    DefineCustomStringVariable(name, summary, more, variable, boot, context, 0, check, nullptr,
+    DefineCustomStringVariable(name, summary, more, variable, boot, context, 0, check, assign,
                                nullptr);
   });
 }
@@ -171,14 +165,6 @@ void fix_layout() {
   if (wall_clock_ms() >= layout.ms_of_tick(layout.last_minted_tick() + 1)) warn_layout_ended();
 }
 
-void fix_owned_shards() {
-  const auto storage = static_cast<ShardRange*>(
-      MemoryContextAlloc(TopMemoryContext, sizeof(ShardRange) * kMaxShardRanges));
-  const auto parsed = parse_shard_set(owned_setting, storage);
-  owned_shards = {storage, parsed.count};
-  owned_shards_text = owned_setting;
-}
-
 constexpr uint32_t kMostLeasedRegions = 64;
 
 bool check_leased_regions(char** value, void**, GucSource) {
@@ -207,7 +193,7 @@ void fix_leased_regions() {
 
 void check_lease_settings() {
   const bool leased = *regions_setting != '\0';
-  if (!leased && own_region < 0)
+  if (!leased && configured_region < 0)
     error_lease_settings(
         "\"snowflake.region\" is -1, and \"snowflake.leased_regions\" is not set.",
         "Set \"snowflake.leased_regions\" to regions of this server's own, for example '4,5'.");
@@ -216,7 +202,7 @@ void check_lease_settings() {
     error_lease_settings(
         "\"snowflake.leased_regions\" is set, and \"snowflake.lease_conninfo\" is not.",
         "Set \"snowflake.lease_conninfo\" to the connection string of the lease server.");
-  if (own_region > 0)
+  if (configured_region > 0)
     error_lease_settings("\"snowflake.leased_regions\" and \"snowflake.region\" are both set.",
                          "Remove \"snowflake.region\".");
   // SHOW and SQL functions then see that no static region is set.
@@ -314,16 +300,16 @@ void define_settings() {
                 &epoch_setting, "2025-01-01 00:00:00+00", PGC_SUSET, check_epoch);
   fix_layout();
 
-  define_int("snowflake.region", "Sets the region that this server mints in.",
-             "A different number on each server that may mint the same shards; -1 if it is leased, "
-             "see snowflake.leased_regions.",
-             &own_region, -1, static_cast<int>((uint32_t{1} << kMaxOriginBits) - 1), PGC_POSTMASTER,
-             0);
-  define_string("snowflake.owned_shards", "Sets which shards this server may mint.",
-                "\"all\", or shards and ranges such as \"0-127,200\".", &owned_setting, "all",
-                PGC_POSTMASTER, check_owned_shards);
-  fix_owned_shards();
+  define_string("snowflake.region", "Sets the region that this server or database mints in.",
+                "A different number on each server or database that may mint the same shards; -1 "
+                "if it is leased, see snowflake.leased_regions. For sessions that start later.",
+                &region_setting, "0", PGC_SUSET, check_region, assign_region);
+  define_string(
+      "snowflake.owned_shards", "Sets which shards this server or database may mint.",
+      "\"all\", or shards and ranges such as \"0-127,200\". For sessions that start later.",
+      &owned_setting, "all", PGC_SUSET, check_owned_shards, assign_owned_shards);
   define_lease_settings();
+  finish_origin_settings();
 
   define_int("snowflake.max_lead", "Sets how far ids may be ahead of the clock.",
              "0 is the strict form: an id is never ahead of the clock.", &max_lead_ms, 0, 86400000,

@@ -65,7 +65,8 @@ COMMENT ON VIEW snowflake.refusals IS
   'The refused calls of this database since stats_since, a row for each cause: their number, the time of the last '
   'one, and since when they continue (null if they have ended)';
 
-CREATE FUNCTION snowflake.databases(OUT database text, OUT mark timestamptz, OUT ids bigint)
+CREATE FUNCTION snowflake.databases(
+    OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_databases'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10;
@@ -74,7 +75,8 @@ COMMENT ON FUNCTION snowflake.databases() IS 'Behind the view snowflake.database
 CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
   'The databases that have minted since the server started, with '
-  'their marks and their ids since stats_since. Dropping a database frees its memory';
+  'their marks, their ids since stats_since, and the region and the shards that their sessions mint. '
+  'Dropping a database frees its memory';
 
 CREATE FUNCTION snowflake.clock_history(
     OUT backward_steps bigint, OUT largest_backward_step_ms double precision,

@@ -36,6 +36,7 @@ struct Fault {
 
 const std::vector<Fault> kFaults = {
     {Blocker::standby, [](Facts& f) { f.recovery = true; }},
+    {Blocker::setting_invalid, [](Facts& f) { f.setting_invalid = true; }},
     {Blocker::node_without_origin, [](Facts& f) { f.node_without_origin = true; }},
     {Blocker::read_only_by_default, [](Facts& f) { f.read_only_by_default = true; }},
     {Blocker::flush_stalled, [](Facts& f) { f.flush_stalled = true; }},
@@ -100,6 +101,14 @@ TEST(Blocker, LeaseIsNotLookedAtInRecoveryOrWithoutOne) {
   EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::none);
   facts.fleet_remembered = 7;
   EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::fleet_left);
+}
+
+TEST(Blocker, StaticRegionMayBeginLater) {
+  Facts facts = healthy();
+  facts.leased = false;
+  facts.fleet_remembered = 0;
+  facts.region_begin_ms = kNow + 3'600'000;
+  EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::region_begins_later);
 }
 
 TEST(Blocker, WorkerIsMissedOnlyWhenItsLeaseIsOver) {

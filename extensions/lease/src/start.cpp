@@ -94,7 +94,7 @@ void snowflake_lease_install(void) {
   RegisterBackgroundWorker(&worker);
   if (is_registered(BackgroundWorkerList)) return;
   // A server with a static region mints without it.
-  ereport(port->static_region == snowflake::kNoRegion ? ERROR : WARNING,
+  ereport(port->static_region == nullptr ? ERROR : WARNING,
           (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
            errmsg("there is no room for the worker that leases regions"),
            errdetail("\"max_worker_processes\" is %d, and others have been registered before.",

@@ -58,7 +58,7 @@ LeaseRequest next_request() {
   const LeaseView mine = port->view();
   LeaseRequest request{};
   request.call = mine.region == kNoRegion ? LeaseCall::acquire : LeaseCall::renew;
-  if (port->static_region != kNoRegion) request.call = LeaseCall::report;
+  if (port->static_region != nullptr) request.call = LeaseCall::report;
   request.incarnation = mine.incarnation;
   request.term = mine.term;
   request.newest = mine.newest;
@@ -68,7 +68,7 @@ LeaseRequest next_request() {
   request.clock_ms = wall_clock_ms();
   request.length_ms = port->lease_ms + *port->max_lead_ms;
   request.age_ms = port->age_ms();
-  request.region = port->static_region != kNoRegion ? port->static_region : mine.region;
+  request.region = port->static_region != nullptr ? *port->static_region : mine.region;
   request.floor_ms = mine.floor_ms;
   request.until_ms = mine.until_ms;
   return request;
@@ -104,7 +104,7 @@ void receive_registration(const Reply& reply) {
   note_conflict(registered ? reply.detail : "");
   char text[640];
   if (registered) {
-    snprintf(text, sizeof(text), "reported region %d to the lease server", port->static_region);
+    snprintf(text, sizeof(text), "reported region %d to the lease server", *port->static_region);
     renewed(reply.received_ms);
     log_event(DEBUG1, text);
     stay();
@@ -118,7 +118,7 @@ void receive_registration(const Reply& reply) {
 }
 
 void receive(const Reply& reply) {
-  if (port->static_region != kNoRegion) {
+  if (port->static_region != nullptr) {
     receive_registration(reply);
     return;
   }

@@ -36,6 +36,7 @@ sub region_of { return $_[0]->safe_psql('postgres', "SELECT snowflake.region_of(
 
 # After the first ids, the view lease and the lease server show the same lease.
 my @ids = mint($server);
+is($server->safe_psql('postgres', 'SELECT d.region = l.region FROM snowflake.databases AS d, snowflake.lease AS l'), 't', 'the view databases shows the leased region');
 is(scalar(@ids), 400, 'a server that leases its region mints');
 is(region_of($server, $ids[0]), '0', 'the ids have the granted region');
 is($server->safe_psql('postgres', q{SELECT region, until - clock_timestamp() BETWEEN '1 s' AND '11 s', published_until <= until,

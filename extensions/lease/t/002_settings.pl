@@ -36,7 +36,7 @@ my @wrong = (
 	[ "$leased\nsnowflake.lease = 30s", qr/DETAIL:  "snowflake.max_skew" is not less than a third/ ],
 	[ "$conninfo\nsnowflake.leased_regions = '0'\nsnowflake.layout = instagram", qr/DETAIL:  The layout has one region.*\n.*HINT:  Set "snowflake.lease"/ ],
 	[ "$leased\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
-	[ "$leased\nsnowflake.region = -2", qr/outside the valid range/ ],
+	[ "$leased\nsnowflake.region = -2", qr/A region is a number from 0/ ],
 	[ "$leased\nsnowflake.lease = 8d", qr/outside the valid range/ ],
 	[ "snowflake.lease_conninfo = 'host=control password=secret'", qr/"snowflake.lease_conninfo" contains a password\n.*HINT:  Use "passfile"/s ],
 	[ "snowflake.lease_conninfo = 'postgresql://alpha:secret\@control/fleet'", qr/"snowflake.lease_conninfo" contains a password/ ],

@@ -60,8 +60,8 @@ like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints w
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');
-refused('the ids of the leased region begin later',
-	{ message => 'the ids of the leased region begin later', detail => 'Ids of region \d+ may be minted from .* on; the clock shows', hint => '.' },
+refused('the ids of the region begin later',
+	{ message => 'the ids of the region begin later', detail => 'Ids of region \d+ may be minted from .* on; the clock shows', hint => '.' },
 	'next_id() fails if the clock is behind the ids of the region', 'other');
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new database mints when the clock has passed the ids of the region');

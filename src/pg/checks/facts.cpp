@@ -20,12 +20,10 @@ namespace {
 
 void gather_lease(Facts& facts) {
   const LeaseView lease = lease_view();
-  const DatabaseState* const state = find_database_state();
-  // Ids of the region begin at the lease's floor or here. `highest_ms` is ahead of the clock.
-  const int64_t begin_ms = state == nullptr ? 0 : state->limits.begin_ms();
   facts.lease_worker_runs = lease_worker_runs();
   facts.region = lease.region;
-  facts.region_begin_ms = std::max(lease.floor_ms, begin_ms);
+  // Ids of the region begin at the lease's floor or here. `highest_ms` is ahead of the clock.
+  facts.region_begin_ms = std::max(lease.floor_ms, facts.region_begin_ms);
   facts.lease_until_ms = lease.until_ms;
   facts.leased_seal = server_seal;
   facts.fleet_present = lease_fleet();
@@ -34,14 +32,18 @@ void gather_lease(Facts& facts) {
 }  // namespace
 
 void gather_server_facts(Facts& facts) {
-  facts.node_without_origin = owns_everything() && citus_preloaded;
+  const OriginInUse origin = origin_in_use();
+  facts.setting_invalid = origin.invalid != nullptr;
+  facts.node_without_origin = origin.is_default() && citus_preloaded;
   facts.clock_ms = wall_clock_ms();
   facts.max_lead_ms = max_lead_ms;
   facts.clock_jumped = clock_jumped_ahead();
   facts.unsynchronized = lacks_synchronization();
   facts.clones_refused = refuse_clones();
   facts.leased = leased();
-  facts.region = own_region;
+  facts.region = origin.region;
+  if (const DatabaseState* const state = find_database_state())
+    facts.region_begin_ms = state->limits.begin_ms();
   if (facts.leased) gather_lease(facts);
 }
 
@@ -56,6 +58,8 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
   if (found == Blocker::none) return false;
   if (mark != nullptr) relation_close(mark, RowExclusiveLock);
   switch (found) {
+    case Blocker::setting_invalid:
+      error_setting_invalid(origin_in_use().invalid);
     case Blocker::node_without_origin:
       error_node_without_place();
     case Blocker::clock_before_epoch:

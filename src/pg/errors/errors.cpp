@@ -98,6 +98,12 @@ void error_of_seal(Blocker blocker, const Seals& seals) {
   refuse(blocker, nullptr, detail);
 }
 
+void error_setting_invalid(const char* setting) {
+  refuse(Blocker::setting_invalid, setting,
+         psprintf("It is \"%s\" for database \"%s\".", GetConfigOption(setting, false, false),
+                  database_name()));
+}
+
 void error_region_outside_layout(int32_t region) {
   refuse(
       Blocker::region_outside_layout, psprintf("%d", region),
@@ -151,13 +157,13 @@ void error_seal_not_recorded() {
                   errhint("Restore on the primary server, in a read-write transaction.")));
 }
 
-void notice_sealed() {
+void notice_sealed(int32_t own_region, const ShardSet& shards) {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   const char* region = own_region < 0 ? psprintf("a leased region of %u", layout.regions())
                                       : psprintf("region %d of %u", own_region, layout.regions());
   ereport(NOTICE, (errmsg("ids of this database permanently have layout %s", layout_text(layout)),
                    errdetail("They run out at %s. This server mints in %s, shards %s of %u.", end,
-                             region, owned_shards_text, layout.shards()),
+                             region, shards_text(shards), layout.shards()),
                    errhint("To choose another layout, drop the extension before the first id, set "
                            "\"snowflake.layout\" in the session and create it again.")));
 }

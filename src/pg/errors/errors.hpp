@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/blocker.hpp"
+#include "core/shard_set.hpp"
 
 namespace snowflake::pg {
 
@@ -32,13 +33,14 @@ void warn_layout_ended();
 // For seal_unset, seal_restored, seal_not_carried.
 [[noreturn]] void error_of_seal(Blocker blocker, const Seals& seals);
 [[noreturn]] void error_region_outside_layout(int32_t region);
+[[noreturn]] void error_setting_invalid(const char* setting);
 [[noreturn]] void error_layout_not_leased(int64_t leased_seal);
 [[noreturn]] void error_not_a_seal(int64_t presented);
 [[noreturn]] void error_seal_row_stays();
 [[noreturn]] void error_not_the_seals_trigger();
 [[noreturn]] void error_may_not_present();
 [[noreturn]] void error_seal_not_recorded();
-void notice_sealed();
+void notice_sealed(int32_t own_region, const ShardSet& shards);
 void notice_seal_adopted(int64_t before);
 void warn_may_meet_others(const char* sign);
 
@@ -46,7 +48,7 @@ void warn_may_meet_others(const char* sign);
 [[noreturn]] void error_shard_null();
 [[noreturn]] void error_shard_unset();
 [[noreturn]] void error_shard_range(int shard);
-[[noreturn, gnu::cold]] void error_shard_not_owned(int shard);
+[[noreturn, gnu::cold]] void error_shard_not_owned(int shard, const ShardSet& shards);
 [[noreturn]] void error_region_range(int region);
 [[noreturn]] void error_not_a_layout(const char* layout, const char* tick, const char* epoch,
                                      const char* detail);

@@ -76,9 +76,9 @@ void error_shard_range(int shard) {
        errhint("Pass a shard of the layout.")));
 }
 
-void error_shard_not_owned(int shard) {
+void error_shard_not_owned(int shard, const ShardSet& shards) {
   refuse(Blocker::shard_not_owned, psprintf("%d", shard),
-         psprintf("\"snowflake.owned_shards\" is %s.", owned_shards_text));
+         psprintf("\"snowflake.owned_shards\" is %s.", shards_text(shards)));
 }
 
 void error_region_range(int region) {

@@ -21,11 +21,15 @@ constexpr RefusalText kTable[kBlockers] = {
      "Restart the server, or install the former package again."},
     {Blocker::standby, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
      "cannot execute %s during recovery", "standby", "Connect to the primary server."},
+    {Blocker::setting_invalid, Cause::not_owned, kState, "the value of \"%s\" is invalid",
+     "invalid region or shards",
+     "Set \"snowflake.region\" and \"snowflake.owned_shards\" with ALTER DATABASE, and connect "
+     "again."},
     {Blocker::node_without_origin, Cause::not_owned, kState,
      "this node of Citus would mint the same ids as others",
      "Citus node without a region or shards of its own",
      "Set \"snowflake.region\" or \"snowflake.owned_shards\" to a different value on each node, "
-     "and restart."},
+     "reload, and connect again."},
     {Blocker::read_only_by_default, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,
      "cannot execute %s in a read-only transaction", "read-only by default",
      "Set \"default_transaction_read_only\" to off when this server may write again."},
@@ -52,8 +56,8 @@ constexpr RefusalText kTable[kBlockers] = {
      "no region is leased",
      "Check the lease server that \"snowflake.lease_conninfo\" names; the view snowflake.lease has "
      "more."},
-    {Blocker::region_begins_later, Cause::lease, kState, "the ids of the leased region begin later",
-     "the ids of the leased region begin later",
+    {Blocker::region_begins_later, Cause::lease, kState, "the ids of the region begin later",
+     "the ids of the region begin later",
      "Check the time synchronization; after a recovery of the lease server, wait."},
     {Blocker::lease_ended, Cause::lease, kState, "the lease of region %s has ended",
      "the lease has ended",
@@ -88,8 +92,8 @@ constexpr RefusalText kTable[kBlockers] = {
      "INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local."},
     {Blocker::region_outside_layout, Cause::seal, kState,
      "the layout of this database has no region %s", "region outside the layout",
-     "Set \"snowflake.region\" or \"snowflake.leased_regions\" to regions of the layout and "
-     "restart."},
+     "Set \"snowflake.region\" to a region of the layout, reload, and connect again; or set "
+     "\"snowflake.leased_regions\" and restart."},
     {Blocker::layout_not_leased, Cause::seal, kState,
      "this database has another layout than the fleet of this server",
      "another layout than the fleet",

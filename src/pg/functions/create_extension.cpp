@@ -11,6 +11,7 @@
 #include "pg/clock/synchronization.hpp"
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"
+#include "pg/memory/database_state.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/mark/lost_marks.hpp"
 #include "pg/server/sequence_page.hpp"
@@ -53,7 +54,9 @@ void report_seal_at_commit() {
 }  // namespace
 
 void report_seal() {
-  if (seal_is_new && OidIsValid(get_extension_oid("snowflake", true))) notice_sealed();
+  if (!seal_is_new || !OidIsValid(get_extension_oid("snowflake", true))) return;
+  const OriginInUse origin = origin_in_use();
+  notice_sealed(origin.region, origin.shards);
 }
 
 void reset_new_seal() {
@@ -77,7 +80,7 @@ SF_SQL_FUNCTION(initial_state) {
   ForceSyncCommit();
 
   report_seal_at_commit();
-  if (owns_everything()) {
+  if (origin_in_use().is_default()) {
     if (const char* sign = sign_of_others()) warn_may_meet_others(sign);
   }
   Datum values[4] = {

@@ -54,21 +54,21 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
 
 // Whether this server mints ids of this region and time. Below the start of the present lease, the
 // ids of a leased region are from another server, or from an earlier run of this one.
-bool is_own(const Layout& ids, uint64_t id) {
+bool is_own(const OriginInUse& origin, const Layout& ids, uint64_t id) {
   const auto region = static_cast<int32_t>(ids.region_of(id));
-  if (!leased()) return region == own_region;
+  if (!leased()) return region == origin.region;
   const LeaseView lease = lease_view();
   const int64_t ms = ids.ms_of_tick(ids.tick_of(id));
   return region == lease.region && ms >= lease.floor_ms && ms < lease.until_ms;
 }
 
-const char* server_of(const Layout& ids, uint64_t id, bool ours) {
+const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id, bool ours) {
   if (ours) return "this server";
   const uint32_t region = ids.region_of(id);
   if (leased() && leased_regions.contains(region))
     return psprintf("this server or a copy of it, which leased region %u then", region);
   if (leased()) return psprintf("another server, of region %u", region);
-  if (region != static_cast<uint32_t>(own_region))
+  if (region != static_cast<uint32_t>(origin.region))
     return psprintf("another server, of region %u", region);
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
@@ -77,18 +77,20 @@ const char* server_of(const Layout& ids, uint64_t id, bool ours) {
 const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);
-  const bool own = is_own(ids, id);
+  const OriginInUse origin = origin_in_use();
+  const bool own = is_own(origin, ids, id);
   if (!own && !leased())
     all.add(psprintf("it is of region %u, this server mints in region %d", ids.region_of(id),
-                     own_region));
+                     origin.region));
   if (leased() && !leased_regions.contains(ids.region_of(id)))
     all.add(psprintf("it is of region %u, which is not in \"snowflake.leased_regions\"",
                      ids.region_of(id)));
-  if (!owned_shards.contains(shard))
-    all.add(
-        psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard, owned_shards_text));
+  const bool owned = origin.shards.contains(shard);
+  if (!owned)
+    all.add(psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard,
+                     shards_text(origin.shards)));
   contradict_time(health, ids, id, all);
-  return server_of(ids, id, own && owned_shards.contains(shard));
+  return server_of(origin, ids, id, own && owned);
 }
 
 // The table for which backfill() uses an origin, read without a wait.

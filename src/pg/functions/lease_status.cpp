@@ -3,6 +3,7 @@
 #include "pg/server/row.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/memory/lease_state.hpp"
+#include "pg/server/origin_settings.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/shared_state.hpp"
 #include "pg/server/text.hpp"
@@ -22,7 +23,7 @@ SF_SQL_FUNCTION(lease) {
       fcinfo,
       {
           {"fleet", Int64GetDatum(lease_fleet()), lease_fleet() == 0},
-          {"region", Int32GetDatum(held ? lease.region : own_region), !held && leased()},
+          {"region", Int32GetDatum(held ? lease.region : configured_region), !held && leased()},
           {"until", timestamp_datum(lease.until_ms), !held},
           {"published_until", timestamp_datum(lease.highest_ms), !held || lease.highest_ms <= 0},
           {"length_ms", Float8GetDatum(length_ms)},

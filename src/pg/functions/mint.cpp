@@ -49,8 +49,9 @@ void check_shard(int shard) {
   require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
-  if (!owned_shards.contains(static_cast<uint32_t>(shard))) [[unlikely]]
-    error_shard_not_owned(shard);
+  // A session that is not attached does not know what the database owns: claim() checks again.
+  if (!owned_shards.contains(static_cast<uint32_t>(shard)) && hold.good()) [[unlikely]]
+    error_shard_not_owned(shard, owned_shards);
 }
 
 constinit TickClock tick_clock{};

@@ -116,8 +116,11 @@ void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) 
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);
   const uint32_t longer = count % owned;
+  uint32_t passed = 0;  // shards in turn that are not owned
   for (uint32_t part = 0; part < std::min(owned, count); shard = range.next(shard)) {
-    if (!owned_shards.contains(shard)) continue;
+    // The database may have lost all of them since they were counted: next_ids() refuses one.
+    if (!owned_shards.contains(shard) && passed++ < range.end - range.first) continue;
+    passed = 0;
     const uint32_t size = count / owned + (part < longer ? 1 : 0);
     ArrayType* const ids = DatumGetArrayTypeP(batch_of(shard, static_cast<int>(size)));
     std::memcpy(out, ARR_DATA_PTR(ids), size * sizeof(Datum));

@@ -3,9 +3,11 @@
 #include "core/clock.hpp"
 #include "pg/server/row.hpp"
 #include "pg/errors/errors.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
+#include "pg/server/text.hpp"
 #include "pg/memory/statistics.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -154,10 +156,14 @@ SF_SQL_FUNCTION(databases) {
     const char* const name = get_database_name(state.database);
     if (name == nullptr) return;  // dropped; the slot will be used again
     const int64_t mark_ms = state.limits.highest_ms();
+    const auto origin = chosen_origin(state, SessionStart{});
+    const int32_t region = !origin ? kNoRegion : leased() ? lease_view().region : origin->region;
     put_row(fcinfo, {
                         {"database", name},
                         {"mark", timestamp_datum(mark_ms), mark_ms == 0},
                         {"ids", Int64GetDatum(sums_of(state).ids)},
+                        {"region", Int32GetDatum(region), region == kNoRegion},
+                        {"owned_shards", origin ? shards_text(origin->shards) : nullptr},
                     });
   });
   return Datum{0};

@@ -7,6 +7,8 @@
 #include "pg/server/settings.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/memory/postmaster_memory.hpp"
+#include "pg/server/origin_settings.hpp"
+#include "pg/server/session_start.hpp"
 
 namespace snowflake::pg {
 
@@ -103,8 +105,8 @@ void free_states_of_dropped_databases() {
 dsm_segment* make_state() {
   const size_t counters = std::min(layout.shards(), kMaxShardCounters);
   const Size slots = mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
-  const Size size = add_size(add_size(sizeof(DatabaseState), slots),
-                             mul_size(counters, sizeof(Shard)));
+  const Size size =
+      add_size(add_size(sizeof(DatabaseState), slots), mul_size(counters, sizeof(Shard)));
   dsm_segment* const segment = dsm_create(size, 0);
   const auto state = new (dsm_segment_address(segment)) DatabaseState{};
   state->database = MyDatabaseId;
@@ -132,7 +134,10 @@ Published publish_state(const KnownState& made, const KnownState& former) {
   if ((entry == nullptr ? 0 : entry->memory) == former.memory) {
     if (entry == nullptr && shared_state->database_count < most_databases())
       entry = &shared_state->databases[shared_state->database_count++];
-    if (former.state != nullptr) end_former_state(*former.state);
+    if (former.state != nullptr) {
+      made.state->origin = former.state->origin;
+      end_former_state(*former.state);
+    }
     if (entry != nullptr) {
       *entry = {MyDatabaseId, made.memory, made.state->seal};
       ++shared_state->databases_version;
@@ -236,10 +241,66 @@ MarkIdentity mark_of(const DatabaseState& state) {
   return {static_cast<Oid>(number >> 32), static_cast<Oid>(number)};
 }
 
+namespace {
+
+constinit ShardRange owned_ranges[kMaxShardRanges]{};
+
+// If this session is the newest one of the database, region and shards are what it chooses. Ids
+// that were minted under the former choice, or are being minted, are below the limits of the ended
+// generation. Returns the region with the time that its ids begin at: another database of this
+// server may have left it. REQUIRES the exclusive lock.
+RegionHold choose_origin(DatabaseState& state, SessionStart start) {
+  auto& left_regions = postmaster_memory->left_regions;
+  const auto key = [&] { return static_cast<uint32_t>(state.origin.region()) + 1; };
+  const OriginSettings wanted = origin_settings();
+  const uint32_t left = state.origin.is_chosen() && !leased() ? key() : 0;
+  const bool changed = state.origin.offer(start, wanted.region, wanted.shards);
+  const RegionHold held = leased() ? leased_region_under_lock()
+                                   : RegionHold{state.origin.region(), left_regions.read(key())};
+  if (changed) {
+    if (left != 0) left_regions.raise(left, state.limits.highest_ms());
+    state.limits.end_region();
+  }
+  return held;
+}
+
+// Sets owned_shards. REQUIRES the lock.
+void copy_owned_shards(const MintOrigin& origin) {
+  const ShardSet shards = origin.shards();
+  std::copy_n(shards.ranges, shards.count, owned_ranges);
+  owned_shards = {owned_ranges, shards.count};
+}
+
+}  // namespace
+
+constinit ShardSet owned_shards{};
+
+std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than) {
+  const auto ranges = static_cast<ShardRange*>(palloc(sizeof(ShardRange) * kMaxShardRanges));
+  LWLockAcquire(&shared_state->lock, LW_SHARED);
+  const bool chosen = state.origin.is_chosen() && !state.origin.yields_to(than);
+  const int32_t region = state.origin.region();
+  const ShardSet shards = state.origin.shards();
+  std::copy_n(shards.ranges, shards.count, ranges);
+  LWLockRelease(&shared_state->lock);
+  if (!chosen) return std::nullopt;
+  return OriginInUse{region, {ranges, shards.count}, nullptr};
+}
+
+OriginInUse origin_in_use() {
+  if (const DatabaseState* const state = find_database_state())
+    if (const auto chosen = chosen_origin(*state, session_start())) return *chosen;
+  const OriginSettings wanted = origin_settings();
+  return {wanted.region, wanted.shards, wanted.invalid};
+}
+
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms) {
+  const SessionStart start = session_start();  // reads a file
   LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   const uint32_t before = state.limits.generation();
-  const MarkBinding binding = state.limits.bind(number_of(mark), stored_ms, region_under_lock());
+  const RegionHold held = choose_origin(state, start);
+  const MarkBinding binding = state.limits.bind(number_of(mark), stored_ms, held);
+  copy_owned_shards(state.origin);
   if (binding.generation != before) state.reset_checks();
   LWLockRelease(&shared_state->lock);
   return binding;

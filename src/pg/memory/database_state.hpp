@@ -9,15 +9,18 @@
 // This file owns that state. Locking rules
 //  - "the lock" of core/limits.hpp is shared_state->lock, "the page" the content lock of the
 //    mark's page;
-//  - shared_state->lock protects the list of databases; the times of the checks need no lock;
+//  - shared_state->lock protects the list of databases, and `origin` of each; the times of the
+//    checks need no lock;
 //  - no code under it may block: no heavyweight lock, catalogue read or flush.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/limits.hpp"
+#include "core/mint_origin.hpp"
 #include "core/settled.hpp"
 #include "core/shard.hpp"
 #include "pg/server/postgres.hpp"
@@ -51,6 +54,7 @@ struct alignas(64) DatabaseState {
   std::atomic<bool> cloned;               // the last result: it minted elsewhere before
   Oid database;                           // constant
   int64_t seal;                           // of the layout; constant
+  MintOrigin origin;                      // what the database mints
   alignas(64) Settled settled;
   mutable Statistics statistics;
 
@@ -64,10 +68,10 @@ struct alignas(64) DatabaseState {
 };
 
 // The state of the current database under the layout that its sessions use now, mapped into this
-// session permanently; or null. From find_or_take, null means that most_databases() others have one.
-// find_or_take also replaces a state of another layout than the session's, because the extension
-// may have been created again. This REQUIRES a lock on the mark of the extension that has the
-// session's layout.
+// session permanently; or null. From find_or_take, null means that most_databases() others have
+// one. find_or_take also replaces a state of another layout than the session's, because the
+// extension may have been created again. This REQUIRES a lock on the mark of the extension that has
+// the session's layout.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
@@ -95,7 +99,25 @@ void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
 
-// The members of Limits, with the region or the lease of this server.
+// The shards that the database owned when this session last attached; none before.
+extern ShardSet owned_shards;
+
+// What the database mints, or what this session would choose for it.
+struct OriginInUse {
+  int32_t region;  // kNoRegion if it is leased
+  ShardSet shards;
+  const char* invalid;  // the name of a setting that prevents this session from minting, or null
+
+  // Whether both have the values of a single server.
+  bool is_default() const { return region == 0 && shards.has_all(); }
+};
+OriginInUse origin_in_use();
+// The same of any database, if a session that did not start before `than` has chosen it.
+std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
+
+// The members of Limits, with the region of the database or the lease of this server. bind_mark()
+// first lets the newest session choose the database's region and shards, and copies the shards to
+// owned_shards.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);

@@ -24,10 +24,10 @@ struct LeaseReport {
 struct LeasePort {
   const char* version;  // of the generator's library; both must have the same version
 
-  // Settings; all except max_lead and reserve are fixed at server start.
+  // Settings; those without a pointer are fixed at server start.
   const char* conninfo;
-  const char* regions;    // of this server, as an SQL array
-  int32_t static_region;  // kNoRegion: it is leased
+  const char* regions;           // of this server, as an SQL array
+  const int32_t* static_region;  // of the configuration, which a reload changes; null: it is leased
   int64_t seal;
   int64_t lease_ms;
   int64_t skew_ms;

@@ -65,8 +65,7 @@ int64_t lease_until_ms() {
   return leased() ? postmaster_memory->lease.view().until_ms : INT64_MAX;
 }
 
-RegionHold region_under_lock() {
-  if (!leased()) return {own_region, 0};
+RegionHold leased_region_under_lock() {
   return postmaster_memory->lease.region();
 }
 

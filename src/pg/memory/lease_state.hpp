@@ -40,8 +40,8 @@ int64_t lease_length_ms();
 // The end of the lease; INT64_MAX if the region is not leased.
 int64_t lease_until_ms();
 
-// The region that this server mints in, leased or static. REQUIRES shared_state->lock.
-RegionHold region_under_lock();
+// The region that this server leases at present. REQUIRES shared_state->lock.
+RegionHold leased_region_under_lock();
 
 // The lease that bounds limits, for Limits::publish(). Null if the region is not leased.
 LeaseMemory* limiting_lease();

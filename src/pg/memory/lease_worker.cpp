@@ -8,6 +8,7 @@
 #include "pg/memory/shared_state.hpp"
 #include "pg/errors/errors_lease.hpp"
 #include "pg/errors/log_messages.hpp"
+#include "pg/server/origin_settings.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/postgres.hpp"
 
@@ -116,7 +117,7 @@ void install_lease() {
   port = {SNOWFLAKE_VERSION,
           lease_conninfo,
           regions_text(),
-          leased() ? kNoRegion : own_region,
+          leased() ? nullptr : &configured_region,
           server_seal,
           lease_ms,
           max_skew_ms,

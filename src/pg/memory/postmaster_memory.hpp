@@ -19,6 +19,9 @@ struct PostmasterMemory {
   std::atomic<bool> clock_was_synchronized;
   // By database: the greatest mark, in ms since 1970, that a DROP or a rollback made unreachable.
   KeyedMax<512> lost_marks;
+  // By region and 1: the greatest mark of a database that minted in it before and does not any
+  // more.
+  KeyedMax<256> left_regions;
   // The leased region, its fleet, and the start of the incarnation (monotonic).
   LeaseMemory lease;
   std::atomic<int64_t> lease_fleet;

@@ -19,6 +19,7 @@
 #include "core/layout.hpp"
 #include "core/lease_memory.hpp"
 #include "core/limits.hpp"
+#include "core/mint_origin.hpp"
 #include "core/blocker.hpp"
 #include "core/seal.hpp"
 #include "core/settled.hpp"
@@ -211,6 +212,15 @@ inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
       on = reinterpret_cast<const config_bool&>(setting).reset_val;
   });
   return on;
+}
+
+// What a check hook passes to its assign hook. The server frees it.
+inline void* guc_extra(size_t size) {
+#if PG_VERSION_NUM >= 160000
+  return guc_malloc(LOG, size);
+#else
+  return malloc(size);
+#endif
 }
 
 // The backend's number, below MaxBackends.

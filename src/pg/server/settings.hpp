@@ -1,8 +1,6 @@
 // The settings, checked, and in the units of the core. Only define_settings.cpp writes them.
 #pragma once
 
-#include <cstring>
-
 #include "core/layout.hpp"
 #include "core/shard_set.hpp"
 
@@ -18,13 +16,10 @@ Layout chosen_layout();
 extern int64_t server_seal;  // of that layout at server start; the lease server compares it
 
 // Fixed at server start; every backend inherits the postmaster's values.
-extern int own_region;              // static region of this server; -1 if leased
 extern const char* lease_conninfo;  // of the lease server, "": none
 extern ShardSet leased_regions;     // of this server; empty if its region is static
 extern int lease_ms;
 extern int max_skew_ms;
-extern ShardSet owned_shards;
-extern const char* owned_shards_text;
 
 // The greatest number of ids of a call of next_ids().
 inline constexpr int kMaxBatch = 1000000;
@@ -60,11 +55,6 @@ extern bool commit_waits;
 extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
 extern uint64_t sequence_starts;  // sequence_spread, at most the layout's sequence numbers
-
-// Whether region and shards have the values of a single server.
-inline bool owns_everything() {
-  return own_region == 0 && strcmp(owned_shards_text, "all") == 0;
-}
 
 // Citus evaluates defaults on the node where its plan runs, so every node mints.
 extern bool citus_preloaded;

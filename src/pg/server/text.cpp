@@ -51,6 +51,18 @@ const char* layout_text(const Layout& layout) {
                   tm.tm_hour, tm.tm_min, tm.tm_sec, static_cast<int>(fsec) / 1000);
 }
 
+const char* shards_text(const ShardSet& shards) {
+  if (shards.has_all()) return "all";
+  StringInfoData text;
+  initStringInfo(&text);
+  for (size_t i = 0; i < shards.count; ++i) {
+    const ShardRange& range = shards.ranges[i];
+    appendStringInfo(&text, range.first == range.last ? "%s%u" : "%s%u-%u", i == 0 ? "" : ",",
+                     range.first, range.last);
+  }
+  return text.data;
+}
+
 const char* database_name() {
   const char* name = get_database_name(MyDatabaseId);
   return name == nullptr ? "?" : name;

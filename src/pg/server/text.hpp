@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/layout.hpp"
+#include "core/shard_set.hpp"
 
 namespace snowflake::pg {
 
@@ -21,6 +22,9 @@ const char* span_text(int64_t ms);
 // "41/5+8/10", and "41/5+8/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC"
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
+
+// "all", or "0-127,200"
+const char* shards_text(const ShardSet& shards);
 
 // The session's database; "?" if it was dropped.
 const char* database_name();

@@ -7,11 +7,13 @@
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT current_setting('snowflake.owned_shards') = 'all'
-      OR EXISTS (SELECT FROM regexp_matches(current_setting('snowflake.owned_shards'), '(\d+)(?:\s*-\s*(\d+))?', 'g') AS m
+  SELECT owned = 'all'
+      OR EXISTS (SELECT FROM regexp_matches(owned, '(\d+)(?:\s*-\s*(\d+))?', 'g') AS m
                   WHERE shard BETWEEN m[1]::integer AND coalesce(m[2], m[1])::integer)
+    FROM coalesce((SELECT d.owned_shards FROM snowflake.databases AS d WHERE d.database = current_database()),
+                  current_setting('snowflake.owned_shards')) AS owned
 $$;
-COMMENT ON FUNCTION snowflake.owns_shard(integer) IS 'Internal: for backfill(): whether snowflake.owned_shards names a shard';
+COMMENT ON FUNCTION snowflake.owns_shard(integer) IS 'Internal: for backfill(): whether the database owns a shard';
 
 CREATE FUNCTION snowflake.has_ids_of_origin(relation regclass, id_column name, region integer, shard integer, after bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_has_ids_of_origin'
@@ -52,7 +54,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('this server may mint for shard %s', wanted_shard),
       DETAIL = 'The layout has no regions: old rows need a shard in which no id was minted.',
-      HINT = 'Choose such a shard, remove it from "snowflake.owned_shards" on every server, and restart them.';
+      HINT = 'Choose such a shard, remove it from "snowflake.owned_shards" on every server, reload, and connect again.';
   END IF;
 END
 $$;
@@ -67,18 +69,16 @@ AS $$
 DECLARE
   regions CONSTANT integer := l.regions FROM snowflake.layout AS l;
   leased CONSTANT boolean := current_setting('snowflake.region')::integer < 0;
-  own integer := current_setting('snowflake.region')::integer;
+  own integer;
   taken snowflake.backfills;
   used text;
 BEGIN
   PERFORM snowflake.check_origin(wanted_region, wanted_shard);
-  IF leased THEN
-    own := snowflake.region_of(snowflake.next_id((SELECT min(s) FROM generate_series(0, (SELECT shards - 1 FROM snowflake.layout)) AS s
-                                                   WHERE snowflake.owns_shard(s))));
-  END IF;
   -- The start of a tick.
   upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
   PERFORM snowflake.observe(snowflake.last_id_before(upto));
+  -- The region of the database. If a newer session changes it, ids of the new region are greater than "upto".
+  own := d.region FROM snowflake.databases AS d WHERE d.database = current_database();
 
   LOOP
     SELECT * INTO taken FROM snowflake.backfills AS b
@@ -99,7 +99,7 @@ BEGIN
         HINT = CASE WHEN leased THEN 'Choose a region that no server has in "snowflake.leased_regions", and pass it: region => N.'
                     ELSE 'Pass another shard.' END;
     END IF;
-    IF regions > 1 AND chosen = own THEN
+    IF regions > 1 AND chosen = coalesce(own, chosen) THEN
       RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = format('this server mints in region %s', chosen),
         DETAIL = 'An id of its region and of a past time may have been minted.',

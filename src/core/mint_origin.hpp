@@ -1,0 +1,63 @@
+// The region and the shards that a database mints, as its newest session found them configured.
+//
+// A session reads its configuration when it starts. So of two sessions the later one has the newer
+// configuration. Its choice counts for all sessions of the database. An older session that comes
+// later does not bring the former choice back.
+#pragma once
+
+#ifdef POSTGRES_H
+#error "the core knows no PostgreSQL: include core headers before postgres.h"
+#endif
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+
+#include "core/shard_set.hpp"
+
+namespace snowflake {
+
+// When a session started. The time since boot is never stepped, but coarse. The wall clock orders
+// sessions of the same moment.
+struct SessionStart {
+  int64_t since_boot;
+  int64_t wall_us;
+
+  constexpr auto operator<=>(const SessionStart&) const = default;
+};
+
+// In zeroed memory no session has chosen. REQUIRES exclusion by the caller.
+class MintOrigin {
+ public:
+  bool is_chosen() const noexcept { return start_ != SessionStart{}; }
+  // Whether a session that started then decides.
+  bool yields_to(SessionStart start) const noexcept { return start > start_; }
+
+  // Offers the choice of a session. Returns whether the present choice changed. A newer session
+  // with the same choice also confirms it: sessions that started in between do not change it.
+  bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
+    if (!yields_to(start)) return false;
+    start_ = start;
+    if (is_same(region, shards)) return false;
+    region_ = region;
+    count_ = shards.count;
+    std::copy_n(shards.ranges, shards.count, ranges_);
+    return true;
+  }
+
+  int32_t region() const noexcept { return region_; }
+  ShardSet shards() const noexcept { return {ranges_, count_}; }
+
+ private:
+  bool is_same(int32_t region, ShardSet shards) const noexcept {
+    return region == region_ &&
+           std::equal(ranges_, ranges_ + count_, shards.ranges, shards.ranges + shards.count);
+  }
+
+  SessionStart start_;
+  int32_t region_;
+  size_t count_;
+  ShardRange ranges_[kMaxShardRanges];
+};
+
+}  // namespace snowflake

@@ -1,0 +1,34 @@
+// "snowflake.region" and "snowflake.owned_shards", as they were when this session started.
+//
+// They are set for the server or for a database, because all sessions of a database mint alike. A
+// reload counts for sessions that start later. The newest session decides for its database
+// (core/mint_origin.hpp). A value that cannot be read prevents minting in the session: PostgreSQL's
+// own answer, a warning and another value, could cause duplicates.
+#pragma once
+
+#include "core/shard_set.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+struct OriginSettings {
+  int32_t region;  // kNoRegion if it is leased
+  ShardSet shards;
+  const char* invalid;  // the name of a setting whose value cannot be read, or null
+};
+
+OriginSettings origin_settings();
+
+// The region of the configuration as last reloaded. The lease worker reports it.
+extern int32_t configured_region;
+
+// The hooks of the two settings.
+bool check_region(char** value, void** extra, GucSource source);
+void assign_region(const char* value, void* extra);
+bool check_owned_shards(char** value, void** extra, GucSource source);
+void assign_owned_shards(const char* value, void* extra);
+
+// Called when all settings are defined and checked together.
+void finish_origin_settings();
+
+}  // namespace snowflake::pg

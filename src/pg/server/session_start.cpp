@@ -1,0 +1,40 @@
+#include "pg/server/session_start.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+namespace {
+
+// The start of this process in the kernel's ticks since boot, usually of 10 ms; 0 if /proc is not
+// mounted. It is field 22 of /proc/self/stat. Field 2 is a name that may contain spaces, and ends
+// with the last parenthesis.
+int64_t process_start() {
+  char text[1024];
+  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t size = read(file, text, sizeof(text) - 1);
+  close(file);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  const char* field = strrchr(text, ')');
+  for (int number = 2; field != nullptr && number < 22; ++number) field = strchr(field + 1, ' ');
+  return field == nullptr ? 0 : std::strtoll(field + 1, nullptr, 10);
+}
+
+}  // namespace
+
+SessionStart session_start() {
+  static constinit SessionStart start{};
+  if (IsParallelWorker()) return {};
+  if (start.wall_us == 0) start = {process_start(), MyStartTimestamp};
+  return start;
+}
+
+}  // namespace snowflake::pg

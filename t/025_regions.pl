@@ -1,0 +1,173 @@
+# Tests that region and owned shards of a database change without a restart. The newest session decides, all sessions
+# follow it, and a region that goes from one database to another repeats no id.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Node;
+use Snowflake::Page;
+use Snowflake::Writers;
+use Test::More;
+
+# 32 ids a millisecond, so that batches are ahead of the clock.
+my $node = Snowflake::Node->create('main', conf => <<~'CONF');
+	restart_after_crash = on
+	max_prepared_transactions = 1
+	snowflake.layout = 'wide'
+	snowflake.max_lead = 1s
+	snowflake.max_wait = 20s
+	CONF
+$node->start;
+foreach my $database (qw(x y))
+{
+	$node->create_database($database);
+	$node->safe_psql($database, 'CREATE TABLE ids (id bigint NOT NULL)');
+}
+
+sub alter
+{
+	my ($database, $setting, $value) = @_;
+	$node->safe_psql('postgres', "ALTER DATABASE $database SET snowflake.$setting = '$value'");
+	return;
+}
+
+# The region of an id, from a new session.
+sub region
+{
+	my ($database) = @_;
+	return $node->safe_psql($database, 'SELECT snowflake.region_of(snowflake.next_id(5))');
+}
+
+sub regions_in_use
+{
+	return $node->safe_psql('postgres', 'SELECT database, region, owned_shards FROM snowflake.databases ORDER BY 1') =~ s/\n/ /r;
+}
+
+$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my %blocks = Snowflake::Page::blocks("$FindBin::RealBin/../doc/reference.md");
+like($node->safe_psql('postgres', $blocks{'Change region or shards'}[0]), qr/^\d+\nx\|2\|all$/, 'the statements of the page change a region');
+alter('x', 'region', 1);
+alter('y', 'region', 2);
+is(join(' ', map { region($_) } qw(x y)), '1 2', 'each database mints in its own region');
+is(regions_in_use(), 'x|1|all y|2|all', 'the view databases shows them');
+
+# Sessions that started before a change.
+my %old = (minted => $node->session('x'), idle => $node->session('x'), prepared => $node->session('x'));
+my $last = $old{minted}->query_safe('SELECT snowflake.next_id(5)');
+$old{prepared}->query_safe("BEGIN; INSERT INTO ids VALUES (snowflake.next_id(5)); PREPARE TRANSACTION 'p'");
+alter('x', 'region', 3);
+is($old{minted}->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '1', 'ALTER DATABASE itself changes no session');
+is(region('x'), '3', 'a session that starts later mints in the new region');
+foreach my $which (qw(minted idle prepared))
+{
+	is($old{$which}->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '3', "an older session mints there, too: $which");
+}
+is(region('x'), '3', 'no session brought the former region back');
+is($old{idle}->query_safe("SELECT minted_by FROM snowflake.explain_id($last)"), 'another server, of region 1', 'explain_id() uses the region of the database');
+$node->safe_psql('x', "COMMIT PREPARED 'p'");
+$_->quit foreach values %old;
+
+# Two databases exchange their regions while both write, in single ids and in batches that are ahead of the clock. No
+# region belongs to both at a time, and the spare one is 3.
+my %writers = map {
+	$_ => Snowflake::Writers->start($node, $_, 'INSERT INTO ids SELECT snowflake.next_id(g) FROM generate_series(0, 3) AS g',
+		'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 400))')
+} qw(x y);
+foreach my $step ([ x => 1 ], [ x => 3 ], ([ y => 1 ], [ x => 2 ], [ y => 3 ], [ x => 1 ], [ y => 2 ], [ x => 3 ]) x 2)
+{
+	my ($database, $region) = @$step;
+	alter($database, 'region', $region);
+	region($database);
+	$writers{$database}->write_until("SELECT snowflake.region_of(max(id)) = $region AND count(*) > 0 FROM (SELECT id FROM ids ORDER BY ctid DESC LIMIT 1) AS i");
+}
+is($writers{$_}->stop, '', "the writers of $_ were never refused") foreach qw(x y);
+
+sub all_ids { return map { $node->ids('SELECT id FROM ids', $_) } qw(x y); }
+sub repeated
+{
+	my %count;
+	$count{$_}++ foreach all_ids();
+	return scalar grep { $_ > 1 } values %count;
+}
+cmp_ok(scalar(all_ids()), '>', 10_000, 'both wrote');
+is(repeated(), '0', 'no id came twice in both databases together');
+
+# After a crash of a session the memory begins anew, but what the databases left is remembered.
+alter('x', 'region', 4);
+region('x');
+$node->safe_psql('y', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000))');
+alter('y', 'region', 5);
+region('y');
+alter('x', 'region', 2);
+my $victim = $node->session;
+$node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
+$node->poll_query_until('postgres', 'SELECT true');
+$node->safe_psql('x', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000))');
+is(regions_in_use(), 'x|2|all', 'after a crash the newest settings count');
+is(repeated(), '0', 'and no id comes twice');
+
+# Owned shards.
+my $old = $node->session('x');
+$old->query_safe('SELECT snowflake.next_id(9)');
+alter('x', 'owned_shards', '0-4, 7');
+$node->refuses('SELECT snowflake.next_id(9)', { sqlstate => '55000', message => 'shard 9 is not owned', detail => '"snowflake.owned_shards" is 0-4,7' },
+	'a new session mints only owned shards', 'x');
+$old->query('SELECT snowflake.next_id(9)');
+like($old->{stderr}, qr/shard 9 is not owned/, '... and an old one');
+$old->{stderr} = '';
+is($old->query_safe("SELECT count(DISTINCT snowflake.shard_of(snowflake.next_id_in('[0,10)'))) FROM generate_series(1, 2000)"), '6',
+	'next_id_in() chooses among owned shards');
+alter('x', 'owned_shards', '0-3');
+$node->safe_psql('x', 'SELECT snowflake.next_id(0)');
+is($old->query_safe("SELECT string_agg(DISTINCT snowflake.shard_of(i)::text, ' ') FROM unnest(snowflake.next_ids_in('[0,8)', 100)) AS i"), '0 1 2 3',
+	'a batch of several shards as well');
+alter('x', 'owned_shards', '100');
+$node->safe_psql('x', 'SELECT snowflake.next_id(100)');
+$old->query("SELECT snowflake.next_ids_in('[0,8)', 100)");
+like($old->{stderr}, qr/shard 0 is not owned/, '... and none if none is owned');
+$old->quit;
+$node->safe_psql('postgres', 'ALTER DATABASE x RESET snowflake.owned_shards');
+
+# Nobody sets them for a role or for a session. The server's and the database's values count.
+my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'the same in all sessions of a database', hint => 'Use ALTER DATABASE');
+foreach my $sql ('SET snowflake.region = 9', "SET snowflake.owned_shards = 'all'", 'BEGIN; SET LOCAL snowflake.region = 9', "SELECT set_config('snowflake.region', '9', false)")
+{
+	$node->refuses($sql, \%changed_in, "refused: $sql", 'x');
+}
+$node->refuses("ALTER DATABASE x SET snowflake.$_", { sqlstate => '22023', message => 'invalid value for parameter', detail => '.' }, "refused: $_", 'x')
+  foreach 'region = -1', 'region = x', 'region = 16777216', q{owned_shards = '5-2'}, q{owned_shards = ''};
+{
+	local $ENV{PGOPTIONS} = '-c snowflake.region=9';
+	like((eval { region('x') } // $@), qr/^(2|.*cannot be set|.*snowflake\.region.*)$/s, 'a client does not choose the region');
+}
+is(region('x'), '2', '... which stays');
+$node->safe_psql('postgres', 'CREATE ROLE someone SUPERUSER LOGIN; ALTER ROLE someone SET snowflake.region = 9; ALTER ROLE someone IN DATABASE x SET snowflake.region = 9');
+is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'nor does a role');
+
+# A value that no ALTER DATABASE of this library would have stored. All shards are not owned then.
+my $store = "UPDATE pg_db_role_setting SET setconfig = '{%s}' WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'x') AND setrole = 0";
+foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.region=x')
+{
+	$node->safe_psql('postgres', sprintf $store, $stored);
+	$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the value of "snowflake\.\w+" is invalid', hint => 'ALTER DATABASE' }, "stored: $stored", 'x');
+	is($node->safe_psql('x', 'SELECT minting, reason FROM snowflake.health'), 'f|invalid region or shards', '... which health reports');
+}
+$node->safe_psql('postgres', sprintf $store, 'snowflake.region=2');
+is(region('x'), '2', 'a right value is used');
+
+# A reload of the server's region counts for new sessions of databases without a region of their own.
+$node->create_database('z');
+my $z = $node->session('z');
+is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '0', 'a database without a setting mints in the region of the server');
+$node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.region = 6');
+$node->reload;
+$node->poll_query_until('postgres', "SELECT current_setting('snowflake.region') = '6'");
+is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '0', 'a reload does not change a session');
+is(region('z'), '6', 'a session after it mints in the new region');
+is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '6', '... and then the older one');
+is(region('x'), '2', 'a database with a region of its own keeps it');
+$z->quit;
+
+done_testing();
