@@ -3,10 +3,11 @@
 # Source it with `set -euo pipefail`. It changes the system's PostgreSQL only by installing missing packages.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# The script's own directory, if it makes one; not a variable of the caller.
+# The script's own temporary directory, if the script makes one. A variable of the caller must not set it.
 work=''
 
-# The scripts parse the output of tools, and must not use another server or an outer make.
+# The scripts parse the output of tools, so they need one fixed locale. Variables of the caller must not select another
+# server, or options of an outer make.
 export LC_ALL=C.UTF-8
 for variable in "${!PG@}"; do [ "$variable" = PG_CONFIG ] || unset "$variable"; done
 unset variable MAKEFLAGS MFLAGS MAKELEVEL
@@ -81,13 +82,15 @@ candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([^(]
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# apt_knows PACKAGE: tries again after an update, because a fresh system has no package lists.
+# apt_knows PACKAGE: succeeds if apt can install the package. If not, apt_knows() tries again after apt-get update,
+# because a fresh system has no package lists.
 apt_knows() {
   command -v apt-cache >/dev/null || return 1
   [ -n "$(candidate "$1")" ] || { refresh_lists && [ -n "$(candidate "$1")" ]; }
 }
 
-# Updates once a run. An unreadable repository is not an error yet: another one may have the package.
+# Runs apt-get update once in a run of the script. An unreadable repository is not an error yet, because another
+# repository may have the package.
 lists_are_new=''
 refresh_lists() {
   [ -z "$lists_are_new" ] || return 0
@@ -96,8 +99,8 @@ refresh_lists() {
   alone update -qq >/dev/null || say "apt-get update had errors; continuing with the lists that it read"
 }
 
-# works PACKAGE: whether the parts of it that the scripts need work here. They may come from another source than
-# Debian's package, or from a package that apt has not finished installing.
+# works PACKAGE: succeeds if the parts of the package that the scripts need work on this machine. The parts may come
+# from another source than Debian's package, or from a package that apt has not finished installing.
 works() {
   case $1 in
     perl) perl -MTest::More -MTime::HiRes -MFile::Temp -MGetopt::Long -e 1 ;;
@@ -109,7 +112,7 @@ works() {
   esac >/dev/null 2>&1
 }
 
-# install_missing PACKAGE...: installs the packages that are missing. It does not call apt if all work.
+# install_missing PACKAGE...: installs the packages that are missing, and does not call apt if none is missing.
 install_missing() {
   local package missing=()
   for package in "$@"; do
@@ -133,8 +136,9 @@ install_missing() {
 # How long to wait for other users of apt, in seconds.
 apt_timeout=1800
 
-# alone ARGUMENT...: runs apt-get as root, after waiting for other users of apt; it reports that it waits. A lock on the
-# directory excludes other scripts. Other programs use locks of another kind, which apt-get reports as taken.
+# alone ARGUMENT...: runs apt-get as root, after waiting for other users of apt. If alone() has to wait, it reports
+# that. A lock on /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use locks of another
+# kind. apt-get reports if such a lock is taken.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '
@@ -145,7 +149,7 @@ alone() {
       echo "waiting for another script that installs packages" >&2
       flock --timeout "$((until - SECONDS))" 9 || { echo "error: the other script did not end in time" >&2; exit 1; }
     }
-    # At its first installation the package of the server creates a cluster. This prevents it.
+    # The file prevents that the package of the server creates a cluster at its first installation.
     drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
     log=$(mktemp)
     trap '\''rm -f "$log" "$drop_in"; rmdir -p --ignore-fail-on-non-empty "${drop_in%/*}"'\'' EXIT

@@ -1,5 +1,4 @@
-# shellcheck shell=bash
-# The stages of scripts/test, which sources this. Each runs in a process of its own.
+# shellcheck shell=bash The stages of scripts/test, which sources this file. Each stage runs in a process of its own.
 
 # use_tree NAME: sets $tree to a copy of the sources that is made once. Each compiler builds in its own tree. Each stage
 # that starts servers has its own tree, because their files have fixed names.
@@ -20,10 +19,10 @@ build() {
   [ "$status" = 0 ]
 }
 
-# Builds what is shipped.
+# Builds with the compiler of the shipped packages.
 build_to_ship() { build g++; }
 
-# Installs into the server under test, $tested, a copy of the one that was built against.
+# Installs into the server under test, $tested. That server is a copy of the server that the build used.
 install_into_copy() {
   once shipped build_to_ship && once installed install_generator
 }
@@ -32,7 +31,7 @@ install_generator() {
   [ "$status" = 0 ] || { record build "make install" "$status" "$logs/install" 0 1; return 1; }
 }
 
-# make_beside COMPILER NAME TARGET...: builds another extension; the log is $logs/NAME-COMPILER.
+# make_beside COMPILER NAME TARGET...: builds the extension extensions/NAME. The log is $logs/NAME-COMPILER.
 make_beside() {
   local compiler=$1 name=$2 tree flags=(WERROR=-Werror)
   shift 2
@@ -44,7 +43,7 @@ make_beside() {
   [ "$status" = 0 ]
 }
 
-# install_beside NAME: builds it and installs it into the copy.
+# install_beside NAME: builds the extension and installs it into the server under test.
 install_beside() { install_into_copy && once "installed-$1" make_beside g++ "$1" all install; }
 
 stage_build() {
@@ -144,7 +143,7 @@ stage_tap() {
   local tree files=${names[tap]:-}
   install_into_copy || return 0
   use_tree run/tap
-  cp -p "$work/g++"/snowflake--*.sql "$tree"    # one test compares them with what is installed
+  cp -p "$work/g++"/snowflake--*.sql "$tree"    # one test compares these files with the installed files
   [ -n "$files" ] || files=$(cd "$tree" && echo t/*.pl)
   tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
 }
@@ -155,7 +154,7 @@ beside() {
   install_beside "$name" || return 0
   make_beside clang++ "$name" all || true
   libraries=("$work"/*/extensions/"$name"/*.so)
-  if [ -e "${libraries[0]}" ]; then  # an extension of SQL alone has none
+  if [ -e "${libraries[0]}" ]; then  # an extension that consists only of SQL has no library
     install_missing patch perl
     logged "$log" "$work/g++/scripts/structure" "${libraries[@]}"
     count_tap "$log"
@@ -197,7 +196,7 @@ stage_metrics() {
   install_beside lease || return 0
   mkdir "$programs"
   unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter check-pgactivity check-postgres
-  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # a package of its own in newer Debian
+  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # promtool is a package of its own in newer Debian
   if { is_installed chromium || apt_knows chromium; } && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
   else say "metrics    did not check the report: chromium is not available here"
   fi

@@ -41,7 +41,7 @@ sub stops_the_start
 
 like((start_with("snowflake.max_lead = '30s'"))[0], qr/^\d+$/, 'the server starts with a valid setting');
 
-# Invalid values. PostgreSQL itself would only warn and use the default.
+# Invalid values. For such a value PostgreSQL itself would only write a warning and use the default.
 my $range = qr/-?\d+(?: \w+)? is outside the valid range for parameter/;
 my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],
@@ -146,7 +146,7 @@ like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\n
 	'with the layout of Instagram, the warning recommends separate shards');
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
-# Partitions by time, if the epoch was recently. The first partition begins with id 0 in every time zone.
+# Tests partitions by time with an epoch in the near past. The first partition begins with id 0 in every time zone.
 my $partitions = <<~'SQL';
 	CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 	CREATE TEMP TABLE cases AS

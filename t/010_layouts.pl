@@ -11,7 +11,8 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main');
 
-# Each layout has a database of its own. For each one the clock is set a little further back.
+# Each layout has a database of its own. For each layout the clock is set back a little further than for the previous
+# one.
 sub start_with
 {
 	my ($settings, $database) = @_;

@@ -89,7 +89,7 @@ $node->start;
 $node->mint($ledger, $mint);
 $ledger->check(300, 'ids are unique over runs in single-user mode, with the clock set back before each');
 
-# Calls fail if the extension has lost a member or another extension has this name.
+# Calls fail if the extension has lost a member, or if another extension is named snowflake.
 $node->safe_psql('other', 'CREATE EXTENSION snowflake; ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
 foreach my $call ('next_id(5)', "decode($id)")
 {

@@ -220,8 +220,8 @@ my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CREATE SEQUENCE
 unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
-# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The database had minted before, so
-# the new mark is already high enough, and no later call flushes WAL.
+# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The database minted ids before this
+# CREATE EXTENSION, so the new mark is already high enough. For this reason no later call flushes WAL.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
@@ -289,7 +289,7 @@ foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'S
 }
 $node->stop;
 
-# CREATE EXTENSION does not seal a layout that has ended.
+# CREATE EXTENSION fails if the layout's last id is in the past.
 my $ended = Snowflake::Node->create('ended', conf => "snowflake.epoch = '1970-01-01'\n");
 $ended->start;
 like($ended->log_content, qr/WARNING:  the layout is exhausted\n.*DETAIL:  Layout .* ended at 2004-/, 'a server whose layout has ended warns at its start');

@@ -1,6 +1,7 @@
 # Tests a database that last minted elsewhere: a copied data directory, a cloned machine or disk, a promoted standby, or
 # restored files. The log and health() report that the database last minted elsewhere. Depending on "snowflake.on_clone"
-# the database mints or refuses until a superuser accepts the clone. Changes that are not copies are not reported.
+# the database mints or refuses until a superuser accepts the clone. Changes that are no copy, such as a restart, are
+# not reported.
 
 use strict;
 use warnings FATAL => 'all';
@@ -187,7 +188,7 @@ $copy->start;
 $ledger->new_server_run;
 at_home('an accepted clone after a crash', $copy);
 
-# A standby neither reports nor stores anything. After its promotion the report appears.
+# A standby neither reports nor stores anything. After the standby is promoted, the log and health() report the clone.
 $copy->backup('standby');
 my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_clone = warn\n");
 Snowflake::Machine->new($standby)->set_id($id);
@@ -207,8 +208,8 @@ is(warnings_of($standby), 1, 'the log of the promoted standby has one warning');
 is($standby->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 't', 'accept_clone() works on the promoted standby');
 is($standby->safe_psql('postgres', $state), 't||f', 'after accept_clone() health() shows no clone');
 
-# Restores the files in place. The server detects them as other files, even if the directory and perhaps the inodes are
-# the same.
+# Restores the files in place. The server detects that the restored files are not the original files, even if the
+# directory and perhaps the inodes are the same.
 $standby->stop;
 my $data = $standby->data_dir;
 $standby->command_ok([ 'sh', '-c', 'cp -a "$1" "$1.old" && rm -r "$1"/* && cp -a "$1.old"/. "$1"', '-', $data ], 'the data directory is replaced by its copy');

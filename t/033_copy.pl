@@ -91,7 +91,7 @@ SQL
 is(scalar_of('SELECT count(DISTINCT id), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM altered'), '100|9|9',
 	'COPY uses a setting that ALTER FUNCTION gave to next_id()');
 
-# COPY into tables for which PostgreSQL inserts rows in other ways.
+# Tests COPY into partitioned tables and other tables for which PostgreSQL does not insert rows in plain batches.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE parts (id bigint DEFAULT snowflake.next_id(5), v int) PARTITION BY HASH (v);
 CREATE TABLE p0 PARTITION OF parts FOR VALUES WITH (modulus 2, remainder 0);

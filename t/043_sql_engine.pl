@@ -141,16 +141,16 @@ like(run_again('owner', "1, 'wide'"), qr/have another layout than this script.*H
 like(run_again($_, "1, 'fleet'"), qr/belongs to another role.*role "owner"; the current role is "$_".*HINT/s, "the script cannot be run again by $_") foreach 'app', $plain->safe_psql('postgres', 'SELECT current_user');
 is(run_again('owner', "1, 'fleet'"), '', 'the script can be run again with the first region');
 
-# Settings of the session: snowflake.max_wait, and lastval() after an id.
+# Tests the setting snowflake.max_wait, and lastval() after an id.
 is(as_app("SET escape_string_warning = off; SET standard_conforming_strings = off; SET snowflake.max_wait = ' 500'; SELECT snowflake_sql.max_wait(); SET snowflake.max_wait = '1.5min'; SELECT snowflake_sql.max_wait()", 'fleet'),
 	"500\n90000", 'snowflake_sql.max_wait() reads the setting with and without a unit');
 refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqlstate => '22023', message => 'invalid value for parameter', detail => '0 to 2147483647 ms' }, "snowflake_sql.max_wait() refuses the setting '$_'")
 	foreach '-1', '2147483648', '1.5.1', '300000000000 years', '5 parsecs';
 refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() fails after an id, as doc/managed.md describes');
 
-# From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. A
-# refusal in the body must not be evaluated then. A PL/pgSQL function with the same expression shows this on each
-# version.
+# From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
+# planner must not evaluate the branch that raises an error. A PL/pgSQL function with the same expression shows on each
+# version whether the planner evaluates that branch.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
@@ -232,7 +232,8 @@ $plain->clock->step(-86400 * 366 * 120);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'next_id() fails before the epoch');
 $plain->clock->step(86400 * 366 * 60);
 mint();
-# Ids are above a raised mark. A lowered mark is raised again.
+# If the high-water mark was raised, new ids are above it. If the high-water mark was lowered, the next id raises it
+# again.
 my $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark + 700)");
 cmp_ok(as_app('SELECT (extract(epoch FROM snowflake.time_of(max(snowflake.next_id(7)))) * 1000)::bigint FROM generate_series(1, 3000)', 'fleet'), '>=', $mark + 700, 'ids are above a mark that was raised');
@@ -293,7 +294,7 @@ is("$twice $down", '0 0', 'ids of eight sessions are unique and ascend within ea
 $ledger->of('fleet')->record($ledger->anonymous, sort { $a <=> $b } keys %given);
 is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_sql.gate'::regclass"), '0', 'prepared transactions hold no lock on snowflake_sql.gate');
 
-# A standby does not mint. After its promotion its ids are above all earlier ids.
+# A standby does not mint. After the promotion of a standby its ids are above all earlier ids.
 $plain->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $plain, 'base', has_streaming => 1);
 $standby->clock->set($plain->clock->offset - 0.5);

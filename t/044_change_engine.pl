@@ -68,7 +68,7 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Changes to the library. The clock of its server is behind, by less than "snowflake.max_wait".
+# Changes to the library. The clock of that server is behind, by less than "snowflake.max_wait".
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');

@@ -229,7 +229,7 @@ is($of_application->(q{INSERT INTO events (name) VALUES ('new') RETURNING snowfl
 $session->quit;
 $node->stop;
 
-# From Instagram's function, which has made ids up to the present in the same shard.
+# Moves tables from Instagram's id function. The function has made ids up to the present in the same shard.
 $node = Snowflake::Node->create_running('instagram', conf => "snowflake.layout = 'instagram'\nsnowflake.epoch = '1314220021721'\n");
 $node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');

@@ -1,7 +1,7 @@
 # Runs the examples of the README and of the pages without a test of their own, on one server. The lists below name
-# pages that another test runs, and examples that are not run. Any other example is an error. Also compares
-# doc/reference.md with the catalogue, doc/errors.md with the sources, and the README's presets with their layouts. Also
-# checks each link.
+# pages that another test runs, and examples that are not run. An example that is neither run here nor listed is an
+# error. Also compares doc/reference.md with the catalogue, doc/errors.md with the sources, and the README's presets
+# with their layouts. Also checks each link.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ use Test::More;
 
 my $root = dirname($FindBin::RealBin);
 
-# Pages whose examples another test runs, with these tests.
+# For each page whose examples another test runs: the names of the tests.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
 	'doc/cursors.md' => ['t/071_cursors_page.pl'],
@@ -155,7 +155,7 @@ is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_
 	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
 	'using: the bound is a number');
 
-# orders: runs each example in one session. The clock counts as synchronized.
+# orders: the statements of an example run in one session. The clock counts as synchronized.
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
 is($out, "second\nfirst", 'orders: the example of the approximate order has the expected result') or diag($err);
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
@@ -307,7 +307,7 @@ sub rows_of
 }
 sub set_of { return { map { $_ => 1 } grep { length } split /\n/, $node->safe_psql('postgres', $_[0]) }; }
 
-# extensions/alias/t/002_page.pl compares the objects of snowflake_alias.
+# extensions/alias/t/002_page.pl compares the objects of snowflake_alias with doc/reference.md.
 my %functions = map { $_ => 1 } map { $_->[1] =~ /of the extension `snowflake_alias`/ ? () : $_->[0] =~ /`(\w+)\(/g } rows_of('Functions');
 differ('functions', \%functions, set_of(<<~'SQL'));
 	SELECT DISTINCT proname FROM pg_proc AS p

@@ -45,7 +45,7 @@ sub files_below
 	return sort @files;
 }
 
-# Installs below another root, and then in the directory where the example uses it.
+# Installs the core below another root (DESTDIR), and after that in the directory that the example uses.
 like($install, qr/^sudo make install-core$/, 'the page has the command make install-core');
 my $make = "make -s -C $root PG_CONFIG='${\($ENV{PG_CONFIG} // 'pg_config')}' prefix=$work/usr";
 runs("$make DESTDIR=$work/stage install-core", 'make install-core with DESTDIR succeeds');

@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2154
-# Functions for the tests of the installed package, which source it. They run as root with a cluster of their own.
+# shellcheck shell=bash disable=SC2154 Functions for the tests of the installed package, which source this file. The
+# tests run as root with a cluster of their own.
 set -euo pipefail
 
 fail() { echo "not ok: $*" >&2; exit 1; }
@@ -17,8 +17,8 @@ installed_versions() {
 # The version of the extension whose package for PostgreSQL $postgres is installed.
 packaged_version() { dpkg-query -W -f '${source:Upstream-Version}' "postgresql-$postgres-snowflake"; }
 
-# start_cluster: starts a cluster of $postgres that listens only on its socket, without the library. It is removed when
-# the script ends.
+# start_cluster: starts a cluster of $postgres that listens only on its socket, without the library. The cluster is
+# removed when the script ends.
 start_cluster() {
   pg_createcluster "$postgres" snowflake_test -- --no-sync >/dev/null
   trap 'pg_dropcluster --stop "$postgres" snowflake_test 2>/dev/null || true' EXIT

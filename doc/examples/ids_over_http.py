@@ -20,7 +20,7 @@ SHARD, PORT, THREADS, MOST_IDS = int(sys.argv[1]), int(sys.argv[2]), 8, 1000  # 
 LIMITS = {"connect_timeout": "5", "tcp_user_timeout": "10000", "options": "-c statement_timeout=5s"}
 pool = ConnectionPool(make_conninfo(**{**LIMITS, **conninfo_to_dict(sys.argv[3])}), min_size=1, max_size=THREADS,
                       timeout=5, kwargs={"autocommit": True, "row_factory": dict_row})
-# SQLSTATEs and classes of them: the request is wrong; the database does not mint now.
+# SQLSTATEs of wrong requests, and SQLSTATEs or their classes for a database that does not mint now.
 REFUSED = ("22003", "22004", "22008", "22023", "22P02")
 NOT_NOW = ("55000", "25006", "2200H", "08", "53", "57")
 
@@ -28,7 +28,7 @@ app = Flask(__name__, static_folder=None)
 app.json.sort_keys = False
 
 
-def route(path, methods, parameters, statement):  # a parameter of None is required
+def route(path, methods, parameters, statement):  # a parameter whose default is None is required
     app.add_url_rule(path, path, lambda: answer(statement, numbers(parameters)), methods=methods)
 
 
@@ -68,7 +68,7 @@ def of_the_database(error):
     app.logger.error("%s %s", error.sqlstate, error)
     state, said = error.sqlstate or "08", error.diag
     status = 400 if state in REFUSED else 503 if state.startswith(NOT_NOW) else 500
-    if status == 500 or not said.message_primary:  # may contain names of hosts and roles
+    if status == 500 or not said.message_primary:  # the error may contain names of hosts and roles
         return told({"error": "the database cannot be asked; the log of this server says why"}, status)
     return told({"error": said.message_primary, "detail": said.message_detail, "hint": said.message_hint}, status)
 

@@ -155,7 +155,7 @@ TEST(Blocker, LeaseIsOverForTheIdThatItDoesNotCover) {
   EXPECT_EQ(blocker(layout, facts), Blocker::none);
   ++facts.position;
   EXPECT_EQ(blocker(layout, facts), Blocker::lease_ended);
-  // A call that claims no id, such as observe(), needs no lease that covers a position.
+  // A call that claims no id, such as observe(), needs no lease.
   facts.position = 0;
   EXPECT_EQ(blocker(layout, facts), Blocker::none);
 }

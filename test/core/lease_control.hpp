@@ -31,8 +31,8 @@ enum class RegionState : uint8_t {
 };
 
 struct LeasedRegion {
-  int64_t floor_ms = 0;     // the holder issues no id of an earlier time
-  int64_t until_ms = 0;     // nor of this time or later
+  int64_t floor_ms = 0;     // each id of the holder is at or after this time
+  int64_t until_ms = 0;     // each id of the holder is before this time
   int64_t incarnation = 0;  // the holder, 0: none
   int64_t grant = 0;        // number of the last grant
   int64_t nonce = 0;        // of the holder's last request
@@ -41,12 +41,12 @@ struct LeasedRegion {
 };
 
 struct FleetState {
-  int64_t term;           // when the fleet was made, or an operator last confirmed: see term_at()
-  int64_t newest;         // number of the newest answer
-  int64_t newest_ms;      // the newest time on which both clocks of an exchange agreed
-  int64_t longest_ms;     // the longest grant: lease plus lead
-  int64_t skew_ms;        // how far clocks may be apart
-  bool halted;            // found to be behind: no request is decided until confirm_data_loss()
+  int64_t term;        // when the fleet was made or last recovered by an operator: see term_at()
+  int64_t newest;      // number of the newest answer
+  int64_t newest_ms;   // the newest time that server and lease server both have reached
+  int64_t longest_ms;  // the longest grant: lease plus lead
+  int64_t skew_ms;     // how far clocks may be apart
+  bool halted;         // rows are older than an answer: all requests wait for confirm_data_loss()
   int64_t reported_term;  // the newest term that a server has named
   int64_t began;          // `newest` when the term began
   int64_t lasting;        // the oldest term whose leases continue
@@ -297,8 +297,8 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   return lease_detail::acquire(fleet, regions, own, request, clock_ms);
 }
 
-// Returns true if the clock is behind the newest time on which two clocks agreed. Then operators'
-// calls fail.
+// Returns true if the lease server's clock is behind `newest_ms`. In this state operators' calls
+// fail.
 constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept {
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
@@ -311,8 +311,8 @@ constexpr void revoke(LeasedRegion& region) noexcept {
 }
 
 // Ends the lease of a region whose holders have stopped. Their ids were ahead of their clocks by at
-// most `ahead_ms`, which is lead plus reserve. REQUIRES !clock_is_behind(), that the holders
-// stopped before `now_ms`, and that their clocks were ahead by at most the skew.
+// most `ahead_ms`, which is lead plus reserve. REQUIRES: !clock_is_behind(); the holders stopped
+// before `now_ms`; the holders' clocks were ahead by at most the skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);

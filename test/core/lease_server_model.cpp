@@ -92,7 +92,7 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit. Other sessions may continue before each of the two loads.
+// Reads the published limit with two loads. Other sessions may run before each of the loads.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;

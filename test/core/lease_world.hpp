@@ -29,17 +29,17 @@ struct Rules {
   bool start_is_new = true;      // a start, a clone or a promotion begins a new incarnation
   bool forget_then_read = true;  // give back: limits are withdrawn and read under one lock
   bool forget_at_all = true;     // give back: the region is forgotten before the request is sent
-  bool lost_is_new = true;       // a region that was lost ends the incarnation
-  bool mark_below_until = true;  // no mark is written above `until`
+  bool lost_is_new = true;       // if a server has lost its region, its incarnation ends
+  bool mark_below_until = true;  // no high-water mark above `until` is written
   bool observe_below_until = true;  // observe() beyond `until` fails instead of using `until`
   bool commit_first = true;         // an answer is used only when its commit is confirmed
   bool identity_checked = true;     // the lease server checks its timeline and system identifier
   bool lease_checked = true;        // a published limit does not exceed the lease
-  bool grant_acks = true;           // only a grant acknowledges the nonce that it answers
+  bool grant_acks = true;           // a nonce is acknowledged only by the grant for its request
   bool adopt_while_leased = true;   // after a recovery only leases continue that had not ended
   bool own_regions = true;          // a server is granted its own regions only
-  bool both_clocks = true;          // a region is free when both clocks have passed its end
-  bool dead_by_reserve = true;      // a dead holder's region ends beyond lead and reserve, not now
+  bool both_clocks = true;          // a region is free if both servers' clocks have passed its end
+  bool dead_by_reserve = true;      // a dead holder's region ends only after lead and reserve
   bool old_is_stopped = true;       // the old lease server is stopped before an operator confirms
 };
 
@@ -218,7 +218,7 @@ class World {
   bool recoveries_;    // the lease server is recovered to earlier states, and its clock is right
   bool wild_control_;  // the lease server's clock is right only during operators' calls
   bool forgetful_;     // the lease server is restored without detection, operators err, no clones
-  std::vector<std::vector<int32_t>> own_;  // by role: the regions in its configuration
+  std::vector<std::vector<int32_t>> own_;  // for each role the regions in its configuration
   int64_t now_;
   uint64_t processes_ = 0;
   bool faults_ = false;  // run() has begun, and settle() has not

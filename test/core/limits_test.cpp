@@ -252,9 +252,9 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// `raised` represents the counters. It is not atomic on purpose. If publish() were not a release,
-// or read() not an acquire, there would be a data race on `raised`, and ThreadSanitizer would
-// report it on any machine.
+// `raised` represents the counters. `raised` is not atomic on purpose. If publish() were not a
+// release, or read() not an acquire, ThreadSanitizer would report a data race on `raised` on any
+// machine.
 TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {
     const auto limits = std::make_unique<Limits>();

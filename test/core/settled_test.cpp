@@ -133,9 +133,9 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// `before` represents what a session did before a claim. It is not atomic on purpose. If the
-// claim's exchange were not a release, or the floor not an acquire, there would be a data race on
-// `before`. `claimed` is relaxed, so it does not order the two threads.
+// `before` represents what a session did before a claim. `before` is not atomic on purpose. If the
+// claim's exchange were not a release, or the load of the floor not an acquire, there would be a
+// data race on `before`. `claimed` is relaxed, so it does not order the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {

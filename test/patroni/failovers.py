@@ -117,7 +117,7 @@ def fail_once(cluster, name):
     leader = wait_for("a leader", 60, cluster.leader)
     begin, postmaster = time.monotonic(), leader.postmaster()
     put_right = getattr(Faults(cluster), name)(leader)
-    if name == "postgres_killed":  # Patroni starts it again, or promotes another one
+    if name == "postgres_killed":  # Patroni starts the killed server again, or promotes another server
         new = wait_for("a leader", 120, lambda: leader.postmaster() not in (None, postmaster) and cluster.leader() or cluster.leader(but=leader))
     else:
         new = wait_for("another leader", 120, lambda: cluster.leader(but=leader))

@@ -183,7 +183,8 @@ sub rival
 	return { %$member, title => $name, node => $node, clients => [], line => $self->new_line(parent => $member->{line}, fork => $fork) };
 }
 
-# Repeats the request until it has the region of a server whose lease has ended. Returns whether it got the region.
+# Asks for the region of $rival, whose lease has ended, until the lease server grants the region. Returns whether the
+# region was granted.
 sub take_over
 {
 	my ($self, $rival, $region) = @_;
@@ -199,7 +200,7 @@ sub take_over
 	return $taken;
 }
 
-# Mints one id, if this works soon. Returns whether it did.
+# Tries to mint one id, and waits only a short time for it. Returns true if an id was minted.
 sub mint_now
 {
 	my ($self, $group, $wait_ms) = @_;

@@ -306,14 +306,14 @@ sub connections
 	return "out of connections for $hold s";
 }
 
-# Observes an id that was not minted here and is just within max_lead. All later ids must be greater, also after a
-# crash.
+# Observes an id that was not minted here and is just within max_lead. All ids minted after the observed id must be
+# greater than it, also after a crash.
 sub observe
 {
 	my ($w) = @_;
 	my ($crash, $step) = (pick(0, 1, 1), Crashes::step($w, -0.5, -30, -30));
 	my $group = first($w);
-	# No session mints before the crash. Otherwise the mark would be extended past the id for other reasons.
+	# No session mints before the crash, because minting itself would extend the mark past the observed id.
 	$w->stop_clients($group) if $crash;
 	# The shard may already be further ahead, so the observed id must be above its last id.
 	my $next = 0;

@@ -79,8 +79,8 @@ struct Format {
   }
 };
 
-// A clock was changed between the two times. Two steps never overlap, because the driver makes all
-// of them.
+// A clock was changed at some moment between `from` and `to`. Two steps never overlap, because the
+// driver makes all of them.
 struct Step {
   int64_t from;
   int64_t to;

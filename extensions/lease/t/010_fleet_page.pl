@@ -204,8 +204,8 @@ like($control->safe_psql('fleet', next_block($title)), qr/^Region 4 is free at /
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# "The lease server was promoted, or restored". The test changes the stored timeline, and later rows without their
-# signature.
+# "The lease server was promoted, or restored". The test changes the stored timeline. Later the test changes rows
+# without a new signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
@@ -223,7 +223,7 @@ my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.
 $control->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
-# With a smaller skew the lease of a server that started recently does not end.
+# The smaller skew prevents that the lease of a recently started server ends.
 $control->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($control);
 my (undef, undef, $error) = $control->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
@@ -235,7 +235,7 @@ is($west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease'), $
 push @ids, mint($west);
 section_ends($title);
 
-# "The lease server is lost", with its roles.
+# "The lease server is lost": the roles of the lease server are lost, too.
 
 $title = 'The lease server is lost';
 my $fleet = $control->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet');

@@ -85,7 +85,7 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'another worker starts at once although the clock was set back');
 renewed('the lease is renewed after the clock was set back');
 
-# The postmaster is suspended, so no worker starts. health shows that when the lease has ended.
+# The postmaster is suspended, so no worker starts. After the lease has ended, health shows that no worker runs.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
 sub poll_session

@@ -44,7 +44,8 @@ sql(q{SELECT snowflake_fleet.add_server('beta')});
 is(health('*'), 't|||', 'health shows a fleet without requests as granting, whatever the settings of the monitoring role');
 sql('ALTER ROLE watch RESET synchronous_commit');
 
-# psql -f as an ordinary role creates the same objects as the extension. The owner of the fleet cannot be a server.
+# psql -f as an ordinary role creates the same objects as the extension. add_server() refuses the role that owns the
+# fleet.
 sql('CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	'an ordinary role can run the script with psql -f');
@@ -64,7 +65,8 @@ like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: 
 command_fails_like([ 'psql', '-Xq', '-d', $control->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	qr/schema "snowflake_fleet" already exists/, 'the script fails if it runs a second time');
 
-# If the fleet has the wrong layout, create_fleet() can be repeated until an id may have been minted.
+# If the fleet has the wrong layout, an operator can call create_fleet() again. The call fails if a server may have
+# minted an id.
 my $wrong = $control->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::Control::seal + 4);
 like($control->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server's layout is not the fleet's/, 'the layout of the first server is that of the fleet');
 like(($control->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases/, 'create_fleet() fails while a server has a lease');
@@ -138,8 +140,8 @@ like(($control->psql('postgres', q{SELECT snowflake_fleet.confirm_dead(2, '2 s',
 like(health('granting, reason'), qr/^t\|the clock is behind what was recorded/, 'health shows that the clock is behind');
 $control->clock->set(0);
 
-# If the lease server's clock is ahead for a moment, no region is given to another server. A region is free only by both
-# clocks.
+# If the lease server's clock is ahead for a moment, no region is given to another server. A region is free only if its
+# lease has ended by the server's clock and by the lease server's clock.
 rewrite('until_ms = 8000000000000, floor_ms = 5 WHERE region IN (0, 1, 3)');
 $control->clock->set(3600);
 is($control->ask(call => 'acquire', server => 'alpha', incarnation => 1001, ahead => -3_600_000)->{status}, 'full', 'no region is free if only the lease server\'s clock is an hour ahead');

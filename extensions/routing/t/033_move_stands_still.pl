@@ -1,4 +1,5 @@
-# Tests that DDL on a schema is refused while it moves, and that the fence detects changes that were not refused.
+# Tests that DDL on a schema is refused while the schema is moved. Also tests that the last step of the move detects
+# changes that were not refused.
 
 use strict;
 use warnings FATAL => 'all';
@@ -47,8 +48,8 @@ my %refusal = (sqlstate => 55006, message => 'schema shard_1 moves to another se
 $north->refuses($_, \%refusal, "refused: $_") foreach @ddl;
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE shard_2.more (id int PRIMARY KEY)', 'CREATE TABLE public.more (id int)', 'CREATE TEMPORARY TABLE x ()', 'VACUUM FULL shard_1.users', 'ANALYZE shard_1.users', 'REINDEX TABLE shard_1.users',
   'TRUNCATE shard_1.photos', "DROP TABLE public.more", 'CREATE INDEX CONCURRENTLY ON shard_2.users (name)';
-# A rewrite of a table changes rows, but logical replication does not send these changes. Only one event trigger is
-# active here, because in some minor versions the other would also refuse the rewrite.
+# A rewrite of a table changes rows, but logical replication does not send these changes. The test disables the event
+# trigger snowflake_move_guard, because in some minor versions that trigger would also refuse the rewrite.
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE');
 $north->refuses("ALTER TABLE shard_1.users ALTER name TYPE text USING name || '!'", \%refusal, 'a rewrite of a table of the moving schema is refused');
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE public.other (n int)', 'ALTER TABLE public.other ALTER n TYPE int USING n + 1', 'DROP TABLE public.other', 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
@@ -60,7 +61,7 @@ $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite 
 like($mover->run('--shard' => 7, '--to' => 'a', '--check')->{output}, qr/event trigger .* is missing, or not ENABLE ALWAYS/, 'a move is refused if an event trigger is not ENABLE ALWAYS');
 $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE ALWAYS');
 
-# The fence waits for a long transaction, and meanwhile DDL begins.
+# DDL begins while the move waits for a long transaction before it locks the schema's tables.
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $writer = $north->session;
 $writer->query_safe('BEGIN');

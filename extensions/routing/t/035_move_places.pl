@@ -103,7 +103,8 @@ like($ended->{output}, qr/the slot is gone, .*: the copy starts over/, '... from
 is($mover->run('--shard' => 9, '--to' => 'b', '--abort')->{status}, 0, '... and taken back');
 is($mover->finish($waits)->{status}, 0, '... and the other one moves');
 
-# CREATE SUBSCRIPTION would find it too late
+# The program checks limits of the servers before it starts. CREATE SUBSCRIPTION would fail only after the move has
+# begun.
 foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has 1 workers for subscriptions' ],
 	[ $north, 'max_replication_slots', 1, 'The source has 1 replication slots and ' ],
 	[ $north, 'max_wal_senders', 1, ' and 1 WAL senders left' ],

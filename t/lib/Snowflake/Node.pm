@@ -27,7 +27,7 @@ use Snowflake::Clock;
 use Snowflake::Template;
 use Test::More;
 
-# Like init() of PostgreSQL::Test::Cluster. Without special options it copies the result of one initdb.
+# Like init() of PostgreSQL::Test::Cluster. Without special options this init() copies the result of one initdb.
 sub init
 {
 	my ($self, %params) = @_;
@@ -55,7 +55,7 @@ sub create
 	$node->append_conf('postgresql.conf',
 		# Shared memory is in files of the data directory, because a killed server does not remove its segments.
 		"dynamic_shared_memory_type = mmap\n"
-		# Tests step the clock by minutes for other reasons than to test jumps.
+		# Tests step the clock by minutes, so only jumps of more than an hour are reported.
 		. "shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
@@ -187,7 +187,7 @@ sub create_database
 	return;
 }
 
-# The extensions snowflake_shards and snowflake_migrate in a database that has snowflake.
+# Creates the extensions snowflake_shards and snowflake_migrate in a database that has snowflake.
 sub add_tools
 {
 	my ($self, $database) = @_;
@@ -311,7 +311,7 @@ sub wait_for_output
 	return;
 }
 
-# Waits until the client has ended. Returns whether it succeeded, its ids, and its errors.
+# Waits until the client has ended. Returns whether the client succeeded, its ids, and its errors.
 sub finish_writer
 {
 	my ($self, $writer) = @_;

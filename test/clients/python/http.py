@@ -55,7 +55,7 @@ try:
         else:
             equal(re.sub(r'"\d{18}"', "ID", json.dumps(found)), re.sub(r'"\d{18}"', "ID", json.dumps(told)), f"as the page shows: {path}")
 
-    # Minting: strings, never cached, of the requested shard.
+    # A request that mints returns ids of the requested shard as strings. The response forbids caching.
     status, content, headers = ask("/v1/id")
     decoded = admin.execute("SELECT shard FROM snowflake.decode(%s)", [int(content["id"])]).fetchone()
     ok(status == 200 and decoded == (5,), "an id of the program's shard", (status, content, decoded))
