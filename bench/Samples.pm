@@ -1,5 +1,5 @@
-# Samples that the parts took, and what is made of them: medians with the extremes, and ratios that pair
-# the runs, so that what disturbed a whole run disturbs no ratio.
+# Reads the samples that the parts of the benchmark took. Computes medians with the extremes, and ratios. A ratio
+# compares values of the same run, so a disturbance of the whole run does not change the ratio.
 package Samples;
 use strict;
 use warnings;
@@ -24,14 +24,14 @@ sub read_all {
 
 sub has { my ($self, $part) = @_; return exists $self->{$part} }
 
-# The runs of a subject, by number; empty where it was not measured.
+# Returns the values of a subject by the number of the run. The result is empty if the subject was not measured.
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
-  my $subjects = $self->{$part} // {};    # looked up step by step: what is not there is not to come into being
+  my $subjects = $self->{$part} // {};    # looked up step by step, because one lookup would create missing hashes
   return %{ ($subjects->{$subject} // {})->{$metric} // {} };
 }
 
-# Median, least and greatest of a list; empty of an empty one.
+# Returns median, least and greatest value of a list, or an empty list if the list is empty.
 sub summary {
   my @sorted = sort { $a <=> $b } @_;
   return () unless @sorted;
@@ -44,7 +44,7 @@ sub of { my $self = shift; my %runs = $self->runs(@_); return summary(values %ru
 
 sub median { my $self = shift; my ($median) = $self->of(@_); return $median }
 
-# The quotient of two subjects of a part, run by run. Each is [subject, metric].
+# ratio PART, ABOVE, BELOW: summarizes the quotients of two subjects, run by run. ABOVE and BELOW are [subject, metric].
 sub ratio {
   my ($self, $part, $above, $below) = @_;
   my %above = $self->runs($part, @$above);

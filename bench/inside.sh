@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Within a Debian root, for bench/parts/pg18.sh: its own uuidv7() beside next_id() and nextval(). PG_CONFIG is
-# its server, WORK the directory above the sources, where results/ goes; ROWS are a load's, CALLS the rows of ten calls,
-# RUNS and LOADS how often.
+# Runs within a Debian root for bench/parts/pg18.sh. Compares PostgreSQL's own uuidv7() with next_id() and nextval().
+# PG_CONFIG is the pg_config of the root's server. WORK is the directory above the sources, in which the script makes
+# results/. ROWS is the number of rows of a load, and CALLS is the number of rows with ten calls each. RUNS and LOADS
+# are numbers of repetitions.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/lib.sh"
 . "$source_dir/bench/server.sh"

@@ -1,7 +1,8 @@
-# !/usr/bin/perl moving.pl BIN HOST ROWS ADOPTED FILES: what moving in costs whom, with the statements of doc/moving.md
-# as they stand there: adopt() of ADOPTED tables of ROWS rows one by one, and "From UUIDs" of a table of ROWS rows with
-# two that refer to it. Four clients write all the while, 2,000 transactions a second together. Prints samples: how long
-# each step takes, and the longest wait of a client during it.
+#!/usr/bin/perl
+# moving.pl BIN HOST ROWS ADOPTED FILES: measures what the statements of doc/moving.md cost while clients write. The
+# program calls adopt() for ADOPTED tables of ROWS rows, one by one. After that it runs "From UUIDs" on a table of ROWS
+# rows that two other tables refer to. Four clients write all the while, together 2,000 transactions per second. The
+# program prints samples: the duration of each step, and the longest wait of a client during the step.
 use strict;
 use warnings;
 use FindBin;
@@ -15,7 +16,7 @@ $ENV{PGOPTIONS} = '-c search_path=public';
 
 sub sample { print join("\t", @_), "\n" }
 
-# Returns the standard error of a statement. Repeats it after a lock timeout, as the page describes.
+# Runs a statement. Repeats the statement after a lock timeout, as doc/moving.md describes.
 sub say_sql {
   my ($statement) = @_;
   $lock_timeout = $1, return if $statement =~ /^SET lock_timeout = '?(\w+)'?;/;
@@ -31,7 +32,7 @@ sub say_sql {
     close $err;
     return if $? == 0;
     die "$statement\n$said" if $said !~ /canceling statement due to lock timeout/;
-    # The writers that waited have to catch up, or the next attempt meets all of them at once.
+    # The pause lets the delayed writers catch up. Without it, the next attempt would meet all writers at once.
     sleep($attempt < 40 ? 0.05 * $attempt : 2);
   }
   die "no lock for:\n$statement";
@@ -40,7 +41,7 @@ sub say_sql {
 my (@phases, $writers, $number);
 END { kill 'TERM', $writers if $writers }
 
-# phase NAME, CODE: remembered with its begin and its end.
+# phase NAME, CODE: runs CODE, and stores its begin and its end under NAME.
 sub phase {
   my ($name, $code) = @_;
   my $began = time;
@@ -69,11 +70,12 @@ sub start_writers {
   phase('nothing', sub { sleep 3 });
 }
 
-# The longest transaction of the writers that overlapped each phase, and how many ended in it; their errors are ours.
+# Adds for each phase the duration of the longest writer's transaction that overlapped the phase, and the rate of
+# transactions that ended in the phase. Fails if a writer saw an error.
 sub stop_writers {
   my ($prefix) = @_;
-  sleep 3;    # what pgbench has not written down is lost
-  # Not INT, which a shell has its background jobs ignore.
+  sleep 3;    # pgbench loses log lines that it has not written
+  # The signal is not INT, because background jobs of a shell ignore INT.
   kill 'TERM', $writers;
   waitpid $writers, 0;
   undef $writers;
@@ -126,7 +128,8 @@ my $page = do { local $/; open my $in, '<', "$FindBin::Bin/../doc/moving.md" or 
 my ($section) = $page =~ /^## From UUIDs\n(.*?)^##/ms or die "doc/moving.md has no section \"From UUIDs\"\n";
 my @statements = map { /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms } $section =~ /^```sql\n(.*?)^```$/gms;
 
-# The statements of the page for comments, also for tags: line by line within a transaction.
+# Repeats the page's statements for the table comments with the table tags. Within a transaction each line is repeated
+# by itself.
 sub for_tags {
   my ($statement) = @_;
   return $statement if $statement !~ /comments/;

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# perl -I bench report.pl [--gate] OUT [README]: from OUT/results to OUT/RESULTS.md, and to what is between two marks in
-# README. The words are in RESULTS.md.in and performance.md.in; here are the numbers and tables that take the place of
-# their {{names}}. A paragraph or section is left out if its values were not measured. A single missing value is marked.
+# perl -I bench report.pl [--gate] OUT [README]: reads OUT/results and writes OUT/RESULTS.md. If README is given, the
+# program also replaces the text between two marks in README. The sentences are in the templates RESULTS.md.in and
+# performance.md.in. This program computes the numbers and tables that replace the {{names}} in the templates. A
+# paragraph or section is left out if its values were not measured. A single missing value is marked.
 use strict;
 use warnings;
 use FindBin;
@@ -36,7 +37,8 @@ sub table {
     map { '| ' . join(' | ', @$_) . ' |' } @rows;
 }
 
-# sum_of PART, SUBJECT, METRIC...: of single values; empty where one is missing.
+# sum_of PART, SUBJECT, METRIC...: the sum of the medians of these metrics. The list is empty if a metric was not
+# measured.
 sub sum_of {
   my ($part, $subject, @metrics) = @_;
   my @values = map { $samples->median($part, $subject, $_) // return } @metrics;
@@ -51,14 +53,14 @@ sub subjects {
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
 }
 
-# Lines of fields, of a file that is not of samples.
+# Returns the lines of a result file that does not contain samples, each split into its fields.
 sub lines_of {
   my ($name) = @_;
   open my $in, '<', "$out/results/$name.tsv" or return;
   return map { chomp; [split /\t/, $_, -1] } <$in>;
 }
 
-# The lines of a result file that has no table.
+# Returns the lines of a result file that has no fields.
 sub lines_of_file {
   my ($name) = @_;
   open my $in, '<', "$out/results/$name" or return;
@@ -67,10 +69,10 @@ sub lines_of_file {
 
 sub subjects_of_pair { return grep { my %runs = $samples->runs('against', "new: $_", 'ns'); %runs } @_ }
 
-# To the next hundred.
+# Rounds to the next hundred.
 sub hundreds { my ($value) = @_; return defined $value ? whole(100 * sprintf '%.0f', $value / 100) : '' }
 
-# A paragraph in lines of at most 120.
+# Breaks a paragraph into lines of at most 120 characters.
 sub wrapped {
   my ($text) = @_;
   my @lines = ('');
@@ -81,7 +83,7 @@ sub wrapped {
   return join "\n", @lines;
 }
 
-# ---- where and when
+# ---- machine and time
 
 $text{machine} = table(['', 'measured on'], map { [ucfirst $_->[0], $_->[1] // ''] } lines_of('machine'));
 my @when = lines_of('when');
@@ -90,11 +92,12 @@ $text{quick} = join ', ', map {"`$_->[0]`"} grep { $_->[1] eq 'quick' } @when;
 $text{busy} = join ', ', map {"`$_->[0]`"} grep { $_->[4] > 0.2 } @when;
 my %machine = map { @$_ } lines_of('machine');
 
-# ---- ratios first
+# ---- ratios and their aims
 
 my @ratios;
 
-# aim TEXT, SIGN ('<=' or '>='), TARGET, RATIO...: the ratio is median, least, greatest.
+# aim TEXT, SIGN ('<=' or '>='), TARGET, RATIO...: adds a row that tells whether the ratio meets its target. RATIO is a
+# list of median, least and greatest value.
 sub aim {
   my ($what, $sign, $target, @ratio) = @_;
   return unless @ratio;
@@ -180,7 +183,7 @@ aim('ids of two threads of the core on separate words, relative to one thread', 
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
-# For a machine that others share: limits that a regression breaks and noise does not.
+# Limits for a machine that others use at the same time. A regression breaks these limits, but noise does not.
 my @broken;
 sub gate {
   my ($what, $sign, $limit, @ratio) = @_;
@@ -206,13 +209,13 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: what each costs, and by how much more than the floor.
+# calls METRIC, FLOOR, SUBJECT...: for each subject the cost of a call, and the ratio of that cost to the cost of FLOOR.
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }
     subjects('call', $metric, @subjects);
 }
-# both_calls METRIC, SUBJECT...: with the counter and without it.
+# both_calls METRIC, SUBJECT...: a table of the costs of calls with and without the processor's time stamp counter.
 sub both_calls {
   my ($metric, @subjects) = @_;
   my %without = map { $_->[0] => $_ } calls("$metric$off", 'next_id', @subjects);
@@ -248,8 +251,8 @@ $text{core} = table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all 
     subjects('core', 'items/s', 'clock_read_kernel', 'clock_read', 'swap_own/threads:1', 'bare_id_own/threads:1', 'kernel_id_own/threads:1',
       'id_own/threads:1', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode'));
 
-# millions PART, METRIC, [NAME, SUBJECT]...: a table of what many do together. In METRIC and SUBJECT, N is
-# the number of them.
+# millions PART, METRIC, [NAME, SUBJECT]...: a table of the total rates of several threads or clients, in millions. In
+# METRIC and SUBJECT, N is the number of threads or clients.
 sub millions {
   my ($part, $metric, @names) = @_;
   my @counts = grep { my $n = $_; grep { $samples->of($part, $_->[1] =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r) } @names } map { 2**$_ } 0 .. 6;
@@ -503,7 +506,8 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
 
 # ---- the pages
 
-# filled PARAGRAPH: with what was measured, and whether anything was; empty where something was not.
+# filled PARAGRAPH: returns the paragraph with the measured values, and the number of {{names}} in the template. The
+# list is empty if a value was not measured.
 sub filled {
   my ($paragraph) = @_;
   my @names = $paragraph =~ /\{\{(\w+)\}\}/g;

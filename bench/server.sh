@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# A private server for measuring, and what the parts share. Sourced by bench/run.
+# Starts a private server for measuring, and has the functions that all parts of the benchmark use. bench/run sources
+# this file.
 
-# prepare [EXTENSION...]: a private copy of PostgreSQL with the extension, as it is released, the yardsticks,
-# and the extensions whose directories are named.
+# prepare [EXTENSION...]: makes a private copy of PostgreSQL. Installs the extension as it is released, the functions
+# for comparison in bench/extension, and the extensions in the directories EXTENSION.
 # shellcheck disable=SC2120
 prepare() {
   local extension
@@ -16,8 +17,8 @@ prepare() {
   [ "$(id -u)" != 0 ] || chown postgres: "$place" "$work/files"
 }
 
-# start_server [SETTING...]: a fresh cluster, for words of shards that one part drove ahead of the clock
-# would be in the way of the next.
+# start_server [SETTING...]: starts a new cluster. If one part of the benchmark has driven shards ahead of the clock,
+# the next part must not find these shards.
 start_server() {
   stop_server
   rm -rf "$place/data"
@@ -45,14 +46,15 @@ stop_server() {
   unprivileged "$bin/pg_ctl" -s -D "$place/data" -m immediate -w stop || true
 }
 
-# sql ARGUMENT...: psql as the superuser of the private server. PGOPTIONS sets what the parts read.
+# sql ARGUMENT...: runs psql as the superuser of the private server. PGOPTIONS holds settings that the SQL files of the
+# parts read.
 sql() {
   unprivileged env PGOPTIONS="${PGOPTIONS:-}" "$bin/psql" -XqAt -F $'\t' -v ON_ERROR_STOP=1 \
     -h "$place" -U bench -d postgres "$@"
 }
 
-# begin_results PART, then sample SUBJECT METRIC RUN VALUE for what the shell measures; samples in the
-# database are added by take_samples.
+# begin_results PART starts the result file of a part. sample SUBJECT METRIC RUN VALUE adds a value that the shell
+# measured. take_samples adds the samples that the database has stored.
 begin_results() {
   results=$out/results/$1.tsv
   printf 'subject\tmetric\trun\tvalue\n' >"$results"
@@ -65,8 +67,8 @@ take_samples() {
   sql -c 'SELECT * FROM bench.sample ORDER BY subject, metric, run' >>"$results"
 }
 
-# tps ARGUMENT...: what pgbench reports, without the time that connecting took; "duplicate" where a client
-# was stopped by a duplicate key.
+# tps ARGUMENT...: prints the transactions per second that pgbench reports, without the time of connecting. Prints
+# "duplicate" if a duplicate key has stopped a client.
 tps() {
   if unprivileged "$bin/pgbench" -h "$place" -U bench -n -M prepared "$@" postgres \
     >"$work/pgbench.out" 2>"$work/pgbench.err"; then
@@ -79,7 +81,7 @@ tps() {
   fi
 }
 
-# busy_cpus: how many CPUs other processes use, measured over a second.
+# busy_cpus: prints how many CPUs other processes use, measured over a second.
 busy_cpus() {
   { head -1 /proc/stat; sleep 1; head -1 /proc/stat; } | awk -v cpus="$(nproc)" '
     { idle = $5 + $6; all = 0; for (i = 2; i <= NF; i++) all += $i
@@ -97,7 +99,7 @@ note_when() {
   mv "$when.new" "$when"
 }
 
-# commit_of DIRECTORY: its commit, and whether the files are the commit's.
+# commit_of DIRECTORY: prints the commit of the directory, and whether the files differ from that commit.
 commit_of() {
   local changed
   changed=$(git -C "$1" status --porcelain --untracked-files=no -- . ':!bench/RESULTS.md' ':!README.md' 2>/dev/null) || { echo unknown; return; }

@@ -1,4 +1,5 @@
-# shellcheck shell=bash The stages of scripts/test, which sources this file. Each stage runs in a process of its own.
+# shellcheck shell=bash
+# The stages of scripts/test, which sources this file. Each stage runs in a process of its own.
 
 # use_tree NAME: sets $tree to a copy of the sources that is made once. Each compiler builds in its own tree. Each stage
 # that starts servers has its own tree, because their files have fixed names.

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The cost of calls in another commit and in this one: a server of each, the same yardsticks in both, a round here and a
-# round there. Functions that did not change, such as nextval(), show how far the two are comparable.
+# Compares the cost of calls in another commit with the cost in this commit. Each commit has its own server, and the
+# rounds alternate between the servers. Functions that did not change, such as nextval(), show how far the results of
+# the two servers are comparable.
 begin_results against
 new_pg_config=$pg_config
 build_old() {
@@ -22,7 +23,8 @@ both() { local which; for which in old new; do at $which; "$@"; done; }
 build_old
 
 rounds=$(by_form 40 5)
-# In turn, beginning with another one each time; then what was taken.
+# Measures both servers in each round, and begins each round with the other server. After the rounds the samples of both
+# servers are collected.
 measure_rounds() {
   local run which
   for run in $(seq 0 "$rounds"); do

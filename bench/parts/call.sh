@@ -1,10 +1,12 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# One call from SQL. In step with the clock: a layout whose ticks hold more ids than a loop can take. Then
-# ahead of it: under the default layout a tight loop wants some forty times the 1,024,000 ids that a shard
-# has a second. They may run 60 s ahead, and each run has a shard of its own, so that pacing does not bind.
+# Measures one call from SQL, first with ids that do not run ahead of the clock. The layout's ticks hold more ids than a
+# loop can mint. The second measurement has ids that run ahead of the clock: under the default layout a tight loop mints
+# some forty times the 1,024,000 ids that a shard has per second. Ids may run 60 s ahead, and each run has a shard of
+# its own, so no call waits for the clock.
 begin_results call
 runs="-c bench.runs=$(by_form 15 5)"
-# Then both without the processor's counter, as on a machine whose clock source is not based on it.
+# Runs both measurements with and without the processor's time stamp counter. A machine with another clock source does
+# not use the counter.
 for use_tsc in on off; do
   suffix=$([ $use_tsc = on ] || echo ', use_tsc off')
   start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s' "snowflake.use_tsc = $use_tsc"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The core alone, by Google Benchmark. CPU time per operation, and operations per second of all threads.
+# Measures the core alone with Google Benchmark: CPU time per operation, and operations per second of all threads.
 begin_results core
 unprivileged make -s -C "$work/source/bench/core" BUILD="$work/source/bench/build" >/dev/null
 unprivileged "$work/source/bench/build/core_bench" --benchmark_format=csv \

@@ -1,17 +1,17 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Sessions side by side. Pacing must not bind, as in "call".
+# Measures sessions that mint at the same time. As in bench/parts/call.sh, no call must wait for the clock.
 begin_results crowd
 start_server 'snowflake.layout = instagram' 'snowflake.max_lead = 60s' 'max_connections = 80'
 shard=0
 
-# together SUBJECT FUNCTION ARGUMENT...: as many sessions as arguments call FUNCTION in C loops that begin
-# together; calls a second of all of them, and CPU time of each call.
+# together SUBJECT FUNCTION ARGUMENT...: one session for each argument calls FUNCTION in a C loop, and all loops begin
+# together. Adds the calls per second of all sessions, and the CPU time per call.
 together() {
   local subject=$1 function=$2 begin pids=() i=0 argument
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
-    i=$((i + 1))  # not in the redirection, which the background process expands
+    i=$((i + 1))  # not within the redirection, because the background process expands the redirection
     sql -c "SELECT calls * 1e9 / wall_ns, cpu_ns::float8 / calls FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.3 0.2))" \
       >"$work/rate.$i" &
     pids+=($!)
@@ -36,8 +36,8 @@ for run in $(seq "$(by_form 5 1)"); do
   together 'nextval cache 100' 'nextval(regclass)' "$hundred" "$hundred"
 done
 
-# Clients of pgbench whose statements mint 1000 ids each, ten a row. Short, for many clients on one shard
-# use up its 60 s within a few.
+# Runs clients of pgbench whose statements mint 1000 ids each, ten per row. The runs are short, because many clients on
+# one shard use up its 60 s within a few seconds.
 calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard::int)'
                 UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard::int + :client_id::int)'
                 UNION ALL SELECT name, made_by FROM bench.key
@@ -51,7 +51,7 @@ for run in $(seq "$(by_form 2 1)"); do
       ten=$(printf ", $call%.0s" $(seq 10))
       echo "SELECT count(*) FROM (SELECT ${ten#, } FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
         unprivileged tee "$work/files/crowd.sql" >/dev/null
-      shard=$((shard + 66))  # not in the substitution, whose shell forgets it
+      shard=$((shard + 66))  # not within the substitution, because a subshell would lose the new value
       sample "$name" "ids/s, $clients clients" "$run" \
         "$(tps -c "$clients" -j 2 -T 1 -D "shard=$shard" -f "$work/files/crowd.sql" |
           awk '{printf "%.0f", $1 * 1000}')"

@@ -1,13 +1,15 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Two sessions at full rate, each over 64 shards of which they share one, every id looked at; and what memory it takes. In
-# slices of a transaction each, so that a session that slows down, or keeps something of a transaction, shows.
+# Measures two sessions at full rate, and their memory. Each session mints over 64 shards, of which one is common to
+# both, and checks every id. Each slice is one transaction, so the results show if a session becomes slower or keeps
+# memory of a transaction.
 begin_results endure
 start_server
 slices=$((endure / 10))
 [ "$slices" -ge 10 ] || slices=10
 seconds=$(awk "BEGIN { print $endure / $slices }")
 
-# memory_of PID: KiB that are the process's alone, its share of what is shared counted in; and KiB that it sees.
+# memory_of PID: prints two numbers of KiB. The first counts shared pages of the process by its share (Pss), the second
+# counts them in full (Rss).
 memory_of() { as_root awk '/^Pss:/ { pss = $2 } /^Rss:/ { rss = $2 } END { print pss, rss }' "/proc/$1/smaps_rollup"; }
 measure_memory() {  # WHEN
   local pid pss rss all=0 leader

@@ -1,10 +1,11 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# A row by its id: on the server that has it, and through a router by PL/Proxy and postgres_fdw. One client.
+# Measures how one client reads a row by its id: directly on the server that has the row, and through a router with
+# PL/Proxy and with postgres_fdw.
 begin_results engines
 # shellcheck source=bench/fleet.sh
 . "$bench_dir/fleet.sh"
 start_fleet
-rows=$(by_form 20000 4000)  # a shard
+rows=$(by_form 20000 4000)  # rows per shard
 for server in a b; do
   [ $server = a ] && from=0 || from=8
   on $server -c 'CREATE SCHEMA template; CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text NOT NULL)' \
@@ -17,7 +18,8 @@ for server in a b; do
 done
 on control -f "$work/source/bench/sql/engines.sql"
 
-# by WHAT SERVER STATEMENT: one client's statements a second. :id is an id of shard 3, which is on a.
+# by WHAT SERVER STATEMENT: measures the statements per second of one client. :id is an id of shard 3, which is on the
+# server "a".
 by() {
   local what=$1 server=$2 statement=$3
   unprivileged tee "$work/files/engines.sql" >/dev/null <<END

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The first call of a fresh session: the call itself, and the whole first statement as a client sees it.
+# Measures the first call of a new session: the time of the call itself, and of the whole first statement as a client
+# sees it.
 begin_results first
 start_server
 for run in $(seq "$(by_form 80 10)"); do

@@ -1,12 +1,13 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# What leases cost: two servers in turn, one with a region of its own, one that leases it. A call, net of the query; the first
-# id after a restart, a crash and a failover, from the command on; calls while the lease server is away.
+# Measures what leases cost. One server has a static region, the other leases its region. The part measures a call
+# without the time of the query, calls while the lease server is stopped, and the time from the command for a restart, a
+# start after a crash or a failover to the first id.
 begin_results lease
 build_and_install "$work/source/extensions/lease"
 lease_servers=(static leased)
 lease_port() { case $1 in control) echo 5551 ;; static) echo 5552 ;; leased) echo 5553 ;; standby) echo 5554 ;; esac; }
 
-on() {  # SERVER ARGUMENT...: psql there
+on() {  # SERVER ARGUMENT...: runs psql on the server
   unprivileged env PGOPTIONS='-c client_min_messages=warning' "$bin/psql" -XqAt -v ON_ERROR_STOP=1 \
     -d "host=$work/run port=$(lease_port "$1") user=bench dbname=postgres" "${@:2}"
 }
@@ -41,7 +42,7 @@ make_pair() {
 milliseconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (to - from) * 1000 }'; }
 first_id() { on "$1" -o /dev/null -c 'SELECT snowflake.next_id(1)'; }
 
-# In step with the clock: ticks that hold more ids than a loop can take.
+# Calls with ids that do not run ahead of the clock: the ticks hold more ids than a loop can mint.
 make_pair 1h "snowflake.layout = '41/3+1/19'" 'snowflake.max_lead = 60s'
 rows=$(by_form 20000 10000)
 calls() { printf "%s, " "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1"; printf %s "$1"; }
@@ -55,7 +56,8 @@ for run in $(seq 0 "$(by_form 30 8)"); do
   done
 done
 
-# After a standstill. Callers of both wait for the high-water mark, up to snowflake.reserve.
+# First ids after a standstill. On both servers calls wait until the clock has passed the high-water mark, at most for
+# snowflake.reserve.
 make_pair 12s 'wal_level = replica'
 for run in $(seq "$(by_form 4 2)"); do
   for server in "${lease_servers[@]}"; do
@@ -86,7 +88,7 @@ for run in $(seq "$(by_form 4 2)"); do
   done
 done
 
-# The lease server away for half of a lease, which began with a renewal.
+# Calls while the lease server is stopped for half of a lease. The lease was renewed just before the stop.
 on leased -o /dev/null -c 'SELECT snowflake.next_id(1)'
 until [ "$(on leased -c 'SELECT length_ms < 20000 AND until - clock_timestamp() > '"'11 s'"' FROM snowflake.lease')" = t ]; do sleep 0.2; done
 ctl control stop -m immediate

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The pause for writers while a shard moves between two servers, back and forth: 200,000 rows, three writers
-# that follow the map. All servers on one machine, so that the copy and the writers share what it has.
+# Measures the pause of writers while a shard moves between two servers, back and forth. The shard has 200,000 rows, and
+# three writers follow the map. All servers run on one machine, so the copy and the writers share its resources.
 begin_results move
 # shellcheck source=bench/fleet.sh
 . "$bench_dir/fleet.sh"

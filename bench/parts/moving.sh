@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Moving in from other keys while four clients write, by the statements of doc/moving.md.
+# Measures the change from other keys to ids, with the statements of doc/moving.md, while four clients write.
 begin_results moving
 start_server 'autovacuum = on'
 sql -o /dev/null -c 'CREATE EXTENSION IF NOT EXISTS snowflake_migrate'

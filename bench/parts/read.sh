@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# A day's rows through the primary key, against a created_at column with an index.
+# Measures how a day's rows are read through the primary key, and through an index on a column created_at.
 begin_results read
 start_server
 PGOPTIONS="-c bench.runs=$(by_form 15 5)" sql -v rows="$(by_form 3000000 300000)" -f "$work/source/bench/sql/read.sql"

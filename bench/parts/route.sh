@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# One row by its id through partitions by shard, 16 to 256, beside a plain table, PostgreSQL's own hash, and
-# partitions that the id does not prune.
+# Measures how one row is read by its id through 16 to 256 partitions by shard. Compares this with a plain table, with
+# hash partitions, and with partitions that the id does not prune.
 begin_results route
 start_server "max_locks_per_transaction = 1024"
 rows=$(by_form 500000 100000)
 PGOPTIONS="-c bench.runs=$(by_form 10 3)" sql -v rows="$rows" -f "$work/source/bench/sql/route.sql"
 
-# As an application does it: a statement a transaction, prepared. The script reads the backend's CPU clock at
-# its 500th statement and at its last one.
+# Reads as an application does, with one prepared statement per transaction. The script reads the backend's CPU clock at
+# the 500th and at the last statement.
 statements=$(by_form 6000 1500)
 tables='plain by_shard_16 by_shard_64 by_shard_256 by_hash_64'
 for table in $tables; do

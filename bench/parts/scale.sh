@@ -1,9 +1,10 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# What grows with the number of shards and of databases. Pacing must not bind, as in "call".
+# Measures costs that grow with the number of shards and databases. As in bench/parts/call.sh, no call must wait for the
+# clock.
 begin_results scale
 start_server 'snowflake.max_lead = 60s' 'snowflake.layout = instagram'  # 8,192 shards
 
-# rate FUNCTION ARGUMENTS: CPU ns a call in one session.
+# rate FUNCTION ARGUMENTS: prints the CPU time of a call in one session, in ns.
 rate() {
   sql -c "SELECT round(cpu_ns::numeric / calls, 2) FROM bench.rate('$1', $2, now(), $(by_form 0.3 0.05))"
 }
@@ -18,7 +19,7 @@ for run in $(seq "$(by_form 5 3)"); do
   done
 done
 
-# A session in the first database, while others have minted too.
+# Measures a session in the first database after other databases of the server have minted.
 sql -c 'CREATE DATABASE many_0'
 PGOPTIONS='-c client_min_messages=warning' sql -d many_0 -c 'CREATE EXTENSION snowflake'
 known=0

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The longest waits, under default settings: 64 shards in turn, so that pacing does not bind, at full rate,
-# while the high-water mark is extended twice a second. The histograms of all slices are added up.
+# Measures the longest calls under default settings. A session mints at full rate over 64 shards in turn, so no call
+# waits for the clock. Meanwhile the high-water mark is extended twice a second. The histograms of all runs are added
+# up.
 begin_results stall
 printf 'subject\trun\tup_to_ns\tcalls\n' >"$out/results/stall_histogram.tsv"
 start_server
@@ -19,7 +20,8 @@ for run in $(seq 3); do
 done
 sample next_id waits 1 "$(sql -c 'SELECT sum(waits) FROM snowflake.shard_stats')"
 
-# What a node mints into one session over ten shards, paced by the clock: the capacity of ten shards.
+# Measures how many ids per second one session mints over ten shards. The clock limits the rate to the capacity of ten
+# shards.
 for run in $(seq "$(by_form 3 1)"); do
   sample 'next_ids, ten shards' 'ids/s' "$run" "$(sql -c "
     DO \$\$

@@ -1,5 +1,6 @@
-# shellcheck shell=bash disable=SC2154 Functions for the tests of the installed package, which source this file. The
-# tests run as root with a cluster of their own.
+# shellcheck shell=bash disable=SC2154
+# Functions for the tests of the installed package, which source this file. The tests run as root with a cluster of
+# their own.
 set -euo pipefail
 
 fail() { echo "not ok: $*" >&2; exit 1; }
