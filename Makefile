@@ -2,7 +2,8 @@
 srcdir ?= .
 EXTENSION = snowflake extensions/shards/snowflake_shards extensions/migrate/snowflake_migrate
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
-# The SQL engine, for servers that cannot load the library: a script for each preset, and the same for pg_tle. See doc/managed.md.
+# Scripts of the SQL engine, for servers that cannot load the library. Each preset has one script, and one for pg_tle.
+# See doc/managed.md.
 ENGINES = $(foreach layout, fleet wide instagram twitter js53, snowflake_engine_$(layout).sql snowflake_pgtle_$(layout).sql)
 SCRIPTS_SQL = $(EXTENSION:%=%--$(EXTVERSION).sql)
 DATA_built = $(SCRIPTS_SQL) $(ENGINES)
@@ -126,7 +127,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -isystem $(SERVER_HEADERS) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
 # The module must be preloaded, so the tests start servers of their own from the installed files: pg_regress starts a
-# temporary one, and each file in t/ those that it needs (PostgreSQL built with TAP support).
+# temporary server. Each file in t/ starts the servers that it needs, if PostgreSQL was built with TAP support.
 REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(srcdir)/test/snowflake.conf \
 	--load-extension=snowflake
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
@@ -135,7 +136,8 @@ NO_LOCALE = yes
 TAP_TESTS = yes
 EXTRA_CLEAN = build
 
-# The server's JIT inlines functions only of libraries that are named by $libdir/, which these are not: see doc/versions.md.
+# The server's JIT inlines functions only of libraries that are named by $libdir/. The SQL functions do not name the
+# library this way: see doc/versions.md.
 override with_llvm = no
 include $(PGXS)
 

@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2154
-# A control database, which routes, and two data servers, for the parts that measure a fleet.
+# Starts a control database, which also routes, and two data servers, for the parts that measure a fleet.
 
 fleet_servers=(control a b)
 region_of() { case $1 in control) echo 1 ;; a) echo 2 ;; b) echo 3 ;; esac; }
 where() { echo "host=$work/run port=$((5540 + $(region_of "$1"))) user=bench dbname=postgres"; }
 
-# on SERVER ARGUMENT...: psql there.
+# on SERVER ARGUMENT...: runs psql on the server.
 on() {
   local server=$1
   shift

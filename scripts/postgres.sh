@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Chooses the PostgreSQL that the scripts use. Sourced by lib.sh.
+# Chooses the PostgreSQL that the scripts use. scripts/lib.sh sources this file.
 
 oldest_postgres=15
 
-# Sets $pg_config to a server that can be started and built against. The choice is, in this order: PG_CONFIG; the newest
-# server in /usr/lib/postgresql with installed headers; the newest one whose headers apt can install (Debian's server
-# comes without); Debian's own server.
+# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, its server is used. Otherwise
+# the choice is, in this order: the newest server in /usr/lib/postgresql with installed headers; the newest server whose
+# headers apt can install, because Debian's server comes without headers; Debian's own server.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
@@ -16,7 +16,7 @@ choose_postgres() {
   else
     choose_installed_server || choose_debians_own
   fi
-  # Root runs the server as this account. A server from another source may have come without it.
+  # Root runs the server as this account. The system may lack the account if the server came from another source.
   [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
 }
 
@@ -37,7 +37,7 @@ cannot_be_used() {
     "server (headers and pgxs.mk are its development files), or set PG_CONFIG to the pg_config of another one."
 }
 
-# install_headers: fails if the server of $pg_config is still incomplete afterwards.
+# install_headers: installs the headers of the server of $pg_config. Fails if the server still lacks files.
 install_headers() {
   local version
   version=$(pg_major)

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Counts and prints the results of scripts/test, which sources this.
+# Counts and prints the results of scripts/test, which sources this file.
 #
-# Stages run at the same time, each in a process of its own. Results are added up in $work/counts, and a result is
-# written at once. $began is the start of the stage's part, in $SECONDS.
+# Stages run at the same time, each in a process of its own. Results are added up in $work/counts, and each result is
+# printed at once. $began is the value of $SECONDS at the start of the stage's current part.
 
 # record STAGE NAME EXIT_STATUS LOG PASSED FAILED: prints one line, and the end of the log after a failure. A non-zero
 # exit status without a failed test is a failure too, and so is a run without tests.
@@ -21,10 +21,11 @@ record() {
   began=$SECONDS
 }
 
-# in_all FIELD: the sum of all results; 1: passed, 2: failed.
+# in_all FIELD: prints the sum of all results. FIELD 1 counts passed tests, FIELD 2 failed tests.
 in_all() { awk -v field="$1" '{ sum += $field } END { print sum + 0 }' "$work/counts"; }
 
-# logged LOG COMMAND...: sets $status instead of ending the script.
+# logged LOG COMMAND...: runs the command with its output in LOG. If the command fails, the script continues with its
+# exit status in $status.
 logged() {
   local log=$1
   shift
@@ -32,7 +33,8 @@ logged() {
   "$@" >>"$log" 2>&1 || status=$?
 }
 
-# once NAME COMMAND...: runs it for the first stage that calls it. The others wait, and get the same exit status.
+# once NAME COMMAND...: runs the command for the first stage that calls once() with this name. Other stages wait, and
+# get the same exit status.
 once() {
   local name=$1 result=0
   shift
@@ -53,7 +55,7 @@ count() {
   failed=$(grep -Ec "$3" "$1" || true)
 }
 count_tap() { count "$1" '^ok [0-9]+( (- )?[^#]*)?$' '^(not ok |ok [0-9]+.*#|1\.\.0)'; }
-count_regress() {  # up to PostgreSQL 15, and since 16
+count_regress() {  # matches the output up to PostgreSQL 15, and since 16
   count "$1" '^(test +[^ ]+|     [^ ]+) +\.\.\. ok|^ok [0-9]' '^(test +[^ ]+|     [^ ]+) +\.\.\. FAILED|^not ok [0-9]'
 }
 count_gtest() {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Debian roots to build and test in: what scripts/matrix and scripts/package have in common.
-# Sourced after lib.sh. Each suite has a minimal root that is created once and never changed. The work root is a copy of
-# it, which collects packages and is used again.
+# Makes Debian roots for builds and tests. scripts/matrix and scripts/package use these functions. A script sources this
+# file after lib.sh. Each suite has a minimal (pristine) root that is created once and never changed. A work root is a
+# copy of the minimal root. Packages are installed in the work root, and later runs use it again.
 
 roots=${SNOWFLAKE_ROOTS:-/var/cache/snowflake/roots}
 versions_of_debian=(15 17 18)
@@ -21,8 +21,9 @@ choose_suite() {
   esac
 }
 
-# Sets $pristine to the minimal root of $suite. Moved into place when complete, so that one that was interrupted is not
-# taken for it. The mounts of debootstrap must end with it. Otherwise the root could not be removed.
+# Sets $pristine to the minimal root of $suite. A new root is moved into place when it is complete, so an interrupted
+# run leaves no incomplete root there. The mounts of debootstrap must end with debootstrap. Otherwise the root could not
+# be removed.
 choose_pristine() {
   pristine=$roots/$suite
   [ ! -d "$pristine" ] || return 0
@@ -35,9 +36,9 @@ choose_pristine() {
   mv "$pristine.part" "$pristine"
 }
 
-# copy_root NAME: sets $root to a copy of the pristine root in which nothing starts by itself, and
-# a mirror of the unstable suite may lag: signatures are checked, the age of the lists is not.
-# One in which packages were being installed when a run was interrupted is replaced.
+# copy_root NAME: sets $root to a copy of the minimal root. In the copy no service starts by itself. apt checks
+# signatures of package lists but not their age, because a mirror of the unstable suite may lag. If a run was
+# interrupted while it installed packages in a root, that root is replaced.
 copy_root() {
   root=$roots/$suite-$1
   [ ! -e "$root.installing" ] || { say "$suite: the last run was interrupted, so $root is made again"; rm -rf "$root" "$root.installing"; }
@@ -50,11 +51,11 @@ copy_root() {
   mv "$root.part" "$root"
 }
 
-# in_root COMMAND...: in $root. Mounts and processes belong to separate namespaces, which end with the command, so none
-# of them stays.
+# in_root COMMAND...: runs the command in $root. Mounts and processes belong to separate namespaces, which end with the
+# command, so no mount and no process stays.
 in_root() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-  # npm is to trust whom this machine trusts: a proxy may have a certificate of its own.
+  # npm must trust the same certificates as this machine, because a proxy may have its own certificate.
   local trusted=/etc/ssl/certs/ca-certificates.crt npm_trusts=()
   [ ! -e "$trusted" ] || { cp -L "$trusted" "$root/etc/trusted-outside.crt"; npm_trusts=(NODE_EXTRA_CA_CERTS=/etc/trusted-outside.crt); }
   unshare --mount --propagation private --pid --fork --kill-child --ipc sh -euc '
@@ -68,7 +69,7 @@ in_root() {
       DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" ${npm_trusts[@]+"${npm_trusts[@]}"} "$@"
 }
 
-# in_root_install PACKAGE...: from the suite, quietly.
+# in_root_install PACKAGE...: installs packages of the suite without output.
 in_root_install() {
   local log=$root.apt.log
   touch "$root.installing"
@@ -80,7 +81,8 @@ in_root_install() {
   rm "$root.installing"
 }
 
-# copy_sources DIRECTORY: the working tree as it is, on top of a clone, from which `make dist` works.
+# copy_sources DIRECTORY: copies the working tree, with uncommitted changes, on top of a clone. `make dist` works in the
+# clone.
 copy_sources() {
   rm -rf "$1"
   if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then

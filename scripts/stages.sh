@@ -103,14 +103,14 @@ stage_core() {
 
 jobs=$((2 * $(nproc)))    # TAP tests mostly wait
 
-# installcheck DIRECTORY MAKE_ARGUMENT...: runs it in $tree.
+# installcheck DIRECTORY MAKE_ARGUMENT...: runs `make installcheck` in this directory of $tree.
 installcheck() {
   local directory=$1
   shift
   unprivileged make -C "$tree/$directory" -s PG_CONFIG="$tested" WERROR=-Werror "$@" installcheck
 }
 
-# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: runs pg_regress in $tree.
+# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: runs pg_regress in this directory of $tree.
 sql_tests() {
   local stage=$1 directory=$2 log=$logs/$1-regress
   shift 2
@@ -120,7 +120,7 @@ sql_tests() {
   record "$stage" "pg_regress" "$status" "$log" "$passed" "$failed"
 }
 
-# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: runs prove in $tree.
+# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: runs prove in this directory of $tree.
 tap_tests() {
   local stage=$1 directory=$2 what=$3 log=$logs/$1-tap raw=$work/raw/$1
   shift 3
@@ -180,7 +180,8 @@ stage_routing() {
   local tree
   install_missing libpq-dev libssl-dev python3-psycopg
   install_beside lease && install_beside alias || return 0
-  # Compiles the mover once, because hundreds of tests start it and it does not write its bytecode.
+  # Compiles snowflake-move-shard once, because hundreds of tests start this program, and it does not store its
+  # bytecode.
   use_tree run/routing
   unprivileged /usr/bin/python3 -m compileall -q "$tree/extensions/routing/mover"
   beside routing

@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # scripts/demo --fleet: runs three servers, a clone and a failover, with and without leased regions, and counts every
-# id.
-# Sourced by scripts/demo. It leaves no files or processes.
+# id. scripts/demo sources this file. The demo leaves no files or processes.
 
 step "Building the lease server's extension and the worker that leases"
 build_and_install "$demo/source/extensions/lease"
@@ -10,7 +9,7 @@ export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warnin
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
 declare -A port=([control]=5501 [north]=5502 [west]=5503 [south]=5504 [clone]=5505 [standby]=5506)
 
-# on SERVER ARGUMENT...: runs psql there.
+# on SERVER ARGUMENT...: runs psql on the server.
 on() {
   local server=$1
   shift
@@ -33,12 +32,13 @@ made() {
   unprivileged cp -a template "$server"
   printf '%s\n' "port = ${port[$server]}" "$@" | unprivileged tee -a "$server/postgresql.conf" >/dev/null
 }
-copied() {  # SERVER SOURCE [OPTION...]: while SOURCE runs
+copied() {  # SERVER SOURCE [OPTION...]: copies SOURCE as SERVER while SOURCE runs
   unprivileged "$bin/pg_basebackup" -p "${port[$2]}" -D "$1" -c fast "${@:3}"
   echo "port = ${port[$1]}" | unprivileged tee -a "$1/postgresql.conf" >/dev/null
 }
 
-# mint COUNT SERVER...: mints that many ids on each server at the same time, within a second or two, like clients.
+# mint COUNT SERVER...: mints COUNT ids on each server at the same time, spread over a second or two like the ids of
+# real clients.
 mint() {
   local count=$1 server clients=()
   shift
@@ -49,7 +49,7 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# Prints what happens now; the next line adds the counts.
+# begins TEXT: prints the name of the step that begins. counted() adds the counts to this line.
 begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again
@@ -85,7 +85,8 @@ story() {
   mint 20000 north clone
   counted
 
-  # The standby has everything until its connection is cut. Its clock is 5 s behind.
+  # The standby has all WAL up to the moment when its connection is cut. The clock of the promoted standby is 5 s
+  # behind.
   begins 'a failover of west, its tail lost, the clock 5 s behind'
   copied standby west -R
   launch standby
@@ -103,7 +104,7 @@ story() {
   printf '%s' "$plain"
 }
 
-# Leased ids are minted while the lease server is stopped. The lease of a newly started server was once ten seconds.
+# Mints leased ids while the lease server is stopped. The first lease of a server lasts longer than this.
 without_control() {
   local gone second
   halt control immediate

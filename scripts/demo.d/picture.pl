@@ -18,7 +18,7 @@ my $high = $until - $from + 0.5;
 sub across { return $frame{left} + ($frame{width} - $frame{left} - $frame{right}) * ($_[0] - $from) / ($until - $from); }
 sub up { return $frame{height} - $frame{bottom} - ($frame{height} - $frame{top} - $frame{bottom}) * $_[0] / $high; }
 
-# The time of the clock, and of the newest id, in seconds since the picture begins.
+# Returns the clock's time and the newest id's time, in seconds since the begin of the picture.
 sub clock { return $_[0]{offset} + $_[0]{at} - $from; }
 sub newest { return max(map { $_->{last} // 0 } @{ $_[0]{shards} }) - $recording->{began} - $from; }
 

@@ -2,7 +2,7 @@
 #
 #   perl -I t/lib record.pl BINDIR DIRECTORY > recording.json
 #
-# Starts the server of DIRECTORY/data under a clock of its own (t/lib/Snowflake/Clock.pm), mints for four shards, steps
+# Starts the server of DIRECTORY/data with a simulated clock (t/lib/Snowflake/Clock.pm), mints for four shards, steps
 # the clock, and reads the views five times a second. The server keeps running.
 
 use strict;
@@ -27,7 +27,7 @@ my @EVENTS = (
 	{ at => 25.5, what => 'step', by => -7200 });
 my $END = 29;
 
-# Transactions with one id a second, for each shard. The other shard mints in batches.
+# Transactions per second with one id each, for each of these shards. The other shard mints in batches.
 my %RATE = (1 => 300, 2 => 120, 3 => 30);
 my $BURSTING = 5;
 
@@ -93,7 +93,7 @@ print JSON::PP->new->canonical->encode({
 	bursting => $BURSTING, count => decode_json($count), server => decode_json($server), log => log_lines(),
 	began => $began });
 
-# One row with all values. The true time is read before and after the statement.
+# Reads one row with all values. The true time is read before and after the statement.
 sub sample
 {
 	my $before = time;
@@ -132,7 +132,7 @@ sub ask
 	die "psql has ended: $sql\n";
 }
 
-# pgbench, in the true time.
+# Runs pgbench with the true time.
 sub load
 {
 	my ($name, $sql, @options) = @_;

@@ -20,7 +20,7 @@ my @events = @{ $recording->{events} };
 my $number = 0;
 $_->{number} = ++$number foreach @events;
 
-# A phase, from its first sample to the first sample of the next one.
+# A phase lasts from its first sample to the first sample of the next phase.
 my @phases = map { phase($_) } 0 .. @events;
 
 print page();
@@ -121,7 +121,7 @@ sub story_of
 
 # Drawing
 
-# A frame for both axes: the pixel of a time and of a value.
+# Returns the frame of a drawing. Its functions x and y compute the position of a time and of a value.
 sub frame
 {
 	my (%is) = @_;
@@ -188,7 +188,7 @@ sub grid
 	return $svg;
 }
 
-# The starts of the phases, with the numbers of the list.
+# Marks the start of each phase with the number that the phase has in the list.
 sub marks
 {
 	my ($frame, $without_numbers) = @_;
@@ -215,8 +215,8 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# The clock and the newest id, each as its difference from the true time. A correct clock is a level line, and so are
-# ids that follow it. While ids stand still, their line falls.
+# Draws the clock and the newest id, each as its difference from the true time. A correct clock is a level line, and so
+# are ids that follow it. While ids stand still, their line falls.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;
@@ -249,7 +249,7 @@ sub clock_drawing
 	});
 }
 
-# The time of the newest id, minus the true time.
+# Draws the time of the newest id, minus the true time.
 sub newest
 {
 	my ($sample) = @_;
@@ -277,7 +277,7 @@ sub lead_drawing
 	});
 }
 
-# Each has a scale of its own.
+# Each shard's drawing has a scale of its own.
 sub rate_drawing
 {
 	my ($shard, $colour) = @_;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# scripts/demo --routing: runs four servers with 16 shards on three of them, routes by id with Debian's packages,
-# and moves a shard while it is written to. Sourced by scripts/demo. It leaves no files or processes.
+# scripts/demo --routing: runs four servers with 16 shards on three of them, routes by id with Debian's packages, and
+# moves a shard while it is written to. scripts/demo sources this file. The demo leaves no files or processes.
 
 names=(hub north west south)   # hub has the map, and routes
 build_and_install "$demo/source/extensions/lease"
@@ -9,7 +9,7 @@ bin=$("$pg_config" --bindir)
 export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
 
-# on SERVER ARGUMENT...: runs psql there.
+# on SERVER ARGUMENT...: runs psql on the server.
 on() {
   local server=$1
   shift
