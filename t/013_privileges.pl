@@ -158,7 +158,7 @@ $reader->quit;
 $node->mint($ledger);
 
 # A name without schema refers to another relation after the first one was dropped. If a command waits for the lock on
-# the first one, it must not continue with the mark.
+# the dropped relation and its name now refers to the mark, the command must not use the mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',

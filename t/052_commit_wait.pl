@@ -9,8 +9,8 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(time);
 
-# The clocks are 0.9 s ahead and 0.9 s behind, both within their bounds. No delay of the test is as long as this
-# difference.
+# The clocks are 0.9 s ahead and 0.9 s behind, both within their bounds. No delay of the test is as long as the
+# difference of the two clocks.
 my $conf = <<'CONF';
 snowflake.clock_error = '910ms'
 snowflake.max_clock_error = '910ms'

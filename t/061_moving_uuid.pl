@@ -17,8 +17,8 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# for_tags() repeats the page's statements for comments with the table tags, within a transaction line by line. Runs a
-# statement of the page in a session, and checks that it has no error.
+# for_tags() repeats the page's statements for the table comments with the table tags. Within a transaction each line is
+# repeated by itself. Runs a statement of the page in a session, and checks that it has no error.
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -39,7 +39,7 @@ sub for_tags
 	return join '', map { /^LOCK/ ? s/comments/comments, tags/r : /comments/ ? ($_, s/comments/tags/gr) : $_ } split /^/m, $statement;
 }
 
-# Each of these transactions also records its changes in the table journal.
+# Each transaction of the writers also records its changes in the table journal.
 my @writes = (<<'NEW', <<'TOUCH', <<'COMMENT', <<'ELSEWHERE', <<'GONE');
 \set n random(1, 1000000000000)
 WITH p AS (INSERT INTO photos (caption) VALUES ('new-' || :client_id || '-' || :n) RETURNING id, caption),

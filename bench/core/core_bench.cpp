@@ -1,7 +1,8 @@
 // Measures the core without PostgreSQL, next to the least that such a generator needs: a clock read
 // and a compare-and-swap. Ids are minted as next_id() does it: the time is TickClock's.
 //
-// `kernel_id` reads the kernel's clock for every id, as the server does without the counter.
+// `kernel_id` reads the kernel's clock for every id, as the server does if it cannot use the
+// processor's counter.
 //
 // Every benchmark counts ids as items. Threads share one counter (`_shared`) or have one each
 // (`_own`). Sums over the threads are counters of our own: releases of the library differ in what
@@ -55,7 +56,7 @@ class Meter {
   int64_t wall_ = now(CLOCK_MONOTONIC);
 };
 
-// The kernel's clock, as the server reads it without the counter.
+// The kernel's clock, as the server reads it if it cannot use the processor's counter.
 struct KernelClock {
   static int64_t ms() noexcept { return wall_clock_ms(); }
 };
@@ -120,7 +121,8 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// Flattened like next_id(), or the claim would travel through memory.
+// The function is flattened like next_id(). Otherwise the claim would be returned through memory
+// instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
   Shard& counter = counter_of(state, own);

@@ -1,13 +1,16 @@
 # shellcheck shell=bash
-# Lists the clients of test/clients/ and installs what they need. Sourced by scripts/test.
+# Lists the clients of test/clients/ and installs the packages that they need. scripts/test sources this file.
 
-# Run by default, because they install within about a minute. If one is not available, the test fails.
+# These clients run by default, because they install within about a minute. If a client of this list is not available,
+# the test fails.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
-# Run only by name. If one is not available, that is reported and counts nothing.
+# These clients run only if they are named. If a client of this list is not available, the test reports that, and does
+# not fail.
 clients_by_name=(django-width sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
 
-# install_client CLIENT TREE: installs Debian's packages, or those of the npm registry into the tree of the tests.
+# install_client CLIENT TREE: installs Debian's packages of the client. Packages of the npm registry go into TREE, the
+# tree of the tests.
 install_client() {
   local client=$1 tree=$2/test/clients
   case $client in
@@ -50,7 +53,8 @@ install_java() {
   command -v javac >/dev/null || install_missing default-jdk-headless
 }
 
-# unpack_unstable DIRECTORY PACKAGE...: Debian unstable's packages, from the mirror of this machine; it installs nothing.
+# unpack_unstable DIRECTORY PACKAGE...: unpacks packages of Debian unstable into the directory. It uses the mirror of
+# this machine, and installs nothing.
 unpack_unstable() {
   local directory=$1 mirror options package
   shift
@@ -68,7 +72,8 @@ unpack_unstable() {
   for package in "$directory"/*.deb; do dpkg-deb -x "$package" "$directory"; done
 }
 
-# npm_install DIRECTORY SUBCOMMAND...: installs what its package.json names, once a run. No script of a package is run.
+# npm_install DIRECTORY SUBCOMMAND...: installs the packages that the directory's package.json names, once in a run. No
+# script of a package is run.
 npm_install() {
   local directory=$1
   shift

@@ -35,7 +35,7 @@ my %command = (
 	go => sub { ('go', 'run', $_[0]) },
 	java => \&java_command);
 
-# The classpath consists of the jars that the program lists, from Debian, and the directory of its name.
+# The classpath consists of Debian's jars that the program lists, and of the directory with the program's name.
 sub java_command
 {
 	my ($file) = @_;

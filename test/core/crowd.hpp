@@ -29,7 +29,7 @@ struct Plan {
 
 struct Counter {
   Shard shard;
-  alignas(64) std::atomic<uint64_t> floor;  // the greatest floor that has returned
+  alignas(64) std::atomic<uint64_t> floor;  // the greatest floor that a call has returned
 };
 
 struct Stage {

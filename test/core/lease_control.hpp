@@ -2,7 +2,7 @@
 //
 // The shipped implementation is decide() in extensions/lease/src/sql/leases.sql. The random
 // schedules of lease_model_test.cpp run this model. extensions/lease/t/021_transcription.pl
-// compares the answers of both, request by request.
+// compares the answers of this model with those of decide(), request by request.
 //
 // The caller holds the lease server's lock. Each function reads the rows and the clock, and changes
 // the rows. The caller then commits the rows, and sends the answer when the commit is durable.

@@ -80,7 +80,7 @@ void World::step() {
         const size_t i = random_.below(told_.size());
         const Told told = told_[i];
         if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
-        // The worker may be killed at any store. Then the postmaster restarts all processes.
+        // The worker may be killed at any store. The postmaster restarts all processes after that.
         Server& s = servers_[told.server];
         // Sessions may be extending the mark when the answer arrives, and continue at once.
         const bool crowded = s.up && random_.percent(30);
@@ -209,8 +209,8 @@ void World::decide_one(size_t index) {
   if (control_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
-  // Without the rule only the lease server's clock decides which region is free. Without own
-  // regions a server may get any region.
+  // If the rule `both_clocks` is off, only the lease server's clock decides which region is free.
+  // If the rule `own_regions` is off, a server may get any region.
   if (!rules_.own_regions)
     for (LeasedRegion& region : next.regions) region.server = request.server;
   LeaseRequest seen = request;

@@ -16,7 +16,7 @@ TEST(Seal, IsPinned) {
   EXPECT_EQ(seal_of(layout_from("js53", 0, 0)), 19 * 57500 + 7 * 92 + 8 * 4 + 1);
 }
 
-// This also shows that two layouts never share a seal.
+// The test also shows that two layouts never share a seal.
 TEST(Seal, EveryLayoutRoundTrips) {
   Random random(6);
   for_each_division([&](Layout layout) {

@@ -99,7 +99,7 @@ foreach my $head (sort keys %forms)
 	@vectors = @rows if $head eq 'base62';
 }
 
-# Compares the page's first table, which shows one id in every form.
+# Compares the page's first table, which shows one id in every form, with results of the server.
 my ($shown) = $page =~ /^\| form \| (\d+) becomes/m;
 my %shown = $page =~ /^\| (base62|base32|UUID|ULID|alias|digits|token) \| `([^`]+)`/mg;
 is(join('|', @shown{qw(base62 base32 UUID ULID alias digits token)}),

@@ -65,7 +65,7 @@ is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $i
 like($server->log_content, qr/WARNING:  snowflake: could not connect to the lease server/, 'the log shows that the lease server cannot be reached');
 eval { $holder->quit };
 
-# When the lease has ended, calls wait, and fail after max_wait. After a renewal waiting calls continue.
+# When the lease has ended, calls wait, and fail after max_wait. When the lease is renewed, waiting calls continue.
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',

@@ -102,8 +102,8 @@ push @ids, mint($server, 100, 'other');
 is(twice(@ids), 0, 'ids are unique after the worker was terminated');
 $server->stop;
 
-# There is only one region. The processes of the server that holds it are suspended until the lease has ended, and
-# another server with the same login leases the region.
+# There is only one region. The processes of the server that holds the region are suspended until the lease has ended.
+# Another server with the same login leases the region.
 $control->safe_psql('postgres', 'CREATE DATABASE narrow');
 $control->install('narrow');
 $control->safe_psql('narrow', q{

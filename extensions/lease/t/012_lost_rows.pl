@@ -25,7 +25,7 @@ my $original = Snowflake::Node->create('original', has_archiving => 1, allows_st
 $original->start;
 $original->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)');
 
-# Inserts rows, whose ids span some milliseconds. Returns the number of ids that were minted before.
+# Inserts rows, whose ids span some milliseconds. Returns the number of ids that were minted before the call.
 my %seen;
 sub mint
 {

@@ -1,5 +1,5 @@
-# Tests several hosts in "snowflake.lease_conninfo". If a host does not grant for any reason, the server tries the next
-# host and continues to mint, at every position of that host in the list.
+# Tests several hosts in "snowflake.lease_conninfo". If a host does not grant a lease, whatever the reason, the server
+# tries the next host and continues to mint. This holds for every position of that host in the list.
 
 use strict;
 use warnings FATAL => 'all';

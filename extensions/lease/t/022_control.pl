@@ -95,8 +95,8 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names a server without a free region');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'the view servers shows the refusal');
 
-# The time that a request waits for the lock does not count as a difference of clocks. Grants during the wait are taken
-# into account.
+# The time that a request waits for the lock does not count as a difference of clocks. The decision takes account of
+# grants that were made during the wait.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $control->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');

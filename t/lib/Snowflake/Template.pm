@@ -35,8 +35,8 @@ sub instantiate
 	return;
 }
 
-# The system identifier is at the start of pg_control. Like initdb, it is composed of the time and the process id.
-# pg_resetwal corrects the checksum and makes a WAL with the new identifier.
+# The system identifier is at the start of pg_control. The new identifier is composed of the time and the process id, as
+# in initdb. pg_resetwal corrects the checksum and makes a WAL with the new identifier.
 sub _identify
 {
 	my ($data) = @_;

@@ -23,7 +23,7 @@ model Photo {
 }
 `;
 
-// The engine is for migrations and would be downloaded; /bin/true stands in for it.
+// /bin/true replaces the engine. The engine is only for migrations, and would be downloaded.
 const environment = { ...process.env, CHECKPOINT_DISABLE: '1', PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true' };
 
 run(async () => {

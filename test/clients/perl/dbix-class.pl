@@ -1,4 +1,5 @@
-# DBIx::Class: retrieve_on_insert reads the id back by RETURNING. populate() in void context sends what rows have.
+# DBIx::Class: retrieve_on_insert reads the id back by RETURNING. populate() in void context sends only the columns that
+# the given rows have.
 
 use strict;
 use warnings FATAL => 'all';

@@ -20,7 +20,7 @@ my $many = 'FROM unnest(snowflake.next_ids(5, 1000)) AS id';
 rows("CREATE TABLE photos AS SELECT id $many");
 my $as_text = [ split /\n/, rows('SELECT id::text FROM photos ORDER BY photos.id') ];
 
-# From 1.7 on it prints a number as it was written, unless it has computed with it.
+# From 1.7 on jq prints a number as it was written, unless jq has computed with the number.
 my $numbers = rows('SELECT json_agg(id ORDER BY id) FROM photos');
 my %distinct = map { $_ => 1 } @{ output_of($numbers, 'jq', '.[] + 0') };
 cmp_ok(scalar(keys %distinct), '<', 100, 'trap: jq makes one number of many ids');

@@ -1,5 +1,6 @@
 <?php
-// Doctrine: IDENTITY fails, for it asks for a sequence. A generator calls next_id(); a default of the column is for other clients.
+// Doctrine: IDENTITY fails, because it needs a sequence. A generator calls next_id(); a default of the column is for
+// other clients.
 
 use Doctrine\DBAL\DriverManager;
 use Doctrine\ORM\EntityManager;

@@ -34,7 +34,7 @@ ok(Photo.find(photo.id).caption == 'first light', 'find')
 many = Photo.insert_all(Array.new(1000) { { caption: 'many' } })
 ok([photo.id, *many.rows.flatten].map(&:to_s).sort_by(&:to_i) == as_text.call, 'insert_all')
 
-# A bulk import sends a NULL for each id, as there is no sequence that it could ask.
+# A bulk import sends a NULL for each id, because there is no sequence.
 require 'activerecord-import'
 begin
   Photo.import(Array.new(2) { Photo.new(caption: 'imported') })
