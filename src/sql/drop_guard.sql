@@ -21,8 +21,8 @@ BEGIN
      AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e');
   IF lost IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
-      MESSAGE = format('%s is refused because tables are partitioned by extension snowflake, whose library is not loaded',
-                       tg_tag),
+      MESSAGE = format('%s is refused because tables are partitioned by extension snowflake, whose library is not '
+                       'loaded', tg_tag),
       DETAIL = format('With CASCADE these tables would be dropped with their rows: %s.', lost),
       HINT = 'Add snowflake to "shared_preload_libraries" and restart the server, or drop these tables first.';
   END IF;

@@ -66,10 +66,12 @@ AS $$
           SELECT tgrelid, attnum
             FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
            CROSS JOIN LATERAL (SELECT array_agg(convert_from(decode(m[1], 'hex'), getdatabaseencoding()))
-                                 FROM regexp_matches(encode(tgargs, 'hex'), '((?:0[1-9a-f]|[1-9a-f].)*)00', 'g') AS m) AS t (given)
+                                 FROM regexp_matches(encode(tgargs, 'hex'), '((?:0[1-9a-f]|[1-9a-f].)*)00',
+                                                     'g') AS m) AS t (given)
             JOIN pg_attribute ON attrelid = tgrelid
              AND attname = CASE WHEN tgnargs = 2 AND given[2] <> 'hash' OR tgnargs = 3 THEN given[2] ELSE 'id' END
-           WHERE pronamespace = to_regnamespace('snowflake') AND proname = 'set_id' AND given[1] <> '') AS m (relid, attnum)
+           WHERE pronamespace = to_regnamespace('snowflake') AND proname = 'set_id'
+             AND given[1] <> '') AS m (relid, attnum)
     JOIN pg_class AS c ON c.oid = m.relid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = m.attnum
    WHERE relkind IN ('r', 'p', 'f', 'v') AND NOT pg_is_other_temp_schema(relnamespace)
 $$;

@@ -15,7 +15,8 @@ BEGIN
                      WHERE pg_class.oid = to_regclass('snowflake.dumped_seal') AND relkind = 'r'
                        AND attname = 'seal' AND atttypid = 'bigint'::regtype)
      OR EXISTS (SELECT FROM pg_depend
-                 WHERE classid = 'pg_namespace'::regclass AND objid = to_regnamespace('snowflake') AND deptype = 'e') THEN
+                 WHERE classid = 'pg_namespace'::regclass AND objid = to_regnamespace('snowflake')
+                   AND deptype = 'e') THEN
     RETURN;
   END IF;
   IF current_setting('lock_timeout') = '0' THEN
@@ -27,7 +28,8 @@ BEGIN
   CREATE SCHEMA snowflake;
   FOR relation IN
     SELECT oid FROM pg_class
-     WHERE relkind = 'S' AND relnamespace IN ('snowflake_taken'::regnamespace, 'snowflake_sql'::regnamespace) ORDER BY oid
+     WHERE relkind = 'S' AND relnamespace IN ('snowflake_taken'::regnamespace, 'snowflake_sql'::regnamespace)
+     ORDER BY oid
   LOOP
     EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', relation, current_user);
   END LOOP;
@@ -41,7 +43,8 @@ BEGIN
   FOREACH function IN ARRAY ARRAY['next_id(integer)', 'next_id()', 'next_id(integer, bigint)', 'next_id_near(bigint)',
     'next_id_in(int4range)', 'next_ids(integer, integer)', 'next_ids(integer, integer, bigint)', 'decode(bigint)',
     'time_of(bigint)', 'region_of(bigint)', 'shard_of(bigint)', 'sequence_of(bigint)', 'shard_for(text)',
-    'shard_for(bigint)', 'shard_for(uuid)', 'shard_for(text, integer)', 'shard_for(bigint, integer)', 'shard_for(uuid, integer)',
+    'shard_for(bigint)', 'shard_for(uuid)', 'shard_for(text, integer)', 'shard_for(bigint, integer)',
+    'shard_for(uuid, integer)',
     'min_id(timestamptz)', 'max_id(timestamptz)', 'id_range(tstzrange)', 'last_id_before(timestamptz)',
     'created_within(bigint, timestamptz, timestamptz)', 'make_id(timestamptz, integer, integer, integer)',
     'to_base62(bigint)', 'from_base62(text)', 'to_uuid(bigint)', 'from_uuid(uuid)',

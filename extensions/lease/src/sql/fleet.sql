@@ -7,9 +7,11 @@ COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mi
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),             -- drawn at random; servers and their databases remember it
-  term bigint NOT NULL,                          -- time of an operator's last confirmation, times 2^20, and 20 random bits
+  -- time of an operator's last confirmation, times 2^20, and 20 random bits
+  term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  newest_ms bigint NOT NULL DEFAULT 0,           -- newest time that both clocks of an exchange had reached, see require_clock()
+  -- newest time that both clocks of an exchange had reached, see require_clock()
+  newest_ms bigint NOT NULL DEFAULT 0,
   longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- no grant is longer: the longest lease and lead
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far a server's clock may be ahead of this database's
   halted boolean NOT NULL DEFAULT false,         -- a server had a newer grant than this database
@@ -17,10 +19,14 @@ CREATE TABLE snowflake_fleet.fleet (
   reported_term bigint NOT NULL DEFAULT 0,          -- the newest that a server has reported
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- the oldest term whose leases continue
-  adopt_ms bigint NOT NULL DEFAULT 0,            -- after confirm_data_loss(), holders whose lease ends later continue; 0: they do not
-  fresh_ms bigint NOT NULL DEFAULT 0,            -- regions without a row begin here: above all that may have been granted before
-  seal bigint,                                   -- packed layout, tick and epoch of all servers; the first server that asks sets it
-  system_identifier bigint NOT NULL DEFAULT 0,   -- with the next three: where answers were last given, see whereabouts()
+  -- after confirm_data_loss(), holders whose lease ends later continue; 0: they do not
+  adopt_ms bigint NOT NULL DEFAULT 0,
+  -- regions without a row begin here: above all that may have been granted before
+  fresh_ms bigint NOT NULL DEFAULT 0,
+  -- packed layout, tick and epoch of all servers; the first server that asks sets it
+  seal bigint,
+  -- with the next three: where answers were last given, see whereabouts()
+  system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
   directory timestamptz,
@@ -38,7 +44,10 @@ CREATE FUNCTION snowflake_fleet.from_ms(ms bigint) RETURNS timestamptz LANGUAGE 
 COMMENT ON FUNCTION snowflake_fleet.from_ms(bigint) IS 'Internal: the time of milliseconds since 1970';
 
 CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
-  AS $$ SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint OPERATOR(pg_catalog.+) 1 $$;
+  AS $$
+  SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint
+    OPERATOR(pg_catalog.+) 1
+$$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
 -- The timeline comes from the WAL, because the control file has the old one for a while after a promotion.
@@ -60,27 +69,37 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the change time of the '
-  'file PG_VERSION; null if the owner may not read it. The snapshot of a disk keeps all of them';
+  'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the change '
+  'time of the file PG_VERSION; null if the owner may not read it. The snapshot of a disk keeps all of them';
 
 -- The transaction that wrote a row is part of its signature, and COPY and replication write it in another.
 -- The contents are another part: a statement by hand may come after a function in one transaction.
-CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  AS $$ SELECT pg_catalog.hashtextextended(writer::text OPERATOR(pg_catalog.||) (contents OPERATOR(pg_catalog.-) 'signature'::text)::text, 0) $$;
-COMMENT ON FUNCTION snowflake_fleet.signature_of(xid, jsonb) IS 'Internal: the signature of a row, from its xmin and its columns';
+CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$
+  SELECT pg_catalog.hashtextextended(
+    writer::text OPERATOR(pg_catalog.||) (contents OPERATOR(pg_catalog.-) 'signature'::text)::text, 0)
+$$;
+COMMENT ON FUNCTION snowflake_fleet.signature_of(xid, jsonb) IS
+  'Internal: the signature of a row, from its xmin and its columns';
 
 CREATE FUNCTION snowflake_fleet.foreign_rows() RETURNS text
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 BEGIN
   RETURN CASE
-    WHEN EXISTS (SELECT FROM snowflake_fleet.fleet AS f WHERE f.signature <> snowflake_fleet.signature_of(f.xmin, to_jsonb(f))) THEN 'fleet'
-    WHEN EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.signature <> snowflake_fleet.signature_of(s.xmin, to_jsonb(s))) THEN 'server'
-    WHEN EXISTS (SELECT FROM snowflake_fleet.region AS r WHERE r.signature <> snowflake_fleet.signature_of(r.xmin, to_jsonb(r)))
-      OR (SELECT count(*) FROM snowflake_fleet.region) <> (SELECT f.region_rows FROM snowflake_fleet.fleet AS f) THEN 'region'
+    WHEN EXISTS (SELECT FROM snowflake_fleet.fleet AS f
+                  WHERE f.signature <> snowflake_fleet.signature_of(f.xmin, to_jsonb(f))) THEN 'fleet'
+    WHEN EXISTS (SELECT FROM snowflake_fleet.server AS s
+                  WHERE s.signature <> snowflake_fleet.signature_of(s.xmin, to_jsonb(s))) THEN 'server'
+    WHEN EXISTS (SELECT FROM snowflake_fleet.region AS r
+                  WHERE r.signature <> snowflake_fleet.signature_of(r.xmin, to_jsonb(r)))
+      OR (SELECT count(*) FROM snowflake_fleet.region) <> (SELECT f.region_rows FROM snowflake_fleet.fleet AS f)
+         THEN 'region'
     END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS 'Internal: a table with rows that no function wrote, or from which rows were deleted; null if all rows are signed';
+COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS
+  'Internal: a table with rows that no function wrote, or from which rows were deleted; null if all rows are signed';
 
 CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
@@ -108,19 +127,24 @@ BEGIN
   SELECT f.* INTO STRICT own FROM snowflake_fleet.fleet AS f;
   SELECT w.* INTO STRICT place FROM snowflake_fleet.whereabouts() AS w;
   detail := CASE
-    WHEN (place.system_identifier, place.timeline, place.database) IS DISTINCT FROM (own.system_identifier, own.timeline, own.database)
-      THEN format('It was restored, promoted or copied: timeline %s of system %s, database %s; it was timeline %s of system %s, database %s.',
-                  place.timeline, place.system_identifier, place.database, own.timeline, own.system_identifier, own.database)
+    WHEN (place.system_identifier, place.timeline, place.database)
+      IS DISTINCT FROM (own.system_identifier, own.timeline, own.database)
+      THEN format('It was restored, promoted or copied: timeline %s of system %s, database %s; it was timeline %s of '
+                  'system %s, database %s.', place.timeline, place.system_identifier, place.database, own.timeline,
+                  own.system_identifier, own.database)
     WHEN foreign_rows IS NOT NULL
-      THEN format('Rows of table snowflake_fleet.%s were written by a restore, COPY, a statement by hand or replication, not by the functions.', foreign_rows)
+      THEN format('Rows of table snowflake_fleet.%s were written by a restore, COPY, a statement by hand or '
+                  'replication, not by the functions.', foreign_rows)
     WHEN place.directory IS DISTINCT FROM own.directory
-      THEN format('The files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them: '
-                  'PG_VERSION was changed at %s, and before at %s.', coalesce(place.directory::text, '?'), coalesce(own.directory::text, '?'))
+      THEN format('The files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched '
+                  'them: PG_VERSION was changed at %s, and before at %s.', coalesce(place.directory::text, '?'),
+                  coalesce(own.directory::text, '?'))
     END;
   moved := detail IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.has_moved() IS 'Internal: whether this database may lack the newest leases, and why';
+COMMENT ON FUNCTION snowflake_fleet.has_moved() IS
+  'Internal: whether this database may lack the newest leases, and why';
 
 CREATE FUNCTION snowflake_fleet.require_settled(although_halted boolean DEFAULT false) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -129,13 +153,15 @@ DECLARE
   halted CONSTANT boolean := (SELECT f.halted FROM snowflake_fleet.fleet AS f);
 BEGIN
   IF place.moved OR (halted AND NOT although_halted) THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database may lack the newest leases',
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'this database may lack the newest leases',
       DETAIL = coalesce(place.detail, 'A server has a newer grant.'),
       HINT = 'Read the view snowflake_fleet.health, and confirm what was lost first.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_settled(boolean) IS 'Internal: an error (55000) until an operator has confirmed what was lost';
+COMMENT ON FUNCTION snowflake_fleet.require_settled(boolean) IS
+  'Internal: an error (55000) until an operator has confirmed what was lost';
 
 -- READ COMMITTED, because a caller that waits for the lock must see what was decided in the meantime. Views
 -- show the holder of a lock on a table.
@@ -146,10 +172,12 @@ DECLARE
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction', MESSAGE = 'the lease server is a standby',
-      HINT = 'Connect to its primary server: list all hosts and add target_session_attrs=read-write to "snowflake.lease_conninfo".';
+      HINT = 'Connect to its primary server: list all hosts and add target_session_attrs=read-write to '
+             '"snowflake.lease_conninfo".';
   END IF;
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state', MESSAGE = 'leases are decided in READ COMMITTED transactions only',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
+      MESSAGE = 'leases are decided in READ COMMITTED transactions only',
       DETAIL = format('This transaction is %s.', upper(current_setting('transaction_isolation'))),
       HINT = 'Set "default_transaction_isolation" to "read committed" for the server''s role.';
   END IF;
@@ -162,7 +190,8 @@ BEGIN
   RETURN fleet;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS 'Internal: locks the fleet, and returns its row. Every function that writes begins with it';
+COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS
+  'Internal: locks the fleet, and returns its row. Every function that writes begins with it';
 
 -- If a crash of this database loses a grant, the region would be granted again.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
@@ -170,8 +199,10 @@ CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
 BEGIN
   IF pg_catalog.current_setting('fsync') OPERATOR(pg_catalog.=) 'off' OR
      pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the lease server could lose what it grants',
-      DETAIL = pg_catalog.format('"fsync" is %s, "synchronous_commit" is %s.', pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit')),
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the lease server could lose what it grants',
+      DETAIL = pg_catalog.format('"fsync" is %s, "synchronous_commit" is %s.', pg_catalog.current_setting('fsync'),
+                                 pg_catalog.current_setting('synchronous_commit')),
       HINT = 'Turn both on in the lease server.';
   END IF;
   -- The commit waits for synchronous standbys. A SET clause of the function would end before the commit.
@@ -180,13 +211,15 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_durability() IS 'Internal: an error (55000) if a commit may be lost; sets synchronous_commit to on';
+COMMENT ON FUNCTION snowflake_fleet.require_durability() IS
+  'Internal: an error (55000) if a commit may be lost; sets synchronous_commit to on';
 
 CREATE FUNCTION snowflake_fleet.require_clock(own snowflake_fleet.fleet, now_ms bigint) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF now_ms + own.skew_ms < own.newest_ms THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the lease server''s clock is behind what it has recorded',
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the lease server''s clock is behind what it has recorded',
       DETAIL = format('The time of the call is %s, the last exchange with a server was at %s.',
                       snowflake_fleet.from_ms(now_ms), snowflake_fleet.from_ms(own.newest_ms)),
       HINT = 'Correct the clock of the lease server, and run the call again.';
@@ -194,7 +227,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_clock(snowflake_fleet.fleet, bigint) IS
-  'Internal: an error (55000) if an operator''s call has an earlier time than the newest on record, by more than max_skew';
+  'Internal: an error (55000) if an operator''s call has an earlier time than the newest on record, by more than '
+  'max_skew';
 
 CREATE FUNCTION snowflake_fleet.settle_here() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -208,7 +242,8 @@ BEGIN
   PERFORM snowflake_fleet.sign_rows();
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.settle_here() IS 'Internal: records that this database, in its present place and with its present rows, is the one that grants';
+COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
+  'Internal: records that this database, in its present place and with its present rows, is the one that grants';
 
 CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour', max_lead interval DEFAULT '1 minute',
                                              max_skew interval DEFAULT '10 seconds') RETURNS text
@@ -220,10 +255,12 @@ DECLARE
   began bigint := (snowflake_fleet.to_ms(clock_timestamp()) << 20) | (snowflake_fleet.random_number() & 1048575);
   used record;
 BEGIN
-  IF (lease_ms BETWEEN 1000 AND 604800000 AND lead_ms BETWEEN 0 AND 60000 AND new_skew_ms > 0 AND new_skew_ms * 3 < lease_ms) IS NOT TRUE THEN
+  IF (lease_ms BETWEEN 1000 AND 604800000 AND lead_ms BETWEEN 0 AND 60000 AND new_skew_ms > 0
+      AND new_skew_ms * 3 < lease_ms) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'lease, max_lead or max_skew is out of range',
-      DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s (less than a third of the lease).',
-                      coalesce(lease::text, 'null'), coalesce(max_lead::text, 'null'), coalesce(max_skew::text, 'null')),
+      DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s (less than a third '
+                      'of the lease).', coalesce(lease::text, 'null'), coalesce(max_lead::text, 'null'),
+                      coalesce(max_skew::text, 'null')),
       HINT = 'Pass the longest values that any server of the fleet will use.';
   END IF;
   INSERT INTO snowflake_fleet.fleet (id, term, lasting, longest_ms, skew_ms)
@@ -237,8 +274,8 @@ BEGIN
       RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases',
         DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease.',
                         used.region, snowflake_fleet.from_ms(used.until_ms)),
-        HINT = 'Set "snowflake.lease" of a server for a shorter lease. If no server has minted, wait until all leases have ended, then '
-               'run DROP EXTENSION snowflake_fleet and make the fleet again.';
+        HINT = 'Set "snowflake.lease" of a server for a shorter lease. If no server has minted, wait until all leases '
+               'have ended, then run DROP EXTENSION snowflake_fleet and make the fleet again.';
     END IF;
     DELETE FROM snowflake_fleet.region;
     -- A new id, because an earlier dump may contain a shorter longest lease, and must not be used again.
@@ -252,5 +289,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
-  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use; add_server() makes it with the '
-  'defaults. You can repeat it until a server has a lease: each call makes another fleet, whose layout is not set yet';
+  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use; add_server() makes '
+  'it with the defaults. You can repeat it until a server has a lease: each call makes another fleet, whose layout is '
+  'not set yet';

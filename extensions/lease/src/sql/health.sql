@@ -9,7 +9,8 @@ CREATE TABLE snowflake_fleet.refusal (
   logged timestamptz,           -- the last line in the log, at most one a minute
   PRIMARY KEY (server, cause)
 );
-COMMENT ON TABLE snowflake_fleet.refusal IS 'Refusals, by server and cause: full, halted, clock_ahead, taken, lost; and conflict, of a static region';
+COMMENT ON TABLE snowflake_fleet.refusal IS
+  'Refusals, by server and cause: full, halted, clock_ahead, taken, lost; and conflict, of a static region';
 
 CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -28,9 +29,11 @@ BEGIN
   RETURN due IS TRUE;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.record_refusal(text, text) IS 'Internal: records a refusal; returns true if a line in the log is due';
+COMMENT ON FUNCTION snowflake_fleet.record_refusal(text, text) IS
+  'Internal: records a refusal; returns true if a line in the log is due';
 
-CREATE FUNCTION snowflake_fleet.record_answer(request snowflake_fleet.request, answer snowflake_fleet.answer) RETURNS void
+CREATE FUNCTION snowflake_fleet.record_answer(request snowflake_fleet.request, answer snowflake_fleet.answer)
+  RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   log boolean := request.call <> 'renew' OR answer.grant_number = answer.number;   -- continues after a recovery
@@ -72,10 +75,13 @@ CREATE VIEW snowflake_fleet.regions AS
   UNION ALL
   SELECT s.region, s.server, 'static', NULL, s.since, s.last_request, NULL, false, s.incarnation, s.client_addr
     FROM snowflake_fleet.static_region AS s
-   WHERE s.last_request OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
-COMMENT ON VIEW snowflake_fleet.regions IS 'Regions that a server has asked for: its server and state, the end and beginning of the lease; the last request of the holder, and '
-  'how far its clock was ahead; whether it may be granted now; the incarnation of the holder, as in snowflake.lease of that server, and '
-  'its address. State static: a region that a server has reported within the last minute';
+   WHERE s.last_request
+     OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
+COMMENT ON VIEW snowflake_fleet.regions IS
+  'Regions that a server has asked for: its server and state, the end and beginning of the lease; the last request of '
+  'the holder, and how far its clock was ahead; whether it may be granted now; the incarnation of the holder, as in '
+  'snowflake.lease of that server, and its address. State static: a region that a server has reported within the last '
+  'minute';
 
 CREATE VIEW snowflake_fleet.servers AS
   SELECT s.name AS server, s.added, s.removed,
@@ -84,7 +90,8 @@ CREATE VIEW snowflake_fleet.servers AS
          ARRAY(SELECT r.region FROM snowflake_fleet.region AS r
                 WHERE r.server OPERATOR(pg_catalog.=) s.name ORDER BY r.region) AS regions,
          ARRAY(SELECT r.region FROM snowflake_fleet.regions AS r
-                WHERE r.server OPERATOR(pg_catalog.=) s.name AND r.state OPERATOR(pg_catalog.=) ANY (ARRAY['held', 'static'])
+                WHERE r.server OPERATOR(pg_catalog.=) s.name
+                  AND r.state OPERATOR(pg_catalog.=) ANY (ARRAY['held', 'static'])
                 ORDER BY r.region) AS in_use,
          f.refused, f.refused_since
     FROM snowflake_fleet.server AS s
@@ -92,8 +99,9 @@ CREATE VIEW snowflake_fleet.servers AS
       SELECT x.cause AS refused, x.since AS refused_since FROM snowflake_fleet.refusal AS x
        WHERE x.server OPERATOR(pg_catalog.=) s.name AND x.since IS NOT NULL
        ORDER BY x.last DESC LIMIT 1) AS f ON true;
-COMMENT ON VIEW snowflake_fleet.servers IS 'Servers: when each was added and removed, and its last request; its regions, and those in which it or a clone mints; the cause and '
-  'beginning of a refusal that continues';
+COMMENT ON VIEW snowflake_fleet.servers IS
+  'Servers: when each was added and removed, and its last request; its regions, and those in which it or a clone '
+  'mints; the cause and beginning of a refusal that continues';
 
 CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -108,7 +116,8 @@ BEGIN
     WHEN pg_is_in_recovery() THEN 'a standby'
     -- The settings of the caller's role do not hold for the servers' sessions.
     WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
-                    AND g.source NOT IN ('user', 'database user', 'client', 'session')) THEN 'it could lose what it grants' END;
+                    AND g.source NOT IN ('user', 'database user', 'client', 'session'))
+      THEN 'it could lose what it grants' END;
   advice := CASE reason
     WHEN 'the fleet does not exist yet' THEN 'Run snowflake_fleet.add_server() for each server.'
     WHEN 'a standby' THEN 'Connect to its primary server; if that is gone for good, promote this one.'
@@ -123,21 +132,24 @@ BEGIN
   IF own.halted THEN
     reason := format('grants were lost: server %s has a newer one', quote_ident(own.halted_by));
     advice := format('Stop every other copy of this database for good. Then run '
-      'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). If the claim of that server is false, run '
-      'snowflake_fleet.remove_server(%L) and snowflake_fleet.confirm_no_data_loss(old_is_stopped => true).', own.halted_by);
+      'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). If the claim of that '
+      'server is false, run snowflake_fleet.remove_server(%L) and snowflake_fleet.confirm_no_data_loss(old_is_stopped '
+      '=> true).', own.halted_by);
     RETURN;
   ELSIF place.moved THEN
     reason := 'grants may have been lost. ' || place.detail;
-    advice := 'Stop the old lease server for good. After a switch-over, pg_upgrade or the promotion of a synchronous standby, or if '
-      'these are the same files, run snowflake_fleet.confirm_no_data_loss(old_is_stopped => true). Otherwise, and in doubt, run '
-      'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). With dry_run => true, both return what '
-      'they would do.';
+    advice := 'Stop the old lease server for good. After a switch-over, pg_upgrade or the promotion of a synchronous '
+              'standby, or if these are the same files, run snowflake_fleet.confirm_no_data_loss(old_is_stopped => '
+              'true). Otherwise, and in doubt, run snowflake_fleet.confirm_data_loss(''the time by your watch'', '
+              'old_is_stopped => true). With dry_run => true, both return what they would do.';
     RETURN;
   END IF;
   -- Servers wait: for the synchronous standby, or for a transaction that holds the lock on the fleet.
   SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'grants wait for the synchronous standby'
               ELSE format('grants wait for a transaction of role %s', coalesce(quote_ident(b.usename), '?')) END,
-         CASE WHEN a.wait_event = 'SyncRep' THEN 'Start the standby, or remove it from "synchronous_standby_names": then a failover to it may lose grants.'
+         CASE WHEN a.wait_event = 'SyncRep'
+              THEN 'Start the standby, or remove it from "synchronous_standby_names": then a failover to it '
+                   'may lose grants.'
               ELSE format('Run pg_terminate_backend(%s).', coalesce(b.pid::text, 'pid')) END, a.query_start
     INTO reason, advice, since
     FROM pg_stat_activity AS a JOIN snowflake_fleet.server AS s ON s.name = a.usename
@@ -163,9 +175,12 @@ BEGIN
     reason := format(CASE refused.cause WHEN 'full' THEN 'no region of server %s is free'
                                         WHEN 'clock_ahead' THEN 'the clock of server %s is ahead'
                                         WHEN 'taken' THEN 'server %s asks for a region of another'
-                                        ELSE 'server %s mints in the region of another server' END, quote_ident(refused.server));
+                                        ELSE 'server %s mints in the region of another server' END,
+                     quote_ident(refused.server));
     advice := CASE refused.cause
-      WHEN 'full' THEN 'Read snowflake_fleet.regions: wait for the end of a lease, or run confirm_dead() for a machine that is gone.'
+      WHEN 'full'
+        THEN 'Read snowflake_fleet.regions: wait for the end of a lease, or run confirm_dead() for a machine that is '
+             'gone.'
       WHEN 'clock_ahead' THEN 'Check the time synchronization of that server and of this one.'
       ELSE 'Read snowflake_fleet.regions, and give each server regions of its own.' END;
     since := refused.since;
@@ -175,5 +190,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: for the view snowflake_fleet.health';
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
-COMMENT ON VIEW snowflake_fleet.health IS 'Whether this database grants leases; if not, the reason, the advice, and the time of the first sign. If granting is true, a reason '
-  'concerns one server: two servers mint in one region, no region of it is free, it asks for a region of another server, or its clock is ahead';
+COMMENT ON VIEW snowflake_fleet.health IS
+  'Whether this database grants leases; if not, the reason, the advice, and the time of the first sign. If granting is '
+  'true, a reason concerns one server: two servers mint in one region, no region of it is free, it asks for a region '
+  'of another server, or its clock is ahead';

@@ -8,8 +8,10 @@ CREATE TABLE snowflake_fleet.region (
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
   floor_ms bigint NOT NULL DEFAULT 0,            -- only rises, except when a holder continues after confirm_data_loss()
-  until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),  -- only rises, except by give_back and confirm_dead()
-  incarnation bigint NOT NULL DEFAULT 0 CHECK ((incarnation <> 0) = (state = 'held')),  -- of the holder, the number of a server run
+  -- only rises, except by give_back and confirm_dead()
+  until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),
+  -- of the holder, the number of a server run
+  incarnation bigint NOT NULL DEFAULT 0 CHECK ((incarnation <> 0) = (state = 'held')),
   grant_number bigint NOT NULL DEFAULT 0,
   nonce bigint NOT NULL DEFAULT 0,
   since timestamptz,
@@ -19,7 +21,8 @@ CREATE TABLE snowflake_fleet.region (
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.region IS
-  'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. A region has a row once a server has asked for it';
+  'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. A region has a row once '
+  'a server has asked for it';
 
 -- Static regions, for operators. A dump does not contain this table.
 CREATE TABLE snowflake_fleet.static_region (
@@ -32,23 +35,29 @@ CREATE TABLE snowflake_fleet.static_region (
   PRIMARY KEY (region, incarnation)
 );
 COMMENT ON TABLE snowflake_fleet.static_region IS
-  'Servers with a static region (snowflake.region), by region and server run. They report every 10 seconds and hold no lease';
+  'Servers with a static region (snowflake.region), by region and server run. They report every 10 seconds and hold no '
+  'lease';
 
 -- struct LeaseRequest, struct LeaseAnswer
 CREATE TYPE snowflake_fleet.request AS (
-  call text, server text, incarnation bigint, term bigint, newest bigint, nonce bigint, acked bigint, clock_ms bigint, length_ms bigint,
-  age_ms bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint, grant_number bigint, highest_ms bigint);
+  call text, server text, incarnation bigint, term bigint, newest bigint, nonce bigint, acked bigint, clock_ms bigint,
+  length_ms bigint, age_ms bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
+  grant_number bigint, highest_ms bigint);
 COMMENT ON TYPE snowflake_fleet.request IS 'The request of a server: acquire, renew, give_back or report';
 
 CREATE TYPE snowflake_fleet.answer AS (
-  status text, fleet bigint, term bigint, number bigint, region integer, grant_number bigint, floor_ms bigint, until_ms bigint,
-  clock_ms bigint, detail text);
-COMMENT ON TYPE snowflake_fleet.answer IS 'The answer to a request: granted, given_back, lost, full, halted, clock_ahead, term_over, taken or registered';
+  status text, fleet bigint, term bigint, number bigint, region integer, grant_number bigint, floor_ms bigint,
+  until_ms bigint, clock_ms bigint, detail text);
+COMMENT ON TYPE snowflake_fleet.answer IS
+  'The answer to a request: granted, given_back, lost, full, halted, clock_ahead, term_over, taken or registered';
 
 CREATE FUNCTION snowflake_fleet.lease_text(held snowflake_fleet.region) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT format('region %s of server %s until %s%s', held.region, coalesce(quote_ident(held.server), '?'), snowflake_fleet.from_ms(held.until_ms),
-           CASE WHEN held.incarnation <> 0 THEN format(' (incarnation %s, address %s)', held.incarnation, coalesce(host(held.client_addr), 'local')) END)
+  SELECT format('region %s of server %s until %s%s', held.region, coalesce(quote_ident(held.server), '?'),
+                snowflake_fleet.from_ms(held.until_ms),
+           CASE WHEN held.incarnation <> 0
+                THEN format(' (incarnation %s, address %s)', held.incarnation,
+                            coalesce(host(held.client_addr), 'local')) END)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lease_text(snowflake_fleet.region) IS 'Internal: a lease, for people';
 
@@ -65,7 +74,8 @@ CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigi
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT CASE r.state WHEN 'given_back' THEN r.until_ms OPERATOR(pg_catalog.-) 10000
                             ELSE r.until_ms END $$;
-COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS 'Internal: the time (in ms since 1970) from which the region may be granted';
+COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS
+  'Internal: the time (in ms since 1970) from which the region may be granted';
 
 CREATE FUNCTION snowflake_fleet.halt_if_behind(request snowflake_fleet.request) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -79,10 +89,12 @@ BEGIN
     RETURN;
   END IF;
   UPDATE snowflake_fleet.fleet AS f
-     SET reported_term = greatest(f.reported_term, request.term), halted = true, halted_by = coalesce(f.halted_by, request.server);
+     SET reported_term = greatest(f.reported_term, request.term), halted = true,
+         halted_by = coalesce(f.halted_by, request.server);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.halt_if_behind(snowflake_fleet.request) IS 'Internal: halts the fleet if a server has a newer answer than this database';
+COMMENT ON FUNCTION snowflake_fleet.halt_if_behind(snowflake_fleet.request) IS
+  'Internal: halts the fleet if a server has a newer answer than this database';
 
 CREATE FUNCTION snowflake_fleet.bind_regions(request snowflake_fleet.request, now_ms bigint) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -102,10 +114,12 @@ BEGIN
     RETURN format('Region %s is server %s''s.', other.region, quote_ident(other.server));
   END IF;
   SELECT s.region, s.server INTO other FROM snowflake_fleet.static_region AS s
-   WHERE s.region = ANY (asked) AND s.incarnation <> request.incarnation AND s.last_request > clock_timestamp() - interval '1 minute'
+   WHERE s.region = ANY (asked) AND s.incarnation <> request.incarnation
+     AND s.last_request > clock_timestamp() - interval '1 minute'
      AND request.call = 'acquire' ORDER BY s.region LIMIT 1;
   IF FOUND THEN
-    RETURN format('Region %s was the static region of server %s less than a minute ago.', other.region, quote_ident(other.server));
+    RETURN format('Region %s was the static region of server %s less than a minute ago.', other.region,
+                  quote_ident(other.server));
   END IF;
   INSERT INTO snowflake_fleet.region AS r (region, server, state, until_ms)
   SELECT DISTINCT n, request.server, CASE f.fresh_ms WHEN 0 THEN 'given_back' ELSE 'lost' END, f.fresh_ms
@@ -115,8 +129,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.bind_regions(snowflake_fleet.request, bigint) IS
-  'Internal: gives a server the regions that it names, and releases its other regions that are free. If a named region belongs to '
-  'another server, the function returns the reason and gives no region';
+  'Internal: gives a server the regions that it names, and releases its other regions that are free. If a named region '
+  'belongs to another server, the function returns the reason and gives no region';
 
 CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint) RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -132,7 +146,8 @@ BEGIN
   answer := ROW(NULL, fleet.id, fleet.term, 0, -1, 0, 0, 0, now_ms, NULL);
   IF fleet.halted THEN
     answer.status := 'halted';
-    answer.detail := format('Server %s has a newer grant: the lease server was put back to an older state.', quote_ident(fleet.halted_by));
+    answer.detail := format('Server %s has a newer grant: the lease server was put back to an older state.',
+                            quote_ident(fleet.halted_by));
     RETURN answer;
   END IF;
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
@@ -147,7 +162,8 @@ BEGIN
   IF request.term <> 0 AND request.term < fleet.lasting AND
      NOT (request.call = 'renew' AND
           EXISTS (SELECT FROM snowflake_fleet.region AS r
-                   WHERE r.region = request.region AND r.incarnation = request.incarnation AND r.server = request.server)) THEN
+                   WHERE r.region = request.region AND r.incarnation = request.incarnation
+                     AND r.server = request.server)) THEN
     UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest INTO answer.number;
     answer.status := CASE WHEN adoptable THEN 'term_over' ELSE 'lost' END;
     answer.detail := 'The lease server was put back to an older state, and an operator confirmed it.';
@@ -174,7 +190,8 @@ BEGIN
   SELECT r.* INTO held FROM snowflake_fleet.region AS r
    WHERE CASE WHEN adoptable THEN r.region = request.region
               ELSE r.incarnation = request.incarnation AND r.server = request.server
-                   AND CASE request.call WHEN 'acquire' THEN r.region = ANY (request.regions) ELSE r.region = request.region END END
+                   AND CASE request.call WHEN 'acquire' THEN r.region = ANY (request.regions)
+                                         ELSE r.region = request.region END END
    ORDER BY r.region LIMIT 1;
 
   IF request.call = 'give_back' THEN
@@ -202,10 +219,12 @@ BEGIN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r
      WHERE r.region = ANY (request.regions) AND snowflake_fleet.free_from(r) <= earlier
      ORDER BY r.state = 'given_back' AND r.until_ms <= earlier DESC,
-              CASE WHEN r.state = 'given_back' AND r.until_ms <= earlier THEN -r.grant_number ELSE r.until_ms END, r.region LIMIT 1;
+              CASE WHEN r.state = 'given_back' AND r.until_ms <= earlier THEN -r.grant_number ELSE r.until_ms END,
+              r.region LIMIT 1;
     IF NOT FOUND THEN
       SELECT min(snowflake_fleet.free_from(r)),
-             format('Regions of the server: %s.', string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.until_ms, r.region))
+             format('Regions of the server: %s.',
+                    string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.until_ms, r.region))
         INTO answer.until_ms, answer.detail FROM snowflake_fleet.region AS r WHERE r.region = ANY (request.regions);
       answer.status := 'full';
       RETURN answer;
@@ -216,13 +235,16 @@ BEGIN
   END IF;
 
   -- A grant lasts as long as the incarnation has run, at least a minute.
-  answer.until_ms := greatest(held.floor_ms, earlier + least(greatest(request.age_ms, 60000), greatest(0, least(request.length_ms, fleet.longest_ms))));
+  answer.until_ms := greatest(held.floor_ms,
+                              earlier + least(greatest(request.age_ms, 60000),
+                                              greatest(0, least(request.length_ms, fleet.longest_ms))));
   IF adoptable OR request.call = 'acquire' THEN
     held.grant_number := answer.number;
   END IF;
   UPDATE snowflake_fleet.region AS r
-     SET floor_ms = held.floor_ms, until_ms = greatest(held.until_ms, answer.until_ms), incarnation = request.incarnation,
-         state = 'held', grant_number = held.grant_number, nonce = request.nonce, since = held.since
+     SET floor_ms = held.floor_ms, until_ms = greatest(held.until_ms, answer.until_ms),
+         incarnation = request.incarnation, state = 'held', grant_number = held.grant_number, nonce = request.nonce,
+         since = held.since
    WHERE r.region = held.region;
   answer.status := 'granted';
   answer.region := held.region;
@@ -232,15 +254,17 @@ BEGIN
   RETURN answer;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS 'Internal: answers a request as of a time in ms since 1970. REQUIRES the lock on the fleet';
+COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
+  'Internal: answers a request as of a time in ms since 1970. REQUIRES the lock on the fleet';
 
 -- Two server runs are in a region at once if each has reported after the first report of the other.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-  SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked, coalesce(quote_ident(o.server), '?'),
-                o.incarnation, coalesce(host(o.client_addr), 'local'))
+  SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
+                coalesce(quote_ident(o.server), '?'), o.incarnation, coalesce(host(o.client_addr), 'local'))
     FROM (SELECT s.server, s.incarnation, s.client_addr, s.last_request FROM snowflake_fleet.static_region AS s
-           WHERE s.region = asked AND s.last_request > clock_timestamp() - interval '1 minute' AND s.last_request > began
+           WHERE s.region = asked AND s.last_request > clock_timestamp() - interval '1 minute'
+             AND s.last_request > began
           UNION ALL SELECT r.server, r.incarnation, r.client_addr, r.last_request FROM snowflake_fleet.region AS r
            WHERE r.region = asked AND r.incarnation <> 0 AND r.until_ms > snowflake_fleet.to_ms(clock_timestamp())) AS o
    WHERE o.incarnation <> own ORDER BY o.last_request DESC LIMIT 1
@@ -253,29 +277,33 @@ CREATE FUNCTION snowflake_fleet.report_static(request snowflake_fleet.request) R
 DECLARE
   conflict text;
 BEGIN
-  DELETE FROM snowflake_fleet.static_region AS s WHERE s.last_request NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp();
+  DELETE FROM snowflake_fleet.static_region AS s
+   WHERE s.last_request NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp();
   INSERT INTO snowflake_fleet.static_region AS s (region, incarnation, server, client_addr, since, last_request)
   VALUES (request.region, request.incarnation, request.server, inet_client_addr(), clock_timestamp(), clock_timestamp())
   ON CONFLICT (region, incarnation) DO UPDATE
     SET server = request.server, client_addr = inet_client_addr(), last_request = clock_timestamp()
   RETURNING snowflake_fleet.conflict_of(s.region, s.incarnation, s.since) INTO conflict;
   IF conflict IS NOT NULL AND snowflake_fleet.record_refusal(request.server, 'conflict') THEN
-    RAISE LOG 'snowflake_fleet: server % (incarnation %, address %): %', quote_ident(request.server), request.incarnation,
-      coalesce(host(inet_client_addr()), 'local'), conflict;
+    RAISE LOG 'snowflake_fleet: server % (incarnation %, address %): %', quote_ident(request.server),
+      request.incarnation, coalesce(host(inet_client_addr()), 'local'), conflict;
   ELSIF conflict IS NULL THEN
     UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.server = request.server AND f.since IS NOT NULL;
   END IF;
   RETURN conflict;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.report_static(snowflake_fleet.request) IS 'Internal: records the report of a server with a static region; returns the conflict with another server run, or null';
+COMMENT ON FUNCTION snowflake_fleet.report_static(snowflake_fleet.request) IS
+  'Internal: records the report of a server with a static region; returns the conflict with another server run, or '
+  'null';
 
 CREATE FUNCTION snowflake_fleet.check_request(request snowflake_fleet.request, seal bigint) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   count CONSTANT integer := 1 << greatest(0, seal / 2300 % 25)::integer;
 BEGIN
-  IF request.call <> ALL (ARRAY['acquire', 'renew', 'give_back', 'report']) OR request.incarnation < 1 OR request.term < 0 OR
+  IF request.call <> ALL (ARRAY['acquire', 'renew', 'give_back', 'report']) OR request.incarnation < 1 OR
+     request.term < 0 OR
      request.newest < 0 OR request.nonce < 0 OR request.acked < 0 OR request.clock_ms NOT BETWEEN 0 AND 8796093022207 OR
      request.highest_ms NOT BETWEEN 0 AND 8796093022207 OR
      request.length_ms NOT BETWEEN 0 AND 8796093022207 OR request.age_ms NOT BETWEEN 0 AND 8796093022207 OR
@@ -290,26 +318,30 @@ BEGIN
      (request.call <> 'acquire' AND request.region NOT BETWEEN 0 AND count - 1) OR
      EXISTS (SELECT FROM unnest(request.regions) AS n WHERE n IS NULL OR n NOT BETWEEN 0 AND count - 1) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a region does not exist in the layout',
-      DETAIL = format('The layout has regions 0 to %s; the server names %s.', count - 1, coalesce(request.regions::text, request.region::text)),
+      DETAIL = format('The layout has regions 0 to %s; the server names %s.', count - 1,
+                      coalesce(request.regions::text, request.region::text)),
       HINT = 'Set "snowflake.leased_regions" of the server to 1 to 64 regions of the layout.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_request(snowflake_fleet.request, bigint) IS 'Internal: an error (22023) if a request is out of range';
+COMMENT ON FUNCTION snowflake_fleet.check_request(snowflake_fleet.request, bigint) IS
+  'Internal: an error (22023) if a request is out of range';
 
 CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT format('%s/%s%s/%s of %s ms since %s', seal / 57500 % 35 + 19, CASE WHEN seal / 2300 % 25 <> 0 THEN format('%s+', seal / 2300 % 25) END,
+  SELECT format('%s/%s%s/%s of %s ms since %s', seal / 57500 % 35 + 19,
+                CASE WHEN seal / 2300 % 25 <> 0 THEN format('%s+', seal / 2300 % 25) END,
                 seal / 92 % 25, seal / 4 % 23, (ARRAY[1, 10, 100, 1000])[seal % 4 + 1],
                 to_char(snowflake_fleet.from_ms(seal / 2012500) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'))
 $$;
-COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS 'Internal: a layout that src/core/seal.hpp has packed, for people';
+COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS
+  'Internal: a layout that src/core/seal.hpp has packed, for people';
 
 -- SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the rows are
 -- read: another request may change them while this one waits.
-CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint, nonce bigint,
-                                    acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint, seal bigint,
-                                    regions integer[], region integer, floor_ms bigint, until_ms bigint,
+CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint,
+                                    nonce bigint, acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint,
+                                    seal bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
                                     grant_number bigint, highest_ms bigint)
   RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -321,19 +353,20 @@ DECLARE
   arrived CONSTANT bigint := snowflake_fleet.to_ms(statement_timestamp());
   now_ms bigint;
 BEGIN
-  IF num_nulls(call, fleet, incarnation, term, newest, nonce, acked, clock_ms, length_ms, age_ms, seal, regions, region, floor_ms,
-               until_ms, grant_number, highest_ms) <> 0 THEN
+  IF num_nulls(call, fleet, incarnation, term, newest, nonce, acked, clock_ms, length_ms, age_ms, seal, regions, region,
+               floor_ms, until_ms, grant_number, highest_ms) <> 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'no argument of ask() may be null',
       HINT = 'This function is for the servers'' own use.';
   END IF;
-  request := ROW(call, snowflake_fleet.asking_server(), incarnation, term, newest, nonce, acked, clock_ms, length_ms, age_ms,
-                 regions, region, floor_ms, until_ms, grant_number, highest_ms);
+  request := ROW(call, snowflake_fleet.asking_server(), incarnation, term, newest, nonce, acked, clock_ms, length_ms,
+                 age_ms, regions, region, floor_ms, until_ms, grant_number, highest_ms);
   PERFORM snowflake_fleet.check_request(request, seal), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.asking_server();   -- it may have been removed during the wait
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   IF fleet <> 0 AND fleet <> own.id THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this is the lease server of another fleet',
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'this is the lease server of another fleet',
       DETAIL = format('The server belongs to fleet %s, this is %s.', fleet, own.id),
       HINT = 'Correct "snowflake.lease_conninfo" of the server.';
   END IF;
@@ -349,8 +382,10 @@ BEGIN
     own.seal := seal;
   END IF;
   IF own.seal <> seal THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the server''s layout is not the fleet''s',
-      DETAIL = format('The fleet has %s, the server %s.', snowflake_fleet.layout_text(own.seal), snowflake_fleet.layout_text(seal)),
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the server''s layout is not the fleet''s',
+      DETAIL = format('The fleet has %s, the server %s.', snowflake_fleet.layout_text(own.seal),
+                      snowflake_fleet.layout_text(seal)),
       HINT = 'Correct "snowflake.layout", "snowflake.tick" and "snowflake.epoch" of the server.';
   END IF;
 
@@ -370,14 +405,18 @@ BEGIN
   answer := snowflake_fleet.decide(request, now_ms);
   IF answer.status = 'granted' THEN
     UPDATE snowflake_fleet.region AS r
-       SET last_request = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived, client_addr = inet_client_addr()
+       SET last_request = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived,
+           client_addr = inet_client_addr()
      WHERE r.region = answer.region;
-    SELECT snowflake_fleet.conflict_of(r.region, r.incarnation, r.since) INTO answer.detail FROM snowflake_fleet.region AS r WHERE r.region = answer.region;
+    SELECT snowflake_fleet.conflict_of(r.region, r.incarnation, r.since) INTO answer.detail
+      FROM snowflake_fleet.region AS r WHERE r.region = answer.region;
   END IF;
   PERFORM snowflake_fleet.sign_rows(), snowflake_fleet.record_answer(request, answer);
   RETURN answer;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'For a server''s worker. acquire: takes a free region of the server, or the one that the incarnation has; renew: extends its lease; '
-  'give_back: ends it at highest_ms, the first time of which the server has issued no id; report: reports a static region';
+COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
+                                        bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
+  'For a server''s worker. acquire: takes a free region of the server, or the one that the incarnation has; renew: '
+  'extends its lease; give_back: ends it at highest_ms, the first time of which the server has issued no id; report: '
+  'reports a static region';

@@ -5,14 +5,17 @@ CREATE FUNCTION snowflake_fleet.require_row(held snowflake_fleet.region, number 
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF held.region IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('region %s was never leased', coalesce(number::text, 'null')),
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+      MESSAGE = format('region %s was never leased', coalesce(number::text, 'null')),
       HINT = 'Find the region in the view snowflake_fleet.regions.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_row(snowflake_fleet.region, integer) IS 'Internal: an error (42704) if a region has no row';
+COMMENT ON FUNCTION snowflake_fleet.require_row(snowflake_fleet.region, integer) IS
+  'Internal: an error (42704) if a region has no row';
 
-CREATE FUNCTION snowflake_fleet.revoke_lease(region integer, incarnation bigint DEFAULT NULL, dry_run boolean DEFAULT false) RETURNS text
+CREATE FUNCTION snowflake_fleet.revoke_lease(region integer, incarnation bigint DEFAULT NULL,
+                                             dry_run boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   held snowflake_fleet.region;
@@ -23,7 +26,8 @@ BEGIN
   IF held.incarnation = 0 THEN
     RETURN format('Region %s has no holder.', region);
   ELSIF revoke_lease.incarnation <> held.incarnation THEN
-    RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('incarnation %s does not hold region %s', revoke_lease.incarnation, region),
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+      MESSAGE = format('incarnation %s does not hold region %s', revoke_lease.incarnation, region),
       DETAIL = format('Incarnation %s of server %s does.', held.incarnation, quote_ident(held.server)),
       HINT = 'Read the view snowflake_fleet.regions again.';
   ELSIF dry_run IS NOT FALSE THEN
@@ -34,8 +38,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.revoke_lease(integer, bigint, boolean) IS
-  'Ends the lease of a region, or only that of the named incarnation. It is not renewed, and the region is free when its time is '
-  'over. The holder may mint until then or until it renews, and takes another region of its server';
+  'Ends the lease of a region, or only that of the named incarnation. It is not renewed, and the region is free when '
+  'its time is over. The holder may mint until then or until it renews, and takes another region of its server';
 
 CREATE FUNCTION snowflake_fleet.confirm_dead(region integer, ahead interval, holder_is_stopped boolean DEFAULT false,
                                              dry_run boolean DEFAULT false) RETURNS text
@@ -49,12 +53,15 @@ DECLARE
 BEGIN
   IF (ahead_ms BETWEEN 0 AND 604800000) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = '"ahead" is out of range',
-      DETAIL = format('It is %s; servers issue ids from 0 to 7 days ahead of their clocks.', coalesce(ahead::text, 'null')),
-      HINT = 'Pass the sum of "snowflake.max_lead" and "snowflake.reserve" of the server, for example ahead => ''2 s''.';
+      DETAIL = format('It is %s; servers issue ids from 0 to 7 days ahead of their clocks.',
+                      coalesce(ahead::text, 'null')),
+      HINT = 'Pass the sum of "snowflake.max_lead" and "snowflake.reserve" of the server, for example ahead => ''2 '
+             's''.';
   END IF;
   IF holder_is_stopped IS NOT TRUE AND dry_run IS FALSE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the holder has not been confirmed as stopped',
-      DETAIL = 'A holder that is cut off or frozen mints until its lease ends, and the next holder would mint the same ids.',
+      DETAIL = 'A holder that is cut off or frozen mints until its lease ends, and the next holder would mint the same '
+               'ids.',
       HINT = 'Stop the holder, then add "holder_is_stopped => true"; or run snowflake_fleet.revoke_lease() and wait.';
   END IF;
   own := snowflake_fleet.lock_fleet();
@@ -65,30 +72,35 @@ BEGIN
   PERFORM snowflake_fleet.require_clock(own, now_ms);
   free_ms := greatest(held.floor_ms, least(held.until_ms, now_ms + ahead_ms::bigint + own.skew_ms));
   IF dry_run IS NOT FALSE THEN
-    RETURN format('Region %s would be free at %s: %s.', region, snowflake_fleet.from_ms(free_ms), snowflake_fleet.lease_text(held));
+    RETURN format('Region %s would be free at %s: %s.', region, snowflake_fleet.from_ms(free_ms),
+                  snowflake_fleet.lease_text(held));
   END IF;
-  UPDATE snowflake_fleet.region AS r SET incarnation = 0, state = 'revoked', until_ms = free_ms WHERE r.region = held.region;
+  UPDATE snowflake_fleet.region AS r SET incarnation = 0, state = 'revoked', until_ms = free_ms
+   WHERE r.region = held.region;
   PERFORM snowflake_fleet.sign_rows();
   RAISE LOG 'snowflake_fleet: an operator confirmed that the holder is stopped: %', snowflake_fleet.lease_text(held);
-  RETURN format('Region %s is free at %s: %s.', region, snowflake_fleet.from_ms(free_ms), snowflake_fleet.lease_text(held));
+  RETURN format('Region %s is free at %s: %s.', region, snowflake_fleet.from_ms(free_ms),
+                snowflake_fleet.lease_text(held));
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_dead(integer, interval, boolean, boolean) IS
-  'Ends the lease of a region whose holder is stopped, as after a power loss. The region is free after `ahead`, the sum of max_lead '
-  'and reserve of the server, and max_skew. Ids may come twice if the holder still runs, if its clock was ahead by more than max_skew, '
-  'or if the clock of this database is behind by more than that';
+  'Ends the lease of a region whose holder is stopped, as after a power loss. The region is free after `ahead`, the '
+  'sum of max_lead and reserve of the server, and max_skew. Ids may come twice if the holder still runs, if its clock '
+  'was ahead by more than max_skew, or if the clock of this database is behind by more than that';
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(confirmed boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF confirmed IS NOT TRUE THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the old lease server has not been confirmed as stopped',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'the old lease server has not been confirmed as stopped',
       DETAIL = 'While it runs, it continues to grant: two runs of a server get one region, and mint the same ids.',
       HINT = 'Stop the old lease server for good, then add "old_is_stopped => true".';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.require_old_stopped(boolean) IS 'Internal: an error (22023) unless the operator has confirmed that the old lease server is stopped';
+COMMENT ON FUNCTION snowflake_fleet.require_old_stopped(boolean) IS
+  'Internal: an error (22023) unless the operator has confirmed that the old lease server is stopped';
 
 CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -96,7 +108,8 @@ CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS v
      SET term = greatest((now_ms << 20) | (salt & 1048575), f.term + 1, f.reported_term + 1),
          began = f.newest, halted = false, halted_by = NULL
 $$;
-COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS 'Internal: begins a term. A server that has received an answer of it ignores the other copies of this database';
+COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS
+  'Internal: begins a term. A server that has received an answer of it ignores the other copies of this database';
 
 CREATE FUNCTION snowflake_fleet.lose_leases(now_ms bigint, salt bigint, silent boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -113,10 +126,12 @@ BEGIN
          adopt_ms = CASE WHEN silent THEN now_ms + 2 * f.skew_ms ELSE 0 END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lose_leases(bigint, bigint, boolean) IS 'Internal: makes all regions begin after every time that may have been granted. `silent`: this copy of the database has '
-  'not granted since it was put back, so holders whose lease lasts may continue';
+COMMENT ON FUNCTION snowflake_fleet.lose_leases(bigint, bigint, boolean) IS
+  'Internal: makes all regions begin after every time that may have been granted. `silent`: this copy of the database '
+  'has not granted since it was put back, so holders whose lease lasts may continue';
 
-CREATE FUNCTION snowflake_fleet.confirm_no_data_loss(old_is_stopped boolean DEFAULT false, dry_run boolean DEFAULT false) RETURNS text
+CREATE FUNCTION snowflake_fleet.confirm_no_data_loss(old_is_stopped boolean DEFAULT false,
+                                                     dry_run boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   own snowflake_fleet.fleet;
@@ -126,16 +141,19 @@ BEGIN
   PERFORM snowflake_fleet.require_old_stopped(old_is_stopped OR dry_run), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
-  IF own.halted AND NOT EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.name = own.halted_by AND s.removed IS NOT NULL) THEN
+  IF own.halted
+     AND NOT EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.name = own.halted_by AND s.removed IS NOT NULL)
+  THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'something was lost',
       DETAIL = format('Server %s has a grant that this database does not have.', quote_ident(own.halted_by)),
-      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). If the claim of that server is false, '
-                    'run snowflake_fleet.remove_server(%L) and then this call again.', own.halted_by);
+      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). If the claim of that server '
+                    'is false, run snowflake_fleet.remove_server(%L) and then this call again.', own.halted_by);
   ELSIF NOT own.halted AND NOT (snowflake_fleet.has_moved()).moved THEN
     RETURN 'This database is the one that granted last: nothing to confirm.';
   END IF;
   PERFORM snowflake_fleet.require_clock(own, now_ms);
-  leases := coalesce((SELECT 'Leases that continue: ' || string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.region) || '.'
+  leases := coalesce((SELECT 'Leases that continue: '
+                      || string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.region) || '.'
                         FROM snowflake_fleet.region AS r WHERE r.incarnation <> 0), 'No lease continues.');
   IF dry_run IS NOT FALSE THEN
     RETURN leases;
@@ -146,11 +164,13 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_no_data_loss(boolean, boolean) IS
-  'Continues all leases. For a switch-over, a failover to a synchronous standby, or pg_upgrade, when the old lease server is stopped for '
-  'good. If a grant was lost, two runs of one server may mint the same ids: in doubt, run confirm_data_loss()';
+  'Continues all leases. For a switch-over, a failover to a synchronous standby, or pg_upgrade, when the old lease '
+  'server is stopped for good. If a grant was lost, two runs of one server may mint the same ids: in doubt, run '
+  'confirm_data_loss()';
 
 CREATE FUNCTION snowflake_fleet.confirm_data_loss(now timestamptz, old_is_stopped boolean DEFAULT false,
-                                                  although_healthy boolean DEFAULT false, dry_run boolean DEFAULT false) RETURNS text
+                                                  although_healthy boolean DEFAULT false, dry_run boolean DEFAULT false)
+  RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   own snowflake_fleet.fleet;
@@ -161,23 +181,28 @@ DECLARE
 BEGIN
   PERFORM snowflake_fleet.require_old_stopped(old_is_stopped OR dry_run), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
-  IF (now BETWEEN clock_timestamp() - interval '15 minutes' AND clock_timestamp() + interval '15 minutes') IS NOT TRUE THEN
+  IF (now BETWEEN clock_timestamp() - interval '15 minutes' AND clock_timestamp() + interval '15 minutes') IS NOT TRUE
+  THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the lease server''s clock does not agree',
-      DETAIL = format('It shows %s, the time of the call is %s; they may differ by 15 minutes.', clock_timestamp(), coalesce(now::text, 'null')),
+      DETAIL = format('It shows %s, the time of the call is %s; they may differ by 15 minutes.', clock_timestamp(),
+                      coalesce(now::text, 'null')),
       HINT = 'Correct the clock, or the time of the call.';
   END IF;
   -- A copy that was detected only by a server's claim may have granted leases before.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database does not seem to be put back',
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'this database does not seem to be put back',
       DETAIL = 'It is in its old place, and no server has a newer grant. Every server would lose its lease.',
       HINT = 'If its files were put back by the snapshot of a disk, add "although_healthy => true".';
   END IF;
   now_ms := snowflake_fleet.to_ms(greatest(now, clock_timestamp()));
   PERFORM snowflake_fleet.require_clock(own, now_ms);
   free_ms := now_ms + own.longest_ms + own.skew_ms;
-  effect := format('%s Other regions are free at %s; a server that restarts without a clean stop, or is new, waits until then.',
-    CASE WHEN silent THEN format('Servers keep leases that end after %s.', snowflake_fleet.from_ms(now_ms + 2 * own.skew_ms))
+  effect := format(
+    '%s Other regions are free at %s; a server that restarts without a clean stop, or is new, waits until then.',
+    CASE WHEN silent
+         THEN format('Servers keep leases that end after %s.', snowflake_fleet.from_ms(now_ms + 2 * own.skew_ms))
          ELSE 'All leases end.' END, snowflake_fleet.from_ms(free_ms));
   IF dry_run IS NOT FALSE THEN
     RETURN effect;
@@ -188,9 +213,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_data_loss(timestamptz, boolean, boolean, boolean) IS
-  'For a database that was put back to an earlier time, or failed over to a standby that may lack commits, when the old lease server is '
-  'stopped for good. `now` is the time by a clock that the operator trusts. Servers keep the leases that they have, unless this '
-  'database may have granted leases before that was detected: then all leases end. Returns when the other regions are free';
+  'For a database that was put back to an earlier time, or failed over to a standby that may lack commits, when the '
+  'old lease server is stopped for good. `now` is the time by a clock that the operator trusts. Servers keep the '
+  'leases that they have, unless this database may have granted leases before that was detected: then all leases end. '
+  'Returns when the other regions are free';
 
 CREATE FUNCTION snowflake_fleet.guard_leases() RETURNS event_trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -198,21 +224,25 @@ DECLARE
   held snowflake_fleet.region;
 BEGIN
   SELECT r.* INTO held FROM snowflake_fleet.region AS r
-   WHERE r.until_ms > snowflake_fleet.to_ms(clock_timestamp()) AND strpos(lower(current_query()), 'snowflake_fleet') <> 0
+   WHERE r.until_ms > snowflake_fleet.to_ms(clock_timestamp())
+     AND strpos(lower(current_query()), 'snowflake_fleet') <> 0
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has leases that have not ended',
-      DETAIL = format('The last is that of %s. A new fleet would grant the region again.', snowflake_fleet.lease_text(held)),
+      DETAIL = format('The last is that of %s. A new fleet would grant the region again.',
+                      snowflake_fleet.lease_text(held)),
       HINT = 'Stop all servers, and run the command when the leases have ended. Restore a dump into a new database.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.guard_leases() IS 'Internal: event trigger that keeps the fleet from being dropped while a lease lasts';
+COMMENT ON FUNCTION snowflake_fleet.guard_leases() IS
+  'Internal: event trigger that keeps the fleet from being dropped while a lease lasts';
 
 DO $$
 BEGIN
   IF (SELECT r.rolsuper FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_user) THEN
-    CREATE EVENT TRIGGER snowflake_fleet_guard_leases ON ddl_command_start WHEN TAG IN ('DROP EXTENSION', 'DROP SCHEMA') EXECUTE FUNCTION snowflake_fleet.guard_leases();
+    CREATE EVENT TRIGGER snowflake_fleet_guard_leases ON ddl_command_start WHEN TAG IN ('DROP EXTENSION', 'DROP SCHEMA')
+      EXECUTE FUNCTION snowflake_fleet.guard_leases();
     COMMENT ON EVENT TRIGGER snowflake_fleet_guard_leases IS 'Keeps the fleet from being dropped while a lease lasts';
   END IF;
 END

@@ -1,5 +1,5 @@
--- All privileges of the schema and its objects. First, privileges that ALTER DEFAULT PRIVILEGES gave are revoked: a role that can write
--- the table region can have a region granted twice.
+-- All privileges of the schema and its objects. First, privileges that ALTER DEFAULT PRIVILEGES gave are revoked: a
+-- role that can write the table region can have a region granted twice.
 
 DO $$
 DECLARE
@@ -9,16 +9,21 @@ BEGIN
     SELECT DISTINCT object.kind, identified.identity,
            CASE WHEN acl.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC'
                 ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(acl.grantee)::pg_catalog.text) END AS role
-      FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS catalogue, oid, relnamespace AS schema, relowner AS owner, relacl AS acl,
+      FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS catalogue, oid, relnamespace AS schema,
+                   relowner AS owner, relacl AS acl,
                    CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind FROM pg_catalog.pg_class
-            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, pronamespace, proowner, proacl, 'ROUTINE' FROM pg_catalog.pg_proc
-            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typnamespace, typowner, typacl, 'TYPE' FROM pg_catalog.pg_type
-            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, oid, nspowner, nspacl, 'SCHEMA' FROM pg_catalog.pg_namespace) AS object
+            UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, pronamespace, proowner, proacl, 'ROUTINE'
+                        FROM pg_catalog.pg_proc
+            UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typnamespace, typowner, typacl, 'TYPE'
+                        FROM pg_catalog.pg_type
+            UNION ALL SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, oid, nspowner, nspacl, 'SCHEMA'
+                        FROM pg_catalog.pg_namespace) AS object
      CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
      CROSS JOIN LATERAL pg_catalog.pg_identify_object(object.catalogue, object.oid, 0) AS identified
      WHERE object.schema OPERATOR(pg_catalog.=) 'snowflake_fleet'::pg_catalog.regnamespace
        AND acl.grantee OPERATOR(pg_catalog.<>) object.owner
-       AND (acl.grantee OPERATOR(pg_catalog.<>) 0 OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
+       AND (acl.grantee OPERATOR(pg_catalog.<>) 0
+            OR object.kind OPERATOR(pg_catalog.=) ANY (ARRAY['TABLE', 'SEQUENCE', 'SCHEMA']))
   LOOP
     EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', privilege.kind, privilege.identity, privilege.role);
   END LOOP;

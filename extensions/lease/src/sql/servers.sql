@@ -24,26 +24,31 @@ BEGIN
   END IF;
   SELECT s.name INTO renamed FROM snowflake_fleet.server AS s JOIN pg_roles AS r ON r.oid = s.role
    WHERE r.rolname = asks AND s.name <> asks AND s.removed IS NULL;
-  RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('role %s is not a server of this fleet', quote_ident(asks)),
+  RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+    MESSAGE = format('role %s is not a server of this fleet', quote_ident(asks)),
     DETAIL = CASE WHEN renamed IS NOT NULL THEN format('The role was added as %s, and renamed.', quote_ident(renamed))
                   WHEN server.name IS NULL THEN 'It was never added.'
                   ELSE format('It was removed at %s.', server.removed) END,
-    HINT = CASE WHEN renamed IS NOT NULL THEN format('Run ALTER ROLE %I RENAME TO %I in the lease server.', asks, renamed)
+    HINT = CASE WHEN renamed IS NOT NULL
+                THEN format('Run ALTER ROLE %I RENAME TO %I in the lease server.', asks, renamed)
                 ELSE format('Run snowflake_fleet.add_server(%L) in the lease server.', asks) END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.asking_server() IS 'Internal: the server whose role this session logged in as; an error (42501) if there is none';
+COMMENT ON FUNCTION snowflake_fleet.asking_server() IS
+  'Internal: the server whose role this session logged in as; an error (42501) if there is none';
 
 CREATE FUNCTION snowflake_fleet.check_server_name(server text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF server IS NULL OR octet_length(server) NOT BETWEEN 1 AND 63 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a server''s name has 1 to 63 bytes',
-      DETAIL = format('This one has %s.', coalesce(octet_length(server), 0)), HINT = 'Give the name of the server''s login role.';
+      DETAIL = format('This one has %s.', coalesce(octet_length(server), 0)),
+      HINT = 'Give the name of the server''s login role.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS 'Internal: an error (22023) if the text cannot be the name of a role';
+COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS
+  'Internal: an error (22023) if the text cannot be the name of a role';
 
 CREATE FUNCTION snowflake_fleet.add_server(server text) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -60,14 +65,16 @@ BEGIN
   SELECT r.* INTO login FROM pg_catalog.pg_roles AS r WHERE r.rolname = server;
   IF NOT FOUND THEN
     IF NOT (SELECT r.rolsuper OR r.rolcreaterole FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user) THEN
-      RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('permission denied to create role %s', quote_ident(server)),
+      RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+        MESSAGE = format('permission denied to create role %s', quote_ident(server)),
         HINT = format('Have a role with CREATEROLE run CREATE ROLE %I LOGIN, and run add_server() again.', server);
     END IF;
     EXECUTE format('CREATE ROLE %I LOGIN', server);
     made := true;
     SELECT r.* INTO login FROM pg_catalog.pg_roles AS r WHERE r.rolname = server;
   ELSIF login.rolsuper OR NOT login.rolcanlogin OR pg_has_role(login.oid, current_user, 'MEMBER') THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('role %s cannot be a server', quote_ident(server)),
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('role %s cannot be a server', quote_ident(server)),
       DETAIL = CASE WHEN login.rolsuper THEN 'It is a superuser.'
                     WHEN NOT login.rolcanlogin THEN 'It may not log in.'
                     ELSE 'It owns the fleet, or is a member of the owner.' END,
@@ -75,8 +82,8 @@ BEGIN
   END IF;
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), server);
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_fleet TO %I', server);
-  EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, '
-    'bigint, bigint, bigint, integer[], integer, bigint, bigint, bigint, bigint) TO %I', server);
+  EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, '
+                 'bigint, bigint, bigint, bigint, integer[], integer, bigint, bigint, bigint, bigint) TO %I', server);
   INSERT INTO snowflake_fleet.server AS s (name, role) VALUES (server, login.oid)
   ON CONFLICT (name) DO UPDATE SET removed = NULL, role = login.oid;
   PERFORM snowflake_fleet.sign_rows();
@@ -84,7 +91,9 @@ BEGIN
                 CASE WHEN made THEN ', which was made without a password' ELSE '' END);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.add_server(text) IS 'Adds a server, or adds it again after remove_server(). Makes its login role, without a password, if it does not exist';
+COMMENT ON FUNCTION snowflake_fleet.add_server(text) IS
+  'Adds a server, or adds it again after remove_server(). Makes its login role, without a password, if it does not '
+  'exist';
 
 CREATE FUNCTION snowflake_fleet.remove_server(server text, dry_run boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -96,10 +105,12 @@ BEGIN
   PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled(although_halted => true);
   SELECT s.* INTO own FROM snowflake_fleet.server AS s WHERE s.name = remove_server.server;
   IF NOT FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'undefined_object', MESSAGE = format('server %s does not exist in this fleet', quote_ident(server)),
+    RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+      MESSAGE = format('server %s does not exist in this fleet', quote_ident(server)),
       HINT = 'Find its name in the view snowflake_fleet.servers.';
   END IF;
-  leases := coalesce((SELECT 'Leases that end: ' || string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.region) || '.'
+  leases := coalesce((SELECT 'Leases that end: ' || string_agg(snowflake_fleet.lease_text(r), ', '
+                                                                   ORDER BY r.region) || '.'
                         FROM snowflake_fleet.region AS r WHERE r.server = own.name AND r.incarnation <> 0),
                      'It holds no lease.');
   IF dry_run IS NOT FALSE THEN
@@ -108,12 +119,13 @@ BEGIN
     RETURN format('Server %s was removed at %s.', quote_ident(server), own.removed);
   END IF;
   UPDATE snowflake_fleet.server AS s SET removed = clock_timestamp() WHERE s.name = own.name;
-  PERFORM snowflake_fleet.end_lease(r) FROM snowflake_fleet.region AS r WHERE r.server = own.name AND r.incarnation <> 0;
+  PERFORM snowflake_fleet.end_lease(r) FROM snowflake_fleet.region AS r
+    WHERE r.server = own.name AND r.incarnation <> 0;
   UPDATE snowflake_fleet.region AS r SET server = NULL WHERE r.server = own.name;
   PERFORM snowflake_fleet.sign_rows();
   RETURN format('Server %s is removed. %s', quote_ident(server), leases);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.remove_server(text, boolean) IS
-  'Removes a server: ends its leases and those of its clones, and refuses new ones. It may mint until its leases end. Other '
-  'servers may then lease its regions. The role is not dropped';
+  'Removes a server: ends its leases and those of its clones, and refuses new ones. It may mint until its leases end. '
+  'Other servers may then lease its regions. The role is not dropped';

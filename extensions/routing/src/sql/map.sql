@@ -19,7 +19,8 @@ COMMENT ON COLUMN snowflake_fleet.map_state.version IS
 COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'Whether the map came from elsewhere';
 COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'When this database last changed its map';
 COMMENT ON COLUMN snowflake_fleet.map_state.history IS
-  'The versions before this one, the last 1000 of them: a copy of another version was taken from a map that this one does not follow';
+  'The versions before this one, the last 1000 of them: a copy of another version was taken from a map that this one '
+  'does not follow';
 COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
   'In the control database: the version of a copy that is newer than the map here, which so is no longer changed';
 COMMENT ON COLUMN snowflake_fleet.map_state.timeline IS
@@ -118,7 +119,8 @@ DECLARE
 BEGIN
   SELECT * INTO here FROM snowflake_fleet.whereabouts();
   cause := CASE
-    WHEN state.newer > state.version THEN format('A copy has version %s; the map here has version %s.', state.newer, state.version)
+    WHEN state.newer > state.version
+      THEN format('A copy has version %s; the map here has version %s.', state.newer, state.version)
     WHEN state.version = 0 AND EXISTS (SELECT FROM snowflake_fleet.map_server)
     THEN 'This database was restored from a dump, which has the servers and shards of its time.'
     WHEN state.version > 0 AND (state.system_identifier, state.timeline, state.database)
@@ -129,7 +131,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'the map here may be older than its copies',
       DETAIL = cause,
-      HINT = 'Run "snowflake-push-map --recover", which asks the copies; where there are none, snowflake_fleet.map_recovered().';
+      HINT = 'Run "snowflake-push-map --recover", which asks the copies; where there are none, '
+             'snowflake_fleet.map_recovered().';
   END IF;
 END
 $$;
@@ -166,9 +169,11 @@ DECLARE
   fresh CONSTANT bigint := greatest(after + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
 BEGIN
   UPDATE snowflake_fleet.map_state AS s
-     SET version = fresh, changed = clock_timestamp(), is_copy = false, newer = NULL, system_identifier = w.system_identifier,
-         timeline = w.timeline, database = w.database,
-         history = ARRAY(SELECT v FROM (SELECT DISTINCT v FROM unnest(before || after) AS v WHERE v > 0 ORDER BY v DESC LIMIT 1000) AS l ORDER BY v)
+     SET version = fresh, changed = clock_timestamp(), is_copy = false, newer = NULL,
+         system_identifier = w.system_identifier, timeline = w.timeline, database = w.database,
+         history = ARRAY(SELECT v
+                           FROM (SELECT DISTINCT v FROM unnest(before || after) AS v WHERE v > 0
+                                  ORDER BY v DESC LIMIT 1000) AS l ORDER BY v)
     FROM snowflake_fleet.whereabouts() AS w;
   PERFORM pg_notify('snowflake_map', fresh::text);
   RETURN fresh;
@@ -208,13 +213,15 @@ BEGIN
   ELSIF refused IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'a connection string of the map has an option that is not known',
-      DETAIL = format('It is called "%s". Every role that may connect may read the map, so the map must not contain a secret.', left(refused, 30)),
+      DETAIL = format('It is called "%s". Every role that may connect may read the map, so the map must not contain a '
+                      'secret.', left(refused, 30)),
       HINT = 'Leave it out, or set it where the connection is made.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_conninfo(text) IS
-  'Internal: refuses a connection string for the map that cannot be read, or holds a password or an option that is not known';
+  'Internal: refuses a connection string for the map that cannot be read, or holds a password or an option that is not '
+  'known';
 
 CREATE FUNCTION snowflake_fleet.set_server(name text, conninfo text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

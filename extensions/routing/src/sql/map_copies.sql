@@ -37,10 +37,12 @@ AS $$
   SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
     THEN regexp_replace(conninfo, '^(postgres(?:ql)?://(?:[^@/]*@)?[^?]*)\??', '\1?' || replace(limits, ' ', '&'))
     ELSE limits || conninfo END
-  FROM (VALUES ('connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000 ')) AS l (limits)
+  FROM (VALUES ('connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 '
+                'tcp_user_timeout=60000 ')) AS l (limits)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.with_timeouts(text) IS
-  'Internal: the connection string, with time limits where it has none: 10 s to connect, 60 s for a network that is gone';
+  'Internal: the connection string, with time limits where it has none: 10 s to connect, 60 s for a network that is '
+  'gone';
 
 CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -116,10 +118,12 @@ BEGIN
     RETURN false;
   END IF;
   -- Versions older than the history are not known one by one.
-  IF state.version > 0 AND state.version <> ALL (followed) AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
+  IF state.version > 0 AND state.version <> ALL (followed)
+     AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('the map that arrives does not follow version %s, which is here', state.version),
-      DETAIL = format('It has version %s. The control database went back to a time before the map here, and was changed since.', arrived),
+      DETAIL = format('It has version %s. The control database went back to a time before the map here, and was '
+                      'changed since.', arrived),
       HINT = 'Run "snowflake-push-map --recover", which asks all copies.';
   END IF;
   PERFORM snowflake_fleet.replace_map(map);
@@ -130,7 +134,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
-  'Puts a map that is newer in place of the copy here; returns whether it was. An error (55000) where it does not follow the copy';
+  'Puts a map that is newer in place of the copy here; returns whether it was. An error (55000) where it does not '
+  'follow the copy';
 
 -- The control database after it was restored, recovered or promoted.
 
@@ -142,7 +147,8 @@ AS $$
    WHERE NOT is_copy AND map_is_behind.newer > version
 $$;
 COMMENT ON FUNCTION snowflake_fleet.map_is_behind(bigint) IS
-  'Internal: in the control database: says that a copy has a newer version. The map is then not changed before map_recovered()';
+  'Internal: in the control database: says that a copy has a newer version. The map is then not changed before '
+  'map_recovered()';
 
 CREATE FUNCTION snowflake_fleet.map_recovered(newest jsonb DEFAULT NULL, others bigint[] DEFAULT '{}') RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -167,28 +173,35 @@ BEGIN
     FOR difference IN
       SELECT shard, h.server AS here, n.server AS there
         FROM snowflake_fleet.map_shard AS h
-        FULL JOIN (SELECT s::integer AS shard, key AS server FROM jsonb_each(newest -> 'shards'), jsonb_array_elements_text(value) AS s) AS n
+        FULL JOIN (SELECT s::integer AS shard, key AS server
+                     FROM jsonb_each(newest -> 'shards'), jsonb_array_elements_text(value) AS s) AS n
        USING (shard)
        WHERE h.server IS DISTINCT FROM n.server ORDER BY shard
     LOOP
       RAISE NOTICE 'shard % is %, as in the copy; here it was %', difference.shard,
-        coalesce('on server ' || quote_ident(difference.there), 'in no server'), coalesce('on server ' || quote_ident(difference.here), 'in no server');
+        coalesce('on server ' || quote_ident(difference.there), 'in no server'),
+        coalesce('on server ' || quote_ident(difference.here), 'in no server');
     END LOOP;
     PERFORM snowflake_fleet.replace_map(newest);
-    known := known || (newest ->> 'version')::bigint || ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(newest -> 'history') AS v);
+    known := known || (newest ->> 'version')::bigint
+      || ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(newest -> 'history') AS v);
   END IF;
   RETURN snowflake_fleet.begin_version((SELECT max(v) FROM unnest(known) AS v), known);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
-  'In the control database after it was restored, recovered or promoted: takes the newest copy, as export_map() has it, unless the map here follows it, and may be changed again. `others`: versions of other copies, which are to give way. The program "snowflake-push-map --recover" collects both. Without a copy, the caller says that none knows more. Returns the map''s version';
+  'In the control database after it was restored, recovered or promoted: takes the newest copy, as export_map() has '
+  'it, unless the map here follows it, and may be changed again. `others`: versions of other copies, which are to give '
+  'way. The program "snowflake-push-map --recover" collects both. Without a copy, the caller says that none knows '
+  'more. Returns the map''s version';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  dblink text := (SELECT quote_ident(nspname) || '.dblink' FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace
+  dblink text := (SELECT quote_ident(nspname) || '.dblink' FROM pg_extension
+                     JOIN pg_namespace AS n ON n.oid = extnamespace
                    WHERE extname = 'dblink');
   map jsonb;
 BEGIN

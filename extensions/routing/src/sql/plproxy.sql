@@ -89,7 +89,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('%s belongs to role %s', other.what, quote_ident(other.rolname)),
       DETAIL = 'Whoever calls a function of PL/Proxy runs what is in this schema, as himself.',
-      HINT = 'Have that role make the cluster, or give the schema and its functions to another one with ALTER ... OWNER TO.';
+      HINT = 'Have that role make the cluster, or give the schema and its functions to another one with ALTER ... '
+             'OWNER TO.';
   END IF;
 
   IF to_regnamespace('plproxy') IS NULL THEN
@@ -97,9 +98,11 @@ BEGIN
   END IF;
   -- PL/Proxy calls these functions as the caller. All roles may read the map, so all roles get USAGE on the schema,
   -- unless it contains other objects or its privileges were set before.
-  IF NOT EXISTS (SELECT FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
+  IF NOT EXISTS (SELECT FROM pg_depend
+                  WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
                     AND NOT (classid = 'pg_proc'::regclass AND objid IN
-                             (SELECT oid FROM pg_proc WHERE pronamespace = 'plproxy'::regnamespace AND strpos(prosrc, mark) > 0)))
+                             (SELECT oid FROM pg_proc
+                               WHERE pronamespace = 'plproxy'::regnamespace AND strpos(prosrc, mark) > 0)))
      AND (SELECT nspacl FROM pg_namespace WHERE nspname = 'plproxy') IS NULL THEN
     GRANT USAGE ON SCHEMA plproxy TO PUBLIC;
   ELSIF NOT EXISTS (SELECT FROM pg_namespace, aclexplode(nspacl) AS a
@@ -122,4 +125,6 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_plproxy(text) IS
-  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes. Opens their schema, plproxy, to all roles where nothing else is in it. 42501 where it belongs to another role that is no superuser''s';
+  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes. '
+  'Opens their schema, plproxy, to all roles where nothing else is in it. 42501 where it belongs to another role that '
+  'is no superuser''s';

@@ -30,9 +30,11 @@ BEGIN
     SELECT srvname, srvowner::regrole AS owner, h.options ->> 'user' AS login,
            coalesce(h.options - '{user,client_encoding}'::text[],
                     jsonb_build_object('host', format('/shard %s is not in the map', substr(srvname, 17)))) AS wanted,
-           (SELECT coalesce(jsonb_object_agg(option_name, option_value), '{}') FROM pg_options_to_table(srvoptions)) AS had,
+           (SELECT coalesce(jsonb_object_agg(option_name, option_value), '{}')
+              FROM pg_options_to_table(srvoptions)) AS had,
            (SELECT jsonb_object_agg(option_name, option_value)
-              FROM pg_user_mappings AS u, pg_options_to_table(umoptions) WHERE u.srvid = f.oid AND umuser = srvowner) AS mapped
+              FROM pg_user_mappings AS u, pg_options_to_table(umoptions)
+             WHERE u.srvid = f.oid AND umuser = srvowner) AS mapped
       FROM pg_foreign_server AS f JOIN pg_foreign_data_wrapper AS w ON w.oid = srvfdw AND fdwname = 'postgres_fdw'
       LEFT JOIN snowflake_fleet.map_shard AS m ON srvname = snowflake_fleet.fdw_server_name(m.shard)
       LEFT JOIN home AS h ON h.name = m.server
@@ -55,7 +57,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.follow_map() IS
-  'Internal: has the foreign servers of use_postgres_fdw() lead to where the map says that their shards are; whatever changes the map or its copy calls it';
+  'Internal: has the foreign servers of use_postgres_fdw() lead to where the map says that their shards are; whatever '
+  'changes the map or its copy calls it';
 
 CREATE FUNCTION snowflake_fleet.make_fdw_servers() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -77,31 +80,37 @@ BEGIN
       HINT = 'Drop it, have that role call this, or give the server to another one with ALTER SERVER ... OWNER TO.';
   END IF;
   FOR this IN
-    SELECT snowflake_fleet.fdw_server_name(m.shard) AS fdw, (SELECT value FROM snowflake_fleet.options_of(m.conninfo) WHERE option = 'user') AS login
+    SELECT snowflake_fleet.fdw_server_name(m.shard) AS fdw,
+           (SELECT value FROM snowflake_fleet.options_of(m.conninfo) WHERE option = 'user') AS login
       FROM snowflake_fleet.map AS m
-     WHERE NOT EXISTS (SELECT FROM pg_foreign_server WHERE srvname = snowflake_fleet.fdw_server_name(m.shard)) ORDER BY m.shard
+     WHERE NOT EXISTS (SELECT FROM pg_foreign_server WHERE srvname = snowflake_fleet.fdw_server_name(m.shard))
+     ORDER BY m.shard
   LOOP
     EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw', this.fdw);
     FOR mapping IN
       SELECT CASE umuser WHEN 0 THEN 'PUBLIC' ELSE quote_ident(usename) END AS role,
-             (SELECT string_agg(format('%I %L', option_name, option_value), ', ') FROM pg_options_to_table(umoptions)) AS options
+             (SELECT string_agg(format('%I %L', option_name, option_value), ', ')
+                FROM pg_options_to_table(umoptions)) AS options
         FROM pg_user_mappings WHERE srvid = model
       UNION ALL
       SELECT 'CURRENT_USER', 'user ' || quote_literal(this.login) WHERE model IS NULL
     LOOP
-      EXECUTE format('CREATE USER MAPPING FOR %s SERVER %I%s', mapping.role, this.fdw, ' OPTIONS (' || mapping.options || ')');
+      EXECUTE format('CREATE USER MAPPING FOR %s SERVER %I%s', mapping.role, this.fdw,
+                     ' OPTIONS (' || mapping.options || ')');
     END LOOP;
     made := made + 1;
   END LOOP;
   IF made > 0 AND model IS NULL THEN
-    RAISE NOTICE USING MESSAGE = format('%s foreign servers have a user mapping for %s only', made, quote_ident(current_user)),
+    RAISE NOTICE USING MESSAGE = format('%s foreign servers have a user mapping for %s only', made,
+                                        quote_ident(current_user)),
       HINT = 'Make one for each role that routes.';
   END IF;
   PERFORM snowflake_fleet.follow_map();
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.make_fdw_servers() IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map. 42501 where one belongs to another role that is no superuser';
+  'Internal: for snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map. 42501 where one belongs '
+  'to another role that is no superuser';
 
 -- The remote table of a shard: %s in `remote` is the shard's number.
 CREATE FUNCTION snowflake_fleet.remote_name(remote text, shard integer, OUT schema text, OUT relation text)
@@ -166,7 +175,8 @@ BEGIN
     FROM (SELECT c.oid::regclass AS partition, s.srvname, b.bound[1]::integer AS modulus, b.bound[2]::integer AS shard,
                  (SELECT jsonb_object_agg(option_name, option_value) FROM pg_options_to_table(t.ftoptions)) AS options
             FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
-            CROSS JOIN LATERAL (SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)')) AS b (bound)
+            CROSS JOIN LATERAL (SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid),
+                                                    'modulus (\d+), remainder (\d+)')) AS b (bound)
             LEFT JOIN pg_foreign_table AS t ON ftrelid = c.oid LEFT JOIN pg_foreign_server AS s ON s.oid = ftserver
            WHERE inhparent = parent) AS h
     LEFT JOIN LATERAL snowflake_fleet.remote_name(remote, h.shard) AS r ON true
@@ -176,10 +186,11 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('partition %s was not made by use_postgres_fdw()', odd.partition),
-      DETAIL = format('It has modulus %s, foreign server %s and table %s.%s; wanted are modulus %s, server %s and table %s.', odd.modulus,
-                      coalesce(odd.srvname, '(none)'), coalesce(odd.options ->> 'schema_name', '(none)'),
-                      coalesce(odd.options ->> 'table_name', '(none)'), places, snowflake_fleet.fdw_server_name(odd.shard),
-                      replace(remote, '%s', odd.shard::text)),
+      DETAIL = format('It has modulus %s, foreign server %s and table %s.%s; wanted are modulus %s, server %s and '
+                      'table %s.', odd.modulus, coalesce(odd.srvname, '(none)'),
+                      coalesce(odd.options ->> 'schema_name', '(none)'),
+                      coalesce(odd.options ->> 'table_name', '(none)'), places,
+                      snowflake_fleet.fdw_server_name(odd.shard), replace(remote, '%s', odd.shard::text)),
       HINT = 'Detach it.';
   END IF;
 END
@@ -212,7 +223,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_shortly(regclass) IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: locks a table in attempts of 200 ms; an error (55P03) where 50 do not get it';
+  'Internal: for snowflake_fleet.use_postgres_fdw: locks a table in attempts of 200 ms; an error (55P03) where 50 do '
+  'not get it';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw(parent regclass, remote text DEFAULT NULL)
   LANGUAGE plpgsql
@@ -237,7 +249,8 @@ BEGIN
   FOR wanted IN
     SELECT m.shard, r.*
       FROM snowflake_fleet.map_shard AS m, snowflake_fleet.remote_name(pattern, m.shard) AS r
-     WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN pg_foreign_table ON ftrelid = inhrelid JOIN pg_foreign_server AS s ON s.oid = ftserver
+     WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN pg_foreign_table ON ftrelid = inhrelid
+                         JOIN pg_foreign_server AS s ON s.oid = ftserver
                         WHERE inhparent = parent AND srvname = snowflake_fleet.fdw_server_name(m.shard))
      ORDER BY m.shard
   LOOP
@@ -253,7 +266,8 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text) IS
-  'Gives a table partitioned by shard a foreign partition for each shard of the map, or those that it lacks. When a shard moves they follow by themselves. `remote` names the table of a shard, as in ''shard_%s.photos'', the default';
+  'Gives a table partitioned by shard a foreign partition for each shard of the map, or those that it lacks. When a '
+  'shard moves they follow by themselves. `remote` names the table of a shard, as in ''shard_%s.photos'', the default';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw()
   LANGUAGE plpgsql

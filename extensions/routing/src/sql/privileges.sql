@@ -1,5 +1,5 @@
--- Privileges: all of them are granted here, after those of PUBLIC and of ALTER DEFAULT PRIVILEGES are revoked. A role that
--- can write the map leads others to a server of its choice.
+-- Privileges: all of them are granted here, after those of PUBLIC and of ALTER DEFAULT PRIVILEGES are revoked. A role
+-- that can write the map leads others to a server of its choice.
 
 DO $$
 DECLARE
@@ -16,7 +16,8 @@ BEGIN
                              coalesce(proacl, pg_catalog.acldefault('f', proowner)), 'ROUTINE' FROM pg_catalog.pg_proc
             UNION ALL SELECT 'pg_type', oid, typnamespace, typowner, typacl, 'TYPE' FROM pg_catalog.pg_type) AS object
      CROSS JOIN LATERAL pg_catalog.aclexplode(object.acl) AS acl
-     CROSS JOIN LATERAL pg_catalog.pg_identify_object(pg_catalog.concat('pg_catalog.', object.catalogue)::pg_catalog.regclass, object.oid, 0) AS identified
+     CROSS JOIN LATERAL pg_catalog.pg_identify_object(
+             pg_catalog.concat('pg_catalog.', object.catalogue)::pg_catalog.regclass, object.oid, 0) AS identified
      WHERE object.schema OPERATOR(pg_catalog.=) 'snowflake_fleet'::pg_catalog.regnamespace
        AND pg_catalog.concat_ws(' ', object.catalogue, object.oid) OPERATOR(pg_catalog.<>) ALL (before)
        AND acl.grantee OPERATOR(pg_catalog.<>) object.owner

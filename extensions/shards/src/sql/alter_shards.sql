@@ -24,8 +24,10 @@ BEGIN
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('not every shard of %s has a schema', shards),
-      DETAIL = format('There is no %s.', CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
-      HINT = format('Call it for each range that is here, %s; or make the schemas with create_shards().', coalesce(present, '{}'));
+      DETAIL = format('There is no %s.',
+                      CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
+      HINT = format('Call it for each range that is here, %s; or make the schemas with create_shards().',
+                    coalesce(present, '{}'));
   END IF;
   -- A statement runs as one role, so objects of other roles in a schema of this name must not be run.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
@@ -38,7 +40,8 @@ BEGIN
       HINT = 'Find out whose they are; give them to one role, or pass other shards.';
   END IF;
   RETURN QUERY
-    SELECT s, nspname FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s ORDER BY s;
+    SELECT s, nspname FROM generate_series(lower(shards), upper(shards) - 1) AS s
+      JOIN pg_namespace ON nspname = prefix || s ORDER BY s;
 END
 $$;
 COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
@@ -70,13 +73,15 @@ DECLARE
     SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
     UNION ALL
     SELECT t.relid FROM pg_class AS c, pg_partition_tree(c.oid) AS t JOIN pg_class AS p ON p.oid = t.relid
-     WHERE c.relkind = 'p' AND c.relnamespace = to_regnamespace(quote_ident(schema)) AND p.relnamespace <> c.relnamespace);
+     WHERE c.relkind = 'p' AND c.relnamespace = to_regnamespace(quote_ident(schema))
+       AND p.relnamespace <> c.relnamespace);
   lock_limit CONSTANT text := current_setting('lock_timeout');
 BEGIN
   PERFORM snowflake.refuse_creators(quote_ident(schema)::regnamespace);
   -- It runs as the owner of the objects there, and never as a superuser if another role owns some.
   owners := ARRAY(SELECT DISTINCT r.oid
-                    FROM pg_namespace AS n LEFT JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+                    FROM pg_namespace AS n
+                    LEFT JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
                     JOIN pg_roles AS r ON r.oid IN (nspowner, relowner) WHERE nspname = schema AND NOT rolsuper);
   IF cardinality(owners) > 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -85,7 +90,8 @@ BEGIN
                       (SELECT string_agg(o::regrole::text, ', ' ORDER BY o::regrole::text) FROM unnest(owners) AS o)),
       HINT = 'Give all of it to one role, or run the statement yourself.';
   END IF;
-  before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
+  before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l
+                   WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
   -- While it waits for a lock, all other sessions wait behind it.
   PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
   PERFORM snowflake.run_as(coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema)), statement,
@@ -95,7 +101,8 @@ BEGIN
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE l.pid = pg_backend_pid() AND l.relation || l.mode <> ALL (before)
-     AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+     AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                    'AccessExclusiveLock')
      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
      AND nspname <> schema AND nspname NOT IN ('pg_toast', 'pg_catalog');
   IF elsewhere IS NOT NULL THEN
@@ -107,12 +114,15 @@ BEGIN
   IF EXISTS (SELECT FROM unnest(others) AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o)) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = 'the statement drops what is not in the schema',
-      DETAIL = format('It is for the tables of schema %I only, and not for temporary ones or for partitions elsewhere.', schema),
+      DETAIL = format('It is for the tables of schema %I only, and not for temporary ones or for partitions elsewhere.',
+                      schema),
       HINT = 'Drop these by themselves, by their names with a schema.';
   END IF;
   SELECT string_agg(format('%s.%I', adrelid::regclass, attname), ', ') INTO other
-    FROM pg_attrdef AS d JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class AS c ON c.oid = adrelid
-   WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) = 'mints'
+    FROM pg_attrdef AS d JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+    JOIN pg_class AS c ON c.oid = adrelid
+   WHERE relnamespace = to_regnamespace(quote_ident(schema))
+     AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) = 'mints'
      AND snowflake.with_shard(pg_get_expr(adbin, adrelid), shard) <> pg_get_expr(adbin, adrelid);
   IF other IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
@@ -121,11 +131,14 @@ BEGIN
       HINT = 'Put new tables into the template, and call create_shards().';
   END IF;
 EXCEPTION WHEN OTHERS THEN
-  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, advice = PG_EXCEPTION_HINT;
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+    advice = PG_EXCEPTION_HINT;
   RAISE EXCEPTION USING ERRCODE = state,
     MESSAGE = format('in schema %I: %s', schema, message),
     DETAIL = concat_ws(' ', nullif(detail, ''), format('Nothing has changed in schema %I.', schema)),
-    HINT = concat_ws(' ', nullif(advice, ''), CASE WHEN state = '55P03' THEN 'Others hold the table: SET lock_timeout says how long to wait.' END, rest);
+    HINT = concat_ws(' ', nullif(advice, ''),
+                     CASE WHEN state = '55P03'
+                          THEN 'Others hold the table: SET lock_timeout says how long to wait.' END, rest);
 END
 $$;
 COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
@@ -142,13 +155,15 @@ DECLARE
   targets pg_catalog.name[];
   numbers pg_catalog.int4[];
 BEGIN
-  PERFORM snowflake.refuse_null('alter_shards()', statement, shards::pg_catalog.text, prefix, commit_each::pg_catalog.text);
+  PERFORM snowflake.refuse_null('alter_shards()', statement, shards::pg_catalog.text, prefix,
+                                commit_each::pg_catalog.text);
   PERFORM snowflake.check_shard_statement(statement);
   SELECT pg_catalog.array_agg(s.schema), pg_catalog.array_agg(s.shard) INTO targets, numbers
     FROM snowflake.schemas_of_shards(shards, prefix) AS s;
   FOR place IN 1 .. pg_catalog.cardinality(targets) LOOP
     advice := CASE WHEN NOT commit_each THEN 'Mend it, and say it again.'
-                   ELSE pg_catalog.format('Mend it, and go on with shards => ''[%s,%s)''.', numbers[place], pg_catalog.upper(shards)) END;
+                   ELSE pg_catalog.format('Mend it, and go on with shards => ''[%s,%s)''.', numbers[place],
+                                          pg_catalog.upper(shards)) END;
     PERFORM snowflake.alter_shard(statement, targets[place], numbers[place], advice);
     IF commit_each THEN
       COMMIT;

@@ -7,16 +7,22 @@ AS $$
 DECLARE
   trap record;
 BEGIN
-  SELECT c.oid::regclass AS relation, relowner::regrole AS owner, CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END AS creator INTO trap
+  SELECT c.oid::regclass AS relation, relowner::regrole AS owner,
+         CASE role WHEN 0 THEN 'PUBLIC' ELSE role::regrole::text END AS creator INTO trap
     FROM pg_namespace AS n JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p'),
-         LATERAL (SELECT nspowner UNION SELECT grantee FROM aclexplode(nspacl) WHERE privilege_type = 'CREATE') AS g (given),
-         LATERAL (SELECT coalesce((SELECT datdba FROM pg_database WHERE datname = current_database() AND given = 'pg_database_owner'::regrole), given)) AS r (role)
+         LATERAL (SELECT nspowner UNION SELECT grantee FROM aclexplode(nspacl)
+                   WHERE privilege_type = 'CREATE') AS g (given),
+         LATERAL (SELECT coalesce((SELECT datdba FROM pg_database
+                                    WHERE datname = current_database() AND given = 'pg_database_owner'::regrole),
+                                  given)) AS r (role)
    WHERE n.oid = schema AND (role = 0 OR NOT pg_has_role(role, relowner, 'USAGE'))
    ORDER BY 1, 3 LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %s belongs to %s, and %s may create in its schema', trap.relation, trap.owner, trap.creator),
-      DETAIL = 'Expressions of the table could find functions that were made there, and run them with the rights of the table''s owner.',
+      MESSAGE = format('table %s belongs to %s, and %s may create in its schema', trap.relation, trap.owner,
+                       trap.creator),
+      DETAIL = 'Expressions of the table could find functions that were made there, and run them with the rights of '
+               'the table''s owner.',
       HINT = format('Give the table to the role that may create in schema %s, or revoke CREATE on the schema.', schema);
   END IF;
 END
@@ -39,7 +45,8 @@ BEGIN
   END IF;
   -- With `partial`, the expressions that were not copied stay those of the template.
   PERFORM snowflake.run_steps(source, shard, '{0,1,2}', true,
-    concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target), class.relnamespace::regnamespace, 'pg_temp'));
+    concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target),
+              class.relnamespace::regnamespace, 'pg_temp'));
   IF home <> target THEN
     FOR moved IN
       SELECT format('ALTER TABLE %I.%I SET SCHEMA %I', home, class.relname, target)
@@ -77,10 +84,12 @@ BEGIN
     SELECT s.statement || CASE WHEN s.statement ~ ' NOT (VALID|ENFORCED)$' THEN '' ELSE ' NOT VALID' END
       FROM snowflake.statements_of(source, shard) AS s WHERE s.step = 3 ORDER BY 1
   LOOP
-    PERFORM snowflake.run_as(quote_ident(current_user)::regrole, stated, concat_ws(', ', quote_ident(target), home, 'pg_temp'));
+    PERFORM snowflake.run_as(quote_ident(current_user)::regrole, stated,
+                             concat_ws(', ', quote_ident(target), home, 'pg_temp'));
   END LOOP;
   PERFORM snowflake.validate_empty(format('%I.%I', target, relname)::regclass, conname)
-    FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid WHERE conrelid = source AND contype = 'f' AND convalidated;
+    FROM pg_constraint JOIN pg_class AS c ON c.oid = conrelid
+   WHERE conrelid = source AND contype = 'f' AND convalidated;
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_references(regclass, integer, name) IS
@@ -126,7 +135,8 @@ BEGIN
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I has another owner than the template', target),
-      DETAIL = format('It belongs to %s, the template to %s.', (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
+      DETAIL = format('It belongs to %s, the template to %s.',
+                      (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
       HINT = 'Find out whose it is; give it to the owner of the template, or pass another prefix.';
   END IF;
   IF fresh THEN
@@ -139,13 +149,15 @@ BEGIN
                     CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
         FROM aclexplode(source.nspacl)
       UNION ALL
-      SELECT format('COMMENT ON SCHEMA %I IS %L', target, c) FROM obj_description(template, 'pg_namespace') AS c WHERE c IS NOT NULL
+      SELECT format('COMMENT ON SCHEMA %I IS %L', target, c) FROM obj_description(template, 'pg_namespace') AS c
+       WHERE c IS NOT NULL
     LOOP
       EXECUTE stated;
     END LOOP;
   ELSE
     -- The same comment again, for its lock on the schema, which only an owner of it can take.
-    EXECUTE format('COMMENT ON SCHEMA %I IS %s', target, quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
+    EXECUTE format('COMMENT ON SCHEMA %I IS %s', target,
+                   quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
   END IF;
 
   -- Tables that are there are left as they are; that they are otherwise is said.
@@ -158,7 +170,8 @@ BEGIN
   LOOP
     RAISE WARNING USING ERRCODE = 'duplicate_table',
       MESSAGE = format('table %s is not as in the template, and is left as it is', old.existing),
-      DETAIL = format('By the template: %s. Instead: %s.', coalesce(old.missing, 'nothing'), coalesce(old.extra, 'nothing')),
+      DETAIL = format('By the template: %s. Instead: %s.', coalesce(old.missing, 'nothing'),
+                      coalesce(old.extra, 'nothing')),
       HINT = 'Alter the table, or drop it and call create_shards() again.';
   END LOOP;
 
@@ -233,7 +246,8 @@ BEGIN
   IF locks > room AND NOT commit_each THEN
     RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
       MESSAGE = format('%s schemas are too many for one transaction', upper(shards) - lower(shards)),
-      DETAIL = format('About %s locks would be held; "max_locks_per_transaction" and the number of connections leave room for %s.', locks, room),
+      DETAIL = format('About %s locks would be held; "max_locks_per_transaction" and the number of connections leave '
+                      'room for %s.', locks, room),
       HINT = 'Pass commit_each => true outside of a transaction block, or fewer shards.';
   END IF;
 END

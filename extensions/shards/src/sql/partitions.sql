@@ -8,18 +8,22 @@ BEGIN
     SELECT FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
       JOIN pg_opclass AS c ON c.oid = partclass[0]
      WHERE partrelid = parent AND partstrat = strategy AND partnatts = 1 AND atttypid = 'bigint'::regtype
-       AND (opcname, opcnamespace) = (CASE strategy WHEN 'r' THEN name 'int8_ops' ELSE 'by_shard' END,
-                                      to_regnamespace(CASE strategy WHEN 'r' THEN 'pg_catalog' ELSE 'snowflake' END))) THEN
+       AND (opcname, opcnamespace) =
+           (CASE strategy WHEN 'r' THEN name 'int8_ops' ELSE 'by_shard' END,
+            to_regnamespace(CASE strategy WHEN 'r' THEN 'pg_catalog' ELSE 'snowflake' END))) THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-      MESSAGE = format('table %s is not partitioned by %s', parent, CASE strategy WHEN 'r' THEN 'range of an id' ELSE 'shard' END),
-      DETAIL = coalesce('It is partitioned by ' || nullif(pg_get_partkeydef(parent), '') || '.', 'It is not partitioned.'),
+      MESSAGE = format('table %s is not partitioned by %s', parent,
+                       CASE strategy WHEN 'r' THEN 'range of an id' ELSE 'shard' END),
+      DETAIL = coalesce('It is partitioned by ' || nullif(pg_get_partkeydef(parent), '') || '.',
+                        'It is not partitioned.'),
       HINT = CASE strategy WHEN 'r' THEN 'Create it with PARTITION BY RANGE (id).'
                            ELSE 'Create it with PARTITION BY HASH (id snowflake.by_shard).' END;
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
-  'Internal: for the procedures of partitions: an error unless one bigint column is the partition key, by range or by shard';
+  'Internal: for the procedures of partitions: an error unless one bigint column is the partition key, by range or by '
+  'shard';
 
 -- If two jobs create the same partitions, the second one waits. The lock is that of ATTACH, so readers and writers
 -- continue.
@@ -31,7 +35,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.lock_partitioning(regclass) IS
-  'Internal: for create_partitions(), create_time_partitions(): prevents other sessions from creating partitions of the same table until the transaction ends';
+  'Internal: for create_partitions(), create_time_partitions(): prevents other sessions from creating partitions of '
+  'the same table until the transaction ends';
 
 -- ATTACH, because CREATE ... PARTITION OF would wait for all readers of the parent.
 CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
@@ -59,15 +64,22 @@ BEGIN
       DETAIL = format('It is not the partition %s of %s.', bounds, parent),
       HINT = 'Rename it, or attach it yourself.';
   END IF;
-  PERFORM snowflake.run_as(home.relowner, format('CREATE %sTABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE INCLUDING COMPRESSION)%s',
-                 CASE home.relpersistence WHEN 'u' THEN 'UNLOGGED ' WHEN 't' THEN 'TEMPORARY ' ELSE '' END, place, parent,
-                 coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace), '')));
+  PERFORM snowflake.run_as(home.relowner,
+                           format('CREATE %sTABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING '
+                                  'GENERATED INCLUDING STORAGE INCLUDING COMPRESSION)%s',
+                 CASE home.relpersistence WHEN 'u' THEN 'UNLOGGED ' WHEN 't' THEN 'TEMPORARY ' ELSE '' END, place,
+                 parent,
+                 coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace),
+                          '')));
   PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds));
   -- Not inherited. Without the replica identity, writers of a published table get an error in the new partition.
   IF home.relreplident <> 'd' THEN
-    PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s REPLICA IDENTITY %s', place, CASE home.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE (
+    PERFORM snowflake.run_as(home.relowner,
+                             format('ALTER TABLE %s REPLICA IDENTITY %s', place,
+                                    CASE home.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE (
       SELECT format('USING INDEX %I', c.relname)
-        FROM pg_index AS p JOIN pg_inherits ON inhparent = p.indexrelid JOIN pg_index AS i ON i.indexrelid = inhrelid JOIN pg_class AS c ON c.oid = inhrelid
+        FROM pg_index AS p JOIN pg_inherits ON inhparent = p.indexrelid JOIN pg_index AS i ON i.indexrelid = inhrelid
+        JOIN pg_class AS c ON c.oid = inhrelid
        WHERE p.indrelid = parent AND p.indisreplident AND i.indrelid = to_regclass(place)) END));
   END IF;
   RETURN true;
@@ -79,7 +91,8 @@ EXCEPTION WHEN invalid_object_definition THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake.add_partition(regclass, name, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): creates a partition unless one with the same bounds exists; returns whether it created one';
+  'Internal: for create_partitions(), create_time_partitions(): creates a partition unless one with the same bounds '
+  'exists; returns whether it created one';
 
 CREATE FUNCTION snowflake.partition_name(parent regclass, suffix text) RETURNS name
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -95,7 +108,8 @@ BEGIN
   RETURN whole;
 END
 $$;
-COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS 'Internal: for create_partitions(), create_time_partitions(): the name of a partition';
+COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS
+  'Internal: for create_partitions(), create_time_partitions(): the name of a partition';
 
 CREATE PROCEDURE snowflake.create_time_partitions(parent regclass, step interval, ahead integer DEFAULT 3,
                                                   since timestamptz DEFAULT NULL)
@@ -120,10 +134,12 @@ BEGIN
   PERFORM snowflake.lock_partitioning(parent);
   IF ahead NOT BETWEEN 0 AND 1000 OR (months > 0) = (seconds > 0) OR months < 0 OR seconds < 0
      OR months > 0 AND 12 % months <> 0 AND months % 12 <> 0
-     OR seconds > 0 AND seconds <> ALL (ARRAY[604800, 86400]) AND (seconds < 60 OR 86400 % seconds <> 0 OR seconds % 60 <> 0) THEN
+     OR seconds > 0 AND seconds <> ALL (ARRAY[604800, 86400])
+    AND (seconds < 60 OR 86400 % seconds <> 0 OR seconds % 60 <> 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('no partitions of %s, %s ahead', step, ahead),
-      DETAIL = 'A partition is of years, months that divide a year, a week, a day, or whole minutes that divide a day; ahead is 0 to 1000.',
+      DETAIL = 'A partition is of years, months that divide a year, a week, a day, or whole minutes that divide a day; '
+               'ahead is 0 to 1000.',
       HINT = 'Pass for example ''1 month'', ''7 days'' or ''6 hours''.';
   END IF;
   IF NOT isfinite(since) OR since AT TIME ZONE 'UTC' > today THEN
@@ -144,7 +160,8 @@ BEGIN
     -- Steps are counted from the first of January, so that months do not drift.
     stop := start + step;
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
-      format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)), snowflake.min_id(stop AT TIME ZONE 'UTC')));
+      format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)),
+             snowflake.min_id(stop AT TIME ZONE 'UTC')));
     IF start > today THEN
       remaining := remaining - 1;
     END IF;
@@ -154,7 +171,8 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, integer, timestamptz) IS
-  'Creates partitions by time, for a table that is partitioned by range of its id: from since (by default now) to this number of steps ahead, in UTC. Their names contain their start. Existing partitions stay';
+  'Creates partitions by time, for a table that is partitioned by range of its id: from since (by default now) to this '
+  'number of steps ahead, in UTC. Their names contain their start. Existing partitions stay';
 
 -- Only plain tables with two numbers as bounds. A DEFAULT partition, and one from MINVALUE, may hold rows of any time.
 CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) RETURNS SETOF regclass
@@ -183,7 +201,8 @@ $$;
 COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
   'Internal: for drop_time_partitions(): sets lock_timeout to the time that remains, and returns whether any remains';
 
-CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz) RETURNS void
+CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz)
+  RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -194,7 +213,8 @@ BEGIN
   PERFORM snowflake.run_as(owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE%s', name,
                                          CASE WHEN snowflake.limit_waits(until) THEN '' ELSE ' NOWAIT' END));
   -- Before the lock, its owner may have renamed it, or attached it with other bounds.
-  IF to_regclass(name) IS DISTINCT FROM partition OR partition NOT IN (SELECT snowflake.partitions_before(parent, first_kept)) THEN
+  IF to_regclass(name) IS DISTINCT FROM partition
+     OR partition NOT IN (SELECT snowflake.partitions_before(parent, first_kept)) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = format('partition %s was changed by another session', name),
       DETAIL = 'Nothing was dropped.', HINT = 'Call drop_time_partitions() again.';
@@ -235,7 +255,8 @@ BEGIN
   first_kept := snowflake.last_id_before(before) + 1;
   IF NOT dry_run THEN
     PERFORM snowflake.limit_waits(until);
-    PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = parent), format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent));
+    PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = parent),
+                             format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent));
   END IF;
   FOR partition IN SELECT snowflake.partitions_before(parent, first_kept) LOOP
     RAISE INFO 'DROP TABLE %;', partition;
@@ -246,7 +267,8 @@ BEGIN
   END LOOP;
   PERFORM set_config('lock_timeout', setting, true);
   IF dry_run AND partitions > 0 THEN
-    RAISE NOTICE USING MESSAGE = format('nothing was dropped; partitions to drop: %s', partitions), HINT = 'Pass dry_run => false to drop them.';
+    RAISE NOTICE USING MESSAGE = format('nothing was dropped; partitions to drop: %s', partitions),
+      HINT = 'Pass dry_run => false to drop them.';
   END IF;
 EXCEPTION WHEN lock_not_available THEN
   RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
@@ -256,7 +278,8 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.drop_time_partitions(regclass, timestamptz, boolean) IS
-  'Drops the partitions by time whose ids are all older than this time, without CASCADE. By default it only shows the statements: pass dry_run => false to run them';
+  'Drops the partitions by time whose ids are all older than this time, without CASCADE. By default it only shows the '
+  'statements: pass dry_run => false to run them';
 
 CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -290,4 +313,5 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_partitions(regclass, integer) IS
-  'Creates the partitions of a table that is partitioned by hash with snowflake.by_shard: shard s is in remainder s % modulus. Existing partitions stay';
+  'Creates the partitions of a table that is partitioned by hash with snowflake.by_shard: shard s is in remainder s % '
+  'modulus. Existing partitions stay';

@@ -34,7 +34,8 @@ CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS tex
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT CASE WHEN definition ~ '^snowflake\.next_id\(\d+\)$' THEN format('snowflake.next_id(%s)', shard)
-              WHEN definition ~ '^CHECK \(snowflake\.shard_of\(("([^"]|"")+"|[a-z_][a-z0-9_]*)\) = \d+\)( NO INHERIT| NOT VALID)*$'
+              WHEN definition
+                ~ '^CHECK \(snowflake\.shard_of\(("([^"]|"")+"|[a-z_][a-z0-9_]*)\) = \d+\)( NO INHERIT| NOT VALID)*$'
               THEN regexp_replace(definition, ' = \d+\)(?=[A-Z ]*$)', format(' = %s)', shard))
          END
 $$;
@@ -46,10 +47,12 @@ CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT CASE
-           WHEN bool_or(proname <> ALL ('{time_of,region_of,sequence_of,created_within,min_id,max_id,id_range,last_id_before,
-                                          to_base62,from_base62,to_base32,from_base32,to_uuid,from_uuid,to_ulid,from_ulid,set_id,
-                                          shard_of,shard_for,schema_of,has_id,decode}')) THEN 'mints'
-           WHEN bool_or(proname = ANY ('{shard_of,shard_for,schema_of,has_id,decode}')) AND expression ~ '\{CONST ' THEN 'compares'
+           WHEN bool_or(proname <> ALL ('{time_of,region_of,sequence_of,created_within,min_id,max_id,id_range,
+                                          last_id_before,to_base62,from_base62,to_base32,from_base32,to_uuid,from_uuid,
+                                          to_ulid,from_ulid,set_id,shard_of,shard_for,schema_of,has_id,decode}'))
+             THEN 'mints'
+           WHEN bool_or(proname = ANY ('{shard_of,shard_for,schema_of,has_id,decode}')) AND expression ~ '\{CONST '
+             THEN 'compares'
          END
     FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
    WHERE d.classid = catalogue AND d.objid = object AND d.refclassid = 'pg_proc'::regclass
@@ -103,7 +106,8 @@ BEGIN
              END,
              -- From PostgreSQL 18 on, NOT NULL has a name. A comment may need it.
              (SELECT format('CONSTRAINT %I', conname) FROM pg_constraint
-               WHERE conrelid = source AND contype = 'n' AND conkey[1] = attnum AND conname <> format('%s_%s_not_null', class.relname, attname)),
+               WHERE conrelid = source AND contype = 'n' AND conkey[1] = attnum
+                 AND conname <> format('%s_%s_not_null', class.relname, attname)),
              CASE WHEN attnotnull THEN 'NOT NULL' END) AS definition
       FROM attribute LEFT JOIN pg_attrdef AS d ON adrelid = source AND adnum = attnum
       LEFT JOIN identity USING (attnum)
@@ -162,7 +166,8 @@ BEGIN
      WHERE conrelid = source AND contype IN ('c', 'p', 'u', 'x', 'f')
     UNION ALL
     SELECT 2, format('ALTER INDEX %I SET (%s)', relname,
-                     (SELECT string_agg(format('%s = %L', split_part(option, '=', 1), substr(option, strpos(option, '=') + 1)), ', ' ORDER BY option)
+                     (SELECT string_agg(format('%s = %L', split_part(option, '=', 1),
+                                               substr(option, strpos(option, '=') + 1)), ', ' ORDER BY option)
                         FROM unnest(i.reloptions) AS option))
       FROM pg_constraint JOIN pg_class AS i ON i.oid = conindid
      WHERE conrelid = source AND contype IN ('p', 'u', 'x') AND i.reloptions IS NOT NULL
@@ -188,7 +193,8 @@ BEGIN
       FROM pg_trigger WHERE tgrelid = source AND NOT tgisinternal
     UNION ALL
     SELECT 5, format('ALTER TABLE %s %s TRIGGER %I', this,
-                     CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tgname)
+                     CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END,
+                     tgname)
       FROM pg_trigger WHERE tgrelid = source AND NOT tgisinternal AND tgenabled <> 'O'
     UNION ALL
     SELECT 5, format('COMMENT ON %s IS %L', what, text) FROM commented WHERE text IS NOT NULL
@@ -212,8 +218,10 @@ CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS S
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT format('ALTER TABLE %I ADD CONSTRAINT %I CHECK (snowflake.shard_of(%I) = %s)', relname,
-                CASE WHEN octet_length(attname) <= 54 THEN 'shard_of_' || attname ELSE 'shard_of_' || md5(attname) END, attname, shard)
-    FROM pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum JOIN pg_class AS c ON c.oid = adrelid
+                CASE WHEN octet_length(attname) <= 54 THEN 'shard_of_' || attname ELSE 'shard_of_' || md5(attname) END,
+                attname, shard)
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum
+    JOIN pg_class AS c ON c.oid = adrelid
     JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE adrelid = source AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) = 'mints'
      AND snowflake.with_shard(snowflake.definition_of('pg_attrdef', d.oid, nspname), shard) IS NOT NULL
@@ -228,7 +236,8 @@ COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
   'only, where the table has none';
 
 -- A new object belongs to its owner from the beginning, because planning its expressions runs the owner's code.
-CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text) RETURNS void
+CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text)
+  RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -276,9 +285,11 @@ DECLARE
   again text[];
 BEGIN
   scratch := snowflake.make_scratch(class.relowner);
-  PERFORM snowflake.run_steps(source, shard, steps, false, concat_ws(', ', quote_ident(scratch), class.relnamespace::regnamespace, 'pg_temp'));
+  PERFORM snowflake.run_steps(source, shard, steps, false,
+                              concat_ws(', ', quote_ident(scratch), class.relnamespace::regnamespace, 'pg_temp'));
   SELECT array_agg(w.statement) INTO again FROM (
-    SELECT s.statement FROM snowflake.statements_of(format('%I.%I', scratch, class.relname)::regclass, shard) AS s WHERE s.step = ANY (steps)
+    SELECT s.statement FROM snowflake.statements_of(format('%I.%I', scratch, class.relname)::regclass, shard) AS s
+     WHERE s.step = ANY (steps)
     UNION ALL
     SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step <> ALL (steps)) AS w;
   RAISE EXCEPTION USING ERRCODE = 'SFUND';  -- undoes all of it but the variable
@@ -306,7 +317,8 @@ BEGIN
             SELECT c, true FROM snowflake.shard_checks(template, shard) AS c) AS o
       FULL JOIN (SELECT s.statement, true AS theirs FROM snowflake.statements_of(existing, shard) AS s WHERE attempt = 1
                  UNION ALL
-                 SELECT s, true FROM snowflake.printed_again(existing, shard) AS s WHERE attempt = 2) AS t USING (statement);
+                 SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
+                  WHERE attempt = 2) AS t USING (statement);
     -- A table of another owner is unlike the template by that alone.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
@@ -366,49 +378,62 @@ BEGIN
       FROM pg_trigger
      WHERE tgrelid IN (SELECT oid FROM tab) AND NOT tgisinternal
        AND (tgconstrrelid <> 0
-            OR strpos(encode(tgargs, 'escape'), schema || '.') > 0 OR strpos(encode(tgargs, 'escape'), quote_ident(schema) || '.') > 0
+            OR strpos(encode(tgargs, 'escape'), schema || '.') > 0
+            OR strpos(encode(tgargs, 'escape'), quote_ident(schema) || '.') > 0
             OR encode(tgargs, 'escape') ~ ('(^|\\000)' || regexp_replace(schema, '(\W)', '\\\1', 'g') || '\\000'))
     UNION ALL
     -- Expressions that would mint for the template's shard, or compare with it, in every schema.
-    SELECT 'pg_attrdef'::regclass, d.oid, CASE named WHEN 'mints' THEN 'mints, and is not snowflake.next_id(N) by itself'
-                                                     ELSE 'compares a shard with a constant' END
+    SELECT 'pg_attrdef'::regclass, d.oid,
+           CASE named WHEN 'mints' THEN 'mints, and is not snowflake.next_id(N) by itself'
+                      ELSE 'compares a shard with a constant' END
       FROM pg_attrdef AS d, snowflake.names_shard('pg_attrdef', d.oid, adbin::text) AS named
      WHERE adrelid IN (SELECT oid FROM tab)
-       AND (named = 'compares' OR named = 'mints' AND snowflake.with_shard(snowflake.definition_of('pg_attrdef', d.oid, schema), 0) IS NULL)
+       AND (named = 'compares' OR named = 'mints'
+            AND snowflake.with_shard(snowflake.definition_of('pg_attrdef', d.oid, schema), 0) IS NULL)
     UNION ALL
     SELECT 'pg_attrdef'::regclass, d.oid, format('calls %s, which may mint for any shard', p.oid::regprocedure)
       FROM pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum
-      JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
+      JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
+       AND u.refclassid = 'pg_proc'::regclass
       JOIN pg_proc AS p ON p.oid = u.refobjid
-     WHERE adrelid IN (SELECT oid FROM tab) AND format_type(atttypid, -1) = ANY ('{bigint,numeric,text}') AND provolatile = 'v'
-       AND NOT EXISTS (SELECT FROM pg_depend AS m WHERE m.classid = 'pg_proc'::regclass AND m.objid = p.oid AND m.deptype = 'e')
+     WHERE adrelid IN (SELECT oid FROM tab) AND format_type(atttypid, -1) = ANY ('{bigint,numeric,text}')
+       AND provolatile = 'v'
+       AND NOT EXISTS (SELECT FROM pg_depend AS m
+                        WHERE m.classid = 'pg_proc'::regclass AND m.objid = p.oid AND m.deptype = 'e')
     UNION ALL
-    SELECT 'pg_class'::regclass, c.attrelid, format('column %I has type %s, which %s', c.attname, c.type::regtype, c.named)
+    SELECT 'pg_class'::regclass, c.attrelid,
+           format('column %I has type %s, which %s', c.attname, c.type::regtype, c.named)
       FROM (WITH RECURSIVE chain (attrelid, attname, type) AS (
-              SELECT attrelid, attname, atttypid FROM pg_attribute WHERE attrelid IN (SELECT oid FROM tab) AND attnum > 0 AND NOT attisdropped
+              SELECT attrelid, attname, atttypid FROM pg_attribute
+               WHERE attrelid IN (SELECT oid FROM tab) AND attnum > 0 AND NOT attisdropped
               UNION
               SELECT attrelid, attname, typbasetype FROM chain JOIN pg_type ON oid = type WHERE typtype = 'd')
-            SELECT attrelid, attname, type, CASE WHEN snowflake.names_shard('pg_type', type, typdefaultbin::text) IS NOT NULL
-                                                 THEN 'mints by its default' ELSE 'compares a shard with a constant' END AS named
+            SELECT attrelid, attname, type,
+                   CASE WHEN snowflake.names_shard('pg_type', type, typdefaultbin::text) IS NOT NULL
+                        THEN 'mints by its default' ELSE 'compares a shard with a constant' END AS named
               FROM chain JOIN pg_type AS t ON t.oid = type
              WHERE typtype = 'd' AND (snowflake.names_shard('pg_type', type, typdefaultbin::text) IS NOT NULL
                OR EXISTS (SELECT FROM pg_constraint AS k WHERE contypid = type
                              AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL))) AS c
     UNION ALL
-    SELECT 'pg_constraint'::regclass, k.oid, 'compares a shard, and is not CHECK (snowflake.shard_of(column) = N) by itself'
+    SELECT 'pg_constraint'::regclass, k.oid,
+           'compares a shard, and is not CHECK (snowflake.shard_of(column) = N) by itself'
       FROM pg_constraint AS k
      WHERE conrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL
        AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, schema), 0) IS NULL
     UNION ALL
     SELECT 'pg_class'::regclass, indexrelid, 'compares a shard with a constant'
       FROM pg_index
-     WHERE indrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_class', indexrelid, concat(indexprs, indpred)) IS NOT NULL
+     WHERE indrelid IN (SELECT oid FROM tab)
+       AND snowflake.names_shard('pg_class', indexrelid, concat(indexprs, indpred)) IS NOT NULL
     UNION ALL
     SELECT 'pg_statistic_ext'::regclass, oid, 'compares a shard with a constant'
       FROM pg_statistic_ext
-     WHERE stxrelid IN (SELECT oid FROM tab) AND snowflake.names_shard('pg_statistic_ext', oid, stxexprs::text) IS NOT NULL
+     WHERE stxrelid IN (SELECT oid FROM tab)
+       AND snowflake.names_shard('pg_statistic_ext', oid, stxexprs::text) IS NOT NULL
     UNION ALL
-    SELECT 'pg_trigger'::regclass, t.oid, CASE WHEN prosrc ~ '\mnext_id(s|_in)?\s*\(' THEN format('calls %s, which mints', p.oid::regprocedure)
+    SELECT 'pg_trigger'::regclass, t.oid,
+           CASE WHEN prosrc ~ '\mnext_id(s|_in)?\s*\(' THEN format('calls %s, which mints', p.oid::regprocedure)
                                                ELSE 'compares a shard with a constant' END
       FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = tgfoid
      WHERE tgrelid IN (SELECT oid FROM tab) AND NOT tgisinternal
