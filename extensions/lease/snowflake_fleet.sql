@@ -8,6 +8,8 @@ BEGIN;
 \ir src/sql/fleet.sql
 \ir src/sql/servers.sql
 \ir src/sql/leases.sql
+\ir src/sql/decide.sql
+\ir src/sql/ask.sql
 \ir src/sql/operator.sql
 \ir src/sql/health.sql
 \ir src/sql/privileges.sql

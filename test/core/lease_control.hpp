@@ -1,6 +1,6 @@
 // The reference model of the lease server, which defines the answer to each request.
 //
-// The shipped implementation is decide() in extensions/lease/src/sql/leases.sql. The random
+// The shipped implementation is decide() in extensions/lease/src/sql/decide.sql. The random
 // schedules of lease_model_test.cpp run this model. extensions/lease/t/021_transcription.pl
 // compares the answers of this model with those of decide(), request by request.
 //

@@ -245,6 +245,32 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
   'Internal: records that this database, in its present place and with its present rows, is the one that grants';
 
+CREATE FUNCTION snowflake_fleet.replace_fleet(longest_ms bigint, skew_ms bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  used record;
+BEGIN
+  PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
+  SELECT r.* INTO used FROM snowflake_fleet.region AS r WHERE r.incarnation <> 0 OR r.until_ms <> 0
+   ORDER BY r.until_ms DESC LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases',
+      DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease.',
+                      used.region, snowflake_fleet.from_ms(used.until_ms)),
+      HINT = 'Set "snowflake.lease" of a server for a shorter lease. If no server has minted, wait until all leases '
+             'have ended, then run DROP EXTENSION snowflake_fleet and make the fleet again.';
+  END IF;
+  DELETE FROM snowflake_fleet.region;
+  -- A new id, because an earlier dump may contain a shorter longest lease, and must not be used again.
+  UPDATE snowflake_fleet.fleet AS f
+     SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
+         seal = NULL;
+  PERFORM snowflake_fleet.sign_rows();
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.replace_fleet(bigint, bigint) IS
+  'Internal: makes another fleet in place of one that has granted no lease; an error (55006) if it has granted one';
+
 CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour', max_lead interval DEFAULT '1 minute',
                                              max_skew interval DEFAULT '10 seconds') RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -253,7 +279,6 @@ DECLARE
   lead_ms bigint := floor(extract(epoch FROM max_lead) * 1000);
   new_skew_ms bigint := floor(extract(epoch FROM max_skew) * 1000);
   began bigint := (snowflake_fleet.to_ms(clock_timestamp()) << 20) | (snowflake_fleet.random_number() & 1048575);
-  used record;
 BEGIN
   IF (lease_ms BETWEEN 1000 AND 604800000 AND lead_ms BETWEEN 0 AND 60000 AND new_skew_ms > 0
       AND new_skew_ms * 3 < lease_ms) IS NOT TRUE THEN
@@ -267,21 +292,7 @@ BEGIN
   VALUES (snowflake_fleet.random_number(), began, began, lease_ms + lead_ms, new_skew_ms)
   ON CONFLICT (one) DO NOTHING;
   IF NOT FOUND THEN
-    PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
-    SELECT r.* INTO used FROM snowflake_fleet.region AS r WHERE r.incarnation <> 0 OR r.until_ms <> 0
-     ORDER BY r.until_ms DESC LIMIT 1;
-    IF FOUND THEN
-      RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases',
-        DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease.',
-                        used.region, snowflake_fleet.from_ms(used.until_ms)),
-        HINT = 'Set "snowflake.lease" of a server for a shorter lease. If no server has minted, wait until all leases '
-               'have ended, then run DROP EXTENSION snowflake_fleet and make the fleet again.';
-    END IF;
-    DELETE FROM snowflake_fleet.region;
-    -- A new id, because an earlier dump may contain a shorter longest lease, and must not be used again.
-    UPDATE snowflake_fleet.fleet AS f
-       SET id = snowflake_fleet.random_number(), longest_ms = lease_ms + lead_ms, skew_ms = new_skew_ms, seal = NULL;
-    PERFORM snowflake_fleet.sign_rows();
+    PERFORM snowflake_fleet.replace_fleet(lease_ms + lead_ms, new_skew_ms);
   ELSE
     PERFORM snowflake_fleet.settle_here();
   END IF;

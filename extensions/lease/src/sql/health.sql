@@ -103,16 +103,11 @@ COMMENT ON VIEW snowflake_fleet.servers IS
   'Servers: when each was added and removed, and its last request; its regions, and those in which it or a clone '
   'mints; the cause and beginning of a refusal that continues';
 
-CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
-  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  own snowflake_fleet.fleet;
-  place record;
-  refused record;
+CREATE FUNCTION snowflake_fleet.why_not_usable(OUT reason text, OUT advice text)
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  SELECT f.* INTO own FROM snowflake_fleet.fleet AS f;
   reason := CASE
-    WHEN own.id IS NULL THEN 'the fleet does not exist yet'
+    WHEN NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN 'the fleet does not exist yet'
     WHEN pg_is_in_recovery() THEN 'a standby'
     -- The settings of the caller's role do not hold for the servers' sessions.
     WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
@@ -122,10 +117,17 @@ BEGIN
     WHEN 'the fleet does not exist yet' THEN 'Run snowflake_fleet.add_server() for each server.'
     WHEN 'a standby' THEN 'Connect to its primary server; if that is gone for good, promote this one.'
     WHEN 'it could lose what it grants' THEN 'Turn "fsync" and "synchronous_commit" on.' END;
-  granting := false;
-  IF reason IS NOT NULL THEN
-    RETURN;
-  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.why_not_usable() IS
+  'Internal: for health: why no fleet of this database can grant; null if it can';
+
+CREATE FUNCTION snowflake_fleet.why_halted(own snowflake_fleet.fleet, OUT reason text, OUT advice text,
+                                           OUT since timestamptz)
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  place record;
+BEGIN
   -- The first refusal is the earliest sign of a promotion.
   SELECT min(f.since) INTO since FROM snowflake_fleet.refusal AS f WHERE f.cause = 'halted';
   SELECT * INTO place FROM snowflake_fleet.has_moved();
@@ -135,15 +137,21 @@ BEGIN
       'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). If the claim of that '
       'server is false, run snowflake_fleet.remove_server(%L) and snowflake_fleet.confirm_no_data_loss(old_is_stopped '
       '=> true).', own.halted_by);
-    RETURN;
   ELSIF place.moved THEN
     reason := 'grants may have been lost. ' || place.detail;
     advice := 'Stop the old lease server for good. After a switch-over, pg_upgrade or the promotion of a synchronous '
               'standby, or if these are the same files, run snowflake_fleet.confirm_no_data_loss(old_is_stopped => '
               'true). Otherwise, and in doubt, run snowflake_fleet.confirm_data_loss(''the time by your watch'', '
               'old_is_stopped => true). With dry_run => true, both return what they would do.';
-    RETURN;
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.why_halted(snowflake_fleet.fleet) IS
+  'Internal: for health: why grants are halted until an operator confirms what was lost; null if they are not';
+
+CREATE FUNCTION snowflake_fleet.why_waiting(OUT reason text, OUT advice text, OUT since timestamptz)
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
   -- Servers wait: for the synchronous standby, or for a transaction that holds the lock on the fleet.
   SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'grants wait for the synchronous standby'
               ELSE format('grants wait for a transaction of role %s', coalesce(quote_ident(b.usename), '?')) END,
@@ -157,16 +165,15 @@ BEGIN
    WHERE a.datname = current_database() AND a.query_start < clock_timestamp() - interval '2 seconds'
      AND (a.wait_event = 'SyncRep' OR a.wait_event_type = 'Lock')
    ORDER BY a.wait_event <> 'SyncRep', a.query_start LIMIT 1;
-  IF FOUND THEN
-    RETURN;
-  END IF;
-  since := NULL;
-  granting := true;
-  IF snowflake_fleet.to_ms(clock_timestamp()) + own.skew_ms < own.newest_ms THEN
-    reason := 'the clock is behind what was recorded';
-    advice := 'Check the time synchronization of this machine.';
-    RETURN;
-  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.why_waiting() IS 'Internal: for health: what requests wait for; null if none waits';
+
+CREATE FUNCTION snowflake_fleet.who_is_refused(OUT reason text, OUT advice text, OUT since timestamptz)
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  refused record;
+BEGIN
   SELECT f.* INTO refused FROM snowflake_fleet.refusal AS f
    WHERE f.since IS NOT NULL AND f.cause IN ('full', 'clock_ahead', 'taken', 'conflict')
      AND f.last > clock_timestamp() - interval '1 minute'  -- a server that is refused asks again in 10 s
@@ -185,6 +192,35 @@ BEGIN
       ELSE 'Read snowflake_fleet.regions, and give each server regions of its own.' END;
     since := refused.since;
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.who_is_refused() IS
+  'Internal: for health: a server whose requests are refused, or that shares its region; null if there is none';
+
+CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
+  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  own snowflake_fleet.fleet;
+BEGIN
+  granting := false;
+  SELECT u.* INTO reason, advice FROM snowflake_fleet.why_not_usable() AS u;
+  IF reason IS NULL THEN
+    SELECT f.* INTO own FROM snowflake_fleet.fleet AS f;
+    SELECT h.* INTO reason, advice, since FROM snowflake_fleet.why_halted(own) AS h;
+  END IF;
+  IF reason IS NULL THEN
+    SELECT w.* INTO reason, advice, since FROM snowflake_fleet.why_waiting() AS w;
+  END IF;
+  IF reason IS NOT NULL THEN
+    RETURN;
+  END IF;
+  granting := true;
+  IF snowflake_fleet.to_ms(clock_timestamp()) + own.skew_ms < own.newest_ms THEN
+    reason := 'the clock is behind what was recorded';
+    advice := 'Check the time synchronization of this machine.';
+    RETURN;
+  END IF;
+  SELECT r.* INTO reason, advice, since FROM snowflake_fleet.who_is_refused() AS r;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: for the view snowflake_fleet.health';

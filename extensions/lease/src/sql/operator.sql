@@ -41,6 +41,24 @@ COMMENT ON FUNCTION snowflake_fleet.revoke_lease(integer, bigint, boolean) IS
   'Ends the lease of a region, or only that of the named incarnation. It is not renewed, and the region is free when '
   'its time is over. The holder may mint until then or until it renews, and takes another region of its server';
 
+CREATE FUNCTION snowflake_fleet.ahead_in_ms(ahead interval) RETURNS bigint
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  ahead_ms CONSTANT numeric := floor(extract(epoch FROM ahead) * 1000);
+BEGIN
+  IF (ahead_ms BETWEEN 0 AND 604800000) IS NOT TRUE THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = '"ahead" is out of range',
+      DETAIL = format('It is %s; servers issue ids from 0 to 7 days ahead of their clocks.',
+                      coalesce(ahead::text, 'null')),
+      HINT = 'Pass the sum of "snowflake.max_lead" and "snowflake.reserve" of the server, for example '
+             'ahead => ''2 s''.';
+  END IF;
+  RETURN ahead_ms;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.ahead_in_ms(interval) IS
+  'Internal: how far ahead of its clock a server issues ids; an error (22023) unless 0 to 7 days';
+
 CREATE FUNCTION snowflake_fleet.confirm_dead(region integer, ahead interval, holder_is_stopped boolean DEFAULT false,
                                              dry_run boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -48,16 +66,9 @@ DECLARE
   own snowflake_fleet.fleet;
   held snowflake_fleet.region;
   now_ms bigint;
-  ahead_ms CONSTANT numeric := floor(extract(epoch FROM ahead) * 1000);
+  ahead_ms CONSTANT bigint := snowflake_fleet.ahead_in_ms(ahead);
   free_ms bigint;
 BEGIN
-  IF (ahead_ms BETWEEN 0 AND 604800000) IS NOT TRUE THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = '"ahead" is out of range',
-      DETAIL = format('It is %s; servers issue ids from 0 to 7 days ahead of their clocks.',
-                      coalesce(ahead::text, 'null')),
-      HINT = 'Pass the sum of "snowflake.max_lead" and "snowflake.reserve" of the server, for example ahead => ''2 '
-             's''.';
-  END IF;
   IF holder_is_stopped IS NOT TRUE AND dry_run IS FALSE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the holder has not been confirmed as stopped',
       DETAIL = 'A holder that is cut off or frozen mints until its lease ends, and the next holder would mint the same '
@@ -70,7 +81,7 @@ BEGIN
   PERFORM snowflake_fleet.require_row(held, region);
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   PERFORM snowflake_fleet.require_clock(own, now_ms);
-  free_ms := greatest(held.floor_ms, least(held.until_ms, now_ms + ahead_ms::bigint + own.skew_ms));
+  free_ms := greatest(held.floor_ms, least(held.until_ms, now_ms + ahead_ms + own.skew_ms));
   IF dry_run IS NOT FALSE THEN
     RETURN format('Region %s would be free at %s: %s.', region, snowflake_fleet.from_ms(free_ms),
                   snowflake_fleet.lease_text(held));
@@ -168,6 +179,21 @@ COMMENT ON FUNCTION snowflake_fleet.confirm_no_data_loss(boolean, boolean) IS
   'server is stopped for good. If a grant was lost, two runs of one server may mint the same ids: in doubt, run '
   'confirm_data_loss()';
 
+CREATE FUNCTION snowflake_fleet.check_operators_time(now timestamptz) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF (now BETWEEN clock_timestamp() - interval '15 minutes' AND clock_timestamp() + interval '15 minutes') IS NOT TRUE
+  THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the lease server''s clock does not agree',
+      DETAIL = format('It shows %s, the time of the call is %s; they may differ by 15 minutes.', clock_timestamp(),
+                      coalesce(now::text, 'null')),
+      HINT = 'Correct the clock, or the time of the call.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_operators_time(timestamptz) IS
+  'Internal: an error (22023) if the time of an operator''s watch and the clock of this database differ by 15 minutes';
+
 CREATE FUNCTION snowflake_fleet.confirm_data_loss(now timestamptz, old_is_stopped boolean DEFAULT false,
                                                   although_healthy boolean DEFAULT false, dry_run boolean DEFAULT false)
   RETURNS text
@@ -181,13 +207,7 @@ DECLARE
 BEGIN
   PERFORM snowflake_fleet.require_old_stopped(old_is_stopped OR dry_run), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
-  IF (now BETWEEN clock_timestamp() - interval '15 minutes' AND clock_timestamp() + interval '15 minutes') IS NOT TRUE
-  THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the lease server''s clock does not agree',
-      DETAIL = format('It shows %s, the time of the call is %s; they may differ by 15 minutes.', clock_timestamp(),
-                      coalesce(now::text, 'null')),
-      HINT = 'Correct the clock, or the time of the call.';
-  END IF;
+  PERFORM snowflake_fleet.check_operators_time(now);
   -- A copy that was detected only by a server's claim may have granted leases before.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN

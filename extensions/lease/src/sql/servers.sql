@@ -50,18 +50,12 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS
   'Internal: an error (22023) if the text cannot be the name of a role';
 
-CREATE FUNCTION snowflake_fleet.add_server(server text) RETURNS text
+CREATE FUNCTION snowflake_fleet.login_role(server text, OUT role oid, OUT made boolean)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   login record;
-  made boolean := false;
 BEGIN
-  PERFORM snowflake_fleet.check_server_name(server);
-  IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
-    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be making it
-    PERFORM snowflake_fleet.create_fleet() WHERE NOT EXISTS (SELECT FROM snowflake_fleet.fleet);
-  END IF;
-  PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
+  made := false;
   SELECT r.* INTO login FROM pg_catalog.pg_roles AS r WHERE r.rolname = server;
   IF NOT FOUND THEN
     IF NOT (SELECT r.rolsuper OR r.rolcreaterole FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user) THEN
@@ -71,7 +65,6 @@ BEGIN
     END IF;
     EXECUTE format('CREATE ROLE %I LOGIN', server);
     made := true;
-    SELECT r.* INTO login FROM pg_catalog.pg_roles AS r WHERE r.rolname = server;
   ELSIF login.rolsuper OR NOT login.rolcanlogin OR pg_has_role(login.oid, current_user, 'MEMBER') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('role %s cannot be a server', quote_ident(server)),
@@ -80,15 +73,33 @@ BEGIN
                     ELSE 'It owns the fleet, or is a member of the owner.' END,
       HINT = 'Choose another name: a role is made for it.';
   END IF;
+  role := quote_ident(server)::regrole;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.login_role(text) IS
+  'Internal: the login role of a server, which is made if it does not exist; an error (22023) if it cannot be a server';
+
+CREATE FUNCTION snowflake_fleet.add_server(server text) RETURNS text
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  login record;
+BEGIN
+  PERFORM snowflake_fleet.check_server_name(server);
+  IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
+    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be making it
+    PERFORM snowflake_fleet.create_fleet() WHERE NOT EXISTS (SELECT FROM snowflake_fleet.fleet);
+  END IF;
+  PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
+  SELECT * INTO STRICT login FROM snowflake_fleet.login_role(server);
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), server);
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_fleet TO %I', server);
   EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, '
                  'bigint, bigint, bigint, bigint, integer[], integer, bigint, bigint, bigint, bigint) TO %I', server);
-  INSERT INTO snowflake_fleet.server AS s (name, role) VALUES (server, login.oid)
-  ON CONFLICT (name) DO UPDATE SET removed = NULL, role = login.oid;
+  INSERT INTO snowflake_fleet.server AS s (name, role) VALUES (server, login.role)
+  ON CONFLICT (name) DO UPDATE SET removed = NULL, role = login.role;
   PERFORM snowflake_fleet.sign_rows();
   RETURN format('Server %s may log in as role %s%s.', quote_ident(server), quote_ident(server),
-                CASE WHEN made THEN ', which was made without a password' ELSE '' END);
+                CASE WHEN login.made THEN ', which was made without a password' ELSE '' END);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.add_server(text) IS

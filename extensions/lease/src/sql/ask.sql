@@ -1,0 +1,195 @@
+-- What a server's worker calls: ask(), the checks of a request, and static regions.
+
+-- Two server runs are in a region at once if each has reported after the first report of the other.
+CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
+  LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
+                coalesce(quote_ident(o.server), '?'), o.incarnation, coalesce(host(o.client_addr), 'local'))
+    FROM (SELECT s.server, s.incarnation, s.client_addr, s.last_request FROM snowflake_fleet.static_region AS s
+           WHERE s.region = asked AND s.last_request > clock_timestamp() - interval '1 minute'
+             AND s.last_request > began
+          UNION ALL SELECT r.server, r.incarnation, r.client_addr, r.last_request FROM snowflake_fleet.region AS r
+           WHERE r.region = asked AND r.incarnation <> 0 AND r.until_ms > snowflake_fleet.to_ms(clock_timestamp())) AS o
+   WHERE o.incarnation <> own ORDER BY o.last_request DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_fleet.conflict_of(integer, bigint, timestamptz) IS
+  'Internal: the other server run that mints in the same region, for people; null if there is none on record';
+
+CREATE FUNCTION snowflake_fleet.report_static(request snowflake_fleet.request) RETURNS text
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  conflict text;
+BEGIN
+  DELETE FROM snowflake_fleet.static_region AS s
+   WHERE s.last_request NOT BETWEEN clock_timestamp() - interval '1 day' AND clock_timestamp();
+  INSERT INTO snowflake_fleet.static_region AS s (region, incarnation, server, client_addr, since, last_request)
+  VALUES (request.region, request.incarnation, request.server, inet_client_addr(), clock_timestamp(), clock_timestamp())
+  ON CONFLICT (region, incarnation) DO UPDATE
+    SET server = request.server, client_addr = inet_client_addr(), last_request = clock_timestamp()
+  RETURNING snowflake_fleet.conflict_of(s.region, s.incarnation, s.since) INTO conflict;
+  IF conflict IS NOT NULL AND snowflake_fleet.record_refusal(request.server, 'conflict') THEN
+    RAISE LOG 'snowflake_fleet: server % (incarnation %, address %): %', quote_ident(request.server),
+      request.incarnation, coalesce(host(inet_client_addr()), 'local'), conflict;
+  ELSIF conflict IS NULL THEN
+    UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.server = request.server AND f.since IS NOT NULL;
+  END IF;
+  RETURN conflict;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.report_static(snowflake_fleet.request) IS
+  'Internal: records the report of a server with a static region; returns the conflict with another server run, or '
+  'null';
+
+CREATE FUNCTION snowflake_fleet.check_request(request snowflake_fleet.request, seal bigint, fleet bigint)
+  RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  count CONSTANT integer := 1 << greatest(0, seal / 2300 % 25)::integer;
+BEGIN
+  IF NOT (request IS NOT NULL) OR num_nulls(seal, fleet) <> 0 THEN
+    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'no argument of ask() may be null',
+      HINT = 'This function is for the servers'' own use.';
+  END IF;
+  IF request.call <> ALL (ARRAY['acquire', 'renew', 'give_back', 'report']) OR request.incarnation < 1 OR
+     request.term < 0 OR request.newest < 0 OR request.nonce < 0 OR request.acked < 0 OR
+     request.clock_ms NOT BETWEEN 0 AND 8796093022207 OR request.highest_ms NOT BETWEEN 0 AND 8796093022207 OR
+     request.length_ms NOT BETWEEN 0 AND 8796093022207 OR request.age_ms NOT BETWEEN 0 AND 8796093022207 OR
+     request.floor_ms NOT BETWEEN 0 AND 8796093022207 OR
+     request.until_ms NOT BETWEEN request.floor_ms AND 8796093022207 OR
+     seal < 0 OR seal / 57500 % 35 = 0 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an argument of ask() is out of range',
+      DETAIL = 'Times are milliseconds since 1970, below 2^43; an incarnation is positive.',
+      HINT = 'This function is for the servers'' own use.';
+  END IF;
+  IF (request.call = 'acquire' AND coalesce(cardinality(request.regions), 0) NOT BETWEEN 1 AND 64) OR
+     (request.call <> 'acquire' AND request.region NOT BETWEEN 0 AND count - 1) OR
+     EXISTS (SELECT FROM unnest(request.regions) AS n WHERE n IS NULL OR n NOT BETWEEN 0 AND count - 1) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a region does not exist in the layout',
+      DETAIL = format('The layout has regions 0 to %s; the server names %s.', count - 1,
+                      coalesce(request.regions::text, request.region::text)),
+      HINT = 'Set "snowflake.leased_regions" of the server to 1 to 64 regions of the layout.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_request(snowflake_fleet.request, bigint, bigint) IS
+  'Internal: an error (22004, 22023) if an argument of a request is null or out of range';
+
+CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('%s/%s%s/%s of %s ms since %s', seal / 57500 % 35 + 19,
+                CASE WHEN seal / 2300 % 25 <> 0 THEN format('%s+', seal / 2300 % 25) END,
+                seal / 92 % 25, seal / 4 % 23, (ARRAY[1, 10, 100, 1000])[seal % 4 + 1],
+                to_char(snowflake_fleet.from_ms(seal / 2012500) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'))
+$$;
+COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS
+  'Internal: a layout that src/core/seal.hpp has packed, for people';
+
+CREATE FUNCTION snowflake_fleet.check_membership(own snowflake_fleet.fleet, fleet bigint, term bigint, now_ms bigint)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF fleet <> 0 AND fleet <> own.id THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'this is the lease server of another fleet',
+      DETAIL = format('The server belongs to fleet %s, this is %s.', fleet, own.id),
+      HINT = 'Correct "snowflake.lease_conninfo" of the server.';
+  END IF;
+  IF term > greatest(own.term, (now_ms + 86400000) << 20) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the term of a request lies in the future',
+      DETAIL = format('It is %s, that of the lease server %s.', term, own.term), HINT = 'Restart the server.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigint, bigint, bigint) IS
+  'Internal: an error (55000, 22023) if the server belongs to another fleet, or its term lies in the future';
+
+CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  -- After a restore the seal is not set: the dump may be older than the first server's request.
+  IF own.seal IS NULL AND may_set THEN
+    UPDATE snowflake_fleet.fleet AS f SET seal = check_seal.seal;
+    PERFORM snowflake_fleet.sign_rows();
+  ELSIF own.seal <> seal THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'the server''s layout is not the fleet''s',
+      DETAIL = format('The fleet has %s, the server %s.', snowflake_fleet.layout_text(own.seal),
+                      snowflake_fleet.layout_text(seal)),
+      HINT = 'Correct "snowflake.layout", "snowflake.tick" and "snowflake.epoch" of the server.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_seal(snowflake_fleet.fleet, bigint, boolean) IS
+  'Internal: an error (55000) if the server''s layout is not the fleet''s. The first server sets it';
+
+CREATE FUNCTION snowflake_fleet.decide_and_sign(request snowflake_fleet.request, now_ms bigint, arrived bigint)
+  RETURNS snowflake_fleet.answer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  answer snowflake_fleet.answer;
+BEGIN
+  UPDATE snowflake_fleet.server AS s SET last_request = clock_timestamp() WHERE s.name = request.server;
+  answer := snowflake_fleet.decide(request, now_ms);
+  IF answer.status = 'granted' THEN
+    UPDATE snowflake_fleet.region AS r
+       SET last_request = clock_timestamp(), clock_offset_ms = request.clock_ms - arrived,
+           client_addr = inet_client_addr()
+     WHERE r.region = answer.region;
+    SELECT snowflake_fleet.conflict_of(r.region, r.incarnation, r.since) INTO answer.detail
+      FROM snowflake_fleet.region AS r WHERE r.region = answer.region;
+  END IF;
+  PERFORM snowflake_fleet.sign_rows(), snowflake_fleet.record_answer(request, answer);
+  RETURN answer;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, bigint, bigint) IS
+  'Internal: answers a request, records where and when it came from, and signs the rows. `arrived` is its time by this '
+  'database';
+
+-- SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the rows are
+-- read: another request may change them while this one waits.
+CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint,
+                                    nonce bigint, acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint,
+                                    seal bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
+                                    grant_number bigint, highest_ms bigint)
+  RETURNS snowflake_fleet.answer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  own snowflake_fleet.fleet;
+  request snowflake_fleet.request;
+  place record;
+  answer snowflake_fleet.answer;
+  arrived CONSTANT bigint := snowflake_fleet.to_ms(statement_timestamp());
+  now_ms bigint;
+BEGIN
+  request := ROW(call, snowflake_fleet.asking_server(), incarnation, term, newest, nonce, acked, clock_ms, length_ms,
+                 age_ms, regions, region, floor_ms, until_ms, grant_number, highest_ms);
+  PERFORM snowflake_fleet.check_request(request, seal, fleet), snowflake_fleet.require_durability();
+  own := snowflake_fleet.lock_fleet();
+  PERFORM snowflake_fleet.asking_server();   -- it may have been removed during the wait
+  now_ms := snowflake_fleet.to_ms(clock_timestamp());
+  PERFORM snowflake_fleet.check_membership(own, fleet, term, now_ms);
+  SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
+  PERFORM snowflake_fleet.check_seal(own, seal, may_set => call <> 'give_back' AND NOT place.moved);
+  answer := ROW(NULL, own.id, own.term, 0, -1, 0, 0, 0, now_ms, NULL);
+  -- Reports are for people. They are accepted while the database is halted, and write no signed row.
+  IF call = 'report' THEN
+    answer.status := 'registered';
+    answer.detail := snowflake_fleet.report_static(request);
+  ELSIF place.moved THEN
+    -- The claim is recorded for confirm_no_data_loss(). No row is signed.
+    PERFORM snowflake_fleet.halt_if_behind(request);
+    answer.status := 'halted';
+    answer.detail := place.detail;
+    PERFORM snowflake_fleet.record_answer(request, answer);
+  ELSE
+    answer := snowflake_fleet.decide_and_sign(request, now_ms, arrived);
+  END IF;
+  RETURN answer;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
+                                        bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
+  'For a server''s worker. acquire: takes a free region of the server, or the one that the incarnation has; renew: '
+  'extends its lease; give_back: ends it at highest_ms, the first time of which the server has issued no id; report: '
+  'reports a static region';
