@@ -3,21 +3,14 @@
 
 CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
   RETURNS SETOF record
-  LANGUAGE plpgsql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  known CONSTANT integer := l.shards FROM snowflake.layout AS l;
   missing text;
   present int4multirange;
   owners text;
 BEGIN
-  IF isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0 OR upper(shards) > known THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('shards %s are out of range', shards),
-      DETAIL = format('The layout has shards 0 to %s.', known - 1),
-      HINT = 'Pass a range of shards, such as ''[0,16)''.';
-  END IF;
+  PERFORM snowflake.check_shard_range(shards);
   SELECT string_agg(prefix || s, ', ' ORDER BY s) FILTER (WHERE oid IS NULL),
          range_agg(int4range(s, s + 1)) FILTER (WHERE oid IS NOT NULL) INTO missing, present
     FROM generate_series(lower(shards), upper(shards) - 1) AS s LEFT JOIN pg_namespace ON nspname = prefix || s;
@@ -56,33 +49,15 @@ COMMENT ON FUNCTION snowflake.check_shard_statement(text) IS
   'Internal: for alter_shards(): an error for statements that are not known to touch only the tables that they '
   'name, or that name a schema';
 
-CREATE FUNCTION snowflake.alter_shard(statement text, schema name, shard integer, rest text) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake.owner_of_objects(schema name) RETURNS oid
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  state text;
-  message text;
-  detail text;
-  advice text;
-  elsewhere text;
-  other text;
-  before text[];
-  owners oid[];
-  -- Dependent objects outside the shard that a DROP may remove, because they have no rows and no names.
-  others CONSTANT oid[] := ARRAY(
-    SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
-    UNION ALL
-    SELECT t.relid FROM pg_class AS c, pg_partition_tree(c.oid) AS t JOIN pg_class AS p ON p.oid = t.relid
-     WHERE c.relkind = 'p' AND c.relnamespace = to_regnamespace(quote_ident(schema))
-       AND p.relnamespace <> c.relnamespace);
-  lock_limit CONSTANT text := current_setting('lock_timeout');
+  owners CONSTANT oid[] := ARRAY(
+    SELECT DISTINCT r.oid
+      FROM pg_namespace AS n
+      LEFT JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+      JOIN pg_roles AS r ON r.oid IN (nspowner, relowner) WHERE nspname = schema AND NOT rolsuper);
 BEGIN
-  PERFORM snowflake.refuse_creators(quote_ident(schema)::regnamespace);
-  -- It runs as the owner of the objects there, and never as a superuser if another role owns some.
-  owners := ARRAY(SELECT DISTINCT r.oid
-                    FROM pg_namespace AS n
-                    LEFT JOIN pg_class AS c ON relnamespace = n.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
-                    JOIN pg_roles AS r ON r.oid IN (nspowner, relowner) WHERE nspname = schema AND NOT rolsuper);
   IF cardinality(owners) > 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'what is in the schema has several owners',
@@ -90,13 +65,18 @@ BEGIN
                       (SELECT string_agg(o::regrole::text, ', ' ORDER BY o::regrole::text) FROM unnest(owners) AS o)),
       HINT = 'Give all of it to one role, or run the statement yourself.';
   END IF;
-  before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l
-                   WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
-  -- While it waits for a lock, all other sessions wait behind it.
-  PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
-  PERFORM snowflake.run_as(coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema)), statement,
-                           concat_ws(', ', quote_ident(schema), 'pg_temp'));
-  PERFORM set_config('lock_timeout', lock_limit, true);
+  RETURN coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema));
+END
+$$;
+COMMENT ON FUNCTION snowflake.owner_of_objects(name) IS
+  'Internal: for alter_shards(): the role that owns the objects of a schema, never a superuser if another role owns '
+  'some; an error if several roles do';
+
+CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], others oid[]) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  elsewhere text;
+BEGIN
   -- Checks what the statement changed: partitions and child tables follow their parent into other schemas.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
@@ -118,6 +98,16 @@ BEGIN
                       schema),
       HINT = 'Drop these by themselves, by their names with a schema.';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_effects_elsewhere(name, text[], oid[]) IS
+  'Internal: for alter_shards(): an error if the statement has altered or dropped objects that are not in the schema';
+
+CREATE FUNCTION snowflake.refuse_other_defaults(schema name, shard integer) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  other text;
+BEGIN
   SELECT string_agg(format('%s.%I', adrelid::regclass, attname), ', ') INTO other
     FROM pg_attrdef AS d JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
     JOIN pg_class AS c ON c.oid = adrelid
@@ -130,6 +120,39 @@ BEGIN
       DETAIL = format('The schema is that of shard %s.', shard),
       HINT = 'Put new tables into the template, and call create_shards().';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_other_defaults(name, integer) IS
+  'Internal: for alter_shards(): an error if a default mints for another shard than that of the schema';
+
+CREATE FUNCTION snowflake.alter_shard(statement text, schema name, shard integer, rest text) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  state text;
+  message text;
+  detail text;
+  advice text;
+  before text[];
+  owner oid;
+  -- Dependent objects outside the shard that a DROP may remove, because they have no rows and no names.
+  others CONSTANT oid[] := ARRAY(
+    SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
+    UNION ALL
+    SELECT t.relid FROM pg_class AS c, pg_partition_tree(c.oid) AS t JOIN pg_class AS p ON p.oid = t.relid
+     WHERE c.relkind = 'p' AND c.relnamespace = to_regnamespace(quote_ident(schema))
+       AND p.relnamespace <> c.relnamespace);
+  lock_limit CONSTANT text := current_setting('lock_timeout');
+BEGIN
+  PERFORM snowflake.refuse_creators(quote_ident(schema)::regnamespace);
+  owner := snowflake.owner_of_objects(schema);
+  before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l
+                   WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
+  -- While it waits for a lock, all other sessions wait behind it.
+  PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
+  PERFORM snowflake.run_as(owner, statement, concat_ws(', ', quote_ident(schema), 'pg_temp'));
+  PERFORM set_config('lock_timeout', lock_limit, true);
+  PERFORM snowflake.refuse_effects_elsewhere(schema, before, others);
+  PERFORM snowflake.refuse_other_defaults(schema, shard);
 EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
     advice = PG_EXCEPTION_HINT;
@@ -148,8 +171,7 @@ COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
 CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_',
                                         commit_each boolean DEFAULT true)
-  LANGUAGE plpgsql
-AS $$
+  LANGUAGE plpgsql AS $$
 DECLARE
   advice pg_catalog.text;
   targets pg_catalog.name[];

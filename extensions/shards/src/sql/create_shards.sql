@@ -2,8 +2,7 @@
 -- The expressions of tables find functions and operators by name. A function of another role in the schema would run
 -- with the rights of a table's owner.
 CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
-  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   trap record;
 BEGIN
@@ -33,8 +32,7 @@ COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
 
 -- If the owner may not create in the schema, the table is created in a new schema of the owner, and moved.
 CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
   home name := target;
@@ -74,8 +72,7 @@ COMMENT ON FUNCTION snowflake.validate_empty(regclass, name) IS
   'has no rows';
 
 CREATE FUNCTION snowflake.make_references(source regclass, shard integer, target name) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   home CONSTANT name := relnamespace::regnamespace FROM pg_class WHERE oid = source;
   stated text;
@@ -95,50 +92,32 @@ $$;
 COMMENT ON FUNCTION snowflake.make_references(regclass, integer, name) IS
   'Internal: for create_shards(): the foreign keys of a table of the template, for a table of a shard';
 
-CREATE FUNCTION snowflake.make_shard(template regnamespace, shard integer, prefix text) RETURNS integer
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+-- If several sessions create the same shard, one is first, and the others wait for its commit.
+CREATE FUNCTION snowflake.open_schema(target name) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
+    RETURN false;
+  END IF;
+  EXECUTE format('CREATE SCHEMA %I', target);
+  RETURN true;
+EXCEPTION WHEN unique_violation OR duplicate_schema THEN
+  IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
+    RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+      MESSAGE = format('schema %s was made by another session', quote_ident(target)),
+      DETAIL = 'This transaction does not see it yet.', HINT = 'Retry the transaction.';
+  END IF;
+  RETURN false;
+END
+$$;
+COMMENT ON FUNCTION snowflake.open_schema(name) IS
+  'Internal: for create_shards(): makes the schema of a shard; returns whether it did not exist';
+
+CREATE FUNCTION snowflake.dress_schema(source pg_namespace, target name, fresh boolean) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  source pg_namespace;
-  target CONSTANT name := prefix || shard;
-  fresh boolean := false;
-  path text;
-  made oid[];
-  old record;
   stated text;
 BEGIN
-  SELECT * INTO source FROM pg_namespace WHERE oid = template;
-  IF octet_length(prefix || shard) > 63 THEN
-    RAISE EXCEPTION USING ERRCODE = 'name_too_long',
-      MESSAGE = format('schema name "%s" is too long', prefix || shard),
-      DETAIL = 'A name has 63 bytes at most.', HINT = 'Choose a shorter prefix.';
-  END IF;
-  IF target = source.nspname THEN
-    RETURN 0;
-  END IF;
-
-  -- If several sessions create the same shard, one is first, and the others wait for its commit.
-  BEGIN
-    IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
-      EXECUTE format('CREATE SCHEMA %I', target);
-      fresh := true;
-    END IF;
-  EXCEPTION WHEN unique_violation OR duplicate_schema THEN
-    IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
-      RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
-        MESSAGE = format('schema %s was made by another session', quote_ident(target)),
-        DETAIL = 'This transaction does not see it yet.', HINT = 'Retry the transaction.';
-    END IF;
-  END;
-  PERFORM snowflake.refuse_creators(template);
-  -- The copied expressions would call objects of other roles in a schema of this name.
-  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('schema %I has another owner than the template', target),
-      DETAIL = format('It belongs to %s, the template to %s.',
-                      (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
-      HINT = 'Find out whose it is; give it to the owner of the template, or pass another prefix.';
-  END IF;
   IF fresh THEN
     EXECUTE format('ALTER SCHEMA %I OWNER TO %s', target, source.nspowner::regrole);
     FOR stated IN
@@ -149,7 +128,7 @@ BEGIN
                     CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
         FROM aclexplode(source.nspacl)
       UNION ALL
-      SELECT format('COMMENT ON SCHEMA %I IS %L', target, c) FROM obj_description(template, 'pg_namespace') AS c
+      SELECT format('COMMENT ON SCHEMA %I IS %L', target, c) FROM obj_description(source.oid, 'pg_namespace') AS c
        WHERE c IS NOT NULL
     LOOP
       EXECUTE stated;
@@ -159,8 +138,17 @@ BEGIN
     EXECUTE format('COMMENT ON SCHEMA %I IS %s', target,
                    quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.dress_schema(pg_namespace, name, boolean) IS
+  'Internal: for create_shards(): gives a new schema the owner, privileges and comment of the template, and locks an '
+  'old one';
 
-  -- Tables that are there are left as they are; that they are otherwise is said.
+CREATE FUNCTION snowflake.warn_of_unlike(template regnamespace, target name, shard integer) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  old record;
+BEGIN
   FOR old IN
     SELECT t.oid::regclass AS existing, u.missing, u.extra
       FROM pg_class AS f JOIN pg_class AS t USING (relname) JOIN pg_namespace AS n ON n.oid = t.relnamespace,
@@ -174,16 +162,49 @@ BEGIN
                       coalesce(old.extra, 'nothing')),
       HINT = 'Alter the table, or drop it and call create_shards() again.';
   END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.warn_of_unlike(regnamespace, name, integer) IS
+  'Internal: for create_shards(): a warning for each table of a shard that is not as in the template, and stays';
 
+CREATE FUNCTION snowflake.make_shard(template regnamespace, shard integer, prefix text) RETURNS integer
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  source CONSTANT pg_namespace := n FROM pg_namespace AS n WHERE oid = template;
+  target CONSTANT name := prefix || shard;
+  fresh boolean;
+  made oid[];
+BEGIN
+  IF octet_length(prefix || shard) > 63 THEN
+    RAISE EXCEPTION USING ERRCODE = 'name_too_long',
+      MESSAGE = format('schema name "%s" is too long', prefix || shard), DETAIL = 'A name has 63 bytes at most.',
+      HINT = 'Choose a shorter prefix.';
+  END IF;
+  IF target = source.nspname THEN
+    RETURN 0;
+  END IF;
+  fresh := snowflake.open_schema(target);
+  PERFORM snowflake.refuse_creators(template);
+  -- The copied expressions would call objects of other roles in a schema of this name.
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('schema %I has another owner than the template', target),
+      DETAIL = format('It belongs to %s, the template to %s.',
+                      (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
+      HINT = 'Find out whose it is; give it to the owner of the template, or pass another prefix.';
+  END IF;
+  PERFORM snowflake.dress_schema(source, target, fresh);
+  PERFORM snowflake.warn_of_unlike(template, target, shard);
   PERFORM snowflake.refuse_creators(quote_ident(target)::regnamespace);
   made := ARRAY(SELECT f.oid FROM pg_class AS f
                  WHERE relnamespace = template AND relkind = 'r' AND NOT EXISTS
                    (SELECT FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace
                      WHERE t.relname = f.relname AND nspname = target) ORDER BY f.oid);
   PERFORM snowflake.make_table(m, shard, target) FROM unnest(made) AS m;
-  path := concat_ws(', ', quote_ident(target), quote_ident(source.nspname), 'pg_temp');
   PERFORM snowflake.make_references(m, shard, target) FROM unnest(made) AS m;
-  PERFORM snowflake.run_steps(m, shard, '{4,5,6,7,8}', false, path) FROM unnest(made) AS m;
+  PERFORM snowflake.run_steps(m, shard, '{4,5,6,7,8}', false,
+                              concat_ws(', ', quote_ident(target), quote_ident(source.nspname), 'pg_temp'))
+     FROM unnest(made) AS m;
   RETURN cardinality(made);
 END
 $$;
@@ -191,17 +212,52 @@ COMMENT ON FUNCTION snowflake.make_shard(regnamespace, integer, text) IS
   'Internal: for create_shards(): one shard''s schema, of a template and a shard that were checked; returns how many'
   ' tables were made';
 
+CREATE FUNCTION snowflake.check_shard_range(shards int4range) RETURNS void
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  known CONSTANT integer := l.shards FROM snowflake.layout AS l;
+BEGIN
+  IF isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0 OR upper(shards) > known THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('shards %s are out of range', shards),
+      DETAIL = format('The layout has shards 0 to %s.', known - 1),
+      HINT = 'Pass a range of shards, such as ''[0,16)''.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_shard_range(int4range) IS
+  'Internal: an error (22023) if the layout does not have these shards';
+
+CREATE FUNCTION snowflake.check_locks(template regnamespace, shards int4range) RETURNS void
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  locks bigint;
+  room bigint;
+BEGIN
+  -- Everything that is made is locked until the transaction ends.
+  SELECT (upper(shards) - lower(shards)) * (2 + count(*) FILTER (WHERE relkind = 'r') * 3 + count(*)) INTO locks
+    FROM pg_class WHERE relnamespace = template;
+  room := current_setting('max_locks_per_transaction')::bigint
+        * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint);
+  IF locks > room THEN
+    RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
+      MESSAGE = format('%s schemas are too many for one transaction', upper(shards) - lower(shards)),
+      DETAIL = format('About %s locks would be held; "max_locks_per_transaction" and the number of connections leave '
+                      'room for %s.', locks, room),
+      HINT = 'Pass commit_each => true outside of a transaction block, or fewer shards.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_locks(regnamespace, int4range) IS
+  'Internal: for create_shards(): an error (54000) if one transaction cannot hold the locks of all shards';
+
 CREATE FUNCTION snowflake.check_template(template regnamespace, shards int4range, prefix text, partial boolean,
                                          commit_each boolean)
   RETURNS void
-  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  known CONSTANT integer := l.shards FROM snowflake.layout AS l;
   problem record;
   problems text;
-  locks bigint;
-  room bigint;
 BEGIN
   IF template IS NULL OR shards IS NULL OR prefix IS NULL OR partial IS NULL OR commit_each IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -215,18 +271,11 @@ BEGIN
       DETAIL = 'The template is a schema with the tables that each shard is to have.',
       HINT = 'Pass the name of a schema.';
   END IF;
-  IF isempty(shards) OR lower_inf(shards) OR upper_inf(shards) OR lower(shards) < 0 OR upper(shards) > known THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('shards %s are out of range', shards),
-      DETAIL = format('The layout has shards 0 to %s.', known - 1),
-      HINT = 'Pass a range of shards, such as ''[0,16)''.';
-  END IF;
-
+  PERFORM snowflake.check_shard_range(shards);
   IF partial THEN
     FOR problem IN SELECT * FROM snowflake.uncopyable(template) LOOP
       RAISE WARNING USING ERRCODE = 'feature_not_supported',
-        MESSAGE = format('not copied as it is: %s', problem.object),
-        DETAIL = format('It %s.', problem.reason);
+        MESSAGE = format('not copied as it is: %s', problem.object), DETAIL = format('It %s.', problem.reason);
     END LOOP;
   ELSE
     SELECT string_agg(format('%s %s', object, reason), E'\n') INTO problems FROM snowflake.uncopyable(template);
@@ -237,18 +286,8 @@ BEGIN
         HINT = 'Move these out of the template, or pass partial => true and make them for each shard yourself.';
     END IF;
   END IF;
-
-  -- Everything that is made is locked until the transaction ends.
-  SELECT (upper(shards) - lower(shards)) * (2 + count(*) FILTER (WHERE relkind = 'r') * 3 + count(*)) INTO locks
-    FROM pg_class WHERE relnamespace = template;
-  room := current_setting('max_locks_per_transaction')::bigint
-        * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint);
-  IF locks > room AND NOT commit_each THEN
-    RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
-      MESSAGE = format('%s schemas are too many for one transaction', upper(shards) - lower(shards)),
-      DETAIL = format('About %s locks would be held; "max_locks_per_transaction" and the number of connections leave '
-                      'room for %s.', locks, room),
-      HINT = 'Pass commit_each => true outside of a transaction block, or fewer shards.';
+  IF NOT commit_each THEN
+    PERFORM snowflake.check_locks(template, shards);
   END IF;
 END
 $$;
@@ -257,8 +296,7 @@ COMMENT ON FUNCTION snowflake.check_template(regnamespace, int4range, text, bool
 
 CREATE FUNCTION snowflake.create_shard(template regnamespace, shard integer, prefix text DEFAULT 'shard_')
   RETURNS integer
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM snowflake.check_template(template, int4range(shard, shard, '[]'), prefix, false, false);
   RETURN snowflake.make_shard(template, shard, prefix);
@@ -271,8 +309,7 @@ COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
 -- Without a SET clause, with which it could not commit: everything is named with its schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
                                          partial boolean DEFAULT false, commit_each boolean DEFAULT false)
-  LANGUAGE plpgsql
-AS $$
+  LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM snowflake.check_template(template, shards, prefix, partial, commit_each);
   FOR shard IN pg_catalog.lower(shards) .. pg_catalog.upper(shards) OPERATOR(pg_catalog.-) 1 LOOP

@@ -1,8 +1,7 @@
 -- Partitions by the calendar and by shard. An existing equal partition stays; a different one is an error.
 
 CREATE FUNCTION snowflake.refuse_partition_key(parent regclass, strategy "char") RETURNS void
-  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (
     SELECT FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
@@ -28,8 +27,7 @@ COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
 -- If two jobs create the same partitions, the second one waits. The lock is that of ATTACH, so readers and writers
 -- continue.
 CREATE FUNCTION snowflake.lock_partitioning(parent regclass) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
 END
@@ -38,18 +36,11 @@ COMMENT ON FUNCTION snowflake.lock_partitioning(regclass) IS
   'Internal: for create_partitions(), create_time_partitions(): prevents other sessions from creating partitions of '
   'the same table until the transaction ends';
 
--- ATTACH, because CREATE ... PARTITION OF would wait for all readers of the parent.
-CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake.refuse_partition(parent regclass, place text, bounds text) RETURNS void
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   home CONSTANT pg_class := c FROM pg_class AS c WHERE oid = parent;
-  place CONSTANT text := format('%I.%I', home.relnamespace::regnamespace::name, partition);
 BEGIN
-  IF EXISTS (SELECT FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
-              WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) = bounds) THEN
-    RETURN false;
-  END IF;
   -- ATTACH checks foreign keys by a query on both tables, even without rows.
   IF EXISTS (SELECT FROM pg_constraint JOIN pg_class AS c ON c.oid = confrelid
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
@@ -64,6 +55,24 @@ BEGIN
       DETAIL = format('It is not the partition %s of %s.', bounds, parent),
       HINT = 'Rename it, or attach it yourself.';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_partition(regclass, text, text) IS
+  'Internal: for create_partitions(), create_time_partitions(): an error if the name is taken, or a foreign key leads '
+  'to another owner';
+
+-- ATTACH, because CREATE ... PARTITION OF would wait for all readers of the parent.
+CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  home CONSTANT pg_class := c FROM pg_class AS c WHERE oid = parent;
+  place CONSTANT text := format('%I.%I', home.relnamespace::regnamespace::name, partition);
+BEGIN
+  IF EXISTS (SELECT FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
+              WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) = bounds) THEN
+    RETURN false;
+  END IF;
+  PERFORM snowflake.refuse_partition(parent, place, bounds);
   PERFORM snowflake.run_as(home.relowner,
                            format('CREATE %sTABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING '
                                   'GENERATED INCLUDING STORAGE INCLUDING COMPRESSION)%s',
@@ -95,8 +104,7 @@ COMMENT ON FUNCTION snowflake.add_partition(regclass, name, text) IS
   'exists; returns whether it created one';
 
 CREATE FUNCTION snowflake.partition_name(parent regclass, suffix text) RETURNS name
-  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   whole CONSTANT text := (SELECT relname FROM pg_class WHERE oid = parent) || '_' || suffix;
 BEGIN
@@ -111,27 +119,9 @@ $$;
 COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS
   'Internal: for create_partitions(), create_time_partitions(): the name of a partition';
 
-CREATE PROCEDURE snowflake.create_time_partitions(parent regclass, step interval, ahead integer DEFAULT 3,
-                                                  since timestamptz DEFAULT NULL)
-  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  months CONSTANT integer := extract(year FROM step) * 12 + extract(month FROM step);
-  seconds CONSTANT numeric := extract(epoch FROM step - make_interval(months => months));
-  -- In UTC, as ids are. 2001 began with a Monday.
-  origin CONSTANT timestamp := '2001-01-01';
-  epoch CONSTANT timestamptz := l.epoch FROM snowflake.layout AS l;
-  -- No id is older than the epoch. So the step that contains the epoch begins with the first id.
-  first timestamp := greatest(coalesce(since, clock_timestamp()), epoch) AT TIME ZONE 'UTC';
-  today CONSTANT timestamp := clock_timestamp() AT TIME ZONE 'UTC';
-  start timestamp;
-  stop timestamp;
-  remaining integer := ahead;
-  form text;
+CREATE FUNCTION snowflake.check_step(step interval, ahead integer, months integer, seconds numeric) RETURNS void
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM snowflake.refuse_null('create_time_partitions()', parent::text, step::text, ahead::text);
-  PERFORM snowflake.refuse_partition_key(parent, 'r');
-  PERFORM snowflake.lock_partitioning(parent);
   IF ahead NOT BETWEEN 0 AND 1000 OR (months > 0) = (seconds > 0) OR months < 0 OR seconds < 0
      OR months > 0 AND 12 % months <> 0 AND months % 12 <> 0
      OR seconds > 0 AND seconds <> ALL (ARRAY[604800, 86400])
@@ -142,18 +132,54 @@ BEGIN
                'ahead is 0 to 1000.',
       HINT = 'Pass for example ''1 month'', ''7 days'' or ''6 hours''.';
   END IF;
-  IF NOT isfinite(since) OR since AT TIME ZONE 'UTC' > today THEN
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_step(interval, integer, integer, numeric) IS
+  'Internal: for create_time_partitions(): an error (22023) unless a partition can have this step';
+
+-- In UTC, as ids are. 2001 began with a Monday.
+CREATE FUNCTION snowflake.first_start(step interval, since timestamptz, months integer) RETURNS timestamp
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  origin CONSTANT timestamp := '2001-01-01';
+  -- No id is older than the epoch. So the step that contains the epoch begins with the first id.
+  first CONSTANT timestamp := greatest(coalesce(since, clock_timestamp()), l.epoch) AT TIME ZONE 'UTC'
+    FROM snowflake.layout AS l;
+BEGIN
+  IF NOT isfinite(since) OR since > clock_timestamp() THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('partitions cannot begin at %s', since),
       DETAIL = format('It is %s now.', clock_timestamp()),
       HINT = 'Pass the time of the oldest row, or nothing.';
   END IF;
   IF months > 0 THEN
-    start := date_trunc('month', first) - make_interval(months =>
+    RETURN date_trunc('month', first) - make_interval(months =>
       ((extract(year FROM first) * 12 + extract(month FROM first) - 1)::integer % months));
-  ELSE
-    start := date_bin(step, first, origin);
   END IF;
+  RETURN date_bin(step, first, origin);
+END
+$$;
+COMMENT ON FUNCTION snowflake.first_start(interval, timestamptz, integer) IS
+  'Internal: for create_time_partitions(): the beginning of the step that contains a time, by default now';
+
+CREATE PROCEDURE snowflake.create_time_partitions(parent regclass, step interval, ahead integer DEFAULT 3,
+                                                  since timestamptz DEFAULT NULL)
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  months CONSTANT integer := extract(year FROM step) * 12 + extract(month FROM step);
+  seconds CONSTANT numeric := extract(epoch FROM step - make_interval(months => months));
+  epoch CONSTANT timestamptz := l.epoch FROM snowflake.layout AS l;
+  today CONSTANT timestamp := clock_timestamp() AT TIME ZONE 'UTC';
+  start timestamp;
+  stop timestamp;
+  remaining integer := ahead;
+  form text;
+BEGIN
+  PERFORM snowflake.refuse_null('create_time_partitions()', parent::text, step::text, ahead::text);
+  PERFORM snowflake.refuse_partition_key(parent, 'r');
+  PERFORM snowflake.lock_partitioning(parent);
+  PERFORM snowflake.check_step(step, ahead, months, seconds);
+  start := snowflake.first_start(step, since, months);
   form := CASE WHEN months > 0 AND months % 12 = 0 THEN 'YYYY' WHEN months > 0 THEN 'YYYY_MM'
                WHEN seconds >= 86400 THEN 'YYYY_MM_DD' ELSE 'YYYY_MM_DD_HH24MI' END;
   LOOP
@@ -176,8 +202,7 @@ COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, intege
 
 -- Only plain tables with two numbers as bounds. A DEFAULT partition, and one from MINVALUE, may hold rows of any time.
 CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) RETURNS SETOF regclass
-  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass
     FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid,
          regexp_match(pg_get_expr(relpartbound, c.oid), '^FOR VALUES FROM \(''(\d+)''\) TO \(''(\d+)''\)$') AS bounds
@@ -189,8 +214,7 @@ COMMENT ON FUNCTION snowflake.partitions_before(regclass, bigint) IS
 
 -- Locks that are waited for one after the other share one deadline. A lock that is free is taken after it, too.
 CREATE FUNCTION snowflake.limit_waits(until timestamptz) RETURNS boolean
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   remaining CONSTANT integer := extract(epoch FROM until - clock_timestamp()) * 1000;
 BEGIN
@@ -203,8 +227,7 @@ COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
 
 CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz)
   RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   owner CONSTANT oid := relowner FROM pg_class WHERE oid = parent;
   name CONSTANT text := partition::text;
@@ -232,10 +255,24 @@ $$;
 COMMENT ON FUNCTION snowflake.drop_partition(regclass, regclass, bigint, timestamptz) IS
   'Internal: for drop_time_partitions(): drops a partition without CASCADE';
 
+CREATE FUNCTION snowflake.first_kept_id(before timestamptz) RETURNS bigint
+  LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT isfinite(before) OR before > clock_timestamp() THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('partitions before %s cannot be dropped', before),
+      DETAIL = format('It is %s now, and rows of later times can still come.', clock_timestamp()),
+      HINT = 'Pass a time in the past, such as now() - interval ''1 year''.';
+  END IF;
+  RETURN snowflake.last_id_before(before) + 1;
+END
+$$;
+COMMENT ON FUNCTION snowflake.first_kept_id(timestamptz) IS
+  'Internal: for drop_time_partitions(): the first id that stays; an error (22023) unless the time has passed';
+
 -- DROP locks the parent, so other sessions wait behind it. It waits 3 s for all its locks together, or lock_timeout.
 CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
-  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   setting CONSTANT text := current_setting('lock_timeout');
   lock_limit CONSTANT text := CASE setting WHEN '0' THEN '3s' ELSE setting END;
@@ -246,13 +283,7 @@ DECLARE
 BEGIN
   PERFORM snowflake.refuse_null('drop_time_partitions()', parent::text, before::text, dry_run::text);
   PERFORM snowflake.refuse_partition_key(parent, 'r');
-  IF NOT isfinite(before) OR before > clock_timestamp() THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('partitions before %s cannot be dropped', before),
-      DETAIL = format('It is %s now, and rows of later times can still come.', clock_timestamp()),
-      HINT = 'Pass a time in the past, such as now() - interval ''1 year''.';
-  END IF;
-  first_kept := snowflake.last_id_before(before) + 1;
+  first_kept := snowflake.first_kept_id(before);
   IF NOT dry_run THEN
     PERFORM snowflake.limit_waits(until);
     PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = parent),
@@ -282,8 +313,7 @@ COMMENT ON PROCEDURE snowflake.drop_time_partitions(regclass, timestamptz, boole
   'statements: pass dry_run => false to run them';
 
 CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
-  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   shards CONSTANT integer := l.shards FROM snowflake.layout AS l;
   unlike text;

@@ -1,0 +1,111 @@
+-- Makes and compares copies of a table of the template.
+
+CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('ALTER TABLE %I ADD CONSTRAINT %I CHECK (snowflake.shard_of(%I) = %s)', relname,
+                CASE WHEN octet_length(attname) <= 54 THEN 'shard_of_' || attname ELSE 'shard_of_' || md5(attname) END,
+                attname, shard)
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON attrelid = adrelid AND attnum = adnum
+    JOIN pg_class AS c ON c.oid = adrelid
+    JOIN pg_namespace AS n ON n.oid = relnamespace
+   WHERE adrelid = source AND snowflake.names_shard('pg_attrdef', d.oid, adbin::text) = 'mints'
+     AND snowflake.with_shard(snowflake.definition_of('pg_attrdef', d.oid, nspname), shard) IS NOT NULL
+     AND NOT EXISTS
+       (SELECT FROM pg_constraint AS k
+         WHERE conrelid = source AND contype = 'c' AND conkey = ARRAY[attnum]
+           AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) = 'compares'
+           AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, nspname), shard) IS NOT NULL)
+$$;
+COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
+  'Internal: for create_shards(): statements for the constraint that a column which mints takes ids of its shard '
+  'only, where the table has none';
+
+-- A new object belongs to its owner from the beginning, because planning its expressions runs the owner's code.
+CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text)
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  owner CONSTANT oid := relowner FROM pg_class WHERE oid = source;
+  stated text;
+BEGIN
+  FOR stated IN
+    SELECT m.statement
+      FROM (SELECT s.* FROM snowflake.statements_of(source, shard) AS s WHERE s.step = ANY (steps)
+            UNION ALL
+            SELECT 1, c FROM snowflake.shard_checks(source, shard) AS c WHERE checks) AS m
+     ORDER BY m.step, m.statement
+  LOOP
+    PERFORM snowflake.run_as(owner, stated, path);
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.run_steps(regclass, integer, integer[], boolean, text) IS
+  'Internal: for create_shards(): runs those of a table''s statements that belong to these steps, as the table''s '
+  'owner';
+
+CREATE FUNCTION snowflake.make_scratch(owner oid) RETURNS name
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  scratch CONSTANT name := 'scratch_of_snowflake_' || pg_backend_pid();
+BEGIN
+  EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %s', scratch, owner::regrole);
+  RETURN scratch;
+END
+$$;
+COMMENT ON FUNCTION snowflake.make_scratch(oid) IS
+  'Internal: for create_shards(): makes a schema in which this role may create';
+
+-- An expression may print otherwise once it was read from its own text: CHECK (status IN (...)) on varchar
+-- does. So tables that differ are compared again, by what both print after that.
+CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS SETOF text
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
+  -- Foreign keys, owners, privileges and comments, the other steps, hold no expressions.
+  steps CONSTANT integer[] := '{0,1,2,4}';
+  scratch name;
+  again text[];
+BEGIN
+  scratch := snowflake.make_scratch(class.relowner);
+  PERFORM snowflake.run_steps(source, shard, steps, false,
+                              concat_ws(', ', quote_ident(scratch), class.relnamespace::regnamespace, 'pg_temp'));
+  SELECT array_agg(w.statement) INTO again FROM (
+    SELECT s.statement FROM snowflake.statements_of(format('%I.%I', scratch, class.relname)::regclass, shard) AS s
+     WHERE s.step = ANY (steps)
+    UNION ALL
+    SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step <> ALL (steps)) AS w;
+  RAISE EXCEPTION USING ERRCODE = 'SFUND';  -- undoes all of it but the variable
+EXCEPTION
+  WHEN SQLSTATE 'SFUND' THEN RETURN QUERY SELECT unnest(again);
+  WHEN insufficient_privilege THEN RETURN QUERY SELECT s.statement FROM snowflake.statements_of(source, shard) AS s;
+END
+$$;
+COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
+  'Internal: for create_shards(): the statements that make a table, as they read after one copy, which is made and '
+  'undone';
+
+CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  FOR attempt IN 1 .. 2 LOOP
+    SELECT string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE theirs IS NULL),
+           string_agg(statement, '; ' ORDER BY statement) FILTER (WHERE ours IS NULL)
+      INTO missing, extra
+      FROM (SELECT s.statement, true AS ours FROM snowflake.statements_of(template, shard) AS s WHERE attempt = 1
+            UNION ALL
+            SELECT s, true FROM snowflake.printed_again(template, shard) AS s WHERE attempt = 2
+            UNION ALL
+            SELECT c, true FROM snowflake.shard_checks(template, shard) AS c) AS o
+      FULL JOIN (SELECT s.statement, true AS theirs FROM snowflake.statements_of(existing, shard) AS s WHERE attempt = 1
+                 UNION ALL
+                 SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
+                  WHERE attempt = 2) AS t USING (statement);
+    -- A table of another owner is unlike the template by that alone.
+    EXIT WHEN missing IS NULL AND extra IS NULL
+           OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.unlike(regclass, regclass, integer) IS
+  'Internal: for create_shards(): the statements by which a shard''s table and the template''s differ; nulls where '
+  'they do not';
