@@ -165,6 +165,12 @@ def subscribe(move):
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
 
 
+def rest(move):
+    """A subscription that is enabled connects again, and holds the slot that the source is to drop."""
+    if move.target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
+        move.target.execute(sql.SQL("ALTER SUBSCRIPTION {} DISABLE").format(sql.Identifier(move.name)))
+
+
 def forget(session, move, side, drop_rows):
     """Returns what is left there."""
     return session.patiently("ending the move", move.options.lock_timeout, lambda: session.value("SELECT snowflake_fleet.forget_move(%s, %s, %s)", (move.shard, side, drop_rows)))

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from .check import content, of_rows
-from .copying import clear, forget
+from .copying import clear, forget, rest
 from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
@@ -95,6 +95,7 @@ def finish(move):
         compare_rows(move, here)
         keep_source(move, here)
     # The target's record is the last to go: a later run looks for what is left of a move if the target has one.
+    rest(move)
     forget(move.source, move, "source", False)
     forget(move.target, move, "target", False)
     move.stands = None
