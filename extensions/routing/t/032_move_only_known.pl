@@ -165,7 +165,11 @@ $south->safe_psql('postgres', 'ANALYZE shard_1.users');
 is($south->safe_psql('postgres', "SELECT count(*) > 0, bool_or(super) FROM callers WHERE name = 'analyzed'"), 't|f', 'ANALYZE by a superuser runs the function as the role of the move');
 $south->safe_psql('postgres', 'DROP SCHEMA shard_1 CASCADE; ALTER DOMAIN fine DROP CONSTRAINT evil');
 $south->safe_psql('postgres', 'DROP ROLE ' . $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_'"));
-is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved when the changed domain and the role are removed');
+is($mover->run('--shard' => 1, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'the shard is copied when the changed domain and the role are removed');
+$south->safe_psql('postgres', 'DROP SCHEMA shard_1 CASCADE');
+like($mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target')->{output}, qr/schema shard_1 does not exist/, 'a move is forgotten whose arriving schema a superuser has dropped');
+is($south->safe_psql('postgres', "SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move_'"), '0', 'the role of the forgotten move is dropped');
+is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved after that');
 
 # The planner runs the predicates of indexes. When the program counts the rows of the target's tables, their owner may
 # already have added an index whose predicate runs a function.

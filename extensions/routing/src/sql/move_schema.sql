@@ -325,6 +325,7 @@ CREATE FUNCTION snowflake_fleet.forget_arrival(moving snowflake_fleet.moving, dr
 AS $$
 DECLARE
   name CONSTANT name := 'snowflake_move_' || moving.shard;
+  gone CONSTANT boolean := to_regnamespace(quote_ident(moving.schema)) IS NULL;    -- dropped by hand
   left_over text := '';
 BEGIN
   IF EXISTS (SELECT FROM pg_subscription WHERE subname = name AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
@@ -333,7 +334,9 @@ BEGIN
     EXECUTE format('ALTER SUBSCRIPTION %I SET (slot_name = NONE)', name);
     EXECUTE format('DROP SUBSCRIPTION %I', name);
   END IF;
-  IF drop_rows AND to_regnamespace(quote_ident(moving.schema)) IS NOT NULL AND moving.state <> 'here' THEN
+  IF gone THEN
+    left_over := format('schema %I does not exist', moving.schema);
+  ELSIF drop_rows AND moving.state <> 'here' THEN
     PERFORM snowflake_fleet.drop_schema(moving.schema);
   ELSIF moving.state = 'arriving' THEN
     left_over := format('schema %I has the rows that had arrived, and belongs to role %s: '
@@ -343,7 +346,7 @@ BEGIN
     left_over := format('schema %I stays as it was taken over', moving.schema);
   END IF;
   -- A superuser must not own what arrived: ANALYZE and autovacuum evaluate expressions of indexes as the table's owner.
-  IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) AND (drop_rows OR moving.state <> 'arriving') THEN
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) AND (gone OR drop_rows OR moving.state <> 'arriving') THEN
     EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
   END IF;
   IF moving.state = 'level' AND NOT drop_rows THEN
