@@ -70,8 +70,7 @@ COMMENT ON FUNCTION snowflake_fleet.map_version() IS
 -- The rows of an id.
 
 CREATE FUNCTION snowflake_fleet.server_of_shard(shard integer) RETURNS text
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-AS $$
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
 DECLARE
   found text := (SELECT m.server FROM snowflake_fleet.map_shard AS m
                   WHERE m.shard OPERATOR(pg_catalog.=) server_of_shard.shard);
@@ -90,8 +89,7 @@ COMMENT ON FUNCTION snowflake_fleet.server_of_shard(integer) IS
   'Name of the server that has the rows of a shard; an error (55000) where the map does not say';
 
 CREATE FUNCTION snowflake_fleet.server_of(id bigint) RETURNS text
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-AS $$
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
 BEGIN
   IF pg_catalog.to_regnamespace('snowflake') IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -110,9 +108,7 @@ COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
 -- A control database that was restored, recovered or promoted may have a map from before a move. Changed,
 -- and so newer than the copies that know of the move, it would lead to rows that are no longer there.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   here record;
   cause text;
@@ -141,9 +137,7 @@ COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) I
 
 -- Two changes at a time would have one version.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   state snowflake_fleet.map_state;
 BEGIN
@@ -162,9 +156,7 @@ COMMENT ON FUNCTION snowflake_fleet.change_map() IS
   'Internal: gives the map a new version, which sessions that LISTEN snowflake_map are told';
 
 CREATE FUNCTION snowflake_fleet.begin_version(after bigint, before bigint[]) RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   fresh CONSTANT bigint := greatest(after + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
 BEGIN
@@ -184,9 +176,7 @@ COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
 
 -- A later libpq may add options that are secret.
 CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT '{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,
            keepalives,keepalives_idle,keepalives_interval,keepalives_count,tcp_user_timeout,target_session_attrs,
            load_balance_hosts,channel_binding,require_auth,requirepeer,sslmode,sslnegotiation,sslcompression,sslcert,
@@ -197,9 +187,7 @@ COMMENT ON FUNCTION snowflake_fleet.known_options() IS
   'Internal: what a connection string of the map may say: libpq''s options, but for those that are secrets';
 
 CREATE FUNCTION snowflake_fleet.check_conninfo(conninfo text) RETURNS void
-  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   refused text;
 BEGIN
@@ -224,9 +212,7 @@ COMMENT ON FUNCTION snowflake_fleet.check_conninfo(text) IS
   'known';
 
 CREATE FUNCTION snowflake_fleet.set_server(name text, conninfo text) RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   fresh bigint;
@@ -254,9 +240,7 @@ COMMENT ON FUNCTION snowflake_fleet.set_server(text, text) IS
   'Puts a server into the map, or says how it is reached from now on; returns the map''s version';
 
 CREATE FUNCTION snowflake_fleet.drop_server(name text) RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   fresh bigint := snowflake_fleet.change_map();
@@ -281,9 +265,7 @@ COMMENT ON FUNCTION snowflake_fleet.drop_server(text) IS
   'Takes a server without shards out of the map; returns the map''s version';
 
 CREATE FUNCTION snowflake_fleet.check_server(server text) RETURNS void
-  LANGUAGE plpgsql STABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM snowflake_fleet.map_server AS s WHERE s.name = server) OR server IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
@@ -295,9 +277,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS 'Internal: refuses a server that is not in the map';
 
 CREATE FUNCTION snowflake_fleet.assign(shards int4range, server text) RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   fresh bigint := snowflake_fleet.change_map();
@@ -331,9 +311,7 @@ COMMENT ON FUNCTION snowflake_fleet.assign(int4range, text) IS
   'Says that shards which had no rows anywhere are on a server; returns the map''s version';
 
 CREATE FUNCTION snowflake_fleet.move(shard integer, source text, target text) RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   fresh bigint := snowflake_fleet.change_map();

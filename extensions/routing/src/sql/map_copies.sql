@@ -4,9 +4,7 @@
 -- the next character. URIs are refused. An error does not contain the string, because a password may be in it.
 CREATE FUNCTION snowflake_fleet.options_of(conninfo text)
   RETURNS TABLE (option text, value text)
-  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   rest text := ltrim(conninfo, E' \t\n\r\f\v');
   matched text[];
@@ -31,9 +29,7 @@ COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
 
 -- If an option is there twice, libpq uses the last one. In a URI a password may have a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
     THEN regexp_replace(conninfo, '^(postgres(?:ql)?://(?:[^@/]*@)?[^?]*)\??', '\1?' || replace(limits, ' ', '&'))
     ELSE limits || conninfo END
@@ -45,9 +41,7 @@ COMMENT ON FUNCTION snowflake_fleet.with_timeouts(text) IS
   'gone';
 
 CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
     'version', (SELECT version FROM snowflake_fleet.map_state),
     'history', (SELECT to_jsonb(history) FROM snowflake_fleet.map_state),
@@ -60,9 +54,7 @@ COMMENT ON FUNCTION snowflake_fleet.export_map() IS
   'The whole map as one document: version and those before it, servers with their connection strings, shards by server';
 
 CREATE FUNCTION snowflake_fleet.check_map(map jsonb) RETURNS void
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF map IS NULL OR jsonb_typeof(map -> 'version') IS DISTINCT FROM 'number'
      OR jsonb_typeof(map -> 'history') IS DISTINCT FROM 'array'
@@ -79,9 +71,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map(jsonb) IS 'Internal: refuses what export_map() does not return';
 
 CREATE FUNCTION snowflake_fleet.replace_map(map jsonb) RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   DELETE FROM snowflake_fleet.map_shard;
   DELETE FROM snowflake_fleet.map_server;
@@ -96,9 +86,7 @@ COMMENT ON FUNCTION snowflake_fleet.replace_map(jsonb) IS
   'Internal: for import_map() and map_recovered(): replaces servers and shards by those of the document';
 
 CREATE FUNCTION snowflake_fleet.import_map(map jsonb) RETURNS boolean
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   state snowflake_fleet.map_state;
   arrived bigint;
@@ -140,9 +128,7 @@ COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
 -- The control database after it was restored, recovered or promoted.
 
 CREATE FUNCTION snowflake_fleet.map_is_behind(newer bigint) RETURNS void
-  LANGUAGE sql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
   UPDATE snowflake_fleet.map_state AS s SET newer = greatest(s.newer, map_is_behind.newer)
    WHERE NOT is_copy AND map_is_behind.newer > version
 $$;
@@ -151,9 +137,7 @@ COMMENT ON FUNCTION snowflake_fleet.map_is_behind(bigint) IS
   'map_recovered()';
 
 CREATE FUNCTION snowflake_fleet.map_recovered(newest jsonb DEFAULT NULL, others bigint[] DEFAULT '{}') RETURNS bigint
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   state snowflake_fleet.map_state;
   known bigint[];
@@ -196,9 +180,7 @@ COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
   'more. Returns the map''s version';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   dblink text := (SELECT quote_ident(nspname) || '.dblink' FROM pg_extension
                      JOIN pg_namespace AS n ON n.oid = extnamespace

@@ -24,9 +24,10 @@ CREATE TABLE snowflake_fleet.moving (
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
-  'Moves of shards from and to this database, and how far they are: see the table in extensions/routing/README.md. `schema` is its name here; `other` '
-  'and `other_identity` are the other side, which is not believed with another identity; `fence` is what fence_shard() returned, and on the source '
-  '`compared`: what was found when the rows of both sides were counted, empty if they were the same';
+  'Moves of shards from and to this database, and how far they are: see the table in extensions/routing/README.md. '
+  '`schema` is its name here; `other` and `other_identity` are the other side, which is not believed with another '
+  'identity; `fence` is what fence_shard() returned, and on the source `compared`: what was found when the rows of '
+  'both sides were counted, empty if they were the same';
 
 -- The session that moves a shard, as long as it lives. Only a superuser can pretend to be one, unlike with advisory
 -- locks; and a row lock would hold up the slots of other moves.
@@ -43,19 +44,16 @@ COMMENT ON TABLE snowflake_fleet.move_holder IS
 -- Changes when the server is promoted, restored or copied, and when it is restarted: a disk that was put back needs a
 -- restart.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
-  LANGUAGE sql VOLATILE
-  SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory), extract(epoch FROM pg_postmaster_start_time()))
+  LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),
+                   extract(epoch FROM pg_postmaster_start_time()))
     FROM snowflake_fleet.whereabouts()
 $$;
 COMMENT ON FUNCTION snowflake_fleet.identity() IS
   'Internal: another text after the server was restarted, promoted, restored or copied';
 
 CREATE FUNCTION snowflake_fleet.hold_move(shard integer, role text) RETURNS integer
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   holder integer;
@@ -63,31 +61,32 @@ BEGIN
   INSERT INTO snowflake_fleet.move_holder AS h
   SELECT hold_move.shard, hold_move.role, pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()
   ON CONFLICT (shard, role) DO UPDATE SET pid = excluded.pid, began = excluded.began
-   WHERE NOT EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = h.pid AND a.backend_start = h.began AND a.pid <> pg_backend_pid());
+   WHERE NOT EXISTS (SELECT FROM pg_stat_activity AS a
+                      WHERE a.pid = h.pid AND a.backend_start = h.began AND a.pid <> pg_backend_pid());
   SELECT nullif(h.pid, pg_backend_pid()) INTO holder
     FROM snowflake_fleet.move_holder AS h WHERE h.shard = hold_move.shard AND h.role = hold_move.role;
   RETURN holder;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.hold_move(integer, text) IS
-  'Internal: for snowflake-move-shard: makes this session the one that moves a shard; NULL, or the process id of another that does';
+  'Internal: for snowflake-move-shard: makes this session the one that moves a shard; NULL, or the process id of '
+  'another that does';
 
 CREATE FUNCTION snowflake_fleet.holds_move() RETURNS boolean
-  LANGUAGE sql STABLE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT EXISTS (SELECT FROM snowflake_fleet.move_holder AS h
-                  WHERE h.pid = pg_backend_pid() AND h.began = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())))
+                  WHERE h.pid = pg_backend_pid()
+                    AND h.began = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())))
 $$;
-COMMENT ON FUNCTION snowflake_fleet.holds_move() IS 'Internal: for snowflake-move-shard: whether this session moves a shard';
+COMMENT ON FUNCTION snowflake_fleet.holds_move() IS
+  'Internal: for snowflake-move-shard: whether this session moves a shard';
 
 CREATE FUNCTION snowflake_fleet.tables_of(schema name) RETURNS SETOF regclass
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass
     FROM pg_depend AS d JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
-   WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = (SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema)
+   WHERE d.refclassid = 'pg_namespace'::regclass
+     AND d.refobjid = (SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema)
      AND d.refobjid = c.relnamespace AND relkind = 'r'
    ORDER BY c.relname
 $$;
@@ -95,11 +94,10 @@ COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Internal: for snowflake-
 
 -- The apply worker reports a position to its source after it has applied everything before that.
 CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETURNS boolean
-  LANGUAGE sql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(bool_and(
-           EXISTS (SELECT FROM pg_stat_subscription AS w WHERE w.subid = s.oid AND w.relid IS NULL AND w.pid IS NOT NULL AND w.latest_end_lsn >= lsn)
+           EXISTS (SELECT FROM pg_stat_subscription AS w
+                    WHERE w.subid = s.oid AND w.relid IS NULL AND w.pid IS NOT NULL AND w.latest_end_lsn >= lsn)
            AND NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubid = s.oid AND srsubstate <> 'r')), false)
     FROM pg_subscription AS s
    WHERE subname = subscription AND subdbid = (SELECT d.oid FROM pg_database AS d WHERE datname = current_database())
@@ -109,14 +107,19 @@ COMMENT ON FUNCTION snowflake_fleet.has_applied(name, pg_lsn) IS
 
 CREATE VIEW snowflake_fleet.moves AS
   SELECT shard, schema, side, state, other, began, changed,
-         EXISTS (SELECT FROM snowflake_fleet.move_holder AS h JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) h.pid
-                  WHERE h.shard OPERATOR(pg_catalog.=) m.shard AND a.backend_start OPERATOR(pg_catalog.=) h.began) AS is_running,
-         wal_status, safe_wal_size, pg_catalog.pg_wal_lsn_diff(CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_wal_lsn() END, restart_lsn) AS wal_held
+         EXISTS (SELECT FROM snowflake_fleet.move_holder AS h
+                   JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) h.pid
+                  WHERE h.shard OPERATOR(pg_catalog.=) m.shard
+                    AND a.backend_start OPERATOR(pg_catalog.=) h.began) AS is_running,
+         wal_status, safe_wal_size,
+         pg_catalog.pg_wal_lsn_diff(CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+                                         THEN pg_catalog.pg_current_wal_lsn() END, restart_lsn) AS wal_held
     FROM snowflake_fleet.moving AS m LEFT JOIN pg_catalog.pg_replication_slots AS s
       ON database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND slot_name OPERATOR(pg_catalog.~) slots
    WHERE state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON VIEW snowflake_fleet.moves IS
-  'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the bytes of WAL that it holds';
+  'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the '
+  'bytes of WAL that it holds';
 
 -- The program runs the statements in these tables as a superuser. Members of pg_write_all_data may read them only; the
 -- owner and superusers pass.

@@ -4,8 +4,7 @@
 -- A writer that meets the fence has to begin its transaction again, with the map as it is then. Applications and drivers
 -- retry the SQLSTATE of a serialization failure.
 CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
-  LANGUAGE plpgsql
-AS $$
+  LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
     MESSAGE = pg_catalog.format('shard %s moves to another server', TG_ARGV[0]),
@@ -19,9 +18,7 @@ COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS
 -- `bound` is where a sequence ends that does not cycle.
 CREATE FUNCTION snowflake_fleet.sequences_of(schema name)
   RETURNS TABLE (name name, of text[], bound bigint, cache bigint, cycle boolean, last bigint, called boolean)
-  LANGUAGE plpgsql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
   FOR name, of, bound, cache, cycle IN
@@ -36,14 +33,11 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS
-  'Internal: the sequences of a schema, and where they are';
+COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS 'Internal: the sequences of a schema, and where they are';
 
 CREATE FUNCTION snowflake_fleet.lock_tables(schema name, mode text DEFAULT 'SHARE UPDATE EXCLUSIVE',
                                             until timestamptz DEFAULT pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '5 s'::interval) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   name regclass;
 BEGIN
@@ -62,9 +56,7 @@ COMMENT ON FUNCTION snowflake_fleet.lock_tables(name, text, timestamptz) IS
   'Internal: locks all tables of a schema, and no others';
 
 CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this record;
 BEGIN
@@ -94,9 +86,7 @@ COMMENT ON FUNCTION snowflake_fleet.require_unaltered(snowflake_fleet.moving) IS
 
 -- Returns for each publication the tables of which it publishes all rows, columns and operations.
 CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_object_agg(pubname, tables), '{}') FROM (
     SELECT p.pubname, jsonb_agg(tablename) AS tables
       FROM pg_publication AS p JOIN pg_publication_tables AS t ON t.pubname = p.pubname
@@ -109,9 +99,7 @@ COMMENT ON FUNCTION snowflake_fleet.published_whole(name) IS
   'Internal: publications, and the tables of a schema of which each publishes all rows, columns and operations';
 
 CREATE FUNCTION snowflake_fleet.fence_sequences(schema name, until timestamptz) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this record;
   every jsonb;
@@ -135,9 +123,7 @@ COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
 
 -- Not in SQL: a control database need not have the generator.
 CREATE FUNCTION snowflake_fleet.last_id(shard integer) RETURNS bigint
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN snowflake.max_id(snowflake.time_of(snowflake.next_id(shard)));
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
@@ -148,19 +134,30 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.last_id(integer) IS
   'Internal: an upper bound of the ids that this database has minted or observed for a shard';
 
+CREATE FUNCTION snowflake_fleet.put_fence(schema name, shard integer) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  name regclass;
+BEGIN
+  FOR name IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
+    EXECUTE format('CREATE OR REPLACE TRIGGER snowflake_move BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
+                   'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', name, shard);
+    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', name);
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: the triggers of the fence on the tables of a schema';
+
 -- Locks and fences in the caller's transaction. EXCLUSIVE waits for transactions that have begun to write, prepared ones
 -- among them; when it is granted, they have ended. Readers continue. Vacuum holds the lock that is taken first, and blocks
 -- no writer.
 CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
   moving snowflake_fleet.moving;
   began timestamptz;
   until timestamptz;
-  name regclass;
 BEGIN
   SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = fence_shard.shard AND m.side = 'source' AND m.state <> 'kept' FOR UPDATE;
   schema := coalesce(moving.schema, schema, 'shard_' || shard);
@@ -180,11 +177,7 @@ BEGIN
   began := clock_timestamp();
   until := began + lock_ms * interval '1 ms';
   PERFORM snowflake_fleet.lock_tables(schema, 'EXCLUSIVE', until);
-  FOR name IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    EXECUTE format('CREATE OR REPLACE TRIGGER snowflake_move BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
-                   'FOR EACH STATEMENT EXECUTE FUNCTION snowflake_fleet.refuse_write(%L)', name, shard);
-    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER snowflake_move', name);
-  END LOOP;
+  PERFORM snowflake_fleet.put_fence(schema, shard);
   moving.fence := moving.fence || jsonb_build_object('id', gen_random_uuid(), 'shard', shard, 'schema', schema,
     'tables', (SELECT jsonb_agg(relname) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t),
     'sequences', snowflake_fleet.fence_sequences(schema, until), 'greatest', snowflake_fleet.last_id(shard), 'lsn', pg_current_wal_insert_lsn());
@@ -198,18 +191,14 @@ COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer) IS
   'On the source: waits up to lock_ms for the writers of a shard, and refuses all others from the commit on; returns what take_over() needs';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(bool_and(EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'snowflake_move' AND tgenabled = 'A')), false)
     FROM snowflake_fleet.tables_of(schema) AS t
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fenced(name) IS 'Internal: whether all tables of a schema are fenced';
 
 CREATE FUNCTION snowflake_fleet.require_applied(fence jsonb, subscription name) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this record;
 BEGIN
@@ -236,9 +225,7 @@ COMMENT ON FUNCTION snowflake_fleet.require_applied(jsonb, name) IS
   'Internal: an error while a subscription lacks rows from before a fence';
 
 CREATE FUNCTION snowflake_fleet.take_over(fence jsonb, subscription name) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
   shard CONSTANT integer := fence ->> 'shard';
@@ -277,9 +264,7 @@ COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
   'fence; returns the receipt for release_shard()';
 
 CREATE FUNCTION snowflake_fleet.keep_schema(moving snowflake_fleet.moving) RETURNS name
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   free name;
 BEGIN
@@ -296,9 +281,7 @@ COMMENT ON FUNCTION snowflake_fleet.keep_schema(snowflake_fleet.moving) IS
   'Internal: renames a schema that was taken over, so that a session with an old map finds no table';
 
 CREATE FUNCTION snowflake_fleet.release_shard(shard integer, receipt jsonb DEFAULT NULL) RETURNS name
-  LANGUAGE plpgsql VOLATILE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
   moving snowflake_fleet.moving;

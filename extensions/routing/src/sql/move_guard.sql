@@ -4,9 +4,7 @@
 -- The catalogue rows of a schema, without the columns that change by themselves or by the fence. Also its objects that
 -- cannot move. It takes no lock on the tables, because sessions that run DDL elsewhere must not wait for them.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
     SELECT p.classid, p.objid FROM snowflake_fleet.parts_of(schema) AS p
   ), line AS (
@@ -34,9 +32,7 @@ COMMENT ON FUNCTION snowflake_fleet.fingerprint(name) IS
   'Internal: a value that stays the same until a schema is altered; comparable within one database only. NULL if the schema does not exist';
 
 CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURNS boolean
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT snowflake_fleet.fingerprint(moving.schema) IS DISTINCT FROM moving.fingerprint
       OR moving.state IN ('fenced', 'kept') AND NOT snowflake_fleet.fenced(moving.schema)
 $$;
@@ -47,9 +43,7 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
 -- REINDEX CONCURRENTLY, or DDL in a snapshot from before the move. The fence detects both. So that the next command of
 -- another session is not refused for it, each command begins with a note of what is altered already.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
-  LANGUAGE plpgsql SECURITY DEFINER
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this snowflake_fleet.moving;
   rewritten name;
@@ -88,8 +82,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS
-  'Internal: refuses DDL that changes a schema which is moving';
+COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS 'Internal: refuses DDL that changes a schema which is moving';
 
 -- Only a superuser can create event triggers. If an ordinary role created the extension, they are missing: refusals() reports it.
 DO $$

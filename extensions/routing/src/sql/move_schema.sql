@@ -4,9 +4,7 @@
 -- Whether no ordinary role can alter an object: superusers own its extension. The server's own objects have no entries in
 -- pg_depend.
 CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolean
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT object < 16384
       OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
                   WHERE d.classid = class AND d.objid = coalesce((SELECT typelem FROM pg_type AS t WHERE class = 'pg_type'::regclass AND t.oid = object AND typcategory = 'A'), object)
@@ -21,9 +19,7 @@ COMMENT ON FUNCTION snowflake_fleet.is_trusted(oid, oid) IS
   'Internal: whether an object is the server''s, or of an extension that may be used by a shard that moves, and no ordinary role can alter it';
 
 CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid, objid oid)
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH rel AS MATERIALIZED (
     SELECT c.* FROM pg_class AS c WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind IN ('r', 'S', 'i')
   ), typ AS (
@@ -42,9 +38,7 @@ COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: what may be in 
 
 -- A column's types, down to those that domains and arrays are made of.
 CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, type oid)
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH RECURSIVE used (col, type) AS (
     SELECT format('%s.%I', t, attname), atttypid FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attribute ON attrelid = t AND attnum > 0 AND NOT attisdropped
     UNION
@@ -55,9 +49,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.types_of(name) IS 'Internal: the types that the columns of a schema use';
 
 CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH tab AS MATERIALIZED (
     SELECT c.*, c.oid::regclass AS name FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
   )
@@ -88,9 +80,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refused_tables(name) IS 'Internal: which tables of a schema cannot be moved, in sentences';
 
 CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
     SELECT p.* FROM snowflake_fleet.parts_of(schema) AS p
   )
@@ -120,9 +110,7 @@ COMMENT ON FUNCTION snowflake_fleet.refused_uses(name) IS
   'Internal: what a schema has, what its parts use, and what hangs on them, that cannot be moved, in sentences';
 
 CREATE FUNCTION snowflake_fleet.refusals(schema name, shard integer) RETURNS SETOF text
-  LANGUAGE plpgsql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
     RETURN NEXT format('Schema %I does not exist, or has no tables.', schema);
@@ -156,9 +144,7 @@ COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
 
 -- Describes an object that both servers must have by its name, so that one server can compare the other's.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind
     WHEN 'enum' THEN (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = to_regtype(object))
     WHEN 'domain' THEN (SELECT concat_ws(' ', format_type(typbasetype, typtypmod), nullif(typcollation, 0)::regcollation, CASE WHEN typnotnull THEN 'NOT NULL' END, 'DEFAULT ' || pg_get_expr(typdefaultbin, 0),
@@ -175,9 +161,7 @@ COMMENT ON FUNCTION snowflake_fleet.shared_definition(text, text) IS
   'Internal: what both servers must have in common of a shared object, or null if it does not exist';
 
 CREATE FUNCTION snowflake_fleet.shared_of(schema name) RETURNS TABLE (kind text, object text, definition text)
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT DISTINCT kind, object, snowflake_fleet.shared_definition(kind, object) FROM (
     SELECT CASE typtype WHEN 'e' THEN 'enum' ELSE 'domain' END AS kind, t.oid::regtype::text AS object
       FROM snowflake_fleet.types_of(schema) JOIN pg_type AS t ON t.oid = type WHERE typtype IN ('d', 'e') AND NOT snowflake_fleet.is_trusted('pg_type'::regclass, t.oid)
@@ -200,9 +184,7 @@ COMMENT ON FUNCTION snowflake_fleet.shared_of(name) IS
 
 -- Privileges, as in GRANT.
 CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT DISTINCT format('USAGE ON SCHEMA %s', i.schema)
     FROM snowflake_fleet.parts_of(schema) AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid, pg_identify_object(d.refclassid, d.refobjid, 0) AS i
    WHERE i.schema NOT IN (quote_ident(needs_of.schema), 'pg_catalog', 'pg_toast')
@@ -215,9 +197,7 @@ COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS 'Internal: the privileges 
 -- For sequences that belong to no identity column, and for the schema itself. Steps as those of
 -- snowflake.statements_of(table).
 CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (step integer, statement text)
-  LANGUAGE sql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH sequence AS (
     SELECT s.*, quote_ident(relname) AS name, relowner, relacl, obj_description(c.oid, 'pg_class') AS comment,
            (SELECT format('%s.%I', quote_ident(t.relname), attname) FROM pg_depend JOIN pg_class AS t ON t.oid = refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = refobjsubid
@@ -252,9 +232,7 @@ COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS 'Internal: the st
 
 -- The statements run with the schema alone in search_path. Steps from 6 on are for the take-over by the target.
 CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
-  LANGUAGE plpgsql STABLE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
@@ -278,9 +256,7 @@ COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
 -- planning runs its code. So the role of the move runs them. It has only the privileges that they need, and only for
 -- that time. It owns the schema.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   stated text;
 BEGIN
@@ -301,9 +277,7 @@ COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[], text[]) IS
 
 -- No CASCADE: all of it, or an error that names what hangs on it.
 CREATE FUNCTION snowflake_fleet.drop_schema(schema name) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   stated text;
 BEGIN
@@ -320,9 +294,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.drop_schema(name) IS 'Internal: drops the tables and sequences of a schema, and the schema if that is all';
 
 CREATE FUNCTION snowflake_fleet.forget_arrival(moving snowflake_fleet.moving, drop_rows boolean) RETURNS text
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   name CONSTANT name := 'snowflake_move_' || moving.shard;
   gone CONSTANT boolean := to_regnamespace(quote_ident(moving.schema)) IS NULL;    -- dropped by hand
@@ -361,9 +333,7 @@ COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boole
 
 -- Cleans this side only: the other one may be gone for good. It never drops rows unless that is asked for.
 CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
-  LANGUAGE plpgsql VOLATILE STRICT
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
   moving snowflake_fleet.moving;

@@ -5,8 +5,7 @@
 -- snowflake_fleet.run_on(id) refuses such shards with an error.
 
 CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
-  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-AS $$
+  LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
 DECLARE
   wanted integer := snowflake.shard_of(id);
 BEGIN
@@ -20,9 +19,7 @@ COMMENT ON FUNCTION snowflake_fleet.run_on(bigint) IS
   'For RUN ON in PL/Proxy: the shard of an id; an error (55000) where the map does not have it';
 
 CREATE FUNCTION snowflake_fleet.partitions() RETURNS SETOF text
-  LANGUAGE plpgsql STABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN QUERY
   SELECT snowflake_fleet.with_timeouts(coalesce(m.conninfo, format('host=''/shard %s is not in the map''', s.shard)))
@@ -34,37 +31,12 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.partitions() IS
   'Connection strings in the order of the shards, one for each shard of the layout, with time limits';
 
-CREATE PROCEDURE snowflake_fleet.use_plproxy(cluster text DEFAULT 'snowflake')
-  LANGUAGE plpgsql
-  SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_fleet.check_plproxy(mark text) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- The first line of each function, which identifies ours.
-  mark CONSTANT text := '-- made by snowflake_fleet.use_plproxy()';
-  body CONSTANT text := E'\nBEGIN\n  ' || mark || E'\n'
-    '  IF cluster_name IS DISTINCT FROM %1$L THEN\n'
-    '    RAISE EXCEPTION USING ERRCODE = ''undefined_object'',\n'
-    '      MESSAGE = format(''there is no cluster %%s'', quote_ident(cluster_name)),\n'
-    '      DETAIL = ''The cluster that the map of snowflake_routing makes is called "'' || %1$L || ''".'',\n'
-    '      HINT = ''Name that one in CLUSTER.'';\n'
-    '  END IF;\n'
-    '  %2$s\n'
-    'END\n';
   foreign_one text;
   other record;
 BEGIN
-  IF cluster IS NULL OR cluster = '' THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'the cluster needs a name',
-      HINT = 'Leave out the argument for the name "snowflake".';
-  END IF;
-  IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'plproxy')
-     OR NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'extensions "plproxy" and "snowflake" have to be installed in this database',
-      DETAIL = 'PL/Proxy calls, and snowflake says to which shard an id belongs.',
-      HINT = 'Run CREATE EXTENSION for both.';
-  END IF;
   -- There can be one set of these functions in a database.
   SELECT p.oid::regprocedure::text INTO foreign_one
     FROM pg_proc AS p
@@ -92,7 +64,14 @@ BEGIN
       HINT = 'Have that role make the cluster, or give the schema and its functions to another one with ALTER ... '
              'OWNER TO.';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_plproxy(text) IS
+  'Internal: for use_plproxy(): an error if other cluster functions exist, or another role can change ours';
 
+CREATE FUNCTION snowflake_fleet.open_plproxy(mark text) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
   IF to_regnamespace('plproxy') IS NULL THEN
     CREATE SCHEMA plproxy;
   END IF;
@@ -111,6 +90,38 @@ BEGIN
       DETAIL = 'It has privileges or objects that were not made here.',
       HINT = 'GRANT USAGE ON SCHEMA plproxy to the roles that call functions of PL/Proxy.';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.open_plproxy(text) IS
+  'Internal: for use_plproxy(): makes the schema of PL/Proxy, and gives USAGE on it to all roles';
+
+CREATE PROCEDURE snowflake_fleet.use_plproxy(cluster text DEFAULT 'snowflake')
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  -- The first line of each function, which identifies ours.
+  mark CONSTANT text := '-- made by snowflake_fleet.use_plproxy()';
+  body CONSTANT text := E'\nBEGIN\n  ' || mark || E'\n'
+    '  IF cluster_name IS DISTINCT FROM %1$L THEN\n'
+    '    RAISE EXCEPTION USING ERRCODE = ''undefined_object'',\n'
+    '      MESSAGE = format(''there is no cluster %%s'', quote_ident(cluster_name)),\n'
+    '      DETAIL = ''The cluster that the map of snowflake_routing makes is called "'' || %1$L || ''".'',\n'
+    '      HINT = ''Name that one in CLUSTER.'';\n'
+    '  END IF;\n'
+    '  %2$s\n'
+    'END\n';
+BEGIN
+  IF cluster IS NULL OR cluster = '' THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'the cluster needs a name', HINT = 'Leave out the argument for the name "snowflake".';
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'plproxy')
+     OR NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'extensions "plproxy" and "snowflake" have to be installed in this database',
+      DETAIL = 'PL/Proxy calls, and snowflake says to which shard an id belongs.',
+      HINT = 'Run CREATE EXTENSION for both.';
+  END IF;
+  PERFORM snowflake_fleet.check_plproxy(mark), snowflake_fleet.open_plproxy(mark);
   -- PL/Proxy looks for another number, not for a greater one; the version does not fit its integer.
   EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_version(cluster_name text) RETURNS integer '
     'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',

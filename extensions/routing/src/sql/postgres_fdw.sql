@@ -14,9 +14,7 @@ COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(integer) IS
 
 -- Options that are libpq's are the map's to say; postgres_fdw's own, such as fetch_size, are left alone.
 CREATE FUNCTION snowflake_fleet.follow_map() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this record;
   changes text;
@@ -25,8 +23,7 @@ BEGIN
     WITH home AS MATERIALIZED (
       SELECT s.name, (SELECT jsonb_object_agg(option, value)
                         FROM snowflake_fleet.options_of(snowflake_fleet.with_timeouts(s.conninfo))) AS options
-        FROM snowflake_fleet.map_server AS s
-    )
+        FROM snowflake_fleet.map_server AS s)
     SELECT srvname, srvowner::regrole AS owner, h.options ->> 'user' AS login,
            coalesce(h.options - '{user,client_encoding}'::text[],
                     jsonb_build_object('host', format('/shard %s is not in the map', substr(srvname, 17)))) AS wanted,
@@ -60,16 +57,10 @@ COMMENT ON FUNCTION snowflake_fleet.follow_map() IS
   'Internal: has the foreign servers of use_postgres_fdw() lead to where the map says that their shards are; whatever '
   'changes the map or its copy calls it';
 
-CREATE FUNCTION snowflake_fleet.make_fdw_servers() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION snowflake_fleet.check_fdw_owners() RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this record;
-  mapping record;
-  made integer := 0;
-  -- New servers get the user mappings of the existing ones.
-  model CONSTANT oid := min(oid) FROM pg_foreign_server WHERE srvname ~ '^snowflake_shard_[0-9]+$';
 BEGIN
   SELECT srvname, rolname INTO this FROM pg_foreign_server JOIN pg_roles AS r ON r.oid = srvowner
    WHERE srvname ~ '^snowflake_shard_[0-9]+$' AND NOT rolsuper AND rolname <> current_user ORDER BY srvname LIMIT 1;
@@ -79,6 +70,21 @@ BEGIN
       DETAIL = 'Its owner could have it lead elsewhere, with the rows and passwords of others.',
       HINT = 'Drop it, have that role call this, or give the server to another one with ALTER SERVER ... OWNER TO.';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_fleet.check_fdw_owners() IS
+  'Internal: an error (42501) if a role that is no superuser owns a foreign server of a shard';
+
+CREATE FUNCTION snowflake_fleet.make_fdw_servers() RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  this record;
+  mapping record;
+  made integer := 0;
+  -- New servers get the user mappings of the existing ones.
+  model CONSTANT oid := min(oid) FROM pg_foreign_server WHERE srvname ~ '^snowflake_shard_[0-9]+$';
+BEGIN
+  PERFORM snowflake_fleet.check_fdw_owners();
   FOR this IN
     SELECT snowflake_fleet.fdw_server_name(m.shard) AS fdw,
            (SELECT value FROM snowflake_fleet.options_of(m.conninfo) WHERE option = 'user') AS login
@@ -114,9 +120,7 @@ COMMENT ON FUNCTION snowflake_fleet.make_fdw_servers() IS
 
 -- The remote table of a shard: %s in `remote` is the shard's number.
 CREATE FUNCTION snowflake_fleet.remote_name(remote text, shard integer, OUT schema text, OUT relation text)
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   part CONSTANT text[] := parse_ident(replace(remote, '%s', shard::text));
 BEGIN
@@ -134,9 +138,7 @@ COMMENT ON FUNCTION snowflake_fleet.remote_name(text, integer) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: schema and name of a shard''s table on its server';
 
 CREATE FUNCTION snowflake_fleet.check_fdw_parent(parent regclass) RETURNS void
-  LANGUAGE plpgsql STABLE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'postgres_fdw') THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -164,9 +166,7 @@ COMMENT ON FUNCTION snowflake_fleet.check_fdw_parent(regclass) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: checks the table, and raises an error if it is not supported';
 
 CREATE FUNCTION snowflake_fleet.check_partitions(parent regclass, remote text) RETURNS void
-  LANGUAGE plpgsql STABLE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   places CONSTANT integer := l.shards FROM snowflake.layout AS l;
   odd record;
@@ -200,9 +200,7 @@ COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
 
 -- Each attempt is short, because all later sessions wait behind it.
 CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   before CONSTANT text := current_setting('lock_timeout');
 BEGIN
@@ -227,9 +225,7 @@ COMMENT ON FUNCTION snowflake_fleet.lock_shortly(regclass) IS
   'not get it';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw(parent regclass, remote text DEFAULT NULL)
-  LANGUAGE plpgsql
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   places CONSTANT integer := l.shards FROM snowflake.layout AS l;
@@ -270,9 +266,7 @@ COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text) IS
   'shard moves they follow by themselves. `remote` names the table of a shard, as in ''shard_%s.photos'', the default';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw()
-  LANGUAGE plpgsql
-  SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this record;
 BEGIN

@@ -32,7 +32,8 @@ $$;
 GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
   snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
   snowflake_fleet.with_timeouts(text), snowflake_fleet.known_options(), snowflake_fleet.run_on(bigint),
-  snowflake_fleet.partitions(), snowflake_fleet.fdw_server_name(integer), snowflake_fleet.remote_name(text, integer)
+  snowflake_fleet.partitions(), snowflake_fleet.fdw_server_name(integer), snowflake_fleet.remote_name(text, integer),
+  snowflake_fleet.check_plproxy(text), snowflake_fleet.open_plproxy(text)
   TO PUBLIC;
 GRANT SELECT ON snowflake_fleet.map, snowflake_fleet.map_state, snowflake_fleet.map_server,
   snowflake_fleet.map_shard TO PUBLIC;
