@@ -1,8 +1,8 @@
--- The three calls of a move: fence a shard, take over, release. The program makes them, and so can you around replication
--- of your own.
+-- The three calls of a move: fence a shard, take over, release. The program makes them, and so can you around
+-- replication of your own.
 
--- A writer that meets the fence has to begin its transaction again, with the map as it is then. Applications and drivers
--- retry the SQLSTATE of a serialization failure.
+-- A writer that meets the fence has to begin its transaction again, with the map as it is then. Applications and
+-- drivers retry the SQLSTATE of a serialization failure.
 CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,11 +22,16 @@ CREATE FUNCTION snowflake_fleet.sequences_of(schema name)
 #variable_conflict use_column
 BEGIN
   FOR name, of, bound, cache, cycle IN
-    SELECT relname, (SELECT ARRAY[t.relname, attname] FROM pg_depend AS i JOIN pg_class AS t ON t.oid = i.refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = i.refobjsubid
-                      WHERE i.classid = 'pg_class'::regclass AND i.objid = c.oid AND i.refclassid = 'pg_class'::regclass AND i.deptype = 'i'),
+    SELECT relname,
+           (SELECT ARRAY[t.relname, attname] FROM pg_depend AS i JOIN pg_class AS t ON t.oid = i.refobjid
+              JOIN pg_attribute ON attrelid = t.oid AND attnum = i.refobjsubid
+             WHERE i.classid = 'pg_class'::regclass AND i.objid = c.oid AND i.refclassid = 'pg_class'::regclass
+               AND i.deptype = 'i'),
            CASE WHEN seqincrement > 0 THEN seqmax ELSE seqmin END, seqcache, seqcycle
-      FROM pg_depend JOIN pg_sequence ON classid = 'pg_class'::regclass AND seqrelid = objid JOIN pg_class AS c ON c.oid = seqrelid
-     WHERE refclassid = 'pg_namespace'::regclass AND refobjid = (SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema)
+      FROM pg_depend JOIN pg_sequence ON classid = 'pg_class'::regclass AND seqrelid = objid
+      JOIN pg_class AS c ON c.oid = seqrelid
+     WHERE refclassid = 'pg_namespace'::regclass
+       AND refobjid = (SELECT n.oid FROM pg_namespace AS n WHERE nspname = schema)
   LOOP
     EXECUTE format('SELECT last_value, is_called FROM %I.%I', schema, name) INTO last, called;
     RETURN NEXT;
@@ -36,19 +41,24 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS 'Internal: the sequences of a schema, and where they are';
 
 CREATE FUNCTION snowflake_fleet.lock_tables(schema name, mode text DEFAULT 'SHARE UPDATE EXCLUSIVE',
-                                            until timestamptz DEFAULT pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '5 s'::interval) RETURNS void
+                                            until timestamptz DEFAULT pg_catalog.clock_timestamp()
+                                              OPERATOR(pg_catalog.+) '5 s'::interval) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   name regclass;
 BEGIN
   FOR name IN SELECT t FROM snowflake_fleet.tables_of(schema) AS t LOOP
-    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text, true);
+    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
+                       true);
     EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', name, mode);
   END LOOP;
   -- Locks are taken by name, and another table may have the name now.
   IF EXISTS (SELECT FROM snowflake_fleet.tables_of(schema) AS t WHERE NOT EXISTS (
-               SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted AND pg_locks.mode = replace(initcap(lock_tables.mode), ' ', '') || 'Lock')) THEN
-    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('schema %I was altered while it was locked', schema);
+               SELECT FROM pg_locks
+                WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted
+                  AND pg_locks.mode = replace(initcap(lock_tables.mode), ' ', '') || 'Lock')) THEN
+    RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+      MESSAGE = format('schema %I was altered while it was locked', schema);
   END IF;
 END
 $$;
@@ -62,9 +72,11 @@ DECLARE
 BEGIN
   -- The snapshot of such a transaction may be older than the row that refuses DDL.
   SELECT pid INTO this FROM pg_stat_activity
-   WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed AND pid <> pg_backend_pid() LIMIT 1;
+   WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
+     AND pid <> pg_backend_pid() LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = format('process %s has a transaction from before the move', this.pid);
+    RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+      MESSAGE = format('process %s has a transaction from before the move', this.pid);
   END IF;
   -- Workers of subscriptions fire no triggers of statements.
   SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
@@ -91,7 +103,8 @@ CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
     SELECT p.pubname, jsonb_agg(tablename) AS tables
       FROM pg_publication AS p JOIN pg_publication_tables AS t ON t.pubname = p.pubname
      WHERE schemaname = schema AND rowfilter IS NULL AND pubinsert AND pubupdate AND pubdelete AND pubtruncate
-       AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = format('%I.%I', schemaname, tablename)::regclass AND attnum > 0
+       AND NOT EXISTS (SELECT FROM pg_attribute
+                        WHERE attrelid = format('%I.%I', schemaname, tablename)::regclass AND attnum > 0
                           AND NOT attisdropped AND attgenerated = '' AND attname <> ALL (attnames))
      GROUP BY p.pubname) AS publication
 $$;
@@ -106,7 +119,8 @@ DECLARE
 BEGIN
   -- First a change of no consequence, which waits for transactions that have taken numbers, then where they are.
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
-    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text, true);
+    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
+                       true);
     EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.name, this.cache);
   END LOOP;
   every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
@@ -146,53 +160,60 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: the triggers of the fence on the tables of a schema';
+COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS
+  'Internal: the triggers of the fence on the tables of a schema';
 
--- Locks and fences in the caller's transaction. EXCLUSIVE waits for transactions that have begun to write, prepared ones
--- among them; when it is granted, they have ended. Readers continue. Vacuum holds the lock that is taken first, and blocks
--- no writer.
-CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300) RETURNS jsonb
-  LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+-- Locks and fences in the caller's transaction. EXCLUSIVE waits for transactions that have begun to write, prepared
+-- ones among them; when it is granted, they have ended. Readers continue. Vacuum holds the lock that is taken first,
+-- and blocks no writer.
+CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300)
+  RETURNS jsonb LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
   moving snowflake_fleet.moving;
   began timestamptz;
-  until timestamptz;
 BEGIN
-  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = fence_shard.shard AND m.side = 'source' AND m.state <> 'kept' FOR UPDATE;
+  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m
+   WHERE m.shard = fence_shard.shard AND m.side = 'source' AND m.state <> 'kept' FOR UPDATE;
   schema := coalesce(moving.schema, schema, 'shard_' || shard);
   IF moving.state = 'fenced' OR NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = CASE moving.state WHEN 'fenced' THEN format('shard %s is fenced already', shard) ELSE format('schema %I has no tables', schema) END,
-      HINT = CASE moving.state WHEN 'fenced' THEN format('Use the fence of snowflake_fleet.moving, or call release_shard(%s).', shard)
+      MESSAGE = CASE moving.state WHEN 'fenced' THEN format('shard %s is fenced already', shard)
+                                  ELSE format('schema %I has no tables', schema) END,
+      HINT = CASE moving.state WHEN 'fenced'
+                               THEN format('Use the fence of snowflake_fleet.moving, or call release_shard(%s).', shard)
                                ELSE 'Pass the name of the schema.' END;
   END IF;
   PERFORM snowflake_fleet.lock_tables(schema);
   IF moving.id IS NULL THEN
     INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, fingerprint)
-    VALUES (shard, schema, 'source', 'copying', 'replication of your own', snowflake_fleet.fingerprint(schema)) RETURNING * INTO moving;
+    VALUES (shard, schema, 'source', 'copying', 'replication of your own', snowflake_fleet.fingerprint(schema))
+    RETURNING * INTO moving;
   END IF;
   PERFORM snowflake_fleet.require_unaltered(moving);
   moving.fence := jsonb_build_object('published', snowflake_fleet.published_whole(schema));
   began := clock_timestamp();
-  until := began + lock_ms * interval '1 ms';
-  PERFORM snowflake_fleet.lock_tables(schema, 'EXCLUSIVE', until);
+  PERFORM snowflake_fleet.lock_tables(schema, 'EXCLUSIVE', began + lock_ms * interval '1 ms');
   PERFORM snowflake_fleet.put_fence(schema, shard);
   moving.fence := moving.fence || jsonb_build_object('id', gen_random_uuid(), 'shard', shard, 'schema', schema,
     'tables', (SELECT jsonb_agg(relname) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t),
-    'sequences', snowflake_fleet.fence_sequences(schema, until), 'greatest', snowflake_fleet.last_id(shard), 'lsn', pg_current_wal_insert_lsn());
-  moving.fence := moving.fence || jsonb_build_object('ms', round(extract(epoch FROM clock_timestamp() - began) * 1000, 1));
-  UPDATE snowflake_fleet.moving AS m SET state = 'fenced', fence = moving.fence, changed = clock_timestamp() WHERE m.id = moving.id;
+    'sequences', snowflake_fleet.fence_sequences(schema, began + lock_ms * interval '1 ms'),
+    'greatest', snowflake_fleet.last_id(shard), 'lsn', pg_current_wal_insert_lsn());
+  moving.fence['ms'] := to_jsonb(round(extract(epoch FROM clock_timestamp() - began) * 1000, 1));
+  UPDATE snowflake_fleet.moving AS m SET state = 'fenced', fence = moving.fence, changed = clock_timestamp()
+   WHERE m.id = moving.id;
   PERFORM set_config('lock_timeout', '0', true);
   RETURN moving.fence;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer) IS
-  'On the source: waits up to lock_ms for the writers of a shard, and refuses all others from the commit on; returns what take_over() needs';
+  'On the source: waits up to lock_ms for the writers of a shard, and refuses all others from the commit on; returns '
+  'what take_over() needs';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(bool_and(EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'snowflake_move' AND tgenabled = 'A')), false)
+  SELECT coalesce(bool_and(EXISTS (SELECT FROM pg_trigger
+                                    WHERE tgrelid = t AND tgname = 'snowflake_move' AND tgenabled = 'A')), false)
     FROM snowflake_fleet.tables_of(schema) AS t
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fenced(name) IS 'Internal: whether all tables of a schema are fenced';
@@ -202,20 +223,24 @@ CREATE FUNCTION snowflake_fleet.require_applied(fence jsonb, subscription name) 
 DECLARE
   this record;
 BEGIN
-  SELECT format('%I.%I', fence ->> 'schema', name) AS name INTO this FROM jsonb_array_elements_text(fence -> 'tables') AS name
-   WHERE NOT EXISTS (SELECT FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid, unnest(subpublications) AS publication
+  SELECT format('%I.%I', fence ->> 'schema', name) AS name INTO this
+    FROM jsonb_array_elements_text(fence -> 'tables') AS name
+   WHERE NOT EXISTS (SELECT FROM pg_subscription_rel
+                       JOIN pg_subscription AS s ON s.oid = srsubid, unnest(subpublications) AS publication
                       WHERE subname = subscription AND srrelid = to_regclass(format('%I.%I', fence ->> 'schema', name))
                         AND fence -> 'published' -> publication ? name);
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('table %s is not filled completely by subscription %I', this.name, subscription),
-      DETAIL = 'The subscription does not have the table, or its publication has a row filter or a column list, or omits an operation.',
+      DETAIL = 'The subscription does not have the table, or its publication has a row filter or a column list, or '
+               'omits an operation.',
       HINT = 'Publish all of the table, have the subscription copy it, and fence the shard again.';
   END IF;
   IF snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('subscription %I has not applied all that the source committed before the fence', subscription),
-      DETAIL = format('The fence is at %s, the subscription at %s.', fence ->> 'lsn', coalesce((SELECT max(latest_end_lsn)::text
+      DETAIL = format('The fence is at %s, the subscription at %s.', fence ->> 'lsn',
+                      coalesce((SELECT max(latest_end_lsn)::text
         FROM pg_stat_subscription WHERE subname = subscription AND relid IS NULL), 'no position')),
       HINT = 'Wait, and call take_over() again.';
   END IF;
@@ -234,7 +259,8 @@ DECLARE
   stated text;
 BEGIN
   SELECT m.* INTO moving FROM snowflake_fleet.moving AS m
-   WHERE m.shard = shard AND m.side = 'target' AND (m.state <> 'here' OR m.fence ->> 'id' = take_over.fence ->> 'id') FOR UPDATE;
+   WHERE m.shard = shard AND m.side = 'target'
+     AND (m.state <> 'here' OR m.fence ->> 'id' = take_over.fence ->> 'id') FOR UPDATE;
   IF moving.state IN ('level', 'here') THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('shard %s has been taken over already', shard), HINT = 'Call move() and release_shard().';
@@ -247,21 +273,23 @@ BEGIN
   END LOOP;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   -- The target may have given the sequence of an identity column another name.
-  PERFORM setval(CASE WHEN of IS NULL THEN format('%I.%I', schema, name) ELSE pg_get_serial_sequence(format('%I.%I', schema, of[1]), of[2]) END, last, called)
+  PERFORM setval(CASE WHEN of IS NULL THEN format('%I.%I', schema, name)
+                      ELSE pg_get_serial_sequence(format('%I.%I', schema, of[1]), of[2]) END, last, called)
      FROM jsonb_to_recordset(fence -> 'sequences') AS s (name text, of text[], last bigint, called boolean);
   PERFORM snowflake.observe((fence ->> 'greatest')::bigint);
   IF moving.id IS NULL THEN
     INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, fence)
     VALUES (shard, schema, 'target', 'here', 'replication of your own', fence);
   ELSE
-    UPDATE snowflake_fleet.moving AS m SET state = 'level', fence = take_over.fence, changed = clock_timestamp() WHERE m.id = moving.id;
+    UPDATE snowflake_fleet.moving AS m SET state = 'level', fence = take_over.fence, changed = clock_timestamp()
+     WHERE m.id = moving.id;
   END IF;
   RETURN jsonb_build_object('id', fence ->> 'id', 'shard', shard, 'taken', clock_timestamp());
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
-  'On the target: sets sequences, and mints above the ids of a shard that was fenced; refuses while a subscription lacks rows from before the '
-  'fence; returns the receipt for release_shard()';
+  'On the target: sets sequences, and mints above the ids of a shard that was fenced; refuses while a subscription '
+  'lacks rows from before the fence; returns the receipt for release_shard()';
 
 CREATE FUNCTION snowflake_fleet.keep_schema(moving snowflake_fleet.moving) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -269,9 +297,12 @@ DECLARE
   free name;
 BEGIN
   SELECT name INTO free
-    FROM generate_series(1, 1000) AS n, concat(left(moving.schema, CASE WHEN octet_length(moving.schema) <= 50 THEN 50 ELSE 12 END), '_moved', '_' || nullif(n, 1)) AS name
+    FROM generate_series(1, 1000) AS n,
+         concat(left(moving.schema, CASE WHEN octet_length(moving.schema) <= 50 THEN 50 ELSE 12 END), '_moved',
+                '_' || nullif(n, 1)) AS name
    WHERE to_regnamespace(quote_ident(name)) IS NULL ORDER BY n LIMIT 1;
-  UPDATE snowflake_fleet.moving AS m SET state = 'kept', schema = free, fingerprint = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
+  UPDATE snowflake_fleet.moving AS m SET state = 'kept', schema = free, fingerprint = NULL, changed = clock_timestamp()
+   WHERE m.id = moving.id;
   EXECUTE format('ALTER SCHEMA %I RENAME TO %I', moving.schema, free);
   UPDATE snowflake_fleet.moving AS m SET fingerprint = snowflake_fleet.fingerprint(free) WHERE m.id = moving.id;
   RETURN free;
@@ -288,13 +319,16 @@ DECLARE
   server CONSTANT text := (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = release_shard.shard);
   this record;
 BEGIN
-  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = release_shard.shard AND m.side = 'source' AND m.state = 'fenced' FOR UPDATE;
-  IF moving.id IS NULL OR receipt IS NULL AND server = moving.other OR receipt IS NOT NULL AND moving.fence ->> 'id' IS DISTINCT FROM receipt ->> 'id' THEN
+  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m
+   WHERE m.shard = release_shard.shard AND m.side = 'source' AND m.state = 'fenced' FOR UPDATE;
+  IF moving.id IS NULL OR receipt IS NULL AND server = moving.other
+     OR receipt IS NOT NULL AND moving.fence ->> 'id' IS DISTINCT FROM receipt ->> 'id' THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = CASE WHEN moving.id IS NULL THEN format('shard %s is not fenced', shard)
                      WHEN receipt IS NULL THEN format('shard %s is on server %s by the map', shard, server)
                      ELSE format('the receipt is of another fence of shard %s', shard) END,
-      HINT = CASE WHEN moving.id IS NULL THEN 'See snowflake_fleet.moving.' WHEN receipt IS NULL THEN 'Pass the receipt of take_over().'
+      HINT = CASE WHEN moving.id IS NULL THEN 'See snowflake_fleet.moving.'
+                  WHEN receipt IS NULL THEN 'Pass the receipt of take_over().'
                   ELSE 'Pass the receipt for the fence of snowflake_fleet.moving.' END;
   END IF;
   IF receipt IS NOT NULL THEN
@@ -306,7 +340,8 @@ BEGIN
   ELSE
     UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
   END IF;
-  FOR this IN SELECT * FROM jsonb_to_recordset(moving.fence -> 'sequences') AS s (name name, cycle boolean, last bigint, called boolean) LOOP
+  FOR this IN SELECT * FROM jsonb_to_recordset(moving.fence -> 'sequences')
+                         AS s (name name, cycle boolean, last bigint, called boolean) LOOP
     EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s %s CYCLE', moving.schema, this.name, this.last, CASE WHEN NOT this.cycle THEN 'NO' END);
     PERFORM setval(format('%I.%I', moving.schema, this.name), this.last, this.called);
   END LOOP;
@@ -317,4 +352,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
-  'On the source: with the receipt of take_over() renames the fenced schema, which stays fenced; without it, takes the fence away. Returns the schema';
+  'On the source: with the receipt of take_over() renames the fenced schema, which stays fenced; without it, takes the '
+  'fence away. Returns the schema';

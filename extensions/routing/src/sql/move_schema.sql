@@ -318,7 +318,7 @@ BEGIN
     left_over := format('schema %I stays as it was taken over', moving.schema);
   END IF;
   -- A superuser must not own what arrived: ANALYZE and autovacuum evaluate expressions of indexes as the table's owner.
-  IF EXISTS (SELECT FROM pg_roles WHERE rolname = moving.role) AND (gone OR drop_rows OR moving.state <> 'arriving') THEN
+  IF (gone OR drop_rows OR moving.state <> 'arriving') AND to_regrole(moving.role) IS NOT NULL THEN
     EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
   END IF;
   IF moving.state = 'level' AND NOT drop_rows THEN

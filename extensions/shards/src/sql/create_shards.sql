@@ -176,9 +176,8 @@ DECLARE
   made oid[];
 BEGIN
   IF octet_length(prefix || shard) > 63 THEN
-    RAISE EXCEPTION USING ERRCODE = 'name_too_long',
-      MESSAGE = format('schema name "%s" is too long', prefix || shard), DETAIL = 'A name has 63 bytes at most.',
-      HINT = 'Choose a shorter prefix.';
+    RAISE EXCEPTION USING ERRCODE = 'name_too_long', MESSAGE = format('schema name "%s" is too long', prefix || shard),
+      DETAIL = 'A name has 63 bytes at most.', HINT = 'Choose a shorter prefix.';
   END IF;
   IF target = source.nspname THEN
     RETURN 0;
