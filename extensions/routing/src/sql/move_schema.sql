@@ -245,7 +245,9 @@ BEGIN
   UNION ALL
   -- An owner with all privileges of this server also gets those that only a newer target has.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
-   WHERE relacl IS NOT NULL AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner)) EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
+   WHERE relacl IS NOT NULL
+     AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
+                     EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
    ORDER BY 1, 2;
 END
 $$;
@@ -353,7 +355,8 @@ BEGIN
   END IF;
   EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- A target that runs connects again after wal_retrieve_retry_interval. pg_terminate_backend() with a timeout would look only each 100 ms.
+  -- A target that runs connects again after wal_retrieve_retry_interval. pg_terminate_backend() with a timeout would
+  -- look only each 100 ms.
   FOR attempt IN 1 .. 60 LOOP
     BEGIN
       PERFORM pg_terminate_backend(active_pid), pg_sleep(0.01 * attempt) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;
