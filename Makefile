@@ -14,7 +14,7 @@ snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.
 snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql shard_copies.sql uncopyable.sql create_shards.sql \
 	partitions.sql alter_shards.sql privileges.sql)
 snowflake_migrate_parts = $(addprefix extensions/migrate/src/sql/, column_ids.sql keys.sql views.sql adopt_checks.sql adopt.sql \
-	remaining.sql adopt_schemas.sql observe_all.sql backfill.sql audit.sql \
+	remaining.sql adopt_schemas.sql observe_all.sql origins.sql backfill.sql audit.sql \
 	templates.sql decoder_sql.sql generator_sql.sql privileges.sql)
 
 MODULE_big = snowflake

@@ -1,21 +1,13 @@
 -- Shows the ids of a column, and which of them this database cannot have minted.
 
-CREATE FUNCTION snowflake.audit(relation regclass, id_column name DEFAULT NULL, sample double precision DEFAULT 100)
-  RETURNS TABLE (region integer, shard integer, ids bigint, oldest timestamptz, newest timestamptz, least_id bigint, greatest_id bigint,
-                 minted_by text, finding text)
-  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 100
-  SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $$
-#variable_conflict use_column
+CREATE FUNCTION snowflake.audited_column(relation regclass, id_column name) RETURNS name
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
-  last_id CONSTANT bigint := snowflake.last_id_before('infinity');
   column_name name;
   type text;
-  kind "char";
 BEGIN
-  PERFORM snowflake.refuse_null('audit()', relation::text, sample::text);
-  SELECT attname, format_type(CASE WHEN typbasetype <> 0 THEN typbasetype ELSE atttypid END, NULL) INTO column_name, type
+  SELECT attname, format_type(CASE WHEN typbasetype <> 0 THEN typbasetype ELSE atttypid END, NULL)
+    INTO column_name, type
     FROM snowflake.column_of(relation, id_column) JOIN pg_type AS t ON t.oid = atttypid;
   IF type <> 'bigint' THEN
     RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
@@ -23,21 +15,41 @@ BEGIN
       DETAIL = format('It is of type %s; ids are bigint.', type),
       HINT = 'Name the column that holds the ids: id_column => ''...''.';
   END IF;
-  kind := (SELECT relkind FROM pg_class WHERE oid = relation);
+  RETURN column_name;
+END
+$$;
+COMMENT ON FUNCTION snowflake.audited_column(regclass, name) IS
+  'Internal: for audit(): the column that is read, by default that of the primary key; an error unless it is bigint';
+
+CREATE FUNCTION snowflake.refuse_views_of_others(relation regclass) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
   -- A view is read by a query as its owner. It runs code of the owners of all tables below.
   IF EXISTS (WITH RECURSIVE used (oid) AS (
                SELECT relation::oid
                UNION
                SELECT refobjid FROM used JOIN pg_rewrite AS r ON ev_class = used.oid
-                 JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND refclassid = 'pg_class'::regclass
+                 JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+                  AND refclassid = 'pg_class'::regclass
                 WHERE ev_type = '1')
              SELECT FROM used JOIN pg_class AS c ON c.oid = used.oid
-              WHERE kind = 'v' AND NOT pg_has_role(relowner, (SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')) THEN
+              WHERE (SELECT relkind FROM pg_class WHERE oid = relation) = 'v'
+                AND NOT pg_has_role(relowner, (SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('view %s reads tables of other owners', relation),
       DETAIL = 'Reading it would run code of these owners with the rights of the view''s owner.',
       HINT = 'Pass the name of a table.';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_views_of_others(regclass) IS
+  'Internal: for audit(): an error if a view reads tables of owners other than its own';
+
+CREATE FUNCTION snowflake.check_sample(relation regclass, sample double precision) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  kind CONSTANT "char" := relkind FROM pg_class WHERE oid = relation;
+BEGIN
   IF NOT (sample > 0 AND sample <= 100) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('a sample of %s per cent is out of range', sample),
@@ -47,25 +59,51 @@ BEGIN
   IF sample < 100 AND kind IN ('v', 'f') THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('no sample can be taken of %s', relation),
-      DETAIL = format('It is a %s, and has no pages of its own.', CASE kind WHEN 'v' THEN 'view' ELSE 'foreign table' END),
+      DETAIL = format('It is a %s, and has no pages of its own.',
+                      CASE kind WHEN 'v' THEN 'view' ELSE 'foreign table' END),
       HINT = 'Leave the sample out to read every row, or pass the name of a table.';
   END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_sample(regclass, double precision) IS
+  'Internal: for audit(): an error unless a share of the relation''s pages can be read';
+
+CREATE FUNCTION snowflake.audit(relation regclass, id_column name DEFAULT NULL, sample double precision DEFAULT 100)
+  RETURNS TABLE (region integer, shard integer, ids bigint, oldest timestamptz, newest timestamptz, least_id bigint,
+                 greatest_id bigint, minted_by text, finding text)
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE ROWS 100
+  SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
+  last_id CONSTANT bigint := snowflake.last_id_before('infinity');
+  column_name name;
+BEGIN
+  PERFORM snowflake.refuse_null('audit()', relation::text, sample::text);
+  column_name := snowflake.audited_column(relation, id_column);
+  PERFORM snowflake.refuse_views_of_others(relation), snowflake.check_sample(relation, sample);
 
   -- STABLE, so that the rows are those of the caller's snapshot. The mark is read later, so it covers them.
   RETURN QUERY
     SELECT g.region, g.shard, g.ids, oldest.created_at, newest.created_at, g.lowest, g.highest,
            CASE WHEN g.kind = 'early' THEN NULL
-                WHEN oldest.minted_by IS DISTINCT FROM newest.minted_by THEN concat('in part ', oldest.minted_by, '; in part ', newest.minted_by)
+                WHEN oldest.minted_by IS DISTINCT FROM newest.minted_by
+                  THEN concat('in part ', oldest.minted_by, '; in part ', newest.minted_by)
                 ELSE newest.minted_by END,
            CASE g.kind WHEN 'none' THEN 'no id'
                        WHEN 'early' THEN 'plain numbers, or ids of the epoch''s first hour'
                        ELSE newest.contradiction END
       FROM snowflake.audited(relation, column_name, sample, snowflake.last_id_before(l.epoch + interval '1 hour'),
-                             coalesce((SELECT snowflake.last_id_before(h.mark) FROM snowflake.health() AS h), last_id)) AS g
+                             coalesce((SELECT snowflake.last_id_before(h.mark) FROM snowflake.health() AS h),
+                                      last_id)) AS g
       LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.lowest) AS e) AS oldest ON true
       LEFT JOIN LATERAL (SELECT e.* FROM snowflake.explain_id(g.highest) AS e) AS newest ON true
      ORDER BY 9, 1, 2, 6;
 END
 $$;
 COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS
-  'The ids of a bigint column, by default that of the primary key. For each region and shard: their number, the oldest and the newest, the server that mints them, and a contradiction as in explain_id() of the newest, or null. Separate rows: ids ahead of the mark, plain numbers, numbers of no layout, and rows without an id. It reads every row, or this percentage of a table''s pages, and makes no change';
+  'The ids of a bigint column, by default that of the primary key. For each region and shard: their number, the oldest '
+  'and the newest, the server that mints them, and a contradiction as in explain_id() of the newest, or null. Separate '
+  'rows: ids ahead of the mark, plain numbers, numbers of no layout, and rows without an id. It reads every row, or '
+  'this percentage of a table''s pages, and makes no change';

@@ -4,10 +4,12 @@ CREATE FUNCTION snowflake.ends_of(relation regclass, id_column name, OUT lowest 
   AS 'MODULE_PATHNAME', 'snowflake_ends_of'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE SET row_security = off;
 COMMENT ON FUNCTION snowflake.ends_of(regclass, name) IS
-  'The smallest and the greatest integer in a column of a table and its child tables; null if there is none. Runs no code of the table''s owner. Reads a view or a foreign table as its owner, whose rights the caller must have';
+  'The smallest and the greatest integer in a column of a table and its child tables; null if there is none. Runs no '
+  'code of the table''s owner. Reads a view or a foreign table as its owner, whose rights the caller must have';
 
 CREATE FUNCTION snowflake.audited(relation regclass, id_column name, sample double precision, early bigint, mark bigint,
-                                  OUT kind text, OUT region integer, OUT shard integer, OUT ids bigint, OUT lowest bigint, OUT highest bigint)
+                                  OUT kind text, OUT region integer, OUT shard integer, OUT ids bigint,
+                                  OUT lowest bigint, OUT highest bigint)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_audited'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE ROWS 100 SET row_security = off;

@@ -1,11 +1,13 @@
 -- Readers for servers that do not have the extension.
 
 CREATE FUNCTION snowflake.decoder_sql(schema name DEFAULT 'snowflake') RETURNS text
-  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+  SET datestyle = 'ISO'
 AS $$
 DECLARE
   l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
-  readers CONSTANT text := regexp_replace(trim(E'\n' FROM snowflake.template_sql('readers')), '\{\{ELSE [^}]*\}\}', '', 'g');
+  readers CONSTANT text := regexp_replace(trim(E'\n' FROM snowflake.template_sql('readers')), '\{\{ELSE [^}]*\}\}', '',
+                                          'g');
 BEGIN
   PERFORM snowflake.refuse_null('decoder_sql()', schema::text);
   IF schema IN ('', 'information_schema') OR starts_with(schema::text, 'pg_') THEN
@@ -24,7 +26,8 @@ GRANT USAGE ON SCHEMA %1$I TO PUBLIC;
 %5$s
 COMMIT;
 $decoder$,
-    schema, l.bits, l.tick_ms, l.epoch, snowflake.fill_template(readers, snowflake.layout_words(l, quote_ident(schema), quote_ident(schema))));
+    schema, l.bits, l.tick_ms, l.epoch,
+    snowflake.fill_template(readers, snowflake.layout_words(l, quote_ident(schema), quote_ident(schema))));
 END
 $$;
 COMMENT ON FUNCTION snowflake.decoder_sql(name) IS

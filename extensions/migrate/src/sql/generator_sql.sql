@@ -2,8 +2,7 @@
 
 -- A position has 63 bits: the tick, and its number. Numbers beyond those of a tick's ids are its overflow.
 CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END
 $$;
 COMMENT ON FUNCTION snowflake.tick_shift(snowflake.layout) IS
@@ -11,8 +10,7 @@ COMMENT ON FUNCTION snowflake.tick_shift(snowflake.layout) IS
 
 CREATE FUNCTION snowflake.refuse_engine(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS void
-  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   per_tick CONSTANT bigint := 1::bigint << l.sequence_bits;
 BEGIN
@@ -22,12 +20,13 @@ BEGIN
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('the SQL engine cannot mint ids of layout %s', l.bits),
-      DETAIL = format('A tick and %s numbers for each of its ids and of 262144 sessions do not fit into 63 bits.', per_tick),
+      DETAIL = format('A tick and %s numbers for each of its ids and of 262144 sessions do not fit into 63 bits.',
+                      per_tick),
       HINT = 'Choose a layout with fewer time bits, or with region and shard bits.';
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a time of the SQL engine is out of range',
-      DETAIL = format('max_lead %s is 0 to 1 minute, reserve %s 100 ms to 1 minute, max_forward_jump %s at least 1 second.',
-                      max_lead, reserve, max_forward_jump),
+      DETAIL = format('max_lead %s is 0 to 1 minute, reserve %s 100 ms to 1 minute, max_forward_jump %s at least 1 '
+                      'second.', max_lead, reserve, max_forward_jump),
       HINT = 'Leave them out for the defaults.';
   END IF;
 END
@@ -37,39 +36,42 @@ COMMENT ON FUNCTION snowflake.refuse_engine(snowflake.layout, integer, interval,
 
 -- Counters for a million ids a second, also if a tick has few ids: a power of two, at most 32.
 CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT json_build_object(
-    'CREATE_COUNTERS', (SELECT string_agg(format('  CREATE UNLOGGED SEQUENCE %s AS bigint MINVALUE 0 START 0;', counter), E'\n' ORDER BY n)
+    'CREATE_COUNTERS',
+    (SELECT string_agg(format('  CREATE UNLOGGED SEQUENCE %s AS bigint MINVALUE 0 START 0;', counter), E'\n' ORDER BY n)
                           FROM unnest(counters) WITH ORDINALITY AS u (counter, n)),
     'COUNTERS', format('%L::regclass[]', counters),
     'COUNTER', CASE many WHEN 1 THEN format('%L::regclass', counters[1])
                  ELSE format('(%L::regclass[])[1 + (shard & %s)]', counters, many - 1) END,
     'FAST_COUNTER', CASE many WHEN 1 THEN format('%L::pg_catalog.regclass', counters[1])
-      ELSE format('(%L::pg_catalog.regclass[])[1 OPERATOR(pg_catalog.+) (shard OPERATOR(pg_catalog.&) %s)]', counters, many - 1) END)
+      ELSE format('(%L::pg_catalog.regclass[])[1 OPERATOR(pg_catalog.+) (shard OPERATOR(pg_catalog.&) %s)]', counters,
+                  many - 1) END)
     FROM (SELECT min(many) FROM unnest(ARRAY[1, 2, 4, 8, 16, 32]) AS many
            WHERE many = 32 OR many >= l.shards OR many * l.ids_per_second >= 1000000) AS s (many),
-         LATERAL (SELECT array_agg('snowflake_sql.counter_' || n ORDER BY n) FROM generate_series(0, many - 1) AS n) AS c (counters)
+         LATERAL (SELECT array_agg('snowflake_sql.counter_' || n ORDER BY n)
+                    FROM generate_series(0, many - 1) AS n) AS c (counters)
 $$;
 COMMENT ON FUNCTION snowflake.counter_words(snowflake.layout) IS
   'Internal: for generator_sql(): the counters, by their names in the templates';
 
 CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS json
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT json_build_object(
     'FAST_POSITION', CASE shift WHEN l.region_bits + l.shard_bits + l.sequence_bits THEN 'drawn'
       ELSE '((drawn OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.<<) {{BELOW_BITS}})'
            ' OPERATOR(pg_catalog.|) (drawn OPERATOR(pg_catalog.&) {{LAST_SEQUENCE}})' END,
     'FAST_TIME', '(seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}})'
-      || CASE l.tick_ms WHEN 1 THEN '' ELSE ' OPERATOR(pg_catalog.*) {{TICK_MS}}' END || ' OPERATOR(pg_catalog.+) {{EPOCH_MS}}',
+      || CASE l.tick_ms WHEN 1 THEN '' ELSE ' OPERATOR(pg_catalog.*) {{TICK_MS}}' END
+        || ' OPERATOR(pg_catalog.+) {{EPOCH_MS}}',
     'FAST_REGION', CASE region WHEN 0 THEN '' ELSE ' OPERATOR(pg_catalog.|) {{REGION_FIELD}}' END,
     'EARLY_EPOCH_US', (epoch_ms - half_lead * l.tick_ms) * 1000, 'HALF_LEAD_TICKS', half_lead,
     'TICK_SHIFT', shift, 'TICK_MASK', (1::bigint << shift) - 1, 'PER_TICK', 1::bigint << l.sequence_bits,
     'REGION', region, 'REGION_FIELD', region::bigint << l.shard_bits + l.sequence_bits,
     'LEAD_MS', 2 * half_lead * l.tick_ms, 'LEAD_TICKS', 2 * half_lead,
-    'RESERVE_MS', (extract(epoch FROM reserve) * 1000)::bigint, 'JUMP_MS', (extract(epoch FROM max_forward_jump) * 1000)::bigint,
+    'RESERVE_MS', (extract(epoch FROM reserve) * 1000)::bigint, 'JUMP_MS',
+    (extract(epoch FROM max_forward_jump) * 1000)::bigint,
     'SEAL', ((((epoch_ms * 35 + l.time_bits - 19) * 25 + l.region_bits) * 25 + l.shard_bits) * 23 + l.sequence_bits) * 4
             + log(l.tick_ms)::bigint)
     FROM CAST(snowflake.tick_shift(l) AS integer) AS shift,
@@ -80,13 +82,14 @@ COMMENT ON FUNCTION snowflake.engine_words(snowflake.layout, integer, interval, 
   'Internal: for generator_sql(): the numbers of an engine, by their names in the templates';
 
 CREATE FUNCTION snowflake.engine_template(pg_tle boolean) RETURNS text
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat(
     E'-- The SQL engine of snowflake, for servers where its library cannot be installed: PostgreSQL 15 or later.\n'
-    '-- Layout {{LAYOUT}}; it mints in region {{REGION}}.\n--\n', trim(E'\n' FROM snowflake.template_sql('head')), E'\n\n',
+    '-- Layout {{LAYOUT}}; it mints in region {{REGION}}.\n--\n', trim(E'\n' FROM snowflake.template_sql('head')),
+    E'\n\n',
     CASE WHEN pg_tle
-         THEN format(E'SELECT pgtle.install_extension(''snowflake'', %L, ''64-bit time-sortable ids (SQL engine)'', $_pg_tle_$\n',
+         THEN format(E'SELECT pgtle.install_extension(''snowflake'', %L, '
+                     '''64-bit time-sortable ids (SQL engine)'', $_pg_tle_$\n',
                      (SELECT extversion FROM pg_extension WHERE extname = 'snowflake'))
          ELSE E'BEGIN;\n' END,
     E'SET LOCAL search_path = pg_catalog, pg_temp;\n',
@@ -102,14 +105,13 @@ COMMENT ON FUNCTION snowflake.engine_template(boolean) IS
 CREATE FUNCTION snowflake.generator_sql(region integer, layout text DEFAULT NULL, tick text DEFAULT '0',
     epoch text DEFAULT '2025-01-01', max_lead interval DEFAULT '1 s', reserve interval DEFAULT '1 s',
     max_forward_jump interval DEFAULT '365 days', pg_tle boolean DEFAULT false) RETURNS text
-  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   l snowflake.layout;
   script text;
 BEGIN
-  PERFORM snowflake.refuse_null('generator_sql()', region::text, coalesce(layout, ''), tick, epoch, max_lead::text, reserve::text,
-                                max_forward_jump::text, pg_tle::text);
+  PERFORM snowflake.refuse_null('generator_sql()', region::text, coalesce(layout, ''), tick, epoch, max_lead::text,
+                                reserve::text, max_forward_jump::text, pg_tle::text);
   IF layout IS NULL THEN
     SELECT * INTO l FROM snowflake.layout;
   ELSE

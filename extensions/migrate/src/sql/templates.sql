@@ -28,8 +28,7 @@ COMMENT ON FUNCTION snowflake.template_sql(text) IS
 
 -- Replaces each {{NAME}} in the order of the words: the value of one may contain a later one.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
-  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   filled text := template;
   word record;
@@ -44,7 +43,8 @@ COMMENT ON FUNCTION snowflake.fill_template(text, json) IS
   'Internal: for decoder_sql() and generator_sql(): a template with its words replaced';
 
 CREATE FUNCTION snowflake.layout_words(l snowflake.layout, schema text, helpers text) RETURNS json
-  LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+  SET datestyle = 'ISO'
 AS $$
   SELECT json_build_object(
     'SCHEMA', schema, 'HELPERS', helpers, 'BITS', l.bits, 'TIME_BITS', l.time_bits, 'REGION_BITS', l.region_bits,

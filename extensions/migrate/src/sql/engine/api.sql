@@ -1,6 +1,7 @@
 -- Decoding and bounds beyond the readers above.
 
-CREATE OR REPLACE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer, OUT shard integer, OUT sequence integer)
+CREATE OR REPLACE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
+                                            OUT shard integer, OUT sequence integer)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (snowflake.time_of(id), snowflake.region_of(id), snowflake.shard_of(id), snowflake.sequence_of(id));
 COMMENT ON FUNCTION snowflake.decode(bigint) IS
@@ -19,10 +20,12 @@ BEGIN
     RETURN 'empty';
   END IF;
   IF NOT lower_inf(during) THEN
-    first := CASE WHEN lower_inc(during) THEN snowflake.min_id(lower(during)) ELSE snowflake_sql.id_after(lower(during)) END;
+    first := CASE WHEN lower_inc(during) THEN snowflake.min_id(lower(during))
+                  ELSE snowflake_sql.id_after(lower(during)) END;
   END IF;
   IF NOT upper_inf(during) THEN
-    last := CASE WHEN upper_inc(during) THEN snowflake_sql.id_after(upper(during)) ELSE snowflake.min_id(upper(during)) END;
+    last := CASE WHEN upper_inc(during) THEN snowflake_sql.id_after(upper(during))
+                 ELSE snowflake.min_id(upper(during)) END;
   END IF;
   RETURN int8range(first, last);
 END
@@ -41,7 +44,8 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer, region integer DEFAULT 0) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer, region integer DEFAULT 0)
+  RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -56,7 +60,8 @@ BEGIN
     PERFORM snowflake_sql.refuse_argument('22023', format('region %s is out of range', region),
       'Layout {{BITS}} has regions 0 to {{LAST_REGION}}.', 'Pass a region of the layout.');
   END IF;
-  RETURN (last_of_tick - {{BELOW_MASK}}) | (region::bigint << {{REGION_SHIFT}}) | (shard::bigint << {{SEQUENCE_BITS}}) | sequence;
+  RETURN (last_of_tick - {{BELOW_MASK}}) | (region::bigint << {{REGION_SHIFT}}) | (shard::bigint << {{SEQUENCE_BITS}})
+    | sequence;
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
@@ -74,8 +79,10 @@ BEGIN
   IF id < 0 OR id > {{LAST_ID}} THEN
     PERFORM snowflake_sql.refuse_id(id, 0);
   ELSIF ms >= 281474976710656 THEN
-    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('id %s cannot be represented as a UUID', id),
-      DETAIL = format('The id is of %s; the 48 bits of a UUID''s time end before %s.', snowflake_sql.time_at(ms), snowflake_sql.time_at(281474976710656)),
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+      MESSAGE = format('id %s cannot be represented as a UUID', id),
+      DETAIL = format('The id is of %s; the 48 bits of a UUID''s time end before %s.', snowflake_sql.time_at(ms),
+                      snowflake_sql.time_at(281474976710656)),
       HINT = 'Use a text form for ids of this time.';
   END IF;
   RETURN (lpad(to_hex((ms << 16) | (7::bigint << 12) | (rest >> 32)), 16, '0')
@@ -105,7 +112,8 @@ DECLARE
   id CONSTANT bigint := (since / {{TICK_MS}} << {{BELOW_BITS}}) | rest;
   wrong CONSTANT text := CASE
     WHEN high >> 12 & 15 <> 7 OR low >> 62 & 3 <> 2 THEN 'Its version is not 7, or its variant not that of RFC 9562.'
-    WHEN since < 0 OR since % {{TICK_MS}} <> 0 OR since / {{TICK_MS}} >= {{TICKS}} THEN 'No tick of the layout begins at its time.'
+    WHEN since < 0 OR since % {{TICK_MS}} <> 0 OR since / {{TICK_MS}} >= {{TICKS}}
+      THEN 'No tick of the layout begins at its time.'
     WHEN rest > {{BELOW_MASK}} THEN 'It has bits where ids of this layout have none.'
     WHEN low & 1073741823 <> snowflake_sql.uuid_check(id) THEN 'Its last 30 bits are not the check bits of an id.' END;
 BEGIN
@@ -155,7 +163,8 @@ AS $$
 BEGIN
   PERFORM snowflake_sql.check_call('observe()');
   IF id IS NULL THEN
-    RAISE NOTICE USING MESSAGE = 'no id to observe: the id is null', DETAIL = 'The greatest id of an empty table is null.';
+    RAISE NOTICE USING MESSAGE = 'no id to observe: the id is null',
+      DETAIL = 'The greatest id of an empty table is null.';
     RETURN;
   ELSIF id < 0 OR id > {{LAST_ID}} THEN
     PERFORM snowflake_sql.refuse_id(id, 0);
@@ -169,7 +178,8 @@ COMMENT ON FUNCTION snowflake.observe(bigint) IS
   'Makes every later id of this database greater than an id that was minted elsewhere; null does nothing';
 
 CREATE OR REPLACE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
-  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET lock_timeout = '5s'
 AS $$
 DECLARE
   mark bigint;
@@ -197,7 +207,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
-  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; returns what it is now';
+  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; '
+  'returns what it is now';
 
 CREATE OR REPLACE FUNCTION snowflake.accept_clock() RETURNS interval
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -225,9 +236,10 @@ CREATE OR REPLACE FUNCTION snowflake.layout(
   LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT '{{BITS}}', {{TIME_BITS}}, {{REGION_BITS}}, {{SHARD_BITS}}, {{SEQUENCE_BITS}}, {{TICK_MS}},
-         snowflake_sql.time_at({{EPOCH_MS}})::timestamptz, {{LAST_REGION}} + 1, {{SHARDS}}, {{PER_TICK}}::bigint * 1000 / {{TICK_MS}},
-         snowflake_sql.time_at({{END_MS}})::timestamptz,
-         round(greatest(0, snowflake_sql.clock_ms() - {{EPOCH_MS}})::numeric / ({{END_MS}} - {{EPOCH_MS}}) * 100, 2)::float8
+         snowflake_sql.time_at({{EPOCH_MS}})::timestamptz, {{LAST_REGION}} + 1, {{SHARDS}},
+         {{PER_TICK}}::bigint * 1000 / {{TICK_MS}}, snowflake_sql.time_at({{END_MS}})::timestamptz,
+         round(greatest(0, snowflake_sql.clock_ms() - {{EPOCH_MS}})::numeric / ({{END_MS}} - {{EPOCH_MS}}) * 100,
+               2)::float8
 $$;
 COMMENT ON FUNCTION snowflake.layout() IS 'Behind the view snowflake.layout';
 CREATE OR REPLACE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
@@ -254,7 +266,9 @@ BEGIN
     cause := 'standby';
   ELSE
     -- A new life of the counters begins at the mark.
-    SELECT {{EPOCH_MS}} + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1) * {{TICK_MS}}
+    SELECT {{EPOCH_MS}}
+      + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1)
+      * {{TICK_MS}}
       INTO next_ms FROM unnest({{COUNTERS}}) AS c;
     covered_until := CASE WHEN mark_ms > now_ms THEN mark END;
     lead_ms := greatest(0, next_ms - {{TICK_MS}} - now_ms);
@@ -264,7 +278,8 @@ BEGIN
       WHEN now_ms >= {{END_MS}} OR next_ms >= {{END_MS}} THEN 'layout_exhausted'
       WHEN mark_ms IS NULL OR mark_ms < {{EPOCH_MS}} THEN 'mark_lost'
       WHEN now_ms - mark_ms > {{JUMP_MS}} THEN 'clock_jumped'
-      WHEN next_ms - now_ms > {{LEAD_MS}} + 2000 THEN CASE WHEN next_ms >= mark_ms THEN 'mark_ahead' ELSE 'clock_behind' END END;
+      WHEN next_ms - now_ms > {{LEAD_MS}} + 2000
+        THEN CASE WHEN next_ms >= mark_ms THEN 'mark_ahead' ELSE 'clock_behind' END END;
   END IF;
   minting := cause IS NULL;
   SELECT r.reason, r.advice INTO reason, advice FROM snowflake_sql.refusal(cause) AS r;
@@ -281,10 +296,13 @@ DECLARE
   given record;
 BEGIN
   FOR given IN
-    SELECT DISTINCT o.kind, o.name, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS role
+    SELECT DISTINCT o.kind, o.name,
+           CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS role
       FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name,
-                   relnamespace AS schema, relowner AS owner, relacl AS acl FROM pg_class WHERE relkind IN ('S', 'r', 'v')
-            UNION ALL SELECT 'ROUTINE', oid::regprocedure::text, pronamespace, proowner, coalesce(proacl, acldefault('f', proowner)) FROM pg_proc
+                   relnamespace AS schema, relowner AS owner, relacl AS acl FROM pg_class
+                   WHERE relkind IN ('S', 'r', 'v')
+            UNION ALL SELECT 'ROUTINE', oid::regprocedure::text, pronamespace, proowner,
+                             coalesce(proacl, acldefault('f', proowner)) FROM pg_proc
             UNION ALL SELECT 'SCHEMA', quote_ident(nspname), oid, nspowner, nspacl FROM pg_namespace) AS o
      CROSS JOIN aclexplode(o.acl) AS a
      WHERE o.schema IN ('snowflake'::regnamespace, 'snowflake_sql'::regnamespace) AND a.grantee <> o.owner
@@ -297,8 +315,11 @@ GRANT USAGE ON SCHEMA snowflake, snowflake_sql TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water TO PUBLIC;
 GRANT SELECT ON snowflake.layout, snowflake.health, snowflake.dumped_seal TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake, snowflake_sql TO PUBLIC;
-REVOKE ALL ON FUNCTION snowflake_sql.write_mark(bigint), snowflake_sql.adopt(), snowflake_sql.wait(integer, bigint, bigint, boolean, bigint),
+REVOKE ALL ON FUNCTION snowflake_sql.write_mark(bigint), snowflake_sql.adopt(),
+  snowflake_sql.wait(integer, bigint, bigint, boolean, bigint),
+  snowflake_sql.take_ticks(regclass, bigint, bigint, bigint, bigint, bigint),
   snowflake_sql.open_tick(integer, bigint, text, bigint), snowflake_sql.raise_to(integer, bigint, boolean),
   snowflake_sql.advance_past(integer, bigint, bigint, text),
   snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION snowflake.observe(bigint), snowflake.set_mark(timestamptz),
+  snowflake.accept_clock() TO pg_database_owner;

@@ -17,7 +17,8 @@ BEGIN
   END IF;
   PERFORM snowflake_sql.refuse(
     CASE WHEN EXISTS (SELECT FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on'
-                         AND source IN ('configuration file', 'command line')) THEN 'read_only_by_default' ELSE 'read_only_transaction' END,
+                         AND source IN ('configuration file', 'command line'))
+           THEN 'read_only_by_default' ELSE 'read_only_transaction' END,
     caller, 'It may have to write the durable high-water mark.');
 END
 $$;
@@ -58,15 +59,18 @@ BEGIN
     RETURN 2000;
   END IF;
   BEGIN
-    ms := CASE WHEN stated ~ '^ *[0-9.]+ *$' THEN round(stated::numeric) ELSE ceil(extract(epoch FROM stated::interval) * 1000) END;
+    ms := CASE WHEN stated ~ '^ *[0-9.]+ *$' THEN round(stated::numeric)
+               ELSE ceil(extract(epoch FROM stated::interval) * 1000) END;
   EXCEPTION WHEN data_exception THEN
     NULL;
   END;
   IF ms BETWEEN 0 AND 2147483647 THEN
     RETURN ms;
   END IF;
-  RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid value for parameter "snowflake.max_wait": "%s"', stated),
-    DETAIL = 'It is a time from 0 to 2147483647 ms. A number without a unit is in milliseconds.', HINT = 'Set "snowflake.max_wait" to a time, such as ''2s''.';
+  RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+    MESSAGE = format('invalid value for parameter "snowflake.max_wait": "%s"', stated),
+    DETAIL = 'It is a time from 0 to 2147483647 ms. A number without a unit is in milliseconds.',
+    HINT = 'Set "snowflake.max_wait" to a time, such as ''2s''.';
 END
 $$;
 
@@ -74,7 +78,8 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE
 AS $$
-  SELECT (greatest(0, (least(mark, {{END_MS}}) - {{EPOCH_MS}} + {{TICK_MS}} - 1) / {{TICK_MS}} - 1) << {{TICK_SHIFT}}) | {{PER_TICK}}
+  SELECT (greatest(0, (least(mark, {{END_MS}}) - {{EPOCH_MS}} + {{TICK_MS}} - 1) / {{TICK_MS}} - 1) << {{TICK_SHIFT}})
+    | {{PER_TICK}}
 $$;
 
 -- Stores the mark, flushes it if the server can, and only then publishes it. CASE keeps the order. REQUIRES the gate.
@@ -125,9 +130,11 @@ AS $$
 BEGIN
   IF now_ms < {{EPOCH_MS}} THEN
     PERFORM snowflake_sql.refuse('clock_before_epoch', NULL,
-      format('The clock shows %s, the epoch is %s.', snowflake_sql.time_at(now_ms), snowflake_sql.time_at({{EPOCH_MS}})));
+      format('The clock shows %s, the epoch is %s.', snowflake_sql.time_at(now_ms),
+             snowflake_sql.time_at({{EPOCH_MS}})));
   ELSIF now_ms >= {{END_MS}} THEN
-    PERFORM snowflake_sql.refuse('layout_exhausted', NULL, format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+    PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
+                                 format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
   END IF;
   PERFORM snowflake_sql.refuse('clock_jumped', snowflake_sql.span(now_ms - mark),
     format('The clock shows %s, the high-water mark %s; the SQL engine allows %s.',
@@ -137,7 +144,8 @@ $$;
 
 -- Sleeps for up to 10 ms, because the clock does not allow the tick at `next_ms` yet. Returns how long the call has
 -- waited. If the wait would be longer than "snowflake.max_wait", it raises the error.
-CREATE OR REPLACE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean, waited bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean,
+                                              waited bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -168,10 +176,37 @@ BEGIN
 END
 $$;
 
+-- Under the lock of the gate: draws the ticks after the newest one, `latest`, and stores the mark first if they reach
+-- it. Returns 0 ticks if the clock does not allow the `first` one yet; it begins at `next_ms`.
+CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, latest bigint, mark bigint,
+                                                    now_ms bigint, lead_ms bigint, OUT first bigint, OUT ticks bigint,
+                                                    OUT next_ms bigint)
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  ticks := 0;
+  first := greatest((latest >> {{TICK_SHIFT}}) + 1, (now_ms - {{EPOCH_MS}}) / {{TICK_MS}});
+  next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
+  IF first >= {{TICKS}} THEN
+    PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
+                                 format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+  END IF;
+  IF next_ms <= now_ms + lead_ms THEN
+    ticks := greatest(1, least(wanted, (now_ms + lead_ms - next_ms) / {{TICK_MS}} + 1, {{TICKS}} - first));
+    IF next_ms + ticks * {{TICK_MS}} > mark THEN
+      PERFORM snowflake_sql.write_mark(next_ms + ticks * {{TICK_MS}} + {{RESERVE_MS}});
+    END IF;
+    PERFORM setval(counter,
+                   (first + ticks - 1 << {{TICK_SHIFT}}) | CASE wanted WHEN 0 THEN 0 ELSE {{PER_TICK}} END);
+  END IF;
+END
+$$;
+
 -- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller.
 -- Returns the `first` tick and the number of `ticks`. If the clock does not allow a tick yet, it waits a little and
 -- returns 0 ticks. Then call it again.
-CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint, OUT first bigint, OUT ticks bigint)
+CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
+                                                   OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
 DECLARE
@@ -207,19 +242,9 @@ BEGIN
     -- If another session has opened a tick that is good for a draw, this session uses it.
     IF wanted > 0 OR (latest & {{TICK_MASK}}) >= {{PER_TICK}} OR next_ms >= mark
        OR next_ms + {{TICK_MS}} <= now_ms OR next_ms > now_ms + lead_ms THEN
-      first := greatest(first + 1, (now_ms - {{EPOCH_MS}}) / {{TICK_MS}});
-      next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
       at_mark := latest = snowflake_sql.used_before(mark);
-      IF first >= {{TICKS}} THEN
-        PERFORM snowflake_sql.refuse('layout_exhausted', NULL, format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
-      END IF;
-      IF next_ms <= now_ms + lead_ms THEN
-        ticks := greatest(1, least(wanted, (now_ms + lead_ms - next_ms) / {{TICK_MS}} + 1, {{TICKS}} - first));
-        IF next_ms + ticks * {{TICK_MS}} > mark THEN
-          PERFORM snowflake_sql.write_mark(next_ms + ticks * {{TICK_MS}} + {{RESERVE_MS}});
-        END IF;
-        PERFORM setval(counter, (first + ticks - 1 << {{TICK_SHIFT}}) | CASE wanted WHEN 0 THEN 0 ELSE {{PER_TICK}} END);
-      END IF;
+      SELECT t.* INTO first, ticks, next_ms
+        FROM snowflake_sql.take_ticks(counter, wanted, latest, mark, now_ms, lead_ms) AS t;
     ELSE
       ticks := 1;
     END IF;
@@ -273,19 +298,22 @@ BEGIN
     PERFORM snowflake_sql.refuse('id_ahead', id::text,
       format('Read with layout {{LAYOUT}}, the id is of %s; the clock shows %s. An id minted now would have this time '
              'if its epoch were %s.',
-             snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms), left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
+             snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
+             left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
       'If it was minted with another epoch or layout, create the extension with these: see "Moving from something '
       'else" in the documentation.');
   END IF;
   PERFORM snowflake_sql.refuse('id_ahead', id::text,
-    format('The id is of %s, the clock shows %s, and "snowflake.max_lead" is {{LEAD_MS}} ms%s.', snowflake_sql.time_at(id_ms),
-           snowflake_sql.time_at(now_ms), CASE WHEN lead_ms < {{LEAD_MS}} THEN ', of which a batch may use half' ELSE '' END),
+    format('The id is of %s, the clock shows %s, and "snowflake.max_lead" is {{LEAD_MS}} ms%s.',
+           snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
+           CASE WHEN lead_ms < {{LEAD_MS}} THEN ', of which a batch may use half' ELSE '' END),
     format('Correct the clock, or try again in %s.', snowflake_sql.span(greatest(1, id_ms - now_ms - lead_ms))));
 END
 $$;
 
 -- Makes the next id of a shard greater than another id, once the clock allows that.
-CREATE OR REPLACE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text)
+  RETURNS void
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -328,15 +356,20 @@ BEGIN
     -- after the clock.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
-                         (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8
-                           OPERATOR(pg_catalog.-) {{EARLY_EPOCH_US}}) OPERATOR(pg_catalog./) {{TICK_US}})) OPERATOR(pg_catalog.<=) {{HALF_LEAD_TICKS}}
+                         (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
+                            OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8
+                           OPERATOR(pg_catalog.-) {{EARLY_EPOCH_US}}) OPERATOR(pg_catalog./) {{TICK_US}}))
+                             OPERATOR(pg_catalog.<=) {{HALF_LEAD_TICKS}}
                    AND (seen OPERATOR(pg_catalog.&) {{TICK_MASK}}) OPERATOR(pg_catalog.<) {{PER_TICK}}
                    AND (shard OPERATOR(pg_catalog.&) {{NO_SHARD}}) OPERATOR(pg_catalog.=) 0
-                   AND {{FAST_TIME}} OPERATOR(pg_catalog.<) pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
+                   AND {{FAST_TIME}}
+                       OPERATOR(pg_catalog.<) pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
     -- The number counts if it is of the tick that was seen, and not of its overflow.
-    IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
-      RETURN {{FAST_POSITION}} OPERATOR(pg_catalog.|) (shard OPERATOR(pg_catalog.*) {{PER_TICK}}::pg_catalog.int8){{FAST_REGION}};
+    IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})
+       OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
+      RETURN {{FAST_POSITION}}
+        OPERATOR(pg_catalog.|) (shard OPERATOR(pg_catalog.*) {{PER_TICK}}::pg_catalog.int8){{FAST_REGION}};
     END IF;
     SELECT o.waited INTO waited FROM snowflake_sql.open_tick(shard, 0, 'next_id()', waited) AS o;
   END LOOP;
@@ -352,7 +385,8 @@ DECLARE
   stated CONSTANT pg_catalog.text := pg_catalog.current_setting('snowflake.default_shard', true);
 BEGIN
   IF stated IS NULL OR pg_catalog.length(stated) OPERATOR(pg_catalog.=) 0 OR pg_catalog.starts_with(stated, '-') THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = '"snowflake.default_shard" is not set',
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = '"snowflake.default_shard" is not set',
       DETAIL = 'next_id() without an argument mints for "snowflake.default_shard".',
       HINT = 'Set "snowflake.default_shard", or call next_id(shard).';
   END IF;
@@ -375,7 +409,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
+  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then '
+  'refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
 
 CREATE OR REPLACE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -400,7 +435,8 @@ DECLARE
 BEGIN
   IF shards IS NULL THEN
     PERFORM snowflake_sql.check_shard(NULL);
-  ELSIF many IS NULL OR first OPERATOR(pg_catalog.<) 0 OR pg_catalog.upper(shards) OPERATOR(pg_catalog.>) {{SHARDS}} THEN
+  ELSIF many IS NULL OR first OPERATOR(pg_catalog.<) 0 OR pg_catalog.upper(shards) OPERATOR(pg_catalog.>) {{SHARDS}}
+  THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = pg_catalog.format('shards %s are out of range', shards),
       DETAIL = 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', HINT = 'Pass a range of shards, such as ''[0,16)''.';
@@ -410,7 +446,8 @@ BEGIN
     OPERATOR(pg_catalog.%) 4294967296 OPERATOR(pg_catalog.*) many OPERATOR(pg_catalog.>>) 32))::pg_catalog.int4);
 END
 $$;
-COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS 'Mints an id for one shard of a range, the same shard for all calls of a session';
+COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
+  'Mints an id for one shard of a range, the same shard for all calls of a session';
 
 CREATE OR REPLACE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -422,12 +459,14 @@ DECLARE
   waited bigint := 0;
 BEGIN
   IF shard IS NOT NULL AND count IS NULL THEN
-    PERFORM snowflake_sql.refuse_argument('22004', 'count is null', 'A call mints 1 to 1000000 ids.', 'Pass the number of ids.');
+    PERFORM snowflake_sql.refuse_argument('22004', 'count is null', 'A call mints 1 to 1000000 ids.',
+                                          'Pass the number of ids.');
   END IF;
   PERFORM snowflake_sql.check_call('next_ids()');
   PERFORM snowflake_sql.check_shard(shard);
   IF count < 1 OR count > 1000000 THEN
-    PERFORM snowflake_sql.refuse_argument('22023', format('count %s is out of range', count), 'A call mints 1 to 1000000 ids.',
+    PERFORM snowflake_sql.refuse_argument('22023', format('count %s is out of range', count),
+                                          'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
   END IF;
   -- A few ids are drawn one by one. More ids take whole ticks.
@@ -435,10 +474,12 @@ BEGIN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;
   WHILE missing > 0 LOOP
-    SELECT * INTO taken FROM snowflake_sql.open_tick(shard, (missing + {{LAST_SEQUENCE}}) >> {{SEQUENCE_BITS}}, 'next_ids()', waited);
+    SELECT * INTO taken
+      FROM snowflake_sql.open_tick(shard, (missing + {{LAST_SEQUENCE}}) >> {{SEQUENCE_BITS}}, 'next_ids()', waited);
     waited := taken.waited;
     ids := ids || ARRAY(
-      SELECT (taken.first + (n >> {{SEQUENCE_BITS}}) << {{BELOW_BITS}}) | {{REGION_FIELD}} | (shard::bigint << {{SEQUENCE_BITS}}) | (n & {{LAST_SEQUENCE}})
+      SELECT (taken.first + (n >> {{SEQUENCE_BITS}}) << {{BELOW_BITS}}) | {{REGION_FIELD}}
+        | (shard::bigint << {{SEQUENCE_BITS}}) | (n & {{LAST_SEQUENCE}})
         FROM generate_series(0, least(missing, taken.ticks << {{SEQUENCE_BITS}}) - 1) AS n);
     missing := count - cardinality(ids);
   END LOOP;

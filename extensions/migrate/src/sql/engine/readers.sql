@@ -1,24 +1,32 @@
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.time_of(id bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}} THEN (timestamp '1970-01-01 00:00:00'
     + ({{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}}) / 86400000 * interval '24 hours'
-    + ({{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}}) % 86400000 * interval '0.001 s') AT TIME ZONE 'UTC'{{ELSE snowflake_sql.refuse_id(id, NULL::timestamptz)}} END;
+    + ({{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}}) % 86400000
+      * interval '0.001 s') AT TIME ZONE 'UTC'{{ELSE snowflake_sql.refuse_id(id, NULL::timestamptz)}} END;
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.region_of(id bigint) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}} THEN (id >> {{REGION_SHIFT}} & {{LAST_REGION}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
+  RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}}
+              THEN (id >> {{REGION_SHIFT}} & {{LAST_REGION}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.shard_of(id bigint) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}} THEN (id >> {{SEQUENCE_BITS}} & {{LAST_SHARD}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
+  RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}}
+              THEN (id >> {{SEQUENCE_BITS}} & {{LAST_SHARD}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.sequence_of(id bigint) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}} THEN (id & {{LAST_SEQUENCE}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
+  RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}}
+              THEN (id & {{LAST_SEQUENCE}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
 
 -- Bounds: the first and the last id of a time, and the last id before it, which is -1 before the epoch.
 -- Microseconds since the epoch, at most as many as a bigint can hold with room for a tick.
 CREATE OR REPLACE FUNCTION {{HELPERS}}.microseconds_of(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN CASE WHEN isfinite(at) THEN least(extract(epoch FROM at AT TIME ZONE 'UTC') * 1000000 - {{EPOCH_MS}}000, 9223372036000000000)::bigint END;
+  RETURN CASE WHEN isfinite(at)
+              THEN least(extract(epoch FROM at AT TIME ZONE 'UTC') * 1000000 - {{EPOCH_MS}}000,
+                         9223372036000000000)::bigint END;
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.min_id(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN (SELECT CASE WHEN us >= 0 AND (us + {{TICK_US}} - 1) / {{TICK_US}} < {{TICKS}} THEN (us + {{TICK_US}} - 1) / {{TICK_US}} << {{BELOW_BITS}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
+  RETURN (SELECT CASE WHEN us >= 0 AND (us + {{TICK_US}} - 1) / {{TICK_US}} < {{TICKS}}
+                      THEN (us + {{TICK_US}} - 1) / {{TICK_US}} << {{BELOW_BITS}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
             FROM {{HELPERS}}.microseconds_of(at) AS us);
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.max_id(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN (SELECT CASE WHEN us >= 0 AND us / {{TICK_US}} < {{TICKS}} THEN us / {{TICK_US}} << {{BELOW_BITS}} | {{BELOW_MASK}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
+  RETURN (SELECT CASE WHEN us >= 0 AND us / {{TICK_US}} < {{TICKS}}
+                      THEN us / {{TICK_US}} << {{BELOW_BITS}} | {{BELOW_MASK}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
             FROM {{HELPERS}}.microseconds_of(at) AS us);
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.last_id_before(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -34,14 +42,17 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.created_within(id bigint, since timestampt
 -- Eleven characters, in the order of ids under COLLATE "C".
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.to_base62(id bigint) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN id >= 0 THEN string_agg(
-              substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', (id / unit % 62)::integer + 1, 1),
+              substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
+                     (id / unit % 62)::integer + 1, 1),
               '' ORDER BY unit DESC){{ELSE snowflake_sql.refuse_negative(id)}} END
-            FROM unnest('{1,62,3844,238328,14776336,916132832,56800235584,3521614606208,218340105584896,13537086546263552,839299365868340224}'::bigint[]) AS unit);
+            FROM unnest('{1,62,3844,238328,14776336,916132832,56800235584,3521614606208,218340105584896,'
+                        '13537086546263552,839299365868340224}'::bigint[]) AS unit);
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.from_base62(encoded text) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN encoded COLLATE "C" ~ '^[0-9A-Za-z]{11}$' AND sum(digit * unit) <= 9223372036854775807
                       THEN sum(digit * unit)::bigint{{ELSE snowflake_sql.refuse_base62(encoded)}} END
-            FROM unnest('{1,62,3844,238328,14776336,916132832,56800235584,3521614606208,218340105584896,13537086546263552,839299365868340224}'::numeric[]) WITH ORDINALITY AS u (unit, place),
+            FROM unnest('{1,62,3844,238328,14776336,916132832,56800235584,3521614606208,218340105584896,'
+                        '13537086546263552,839299365868340224}'::numeric[]) WITH ORDINALITY AS u (unit, place),
                  strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz' COLLATE "C",
                         substr(encoded COLLATE "C", 12 - place::integer, 1)) AS at, CAST(at - 1 AS numeric) AS digit);
 
@@ -49,7 +60,8 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.from_base62(encoded text) RETURNS bigint
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.shard_for(key text, shards integer) RETURNS integer
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN CASE WHEN shards BETWEEN 1 AND {{SHARDS}}
-              THEN (('x' || left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 8))::bit(32)::bigint * shards >> 32)::integer{{ELSE snowflake_sql.refuse_shards(shards)}} END;
+              THEN (('x' || left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 8))::bit(32)::bigint * shards
+                    >> 32)::integer{{ELSE snowflake_sql.refuse_shards(shards)}} END;
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.shard_for(key bigint, shards integer) RETURNS integer
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN {{SCHEMA}}.shard_for(key::text, shards);

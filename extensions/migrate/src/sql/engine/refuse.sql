@@ -9,7 +9,8 @@ AS $$
       ('standby', '25006', 'cannot execute %s during recovery', 'standby', 'Connect to the primary server.'),
       ('read_only_by_default', '25006', 'cannot execute %s in a read-only transaction', 'read-only by default',
        'Set "default_transaction_read_only" to off when this server may write again.'),
-      ('read_only_transaction', '25006', 'cannot execute %s in a read-only transaction', NULL, 'Use a read-write transaction.'),
+      ('read_only_transaction', '25006', 'cannot execute %s in a read-only transaction', NULL,
+       'Use a read-write transaction.'),
       ('clock_before_epoch', '55000', 'the clock is before the epoch', 'clock before the epoch', 'Correct the clock.'),
       ('layout_exhausted', '2200H', 'the layout is exhausted', 'layout exhausted',
        'Move the database to a layout with more time bits or a later epoch.'),
@@ -17,7 +18,8 @@ AS $$
        'Correct the clock, or confirm it with SELECT snowflake.accept_clock().'),
       ('mark_lost', '55000', 'the high-water mark of this database is lost', 'high-water mark lost',
        'Set it with SELECT snowflake.set_mark(...) to a time after every id of this database.'),
-      ('mark_ahead', '55000', 'the clock is behind the high-water mark of this database', 'high-water mark ahead of the clock',
+      ('mark_ahead', '55000', 'the clock is behind the high-water mark of this database',
+       'high-water mark ahead of the clock',
        'Check the time synchronization; if the mark is wrong, set it with SELECT snowflake.set_mark(...) to a time '
        'after every id.'),
       ('clock_behind', '55000', 'the clock is behind the ids of shard %s', 'clock behind the ids',
@@ -55,7 +57,8 @@ CREATE OR REPLACE FUNCTION snowflake_sql.refuse_id(id bigint, of_type anyelement
 AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is not an id of this layout', id),
-    DETAIL = 'Ids of layout {{BITS}} are numbers from 0 to {{LAST_ID}}.', HINT = 'Pass an id that was minted with this layout.';
+    DETAIL = 'Ids of layout {{BITS}} are numbers from 0 to {{LAST_ID}}.',
+    HINT = 'Pass an id that was minted with this layout.';
 END
 $$;
 
@@ -63,8 +66,10 @@ CREATE OR REPLACE FUNCTION snowflake_sql.refuse_time(at timestamptz, of_type any
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO'
 AS $$
 BEGIN
-  RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = format('timestamp "%s" is out of range for ids', at),
-    DETAIL = format('Layout {{BITS}} covers %s up to, not including, %s.', snowflake_sql.time_at({{EPOCH_MS}}), snowflake_sql.time_at({{END_MS}})),
+  RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+    MESSAGE = format('timestamp "%s" is out of range for ids', at),
+    DETAIL = format('Layout {{BITS}} covers %s up to, not including, %s.', snowflake_sql.time_at({{EPOCH_MS}}),
+                    snowflake_sql.time_at({{END_MS}})),
     HINT = 'Pass a timestamp in that range.';
 END
 $$;
@@ -88,7 +93,8 @@ END
 $$;
 
 -- Raises the error of a text form of an id. `symbols` are the characters that it may have.
-CREATE OR REPLACE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text, written text, maker text) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text,
+                                                     written text, maker text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -97,14 +103,17 @@ DECLARE
 BEGIN
   IF before <> encoded THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-      MESSAGE = format('invalid character "%s" at position %s of a %s', substr(encoded, length(before) + 1, 1), length(before) + 1, form),
+      MESSAGE = format('invalid character "%s" at position %s of a %s', substr(encoded, length(before) + 1, 1),
+                       length(before) + 1, form),
       DETAIL = written, HINT = format('Pass a result of %s.', maker);
   ELSIF characters <> length THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-      MESSAGE = format('a %s cannot have %s character%s', form, characters, CASE characters WHEN 1 THEN '' ELSE 's' END),
+      MESSAGE = format('a %s cannot have %s character%s', form, characters,
+                       CASE characters WHEN 1 THEN '' ELSE 's' END),
       DETAIL = written, HINT = format('Pass a result of %s.', maker)
         || CASE WHEN form = 'base62 id' AND characters BETWEEN 1 AND length
-                THEN format(' If another encoder created the text, pad it with zeros: lpad(text, %s, ''0'').', length) ELSE '' END;
+                THEN format(' If another encoder created the text, pad it with zeros: lpad(text, %s, ''0'').',
+                            length) ELSE '' END;
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range', form),
     DETAIL = written, HINT = format('Pass a result of %s.', maker);
@@ -135,6 +144,7 @@ CREATE OR REPLACE FUNCTION snowflake_sql.span(ms bigint) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT CASE WHEN ms < 10000 THEN ms || ' ms' WHEN ms < 600000 THEN round(ms / 1000.0, 1) || ' s'
-              WHEN ms < 36000000 THEN round(ms / 60000.0, 1) || ' min' WHEN ms < 864000000 THEN round(ms / 3600000.0, 1) || ' h'
+              WHEN ms < 36000000 THEN round(ms / 60000.0, 1) || ' min'
+              WHEN ms < 864000000 THEN round(ms / 3600000.0, 1) || ' h'
               ELSE round(ms / 86400000.0, 1) || ' days' END
 $$;

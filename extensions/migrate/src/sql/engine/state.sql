@@ -33,7 +33,8 @@ BEGIN
     ELSIF EXISTS (SELECT FROM ONLY snowflake.dumped_seal WHERE seal <> {{SEAL}}) THEN
       RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = 'the ids of this database have another layout than this script',
-        DETAIL = 'The script has layout {{LAYOUT}}. The comment of sequence snowflake.high_water shows the layout of the ids.',
+        DETAIL = 'The script has layout {{LAYOUT}}. The comment of sequence snowflake.high_water shows the layout of '
+                 'the ids.',
         HINT = 'Print the script with the layout of the ids.';
     END IF;
     RETURN;
@@ -49,7 +50,8 @@ BEGIN
     'The part of snowflake.high_water that is flushed: ticks before it may be opened';
   CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
   COMMENT ON SEQUENCE snowflake.high_water IS
-    'Durable high-water mark, in milliseconds since 1970: no id of this time or later has been issued. The ids have layout {{LAYOUT}}';
+    'Durable high-water mark, in milliseconds since 1970: no id of this time or later has been issued. The ids have '
+    'layout {{LAYOUT}}';
   CREATE TABLE snowflake_sql.gate ();
   COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
 

@@ -1,0 +1,226 @@
+-- Origins for ids of the past: a region and a shard without minted ids. backfill() and late_id() take one each.
+--
+-- The ids are earlier than "until". The high-water mark is raised to "until" first, so ids that are minted later are
+-- greater in every region. The search for existing ids of the origin comes after the mark was raised.
+
+CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT owned = 'all'
+      OR EXISTS (SELECT FROM regexp_matches(owned, '(\d+)(?:\s*-\s*(\d+))?', 'g') AS m
+                  WHERE shard BETWEEN m[1]::integer AND coalesce(m[2], m[1])::integer)
+    FROM coalesce((SELECT d.owned_shards FROM snowflake.databases AS d WHERE d.database = current_database()),
+                  current_setting('snowflake.owned_shards')) AS owned
+$$;
+COMMENT ON FUNCTION snowflake.owns_shard(integer) IS 'Internal: for backfill(): whether the database owns a shard';
+
+CREATE FUNCTION snowflake.has_ids_of_origin(relation regclass, id_column name, region integer, shard integer,
+                                            after bigint) RETURNS boolean
+  AS 'MODULE_PATHNAME', 'snowflake_has_ids_of_origin'
+  LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) IS
+  'Internal: for backfill(): whether a column of a table and its child tables has an id of a region and shard that is '
+  'greater than another. It reads uncommitted rows, and evaluates no expression';
+
+CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after bigint) RETURNS text
+  LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('%s.%I', m.relation, m.attribute)
+    FROM snowflake.minting_columns() AS m
+   WHERE NOT EXISTS (SELECT FROM pg_inherits JOIN snowflake.minting_columns() AS p ON p.relation = inhparent
+                      WHERE inhrelid = m.relation AND p.attribute = m.attribute)
+     AND snowflake.has_ids_of_origin(m.relation, m.attribute, region, shard, after)
+   LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake.column_of_origin(integer, integer, bigint) IS
+  'Internal: for backfill(): a column that mints and has an id of a region and shard, greater than another; null if '
+  'there is none';
+REVOKE ALL ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint),
+  snowflake.column_of_origin(integer, integer, bigint) FROM PUBLIC;
+
+CREATE FUNCTION snowflake.check_origin(wanted_region integer, wanted_shard integer) RETURNS void
+  LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
+BEGIN
+  IF wanted_shard NOT BETWEEN 0 AND l.shards - 1 OR wanted_region NOT BETWEEN 0 AND l.regions - 1 THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = format('%sshard %s is out of range', coalesce('region ' || wanted_region || ', ', ''), wanted_shard),
+      DETAIL = format('The layout has regions 0 to %s and shards 0 to %s.', l.regions - 1, l.shards - 1),
+      HINT = 'Pass a shard, and a region, of the layout.';
+  END IF;
+  IF l.regions = 1 AND snowflake.owns_shard(wanted_shard) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('this server may mint for shard %s', wanted_shard),
+      DETAIL = 'The layout has no regions: old rows need a shard in which no id was minted.',
+      HINT = 'Choose such a shard, remove it from "snowflake.owned_shards" on every server, reload, and connect again.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_origin(integer, integer) IS
+  'Internal: for backfill(): an error if ids of a shard and a region, which may be null, are not possible';
+
+CREATE FUNCTION snowflake.free_region(wanted_shard integer, own integer) RETURNS integer
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  regions CONSTANT integer := l.regions FROM snowflake.layout AS l;
+  leased CONSTANT boolean := current_setting('snowflake.region')::integer < 0;
+  chosen integer;
+BEGIN
+  chosen := CASE WHEN regions = 1 THEN 0
+                 WHEN NOT leased THEN (SELECT max(r) FROM generate_series(0, regions - 1) AS r
+                                        WHERE r <> own
+                                          AND NOT EXISTS (SELECT FROM snowflake.backfills AS b
+                                                           WHERE b.region = r AND b.shard = wanted_shard)
+                                          AND snowflake.column_of_origin(r, wanted_shard, -1) IS NULL) END;
+  IF chosen IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = 'no free region was found',
+      DETAIL = CASE WHEN leased THEN 'Regions are leased here, each of them by some server, sooner or later.'
+                    ELSE format('There are ids of shard %s of all regions but %s, which is this server''s.',
+                                wanted_shard, own) END,
+      HINT = CASE WHEN leased
+                  THEN 'Choose a region that no server has in "snowflake.leased_regions", and pass it: region => N.'
+                  ELSE 'Pass another shard.' END;
+  END IF;
+  RETURN chosen;
+END
+$$;
+COMMENT ON FUNCTION snowflake.free_region(integer, integer) IS
+  'Internal: for backfill(): a region without ids of the shard; an error if there is none';
+
+CREATE FUNCTION snowflake.refuse_origin(chosen integer, wanted_shard integer, own integer, taken snowflake.backfills)
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  regions CONSTANT integer := l.regions FROM snowflake.layout AS l;
+  used text;
+BEGIN
+  IF regions > 1 AND chosen = coalesce(own, chosen) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('this server mints in region %s', chosen),
+      DETAIL = 'An id of its region and of a past time may have been minted.',
+      HINT = 'Leave the region out, or pass one in which no server mints.';
+  END IF;
+  SELECT coalesce(b.relation || '.' || quote_ident(b.id_column), 'late_id()') INTO used FROM snowflake.backfills AS b
+   WHERE b.region = chosen AND b.shard = wanted_shard AND taken.region IS NULL;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('region %s, shard %s is reserved', chosen, wanted_shard),
+      DETAIL = format('%s gets ids of it.', used),
+      HINT = CASE WHEN regions > 1 THEN 'Leave the region out, or pass another.' ELSE 'Pass another shard.' END;
+  END IF;
+  used := snowflake.column_of_origin(chosen, wanted_shard,
+                                     CASE WHEN taken.region IS NULL THEN -1
+                                          ELSE snowflake.last_id_before(taken.until) END);
+  IF used IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('there are ids of region %s, shard %s', chosen, wanted_shard),
+      DETAIL = format('%s has one%s, which this call did not give.', used,
+                      CASE WHEN taken.region IS NULL THEN '' ELSE format(' of %s or later', taken.until) END),
+      HINT = CASE WHEN regions > 1 THEN 'Pass a region of which there are none.' ELSE 'Pass another shard.' END;
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_origin(integer, integer, integer, snowflake.backfills) IS
+  'Internal: for backfill(): an error if the origin is the server''s own, reserved for another column, or has ids';
+
+-- If two sessions choose the same origin, the primary key refuses one of them, and it chooses again.
+CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,
+                                         OUT chosen integer, OUT upto timestamptz)
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  own integer;
+  taken snowflake.backfills;
+BEGIN
+  PERFORM snowflake.check_origin(wanted_region, wanted_shard);
+  -- The start of a tick.
+  upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
+  PERFORM snowflake.observe(snowflake.last_id_before(upto));
+  -- The region of the database. If a newer session changes it, ids of the new region are greater than "upto".
+  own := d.region FROM snowflake.databases AS d WHERE d.database = current_database();
+
+  LOOP
+    SELECT * INTO taken FROM snowflake.backfills AS b
+     WHERE b.shard = wanted_shard AND b.region = coalesce(wanted_region, b.region)
+       AND b.table_oid IS NOT DISTINCT FROM reserve_origin.relation::oid
+       AND b.id_column IS NOT DISTINCT FROM reserve_origin.id_column
+     ORDER BY began DESC LIMIT 1;
+    chosen := coalesce(taken.region, wanted_region, snowflake.free_region(wanted_shard, own));
+    PERFORM snowflake.refuse_origin(chosen, wanted_shard, own, taken);
+    IF taken.region IS NOT NULL THEN
+      UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
+       WHERE b.region = chosen AND b.shard = wanted_shard;
+    ELSE
+      -- The origin of late_id() is in use from now on.
+      INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
+        VALUES (chosen, wanted_shard, relation::text, id_column, relation,
+                CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    EXIT WHEN FOUND;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.reserve_origin(regclass, name, integer, integer) IS
+  'Internal: for backfill() and late_id(): the region for a column''s old rows, which it reserves if necessary, and '
+  'the time before which its ids are';
+
+CREATE FUNCTION snowflake.check_late_time(at timestamptz) RETURNS void
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
+BEGIN
+  IF NOT (at >= l.epoch AND at <= clock_timestamp()) THEN
+    RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+      MESSAGE = format('timestamp "%s" is not the time of a late row', at),
+      DETAIL = format('The epoch is %s, the clock shows %s.', l.epoch, clock_timestamp()),
+      HINT = 'Pass a time between the epoch and now, or mint an id of the present with next_id().';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.check_late_time(timestamptz) IS
+  'Internal: for late_id(): an error (22008) unless a time lies between the epoch and now';
+
+CREATE FUNCTION snowflake.late_id(at timestamptz, shard integer, region integer DEFAULT NULL) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  l CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
+  tick CONSTANT interval := l.tick_ms * interval '1 ms';
+  origin snowflake.backfills;
+  first bigint;
+  last bigint;
+BEGIN
+  PERFORM snowflake.refuse_null('late_id()', at::text, shard::text);
+  PERFORM snowflake.check_origin(region, shard);
+  PERFORM snowflake.check_late_time(at);
+  LOOP
+    SELECT * INTO origin FROM snowflake.backfills AS b
+     WHERE b.table_oid IS NULL AND b.shard = late_id.shard AND b.region = coalesce(late_id.region, b.region)
+       AND b.until > at
+     ORDER BY began DESC LIMIT 1;
+    IF NOT FOUND THEN
+      SELECT r.chosen, r.upto INTO origin.region, origin.until
+        FROM snowflake.reserve_origin(NULL, NULL, shard, region) AS r;
+      -- A time within the current tick.
+      at := least(at, snowflake.time_of(snowflake.last_id_before(origin.until)));
+    END IF;
+    first := snowflake.make_id(at, shard, 0, origin.region);
+    last := first + (1::bigint << l.sequence_bits) - 1;
+    INSERT INTO snowflake.late_ids AS t
+      SELECT g.id
+        FROM (SELECT coalesce(max(id) + 1, first) AS id FROM snowflake.late_ids WHERE id BETWEEN first AND last) AS g
+       WHERE g.id <= last
+      ON CONFLICT DO NOTHING RETURNING t.id INTO first;
+    IF FOUND THEN
+      RETURN first;
+    END IF;
+    -- The tick is full, or another session was faster.
+    IF EXISTS (SELECT FROM snowflake.late_ids WHERE id = last) THEN
+      at := at + tick;
+    END IF;
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
+  'Gives an id of a past time to a row that comes late. Without regions in the layout, pass a shard that is reserved '
+  'for late ids. The id has the first tick from that time that has room. It never gives an id twice';
+REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;
