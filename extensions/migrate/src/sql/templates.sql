@@ -18,6 +18,8 @@ $head$ WHEN 'engine' THEN $engine$
 
 @@readers.sql@@
 
+@@ticks.sql@@
+
 @@mint.sql@@
 
 @@api.sql@@

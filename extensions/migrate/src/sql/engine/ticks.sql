@@ -1,0 +1,340 @@
+-- Minting: the slow path. Functions without a search_path run under that of their caller: open_tick() or an
+-- administrative function. A search_path for each would double the time of the slow path.
+
+CREATE OR REPLACE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint / 1000
+$$;
+
+-- Raises the error of a read-only transaction. REQUIRES one. During recovery all are read-only.
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_read_only(caller text) RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF pg_is_in_recovery() THEN
+    PERFORM snowflake_sql.refuse('standby', caller, 'This server is a standby.');
+  END IF;
+  PERFORM snowflake_sql.refuse(
+    CASE WHEN EXISTS (SELECT FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on'
+                         AND source IN ('configuration file', 'command line'))
+           THEN 'read_only_by_default' ELSE 'read_only_transaction' END,
+    caller, 'It may have to write the durable high-water mark.');
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_sql.check_call(caller text) RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF current_setting('transaction_read_only') <> 'off' THEN
+    PERFORM snowflake_sql.refuse_read_only(caller);
+  END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_sql.check_shard(shard integer) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF shard IS NULL THEN
+    PERFORM snowflake_sql.refuse_argument('22004', 'shard is null', 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.',
+      'Pass the shard that the row belongs to.');
+  ELSIF shard < 0 OR shard > {{LAST_SHARD}} THEN
+    PERFORM snowflake_sql.refuse_argument('22023', format('shard %s is out of range', shard),
+      'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', 'Pass a shard of the layout.');
+  END IF;
+END
+$$;
+
+-- "snowflake.max_wait" in milliseconds. Without the library the server stores any text as its value.
+CREATE OR REPLACE FUNCTION snowflake_sql.max_wait() RETURNS bigint
+  LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+  stated CONSTANT text := current_setting('snowflake.max_wait', true);
+  ms numeric;
+BEGIN
+  IF coalesce(stated, '') = '' THEN
+    RETURN 2000;
+  END IF;
+  BEGIN
+    ms := CASE WHEN stated ~ '^ *[0-9.]+ *$' THEN round(stated::numeric)
+               ELSE ceil(extract(epoch FROM stated::interval) * 1000) END;
+  EXCEPTION WHEN data_exception THEN
+    NULL;
+  END;
+  IF ms BETWEEN 0 AND 2147483647 THEN
+    RETURN ms;
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+    MESSAGE = format('invalid value for parameter "snowflake.max_wait": "%s"', stated),
+    DETAIL = 'It is a time from 0 to 2147483647 ms. A number without a unit is in milliseconds.',
+    HINT = 'Set "snowflake.max_wait" to a time, such as ''2s''.';
+END
+$$;
+
+-- The position of a counter whose ticks before a mark are all used. The first tick of the layout always is.
+CREATE OR REPLACE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
+  LANGUAGE sql IMMUTABLE
+AS $$
+  SELECT (greatest(0, (least(mark, {{END_MS}}) - {{EPOCH_MS}} + {{TICK_MS}} - 1) / {{TICK_MS}} - 1) << {{TICK_SHIFT}})
+    | {{PER_TICK}}
+$$;
+
+-- Stores the mark, flushes it if the server can, and only then publishes it. CASE keeps the order. REQUIRES the gate.
+CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF current_setting('server_version_num')::integer >= 170000 THEN
+    RETURN CASE WHEN setval('snowflake.high_water', mark) = mark
+                THEN CASE WHEN pg_logical_emit_message(false, 'snowflake', ''::text, true) IS NOT NULL
+                          THEN setval('snowflake_sql.published', mark) END END;
+  END IF;
+  RETURN CASE WHEN setval('snowflake.high_water', mark) = mark THEN setval('snowflake_sql.published', mark) END;
+END
+$$;
+
+-- Makes the stored and the published mark agree, and returns it. They differ in a new life of the counters, and after
+-- the mark was set by hand. It adopts a higher stored mark, and raises a lower one again. REQUIRES the gate.
+CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  mark CONSTANT bigint := pg_sequence_last_value('snowflake.high_water');
+  published CONSTANT bigint := pg_sequence_last_value('snowflake_sql.published');
+  counter regclass;
+BEGIN
+  IF mark = published THEN
+    RETURN mark;
+  ELSIF mark IS NULL OR mark < {{EPOCH_MS}} THEN
+    PERFORM snowflake_sql.refuse('mark_lost', NULL,
+      format('Sequence snowflake.high_water is %s, which is before the epoch ({{EPOCH_MS}}).', coalesce(mark, 0)));
+  ELSIF mark < published THEN
+    RETURN snowflake_sql.write_mark(published);
+  END IF;
+  FOREACH counter IN ARRAY {{COUNTERS}} LOOP
+    IF coalesce(pg_sequence_last_value(counter) < snowflake_sql.used_before(mark), true) THEN
+      PERFORM setval(counter, snowflake_sql.used_before(mark));
+    END IF;
+  END LOOP;
+  RETURN snowflake_sql.write_mark(mark);
+END
+$$;
+
+-- Raises the error of the clock. REQUIRES that the clock is before the epoch, past the end, or far ahead of the mark.
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF now_ms < {{EPOCH_MS}} THEN
+    PERFORM snowflake_sql.refuse('clock_before_epoch', NULL,
+      format('The clock shows %s, the epoch is %s.', snowflake_sql.time_at(now_ms),
+             snowflake_sql.time_at({{EPOCH_MS}})));
+  ELSIF now_ms >= {{END_MS}} THEN
+    PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
+                                 format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+  END IF;
+  PERFORM snowflake_sql.refuse('clock_jumped', snowflake_sql.span(now_ms - mark),
+    format('The clock shows %s, the high-water mark %s; the SQL engine allows %s.',
+           snowflake_sql.time_at(now_ms), snowflake_sql.time_at(mark), snowflake_sql.span({{JUMP_MS}})));
+END
+$$;
+
+-- Sleeps for up to 10 ms, because the clock does not allow the tick at `next_ms` yet. Returns how long the call has
+-- waited. If the wait would be longer than "snowflake.max_wait", it raises the error.
+CREATE OR REPLACE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean,
+                                              waited bigint) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  now_ms CONSTANT bigint := snowflake_sql.clock_ms();
+  needed CONSTANT bigint := greatest(1, next_ms - lead_ms - now_ms);
+  budget CONSTANT bigint := snowflake_sql.max_wait();
+  part CONSTANT bigint := least(needed, 10);
+BEGIN
+  IF waited + needed > budget THEN
+    IF at_mark THEN
+      PERFORM snowflake_sql.refuse('mark_ahead', NULL,
+        format('Ids may have been issued up to %s, the clock shows %s: with "snowflake.max_lead" {{LEAD_MS}} ms the '
+               'call would wait %s, more than "snowflake.max_wait" (%s ms).',
+               snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
+    ELSIF needed > budget AND next_ms > now_ms + {{LEAD_MS}} + {{TICK_MS}} THEN
+      PERFORM snowflake_sql.refuse('clock_behind', shard::text,
+        format('The next id is of %s, the clock shows %s: with "snowflake.max_lead" {{LEAD_MS}} ms the call would wait '
+               '%s, more than "snowflake.max_wait" (%s ms).',
+               snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
+    END IF;
+    PERFORM snowflake_sql.refuse('waited_too_long', shard::text,
+      format('Waited %s, and "snowflake.max_wait" is %s ms. The shard''s ids are taken up to %s, the clock shows %s, '
+             'and a shard has {{PER_TICK}} ids per tick of {{TICK_MS}} ms.',
+             snowflake_sql.span(waited), budget, snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms)));
+  END IF;
+  PERFORM pg_sleep(part / 1000.0);
+  RETURN waited + part;
+END
+$$;
+
+-- Under the lock of the gate: draws the ticks after the newest one, `latest`, and stores the mark first if they reach
+-- it. Returns 0 ticks if the clock does not allow the `first` one yet; it begins at `next_ms`.
+CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, latest bigint, mark bigint,
+                                                    now_ms bigint, lead_ms bigint, OUT first bigint, OUT ticks bigint,
+                                                    OUT next_ms bigint)
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  ticks := 0;
+  first := greatest((latest >> {{TICK_SHIFT}}) + 1, (now_ms - {{EPOCH_MS}}) / {{TICK_MS}});
+  next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
+  IF first >= {{TICKS}} THEN
+    PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
+                                 format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+  END IF;
+  IF next_ms <= now_ms + lead_ms THEN
+    ticks := greatest(1, least(wanted, (now_ms + lead_ms - next_ms) / {{TICK_MS}} + 1, {{TICKS}} - first));
+    IF next_ms + ticks * {{TICK_MS}} > mark THEN
+      PERFORM snowflake_sql.write_mark(next_ms + ticks * {{TICK_MS}} + {{RESERVE_MS}});
+    END IF;
+    PERFORM setval(counter,
+                   (first + ticks - 1 << {{TICK_SHIFT}}) | CASE wanted WHEN 0 THEN 0 ELSE {{PER_TICK}} END);
+  END IF;
+END
+$$;
+
+-- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller.
+-- Returns the `first` tick and the number of `ticks`. If the clock does not allow a tick yet, it waits a little and
+-- returns 0 ticks. Then call it again.
+CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
+                                                   OUT first bigint, OUT ticks bigint)
+  LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+DECLARE
+  counter CONSTANT regclass := {{COUNTER}};
+  lead_ms CONSTANT bigint := CASE wanted WHEN 0 THEN {{LEAD_TICKS}} ELSE {{LEAD_TICKS}} / 2 END * {{TICK_MS}};
+  mark bigint;
+  now_ms bigint;
+  latest bigint;
+  at_mark boolean;
+  next_ms bigint;
+BEGIN
+  ticks := 0;
+  waited := coalesce(waited, 0);
+  IF current_setting('transaction_read_only') <> 'off' THEN
+    PERFORM snowflake_sql.refuse_read_only(caller);
+  ELSIF shard IS NULL OR shard < 0 OR shard > {{LAST_SHARD}} THEN
+    PERFORM snowflake_sql.check_shard(shard);
+  END IF;
+  -- A subtransaction that is always rolled back: the lock ends with it, however it ends. What setval() did stays.
+  BEGIN
+    LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
+    mark := pg_sequence_last_value('snowflake.high_water');
+    IF mark IS DISTINCT FROM pg_sequence_last_value('snowflake_sql.published') THEN
+      mark := snowflake_sql.adopt();
+    END IF;
+    now_ms := snowflake_sql.clock_ms();
+    IF now_ms < {{EPOCH_MS}} OR now_ms >= {{END_MS}} OR now_ms - mark > {{JUMP_MS}} THEN
+      PERFORM snowflake_sql.refuse_clock(now_ms, mark);
+    END IF;
+    latest := coalesce(pg_sequence_last_value(counter), snowflake_sql.used_before(mark));
+    first := latest >> {{TICK_SHIFT}};
+    next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
+    -- If another session has opened a tick that is good for a draw, this session uses it.
+    IF wanted > 0 OR (latest & {{TICK_MASK}}) >= {{PER_TICK}} OR next_ms >= mark
+       OR next_ms + {{TICK_MS}} <= now_ms OR next_ms > now_ms + lead_ms THEN
+      at_mark := latest = snowflake_sql.used_before(mark);
+      SELECT t.* INTO first, ticks, next_ms
+        FROM snowflake_sql.take_ticks(counter, wanted, latest, mark, now_ms, lead_ms) AS t;
+    ELSE
+      ticks := 1;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'SF001';
+  EXCEPTION WHEN SQLSTATE 'SF001' THEN
+    NULL;
+  END;
+  IF ticks = 0 THEN
+    waited := snowflake_sql.wait(shard, next_ms, lead_ms, at_mark, waited);
+  END IF;
+END
+$$;
+
+-- Makes every later id of a shard, or of all shards (null), lie after a tick. If `durable` is true, this also holds
+-- after a crash.
+CREATE OR REPLACE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
+  LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
+AS $$
+DECLARE
+  used CONSTANT bigint := tick << {{TICK_SHIFT}} | {{PER_TICK}};
+  mark bigint;
+  counter regclass;
+BEGIN
+  BEGIN
+    LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
+    mark := snowflake_sql.adopt();
+    IF durable AND {{EPOCH_MS}} + (tick + 1) * {{TICK_MS}} > mark THEN
+      PERFORM snowflake_sql.write_mark({{EPOCH_MS}} + (tick + 1) * {{TICK_MS}});
+    END IF;
+    FOREACH counter IN ARRAY CASE WHEN shard IS NULL THEN {{COUNTERS}} ELSE ARRAY[{{COUNTER}}] END LOOP
+      IF coalesce(pg_sequence_last_value(counter) < used, true) THEN
+        PERFORM setval(counter, used);
+      END IF;
+    END LOOP;
+    RAISE EXCEPTION USING ERRCODE = 'SF001';
+  EXCEPTION WHEN SQLSTATE 'SF001' THEN
+    NULL;
+  END;
+END
+$$;
+
+-- Raises the error of an id that is ahead of the clock.
+CREATE OR REPLACE FUNCTION snowflake_sql.refuse_id_ahead(id bigint, lead_ms bigint) RETURNS void
+  LANGUAGE plpgsql VOLATILE SET datestyle = 'ISO'
+AS $$
+DECLARE
+  now_ms CONSTANT bigint := snowflake_sql.clock_ms();
+  id_ms CONSTANT bigint := {{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}};
+BEGIN
+  IF id_ms - now_ms > 86400000 THEN
+    PERFORM snowflake_sql.refuse('id_ahead', id::text,
+      format('Read with layout {{LAYOUT}}, the id is of %s; the clock shows %s. An id minted now would have this time '
+             'if its epoch were %s.',
+             snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
+             left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
+      'If it was minted with another epoch or layout, create the extension with these: see "Moving from something '
+      'else" in the documentation.');
+  END IF;
+  PERFORM snowflake_sql.refuse('id_ahead', id::text,
+    format('The id is of %s, the clock shows %s, and "snowflake.max_lead" is {{LEAD_MS}} ms%s.',
+           snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
+           CASE WHEN lead_ms < {{LEAD_MS}} THEN ', of which a batch may use half' ELSE '' END),
+    format('Correct the clock, or try again in %s.', snowflake_sql.span(greatest(1, id_ms - now_ms - lead_ms))));
+END
+$$;
+
+-- Makes the next id of a shard greater than another id, once the clock allows that.
+CREATE OR REPLACE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text)
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  id_ms CONSTANT bigint := {{EPOCH_MS}} + (id >> {{BELOW_BITS}}) * {{TICK_MS}};
+  waited bigint := 0;
+  needed bigint;
+BEGIN
+  PERFORM snowflake_sql.check_call(caller);
+  PERFORM snowflake_sql.check_shard(shard);
+  IF id NOT BETWEEN 0 AND {{LAST_ID}} THEN
+    PERFORM snowflake_sql.refuse_id(id, 0);
+  END IF;
+  LOOP
+    needed := id_ms - lead_ms - snowflake_sql.clock_ms();
+    EXIT WHEN needed <= 0;
+    IF waited + needed > snowflake_sql.max_wait() THEN
+      PERFORM snowflake_sql.refuse_id_ahead(id, lead_ms);
+    END IF;
+    PERFORM pg_sleep(least(needed, 10) / 1000.0);
+    waited := waited + least(needed, 10);
+  END LOOP;
+  PERFORM snowflake_sql.raise_to(shard, id >> {{BELOW_BITS}}, false);
+END
+$$;
