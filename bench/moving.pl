@@ -32,7 +32,7 @@ sub say_sql {
     close $err;
     return if $? == 0;
     die "$statement\n$said" if $said !~ /canceling statement due to lock timeout/;
-    # The pause lets the delayed writers catch up. Without it, the next attempt would meet all writers at once.
+    # The pause lets the delayed writers catch up. Without the pause, the next attempt would meet all writers at once.
     sleep($attempt < 40 ? 0.05 * $attempt : 2);
   }
   die "no lock for:\n$statement";

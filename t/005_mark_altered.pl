@@ -14,7 +14,7 @@ $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
-# This session is older than the changes below, and uses its cached state as long as possible.
+# The session $old is older than all changes of this test, and uses its cached state as long as possible.
 my $old = $node->session;
 
 sub both_mint

@@ -81,8 +81,8 @@ $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER
 restore($target);
 continues($target, 200, 'a dump restored under a clock 40 s behind');
 
-# Restores the dump into a database that has minted under another layout. After such a restore all functions fail, also
-# in sessions that were open before.
+# Restores the dump into a database that has minted under another layout. After a restore under another layout all
+# functions fail, also in sessions that were open before.
 $target->stop;
 $target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $target->start;
@@ -91,7 +91,8 @@ $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
 is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'before the restore an open session decodes its id');
-# The row with the seal is the last one of the dump. Inserting it fails with an error that explains the problem.
+# The row with the seal is the last one of the dump. Inserting the seal's row fails with an error that explains the
+# problem.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
 	qr/this database was restored under another layout than its ids have/,

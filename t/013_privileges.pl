@@ -1,5 +1,5 @@
 # Tests that roles without superuser cannot lower the mark permanently, change the seal or lock the extension. Ids stay
-# unique after such attempts, over crashes and with the clock behind.
+# unique after attempts to do so, over crashes and with the clock behind.
 
 use strict;
 use warnings FATAL => 'all';

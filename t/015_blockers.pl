@@ -272,7 +272,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 holds(reason => 'high-water mark lost', old => 0, make => 'SELECT 1',
 	undo => sub { $node->safe_psql('postgres', q{SELECT snowflake.set_mark(now() + interval '1 s')}) });
-# ALTER DATABASE does not store such a value.
+# ALTER DATABASE does not store an invalid list of shards, so the test updates the catalogue.
 holds(reason => 'invalid region or shards', old => 0, make => q{
 		ALTER DATABASE postgres SET snowflake.owned_shards = '1';
 		UPDATE pg_db_role_setting SET setconfig = '{snowflake.owned_shards=x}'},

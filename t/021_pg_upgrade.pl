@@ -1,8 +1,8 @@
 # Tests that pg_upgrade transfers the mark and the seal. In the new server old ids decode as before, and new ids are
 # greater, even if the clock is behind.
 #
-# The environment variable oldinstall is the installation directory of the old server, with bin/. Without it the old
-# server has the same version as the new one.
+# The environment variable oldinstall is the installation directory of the old server, with bin/. If oldinstall is not
+# set, the old server has the same version as the new one.
 
 use strict;
 use warnings FATAL => 'all';

@@ -43,7 +43,7 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(8191))'), '8
 $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 $node->refuses('SELECT snowflake.next_id(8191)', { sqlstate => '22023', message => 'shard' }, 'a third layout refuses a shard that only the second one had', 'fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31))'), '31', 'an open session mints under the third layout');
-# If the new layout is rolled back, the former one is used again.
+# If the transaction that seals a new layout is rolled back, the server uses the former layout again.
 is($pooled->query_safe("BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'instagram'; CREATE EXTENSION snowflake; ROLLBACK; SELECT snowflake.shard_of(snowflake.next_id(30))"), '30', 'after a rollback an open session mints under the former layout');
 # An immediate stop, and a start with a clock that is behind.
 $node->stop('immediate');

@@ -68,8 +68,8 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: each copied row has its own id");
 }
 
-# If an SQL function uses its argument twice, inlining it would mint twice. The planner must not inline such a function
-# at any value of cpu_operator_cost.
+# If an SQL function uses its argument twice, inlining it would mint twice. The planner must not inline a function that
+# uses its argument twice, at any value of cpu_operator_cost.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);

@@ -96,7 +96,7 @@ $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
-# CREATE EXTENSION waits if the transaction that makes such a function is not committed yet.
+# CREATE EXTENSION waits if the transaction that makes another function in the schema is not committed yet.
 my $planter = $c->session('taken');
 $planter->query_safe("SET ROLE owner; BEGIN; CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'");
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that makes a function in the schema', 'taken');
@@ -104,8 +104,8 @@ $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# The planner evaluates index predicates and expressions of statistics. Such expressions must run as the owner of the
-# table, even when a superuser runs CREATE EXTENSION.
+# The planner evaluates index predicates and expressions of statistics. These expressions of a table must run as the
+# owner of the table, even when a superuser runs CREATE EXTENSION.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -169,7 +169,7 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available here, so functions of the test stand in for it. These functions write the script as an
+# pg_tle is not available here, so functions of the test stand in for it. The test's functions write the script as an
 # extension that needs no superuser and has no schema. As with pg_tle, the functions themselves are in the dump.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);

@@ -123,8 +123,8 @@ mint(1);
 is(news(), '', 'the log does not report a second step within a minute');
 is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '2', 'clock_history counts both steps');
 
-# The clock jumps ahead by more than max_forward_jump, and is corrected. Then the clock jumps a second time, and the
-# jump is accepted.
+# The clock jumps ahead by more than max_forward_jump, and is corrected. After the correction the clock jumps ahead a
+# second time, and the jump is accepted.
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
 $clock = $node->clock;
 mint(1);

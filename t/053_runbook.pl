@@ -18,7 +18,7 @@ my %blocks = Snowflake::Page::blocks($file);
 
 my $node;
 
-# Runs the next block of a section. Dies if a statement of the block fails.
+# Runs the next block of statements of a section of doc/monitoring.md. Dies if a statement of the block fails.
 sub next_block
 {
 	my ($title, $on) = @_;

@@ -1,5 +1,5 @@
 # Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which nothing was minted. Later no
-# call mints such an id, in this database or in a copy, even if the server's region and shards change.
+# call mints an id of that origin, in this database or in a copy, even if the server's region and shards change.
 
 use strict;
 use warnings FATAL => 'all';

@@ -143,7 +143,7 @@ $node->safe_psql('postgres', <<~"SQL");
 	SQL
 as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
-# If a superuser runs such statements directly, each way of attack works.
+# If a superuser runs the statements directly, each way of attack works.
 call($_) foreach
   'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
   'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
@@ -241,7 +241,8 @@ my %calls = (
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
-# These routines use no user table: they work on numbers, texts or catalogues, or are triggers of our own relations.
+# The routines of this list use no user table: they work on numbers, texts or catalogues, or are triggers of our own
+# relations.
 my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard guard_tables check_origin keep_origin);
 
 # Orders the routines so that each finds the objects that it needs.

@@ -117,7 +117,7 @@ $node->reconfigure(synchronous_standby_names => "''");
 $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 2'), 'the result during the wait for a standby did not exceed the id of the row');
 
-# Commit wait also holds the result back. It ends when the clock has reached the time of the commit.
+# Commit wait also holds the result back. Commit wait ends when the clock has reached the time of the commit.
 $node->reconfigure('snowflake.clock_error' => "'5ms'", 'snowflake.max_clock_error' => "'10s'");
 $waiting = $node->start_writer(q{SET snowflake.commit_wait = on; SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (7)});
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')})

@@ -112,7 +112,7 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
 }
 
 // While an incarnation may still get its region back, it keeps the record of the ids that it issued
-// there. This must hold at whichever store its worker is killed.
+// there. The record must be kept at whichever store the worker is killed.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -113,8 +113,9 @@ constexpr int64_t free_from(const LeasedRegion& region) noexcept {
                                                  : region.until_ms;
 }
 
-// Chooses a free region of a server. It is the region that was given back last, if minting can
-// continue there at once. Otherwise it is the region that has been unused for the longest time.
+// Chooses a free region of a server. If minting can continue at once in the region that was given
+// back last, choose() returns that region. Otherwise choose() returns the region that has been
+// unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -194,8 +195,8 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
                             const LeaseRequest& request, int64_t clock_ms) noexcept {
   const LeasedRegion& region = regions[static_cast<size_t>(request.region)];
   // If the nonce on record is neither the acknowledged one nor the one of this request, a copy of
-  // the incarnation has renewed in between. Such a copy comes from a memory snapshot of the
-  // machine.
+  // the incarnation has renewed in between. A copy of an incarnation comes from a memory snapshot
+  // of the machine.
   const bool copied =
       request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;
   if (!holds(region, request) || copied)
@@ -250,8 +251,8 @@ constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Halts the fleet if a server has a newer answer than this database. Then the lease server was
-// restored to an earlier state, and must not grant to any server.
+// Halts the fleet if a server has a newer answer than this database. A newer answer shows that the
+// lease server was restored to an earlier state, so it must not grant to any server.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))

@@ -8,8 +8,8 @@ namespace {
 constexpr int32_t kMistaken = 99;
 }  // namespace
 
-// Sends a request of a server whose configuration file was copied from another server. It names a
-// region of that server, with another login role.
+// Sends a request of a server whose configuration file was copied from another server. The request
+// names a region of the other server, with another login role.
 void World::mistake() {
   LeaseRequest request{};
   request.call = LeaseCall::acquire;

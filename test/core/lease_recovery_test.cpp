@@ -42,7 +42,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The first answer is lost, so the holder repeats its request. Then a copy of its memory renews.
+  // The first answer is lost, so the holder repeats its request. After that, a copy of the holder's
+  // memory renews.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -168,8 +169,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers run. If a server has an answer of the one that the operator confirmed, it
-// accepts no answer of the other one.
+// Two lease servers run. If a server has an answer of the lease server that the operator confirmed,
+// it accepts no answer of the other lease server.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;

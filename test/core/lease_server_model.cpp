@@ -255,8 +255,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // The acknowledged nonce must be one that a grant has answered. Otherwise the lease server would
-  // regard the renewal as that of a copy.
+  // The acknowledged nonce must be one that a grant has answered. With another nonce the lease
+  // server would regard the renewal as that of a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);

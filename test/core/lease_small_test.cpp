@@ -34,7 +34,7 @@ struct Small {
   bool moved = false, lost = false;
   int64_t now = kBegin, control_off = 0, drawn = 10;
   std::array<Run, 2> runs{};
-  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // for each region and run: one bit for each minted unit of time
+  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // a bit per unit of time
   bool violated = false;
 };
 

@@ -154,8 +154,8 @@ class World {
  public:
   World(Random random, const Rules& rules);
 
-  // run() makes faults and work in random order. Then settle() works without faults, and every
-  // server must mint.
+  // run() makes faults and work in random order. After run(), settle() works without faults, and
+  // every server must mint.
   void run(int steps);
   void settle();
 

@@ -203,9 +203,9 @@ void World::decide_one(size_t index) {
   Control next = asked_one;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // Files that are restored in place have no new timeline. This is detected by the first request of
-  // a server with a newer grant. The model assumes that such a request comes first, which cannot be
-  // guaranteed.
+  // Files that are restored in place have no new timeline. The first request of a server with a
+  // newer grant detects the restored files. The model assumes that a server with a newer grant
+  // requests first, which cannot be guaranteed.
   if (control_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -332,7 +332,8 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // Lets a lease and the skew pass. Then every region is free or held by a server that mints.
+  // Lets a lease and the skew pass. After that time every region is free or held by a server that
+  // mints.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;

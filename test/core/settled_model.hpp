@@ -1,7 +1,7 @@
 // Runs the shipped code of shard.hpp and settled.hpp in every interleaving of its atomic steps.
-// This file compiles both headers with an atomic type of the test. It uses another namespace, so
-// that the linker does not mix the two versions. Therefore no core header may be included before
-// this one.
+// This file compiles both headers with an atomic type of the test. The code gets another namespace,
+// so that the linker does not mix it with the shipped code. Therefore no core header may be
+// included before this one.
 //
 // An actor must be able to stop in the middle of a function and continue later, but has no stack of
 // its own. So each step runs the actor again from its beginning: it replays the results of earlier

@@ -2,9 +2,9 @@
 // Threads reach some interleavings only by luck. Some machines never reach others, for example
 // spurious failures of compare_exchange_weak.
 //
-// This file compiles shard.hpp with an atomic type of the test. It uses another namespace, so that
-// the linker does not mix the two versions. Therefore no core header may be included before
-// shard.hpp, but all standard headers that it needs must be.
+// This file compiles shard.hpp with an atomic type of the test. The code gets another namespace, so
+// that the linker does not mix it with the shipped code. Therefore no core header may be included
+// before shard.hpp, but all standard headers that it needs must be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace interleaving {
 
-// Called before each atomic step. If it returns true, a weak exchange fails spuriously.
+// Called before each atomic step. If before_step() returns true, a weak exchange fails spuriously.
 std::function<bool()> before_step;
 
 bool step() {

@@ -1,6 +1,6 @@
 // A model of a shard to compare the real one with: pairs of tick and sequence number, which advance
-// one id at a time. It shares no code with the implementation, which uses neither pairs nor single
-// steps.
+// one id at a time. The model shares no code with the implementation, which uses neither pairs nor
+// single steps.
 #pragma once
 
 #include <compare>

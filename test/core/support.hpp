@@ -22,8 +22,8 @@
 
 namespace snowflake {
 
-// Returns the seed of the run: a new one, or that of SNOWFLAKE_TEST_SEED. Prints it at the first
-// call.
+// Returns the seed of the run: a new one, or that of SNOWFLAKE_TEST_SEED. The first call prints the
+// seed.
 inline uint64_t test_seed() {
   static const uint64_t seed = [] {
     uint64_t value = std::random_device{}();
@@ -69,7 +69,8 @@ class Random {
   uint64_t state_;
 };
 
-// Factor for repetitions. It is greater without sanitizers, because they make the code slower.
+// Factor for repetitions. The factor is greater without sanitizers, because sanitizers make the
+// code slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr uint64_t kEffort = 1;
 #elif defined(__has_feature)

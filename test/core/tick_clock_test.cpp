@@ -49,7 +49,7 @@ struct Machine {
     true_ns += ns;
     counted += static_cast<double>(ns) * cycles_per_ns;
   }
-  // Interrupts the process at random. It may continue on the other processor.
+  // Interrupts the process at random. The process may continue on the other processor.
   static void interruption() {
     pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
@@ -273,7 +273,8 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// Returns how often the kernel's clock is read in 10 ms. If the rate is right, it is 200 times.
+// Returns how often the kernel's clock is read in 10 ms. If the counter's rate is right, the
+// function returns 200.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -347,7 +348,7 @@ TEST_F(TickClockTest, WhateverHappens) {
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
           // The code cannot detect that the counter stopped during the sleep, so the reading is
-          // renewed here. The kernel does not use such a counter as its clock source.
+          // renewed here. The kernel does not use a counter that stops as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {

@@ -149,7 +149,8 @@ $node->safe_psql('postgres', <<~'SQL');
 fires('SnowflakeAdoptedChanged', 'an adopted column with another default', severity => qr/critical/);
 $node->safe_psql('postgres', 'ALTER TABLE photos ALTER COLUMN id SET DEFAULT snowflake.next_id(1)');
 
-# The clock steps ten minutes ahead, within max_forward_jump, and back. Then the minted ids are ahead of the clock.
+# The clock steps ten minutes ahead, within max_forward_jump, and back. After the step back the minted ids are ahead of
+# the clock.
 $node->clock->step(+600);
 fires($_, 'a clock ten minutes ahead') foreach qw(SnowflakeClockDrift SnowflakeClockOffset);
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');

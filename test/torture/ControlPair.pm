@@ -102,7 +102,8 @@ sub end
 
 sub swap { my ($self) = @_; @$self{qw(primary standby)} = @$self{qw(standby primary)}; return; }
 
-# Allows or refuses connections of ordinary roles. They are refused while it is unknown what this database has lost.
+# Allows or refuses connections of ordinary roles. Connections are refused while it is unknown what this database has
+# lost.
 sub fence
 {
 	my ($self, $on) = @_;

@@ -114,7 +114,7 @@ sub clock_back
 }
 
 # Steps the clock ahead. If the step is less than max_forward_jump (an hour), ids follow the clock, and are ahead of it
-# after the correction. If it is more, calls fail until the clock is corrected or accepted.
+# after the correction. If the step is more than max_forward_jump, calls fail until the clock is corrected or accepted.
 sub clock_forward
 {
 	my ($w) = @_;

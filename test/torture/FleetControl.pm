@@ -152,7 +152,8 @@ sub control_moved
 	return sprintf 'the lease server restored in place%s from a dump of %d lives ago, confirm_data_loss() after %s s', $data_only ? ', its data only,' : '', $lives, $wait;
 }
 
-# Starts a base backup of the lease server. It must refuse all requests, so its address can be in the servers' list.
+# Starts a base backup of the lease server. The copy must refuse all requests, so its address can be in the servers'
+# list.
 sub control_copied
 {
 	my ($w) = @_;
@@ -292,7 +293,8 @@ sub control_clock
 	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
 	my $control = $w->control;
 	$w->set_clock($_, $step) for $control->primary, $control->standby;
-	# While the lease server's clock is wrong, a copy requests a lease. This must not end the lease of another server.
+	# While the lease server's clock is wrong, a copy requests a lease. The request must not end the lease of another
+	# server.
 	my $rival = $w->rival($w->some_member);
 	$rival->{node}->start;
 	$w->mint_now($rival, 1500);
@@ -346,8 +348,8 @@ sub control_restored
 	return "the lease server's files put back as they were $lives lives ago";
 }
 
-# A point-in-time recovery of the lease server. It has a new timeline, so the lease server detects it before the first
-# request.
+# A point-in-time recovery of the lease server. The recovered lease server has a new timeline, so it detects the
+# recovery before the first request.
 sub control_pitr
 {
 	my ($w) = @_;

@@ -86,8 +86,8 @@ sub clone_cold
 	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
 }
 
-# Copies the files of a running server without a backup. Such a copy may have lost anything, or may not start. The only
-# requirement is that no other server mints its ids.
+# Copies the files of a running server without a backup. A copy without a backup may have lost anything, or may not
+# start. The only requirement is that no other server mints its ids.
 sub clone_live
 {
 	my ($w) = @_;
@@ -114,7 +114,7 @@ sub clone_live
 	return "cp -a of $member->{title} while it runs, clock $step s: " . ($minted ? "$minted ids" : "no copy that starts and mints");
 }
 
-# Starts a copy with a static region instead of leases. It must refuse to mint, because nothing else would prevent
+# Starts a copy with a static region instead of leases. The copy must refuse to mint, because nothing else would prevent
 # duplicates.
 sub clone_static
 {

@@ -27,8 +27,8 @@ our %faults = (
 my @back  = (-0.001, -0.05, -0.5, -1, -3, -30, -600, -86400);
 my @ahead = (0.5, 1, 3, 30, 3500, 86400);
 
-# Limits a step ahead for a server with a static region. It cannot detect that its clock is ahead, so its ids would
-# follow the clock.
+# Limits a step ahead for a server with a static region. A server with a static region cannot detect that its clock is
+# ahead, so its ids would follow the clock.
 sub bearable
 {
 	my ($group, $step) = @_;
@@ -48,7 +48,7 @@ sub server_kill
 	return "$group->{title}: $how, its clock $step s between the lives";
 }
 
-# Kills all servers at once. Then they request more regions than are free.
+# Kills all servers at once. After the restart the servers request more regions than are free.
 sub power_cut
 {
 	my ($w) = @_;

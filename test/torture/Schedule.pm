@@ -15,7 +15,7 @@ sub draw
 	return;
 }
 
-# Parses a list of faults. If it begins with a minus, these faults are left out.
+# Parses a list of faults. If the list begins with a minus, its faults are left out.
 sub choose
 {
 	my ($wanted, $faults) = @_;

@@ -101,8 +101,8 @@ sub drop_rollback
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Returns true if all WAL that was written before this call is flushed. Otherwise a page may show a value that a crash
-# can still lose.
+# Returns true if all WAL that was written before this call is flushed. If WAL is not flushed, a page may show a value
+# that a crash can still lose.
 sub flushed
 {
 	my ($w) = @_;
@@ -144,8 +144,8 @@ sub alter_mark
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Changes the mark as a role that can only write every table and sequence. This must not affect minting, even if the
-# server is killed before the mark is corrected.
+# Changes the mark as a role that can only write every table and sequence. The change must not affect minting, even if
+# the server is killed before the mark is corrected.
 sub write_all_data
 {
 	my ($w) = @_;
@@ -215,8 +215,8 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Raises the mark, as a restored dump does. It must never be lowered again. When the next extension has read the mark,
-# no id below it may be minted.
+# Raises the mark, as a restored dump does. The raised mark must never be lowered again. When the next extension has
+# read the mark, no id below it may be minted.
 sub raise_mark
 {
 	my ($w) = @_;

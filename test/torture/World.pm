@@ -237,7 +237,7 @@ SQL
 }
 
 # A group is a database in which clients mint: {node, name, line, clients, neighbour}. Clients of the neighbour request
-# single ids. They wait only for the few ticks for which one of them may not run.
+# single ids. The neighbour's clients wait only for the few ticks for which one of them may not run.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;

@@ -4,7 +4,7 @@
 //
 // History has branches: a restored backup continues from a time in the past, and does not contain
 // later ids. So each id belongs to a *line*. A line begins at a fork of its parent line, and
-// inherits the earlier ids. These must hold for each line with its inherited ids:
+// inherits the earlier ids. Rules for each line with its inherited ids:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
@@ -18,14 +18,14 @@
 //   observed     what a server mints after observe(id) is greater than the id
 //
 // In a fleet "order" compares only time and sequence number, because a shard continues in another
-// region. These must hold for each result:
+// region. Rules for each result:
 //
 //   session      the ids of a shard that a session receives strictly go up
 //   shard        the id decodes to the requested shard and to the servers' region; a leased region
 //                is not a static one
 //   time         it lies between the server's clock at minting and max_lead ahead of that
 //
-// This must hold for a database while another database of its server is changed:
+// Rule for a database while another database of its server is changed:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //

@@ -4,8 +4,8 @@
 //   fuzz conninfo=... seed=N seconds=S
 //
 // Statements may fail with a proper SQLSTATE. If a statement causes an internal error (XX...),
-// loses the connection or never ends, the fuzzer prints the statement. It prints a summary at the
-// end.
+// loses the connection or never ends, the fuzzer prints the statement. The fuzzer prints a summary
+// at the end.
 
 #include <unistd.h>
 

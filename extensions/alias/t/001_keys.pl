@@ -120,8 +120,8 @@ write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# A new version of a key is first added below the topmost line, so that servers use it only to decode. If it were in the
-# topmost line at once, a server could make aliases that another server cannot decode yet.
+# A new version of a key is first added below the topmost line, so that servers use it only to decode. If the new
+# version were in the topmost line at once, a server could make aliases that another server cannot decode yet.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');

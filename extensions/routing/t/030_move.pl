@@ -165,8 +165,8 @@ my $alone = $mover->run_without_map('--shard' => 1, '--from' => $fleet->conninfo
 is($alone->{status}, 0, 'a move without a map succeeds') or diag($alone->{output});
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', 'after the move without a map the target has the table');
 
-# Moved rows may have ids that the target's clock has not reached. The target mints above such ids, or refuses to take
-# over.
+# Moved rows may have ids that the target's clock has not reached. The target mints above the moved ids, or refuses to
+# take over.
 $north->reconfigure('snowflake.max_lead' => "'1min'");
 my $ahead = $north->safe_psql('postgres', "SELECT snowflake.observe(snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 31)); INSERT INTO shard_7.users (name) VALUES ('ahead') RETURNING id") =~ s/^\n//r;
 my $run = $mover->run('--shard' => 7, '--to' => 'b');

@@ -55,8 +55,8 @@ foreach my $place (@places)
 {
 	my ($name, $hold, $said, $until) = @$place;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
-	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for such
-	# transactions of the target.
+	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for all
+	# transactions of the target that have begun to write.
 	$mover->run('--shard' => 1, '--to' => $to, '--until' => $until) if $until;
 	$hold->() if $hold;
 	my $move = $mover->start('--shard' => 1, '--to' => $to);

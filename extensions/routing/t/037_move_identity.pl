@@ -199,7 +199,7 @@ foreach my $case (@missing)
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
 	$lost->start;
-	# The lost server returns, and --forget also succeeds there.
+	# The lost server returns, and --forget also succeeds on this server.
 	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
 	is($result->{status}, 0, '... the other one, when it is back') or diag($result->{output});
 	clean($lost, $lost->name);

@@ -1,6 +1,6 @@
 # Makes a server installation whose snowflake libraries are not in the server's library directory, but in another
-# directory of dynamic_library_path. Image volumes and Nix place libraries in such a directory. The control files and
-# scripts stay in place.
+# directory of dynamic_library_path. Image volumes and Nix place libraries in a directory of dynamic_library_path. The
+# control files and scripts stay in place.
 
 package Snowflake::LibraryPath;
 
@@ -33,7 +33,7 @@ sub copy_installation
 	return (dirname("$root$dir{bindir}"), $root, "$root$dir{sharedir}/extension");
 }
 
-# Starts a server from such a copy and creates the extension. %params: conf.
+# Starts a server from the copied installation and creates the extension. %params: conf.
 sub create_running
 {
 	my ($name, %params) = @_;

@@ -118,7 +118,7 @@ sub start
 	return $started;
 }
 
-# Starts or restarts the server with settings (text) that replace those of the last such start.
+# Starts or restarts the server with settings (text). They replace the settings of the last call of start_with().
 sub start_with
 {
 	my ($self, $settings, $mode) = @_;
