@@ -58,8 +58,8 @@ is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 
 my $elsewhere = $mover->run('--shard' => 2, '--to' => 'c', '--check');
 is($elsewhere->{status}, 1, '--check refuses another target while a move is open');
 like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, '... in a sentence');
-is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, '... and by the move');
-is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, '... whose target cannot abort it');
+is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, 'the program does not move a shard that is on its way to another server');
+is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, 'another target cannot abort the move');
 is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first goes on');
 
 # Any role can take any advisory lock.
@@ -74,8 +74,8 @@ $south->restart;
 my @moves = map { $mover->start('--shard' => $_, '--to' => 'b') } 4 .. 8;
 my @ends = map { $mover->finish($_) } @moves;
 is(join(' ', map { $_->{status} } @ends), '0 0 0 0 0', 'five moves to one server at once') or diag(map { $_->{output} } @ends);
-like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subscriptions, and 3 are taken \(snowflake_move_/, '... some wait, and say for whom');
-is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), '... each with its rows');
+like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subscriptions, and 3 are taken \(snowflake_move_/, 'if no worker is free, the program waits and names the subscriptions that use the workers');
+is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), 'each shard has its rows after concurrent moves');
 is($mover->leftovers, '', 'nothing is left over');
 
 # A copied shard whose program has ended still occupies a worker. Another program that waits for a worker reports this
@@ -99,9 +99,9 @@ $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 ENABLE');
 # It keeps its place.
 my $ended = $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied');
 is($ended->{status}, 0, 'the copy is made again') or diag($ended->{output});
-like($ended->{output}, qr/the slot is gone, .*: the copy starts over/, '... from its beginning');
-is($mover->run('--shard' => 9, '--to' => 'b', '--abort')->{status}, 0, '... and taken back');
-is($mover->finish($waits)->{status}, 0, '... and the other one moves');
+like($ended->{output}, qr/the slot is gone, .*: the copy starts over/, 'if the slot is lost, the copy starts over');
+is($mover->run('--shard' => 9, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move whose slot was lost');
+is($mover->finish($waits)->{status}, 0, 'the waiting move succeeds');
 
 # The program checks limits of the servers before it starts. CREATE SUBSCRIPTION would fail only after the move has
 # begun.

@@ -50,7 +50,7 @@ my $writer = hold($north, "UPDATE shard_0.users SET name = name WHERE name = 'ol
 my $move = $mover->start('--shard' => 0, '--to' => 'b');
 $mover->wait_for($move, qr/waiting for transactions that have written, \d+ s: process \d+ \(\w+ of database postgres/);
 $writer->quit;
-is(ends_within($move, 100, 'idle_session_timeout')->{status}, 0, '... it has moved');
+is(ends_within($move, 100, 'idle_session_timeout')->{status}, 0, 'the shard moves although idle_session_timeout is set');
 
 # Each server crashes while the fence waits for a writer.
 foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control database', $control, 3 ])
@@ -64,12 +64,12 @@ foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control d
 	if ($node != $north) { $writer->query_safe('COMMIT'); }
 	$writer->quit;
 	my $finished = ends_within($move, 60, "the $name crashes");
-	is($finished->{status}, 1, '... it has failed');
-	like($finished->{output}, qr/^snowflake-move-shard: $name: |$name does not answer|snowflake-move-shard: .*(connection|server closed)/m, '... and says why');
+	is($finished->{status}, 1, 'the program exits with status 1');
+	like($finished->{output}, qr/^snowflake-move-shard: $name: |$name does not answer|snowflake-move-shard: .*(connection|server closed)/m, 'the program names the server that failed');
 	$node->start;
-	is(takes_writes($north, $shard), '1', '... the source takes writes');
+	is(takes_writes($north, $shard), '1', 'the source accepts writes after the failure');
 	my $again = $mover->run('--shard' => $shard, '--to' => 'b');
-	is($again->{status}, 0, '... run again, it moves') or diag($again->{output});
+	is($again->{status}, 0, 'if the program is run again, the shard moves') or diag($again->{output});
 }
 
 # The control database crashes after the fence is set and before the map is changed. The program removes the fence,
@@ -104,15 +104,15 @@ foreach my $back ('', 'soon')
 	my $finished = ends_within($move, 60, 'the control database crashes behind the fence' . ($back ? ', and is back' : ''));
 	if ($back)
 	{
-		like($finished->{output}, qr/control database did not change the map, and the fence is lifted: run this again/, '... the map has not changed, and the fence is lifted');
-		is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, '... run again, it moves');
+		like($finished->{output}, qr/control database did not change the map, and the fence is lifted: run this again/, 'if the control database fails, the map is unchanged and the fence is lifted');
+		is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, 'if the program is run again after the control database failed, the shard moves');
 		next;
 	}
-	like($finished->{output}, qr/control database did not change the map, and the fence is lifted/, '... the fence is lifted');
-	is(takes_writes($north, $shard), '1', '... the source takes writes');
+	like($finished->{output}, qr/control database did not change the map, and the fence is lifted/, 'if the control database fails, the fence is lifted');
+	is(takes_writes($north, $shard), '1', 'the source accepts writes after the fence is lifted');
 	$control->start;
 	$fleet->control('ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up');
-	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, '... run again, it moves');
+	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, 'if the program is run again after the fence is lifted, the shard moves');
 }
 
 # The control database crashes during the commit, so the program cannot know whether the map has changed. The program
@@ -126,11 +126,11 @@ sleep 1;
 $control->stop('immediate');
 eval { $holder->quit };
 my $doubt = ends_within($move, 60, 'the control database crashes in the commit');
-like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes: run this again to continue, or with --abort/, '... it says what stands');
+like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes: run this again to continue, or with --abort/, 'if it is not known whether the map changed, the program describes what to do');
 $control->start;
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard');
-is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
-is(takes_writes($north, 6), '1', '... the source takes writes');
+is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move whose result is not known');
+is(takes_writes($north, 6), '1', 'the source accepts writes after --abort');
 is($mover->leftovers, '', 'nothing is left over');
 
 # A server of the map accepts connections but does not answer. The other servers must get the map at once, before the
@@ -161,10 +161,10 @@ $north->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity
 $move->{run}->signal('STOP');
 is($north->safe_psql('postgres', "SET statement_timeout = '100s'; INSERT INTO shard_11.users (name) VALUES ('on') RETURNING 1"), '1', 'a writer continues although the suspended program holds locks');
 $move->{run}->signal('CONT');
-is(ends_within($move, 100, 'its session is gone')->{status}, 1, '... it has failed');
+is(ends_within($move, 100, 'its session is gone')->{status}, 1, 'the program fails if its session is gone');
 $south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
-is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, '... run again, it moves');
-is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', '... with all rows');
+is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, 'if the program is run again with --verify, the shard moves');
+is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', 'all rows are moved');
 
 # Each wait of the program has a limit: for a server that stops responding while its rows are read, or while the
 # snapshot for counting them is opened, and for a snowflake-push-map that does not end.
@@ -187,7 +187,7 @@ $lock->quit;
 backend($north, "pid = $pid AND wait_event = 'ClientWrite'");
 kill 'STOP', $pid;
 $move->{run}->signal('CONT');
-like(ends_within($move, 60, 'the source falls silent within COPY')->{output}, qr/source does not answer/, '... it says so');
+like(ends_within($move, 60, 'the source falls silent within COPY')->{output}, qr/source does not answer/, 'the program reports that the source does not answer');
 kill 'CONT', $pid;
 is($mover->run('--shard' => 13, '--to' => 'b', '--check')->{status}, 0, 'the shard can be moved when the source responds again');
 
@@ -198,9 +198,9 @@ backend($north, "wait_event_type = 'Lock' AND query LIKE '%fence_shard%'");
 $pid = backend($south, "query = 'SELECT 1'");
 kill 'STOP', $pid;
 $writer->quit;
-like(ends_within($move, 60, 'the target falls silent when the snapshot is opened')->{output}, qr/target does not answer/, '... it says so');
+like(ends_within($move, 60, 'the target falls silent when the snapshot is opened')->{output}, qr/target does not answer/, 'the program reports that the target does not answer');
 kill 'CONT', $pid;
-is(takes_writes($north, 14), '1', '... the source takes writes');
+is(takes_writes($north, 14), '1', 'the source accepts writes if the target did not answer');
 
 my $bin = PostgreSQL::Test::Utils::tempdir();
 mkdir "$bin/bin";
@@ -210,7 +210,7 @@ append_to_file("$bin/bin/snowflake-push-map", "import time\ntime.sleep(1000)\n")
 {
 	local $mover->{program} = "$bin/bin/snowflake-move-shard";
 	$move = $mover->start('--shard' => 14, '--to' => 'b', '--wait' => 2);
-	like(ends_within($move, 60, 'a program for the map that does not end')->{output}, qr/snowflake-push-map does not end/, '... it says so');
+	like(ends_within($move, 60, 'a program for the map that does not end')->{output}, qr/snowflake-push-map does not end/, 'the program reports that snowflake-push-map does not end');
 }
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'the move succeeds when it is run again');
 
@@ -227,7 +227,7 @@ $holds->quit;
 $mover->wait_for($move, qr/no progress for \d+ s; table shard_12.photos has not begun: no worker copies it \(max_sync_workers_per_subscription = 0\)/);
 pass('the program reports a table that no worker copies');
 $south->reconfigure(max_sync_workers_per_subscription => 2);
-is(ends_within($move, 100, 'with workers')->{status}, 0, '... it has moved');
+is(ends_within($move, 100, 'with workers')->{status}, 0, 'the shard moves with parallel workers');
 
 # All tables together have one lock timeout, so writers do not wait longer if there are many tables.
 $north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);
@@ -245,7 +245,7 @@ for (1 .. 12)
 	sleep 0.1;
 }
 $_->quit foreach @writers;
-is(ends_within($move, 100, 'many tables')->{status}, 0, '... it has moved');
+is(ends_within($move, 100, 'many tables')->{status}, 0, 'a shard with many tables moves');
 note "a writer waited $longest s at most";
 
 # nextval() while the schema is fenced and after the move.

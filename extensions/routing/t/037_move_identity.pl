@@ -86,7 +86,7 @@ insert(0, 'since', 200);
 my $result = $mover->run('--shard' => 0, '--to' => 'b');
 is($result->{status}, 0, 'a source that was put back') or diag($result->{output});
 like($result->{output}, qr/the source was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
-is(names($south, 0), 'old 1 since 200', '... and the target has what the source has');
+is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
 # The target fails over to a standby that lags. The source does not send changes again that the old target had
 # confirmed.
@@ -100,7 +100,7 @@ put_back($south, $copy, 'promoted');
 $result = $mover->run('--shard' => 1, '--to' => 'b');
 is($result->{status}, 0, 'a target that was promoted');
 like($result->{output}, qr/the target was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
-is(names($south, 1), 'new 100 old 1', '... and gets all rows');
+is(names($south, 1), 'new 100 old 1', 'after the second copy the target has all rows');
 
 # The target is restored after the map has changed. The source never failed, so its committed rows must be kept.
 copied(2);
@@ -115,13 +115,13 @@ foreach my $what ([], ['--abort'])
 	is($result->{status}, 1, "run again, nothing is finished: @$what");
 }
 is($mover->run('--shard' => 2, '--to' => 'b')->{output} =~ /has (the record \w+|no record) of this move, as after a restore or a failover, and may lack rows\n.*the source is left as it is/ ? 1 : 0, 1, '... it says so');
-is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_2') FROM shard_2.users"), '101|t', '... and the source has its rows');
-is($mover->run('--shard' => 2, '--from' => 'a', '--drop-source')->{status}, 1, '... which are not dropped');
+is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_2') FROM shard_2.users"), '101|t', 'the source keeps its rows if the target has lost its record');
+is($mover->run('--shard' => 2, '--from' => 'a', '--drop-source')->{status}, 1, '--drop-source fails if the target has lost its record');
 # The operator decides that the source has the right rows.
 $fleet->control("SELECT snowflake_fleet.move(2, 'b', 'a')");
 is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'with the map back, the move is taken back');
-is(takes_writes($north, 2), '1', '... and the source takes writes');
-is($mover->leftovers, '', '... nothing is left over');
+is(takes_writes($north, 2), '1', 'the source accepts writes after the move was ended');
+is($mover->leftovers, '', 'nothing of the move is left over');
 
 # The target is restored after the end of the move, before the kept schema is dropped.
 $copy = snapshot($south);
@@ -129,11 +129,11 @@ is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'a move that has end
 put_back($south, $copy);
 $result = $mover->run('--shard' => 3, '--from' => 'a', '--drop-source');
 is($result->{status}, 1, 'the target was put back to before: what was kept is not dropped');
-like($result->{output}, qr/b has no record of having taken over(?s:.*)--force/, '... it says so');
+like($result->{output}, qr/b has no record of having taken over(?s:.*)--force/, 'the program reports that the target has no record');
 $south->stop;
-like($mover->run('--shard' => 3, '--from' => 'a', '--drop-source')->{output}, qr/the server that took over, b, cannot be asked/, '... nor if it cannot be asked');
-is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{status}, 0, '... but by --force');
-is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', '... it is');
+like($mover->run('--shard' => 3, '--from' => 'a', '--drop-source')->{output}, qr/the server that took over, b, cannot be asked/, '--drop-source fails if the target cannot be asked');
+is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{status}, 0, '--drop-source --force succeeds although the target cannot be asked');
+is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', 'the kept schema is dropped');
 $south->start;
 
 # The target took over with other rows than the source has. The program must detect that.
@@ -142,17 +142,17 @@ $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
 is($result->{status}, 1, 'a target that lacks a row when it takes over');
 like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 rows on the target/, '... is found out by its count');
-unlike($result->{output}, qr/run this again to finish/, '... without the advice to finish');
-like($mover->run('--shard' => 4, '--to' => 'b', '--check')->{output}, qr/run this without --check to finish/, '... and --check finishes nothing');
+unlike($result->{output}, qr/run this again to finish/, 'the program does not advise to finish');
+like($mover->run('--shard' => 4, '--to' => 'b', '--check')->{output}, qr/run this without --check to finish/, '--check does not finish the move');
 foreach my $what ('again', 'and again')
 {
 	$result = $mover->run('--shard' => 4, '--to' => 'b');
 	is($result->{status}, 1, "... nor by a later run: $what");
 	like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows/, '... which says the same');
 }
-is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_4') FROM shard_4.users"), '1|t', '... and the source is left as it is');
+is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_4') FROM shard_4.users"), '1|t', 'the source is unchanged if the counts of rows differ');
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
-is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '... taken back');
+is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort ends a move whose counts of rows differ');
 
 # The schema of the source was altered while it was fenced. The program must detect that.
 my $pushed = $south->session;
@@ -166,7 +166,7 @@ foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' =>
 	is($run->{status}, 1, 'a schema that was altered behind the fence');
 	like($run->{output}, qr/the source's schema was altered while the target took over\n.*the source is left as it is/, '... is found out');
 }
-is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '... and finished when that is confirmed');
+is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '--force finishes a move after the source\'s schema was altered');
 
 # A server is lost permanently, in each state of a move. After --forget the remaining schema accepts DDL and keeps its
 # rows.
@@ -195,13 +195,13 @@ foreach my $case (@missing)
 	isnt($mover->run('--shard' => $shard, '--to' => 'b', '--wait' => 2, @$_)->{status}, 0, "$state, and the $gone is gone for good: @$_") foreach [], ['--abort'];
 	$result = $mover->run('--shard' => $shard, @$options);
 	is($result->{status}, 0, "... @$options") or diag($result->{output});
-	like($result->{output}, $said, '... says what it leaves');
+	like($result->{output}, $said, '--forget reports what remains');
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
 	$lost->start;
 	# The lost server returns, and --forget also succeeds on this server.
 	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
-	is($result->{status}, 0, '... the other one, when it is back') or diag($result->{output});
+	is($result->{status}, 0, '--forget of the other server succeeds when the server is back') or diag($result->{output});
 	clean($lost, $lost->name);
 }
 sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "... $sql"); return; }
@@ -214,11 +214,11 @@ $control->stop;
 my @alone = ('--from' => $fleet->conninfo('a'), '--forget' => 'source');
 is($mover->run_without_map('--shard' => 11, @alone)->{status}, 0, 'the control database is gone: the source forgets a copy');
 $result = $mover->run_without_map('--shard' => 12, @alone);
-is($result->{status}, 1, '... and no fence');
-like($result->{output}, qr/shard 12 is fenced here, and the target may have taken over(?s:.*)release_shard\(12\) first/, '... it says what to do');
+is($result->{status}, 1, 'the program fails if the schema is fenced');
+like($result->{output}, qr/shard 12 is fenced here, and the target may have taken over(?s:.*)release_shard\(12\) first/, 'the program describes how to lift a fence of an earlier move');
 $north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(12)');
-is(takes_writes($north, 12), '1', '... the fence is lifted by hand');
-is($mover->run_without_map('--shard' => 12, @alone)->{status}, 0, '... and the move forgotten');
+is(takes_writes($north, 12), '1', 'the fence can be lifted by hand');
+is($mover->run_without_map('--shard' => 12, @alone)->{status}, 0, 'after the fence is lifted the move can be forgotten');
 is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--forget' => 'target')->{status}, 0, "... and on the target: $_") foreach 11, 12;
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
@@ -229,7 +229,7 @@ my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rol
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
 $result = $mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target');
 is($result->{status}, 0, 'the role of the move is gone: the target forgets it') or diag($result->{output});
-like($result->{output}, qr/schema shard_13 has the rows that had arrived/, '... and says what it leaves');
+like($result->{output}, qr/schema shard_13 has the rows that had arrived/, 'the program reports that a schema has the rows that had arrived');
 $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the source as well');
 is($mover->leftovers, '', '... and nothing is left over');
