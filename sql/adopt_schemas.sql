@@ -41,7 +41,7 @@ INSERT INTO payment (customer_id, rental_id, amount, paid) SELECT n, n, 1, '2026
 INSERT INTO versions (item_type, item, author_id, film_ids) SELECT 'film', n, n, ARRAY[n] FROM generate_series(1, 50) AS n;
 INSERT INTO "Sales"."Order" ("customerId") SELECT n FROM generate_series(1, 50) AS n;
 
--- Twenty views: nested, materialized, of several owners, with all that can belong to a view.
+-- Twenty views: nested, materialized, of several owners, with everything that can belong to a view.
 CREATE VIEW film_list AS SELECT f.id AS film, title, string_agg(a.name, ', ' ORDER BY a.actor_id) AS actors
   FROM film AS f JOIN film_actor ON film_id = f.id JOIN actor AS a USING (actor_id) GROUP BY f.id;
 CREATE VIEW nicer_film_list AS SELECT * FROM film_list WHERE film > 3;
@@ -120,7 +120,7 @@ CREATE POLICY mine ON badge AS RESTRICTIVE FOR UPDATE TO regress_app, regress_re
 CREATE POLICY "all on it" ON badge USING (holder IN (SELECT id FROM customer_list));
 COMMENT ON POLICY mine ON badge IS 'own';
 
--- What an application has besides: functions that declare integers
+-- Other objects of applications: functions that declare integers
 CREATE FUNCTION film_in_stock(p_film_id integer) RETURNS SETOF integer LANGUAGE sql AS 'SELECT inventory_id FROM person.inventory WHERE film_id = $1';
 CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS 'DECLARE n int; BEGIN n := NEW.rental_id; RETURN NULL; END';
 CREATE TRIGGER audit AFTER INSERT ON rental FOR EACH ROW EXECUTE FUNCTION audit();
@@ -150,7 +150,7 @@ CREATE TEMPORARY TABLE visits AS SELECT tableoid AS relation, id::bigint, guest:
 CREATE TEMPORARY TABLE films AS TABLE sales_by_film;
 SELECT count(*) AS views, sum(cardinality(comments)) AS comments FROM before;
 
--- The plan
+-- The plan of the dry run
 SET client_min_messages = notice;
 \set VERBOSITY terse
 CALL snowflake.adopt_schemas('{person,Sales}', 5);
@@ -158,7 +158,7 @@ CALL snowflake.adopt_schemas('{person,Sales}', 5);
 CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true, dry_run => true);
 SELECT count(*) AS nothing_changed FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
 CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true);
--- Nothing of the views is lost, and every column that holds ids is bigint
+-- The views keep all their properties, and every column that holds ids is bigint
 SELECT * FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
 SELECT count(*) AS views FROM pg_temp.described;
 SELECT count(*) AS parts, count(comment) AS comments FROM parts_before;
@@ -173,7 +173,7 @@ SELECT count(*) AS visits FROM (SELECT tableoid, id, guest, day FROM visit INTER
 SELECT relation, attribute, problem FROM snowflake.adopted_columns() ORDER BY 1;
 SELECT count(*) AS as_before FROM (SELECT id, title, total FROM films INTERSECT SELECT id, title, total FROM sales_by_film) AS s;
 
--- It works: new ids go everywhere, also through views
+-- After the call new ids can be stored everywhere, also through views
 INSERT INTO film (title) VALUES ('new') RETURNING snowflake.shard_of(id) AS shard \gset
 INSERT INTO inventory (film_id) SELECT max(id) FROM film;
 INSERT INTO active_customer (name) VALUES ('new');
@@ -192,9 +192,9 @@ SELECT count(*) FROM customer_list;
 SELECT count(*) FROM "Sales".totals;
 RESET ROLE;
 
--- Again, it has nothing to do
+-- A second call has nothing to do
 CALL snowflake.adopt_schemas('{person,Sales}', 5);
--- What an upgrade of the application changes is detected, and adopted by another call
+-- Columns that an upgrade of the application changed back are found and adopted by another call
 SET client_min_messages = warning;
 ALTER TABLE rental ALTER COLUMN rental_id SET DEFAULT nextval('rental_rental_id_seq');
 ALTER TABLE actor RENAME TO player;
@@ -209,7 +209,7 @@ SELECT count(*) AS sequences FROM pg_class WHERE relname IN ('rental_rental_id_s
 DELETE FROM snowflake.adopted WHERE relation = 'person.actor';
 SELECT minting, reason FROM snowflake.health();
 
--- What is not certain is refused by one sentence, and nothing has changed then
+-- A schema that cannot be adopted safely is refused with one sentence, and nothing is changed
 CREATE FUNCTION refusal(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   detail text; hint text;
@@ -256,7 +256,7 @@ SELECT refusal($$CALL snowflake.adopt_schemas('{absent}', 5)$$) UNION ALL SELECT
  UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', NULL)$$);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);
 
--- What is published is adopted when the subscribers can take it; polymorphic columns of other tables are listed
+-- Published tables are adopted if the subscribers can store bigint. Polymorphic columns of other tables are listed.
 SET client_min_messages = error;
 CREATE TABLE notes (id serial PRIMARY KEY);
 CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id integer, note_ids smallint[], "userId" integer, paid integer);
@@ -266,7 +266,7 @@ CALL snowflake.adopt('notes', 5, rewrite => true, published => true, drop_sequen
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true, leave_out => '{by_id}');
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'issues'::regclass AND attnum > 0;
 
--- One deadline for all locks of a transaction. A statement after it gets only locks that are free.
+-- All locks of a transaction share one deadline. A statement after the deadline gets only locks that are free.
 CREATE TABLE waits (n serial, at_most interval);
 CREATE FUNCTION run_until(that_lock boolean, until timestamptz) RETURNS void LANGUAGE sql AS $$
   SELECT snowflake.run_plan(ARRAY(SELECT (CASE WHEN that_lock THEN 'waits'::regclass END, quote_ident(current_user)::regrole, s)::snowflake.step

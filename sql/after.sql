@@ -1,9 +1,9 @@
--- next_id(shard, after): greater than an id that was minted elsewhere, the receive rule of a hybrid
--- logical clock; and next_id_near(id), in the shard of another. This server is region 3. Ids from
+-- next_id(shard, after) returns an id that is greater than an id that was minted elsewhere. This is the receive rule of
+-- a hybrid logical clock. next_id_near(id) mints in the shard of another id. This server is region 3. Ids from
 -- elsewhere are up to 90 ms ahead of the clock here; max_lead is 100 ms.
 SELECT snowflake.next_id(240) AS first \gset
 
--- From lower, the same, and higher regions and shards, at the ends of a tick, in one statement each
+-- The other ids are from lower, equal and higher regions and shards, at both ends of a tick, each in one statement
 CREATE TABLE posts (ahead int, region int, shard int, sequence int, id bigint, reply bigint, replies bigint[]);
 DO $$
 DECLARE
@@ -24,11 +24,11 @@ SELECT count(*) AS posts, count(*) FILTER (WHERE reply > id) AS replies_after,
        count(*) FILTER (WHERE replies[1] > id AND replies[2] > replies[1] AND replies[3] > replies[2]) AS batches_after,
        count(DISTINCT reply) AS replies, bool_and(snowflake.shard_of(reply) = 240 AND snowflake.region_of(reply) = 3) AS here
   FROM posts;
--- ... and no further than it takes: at most the tick after, where the shard was not ahead by itself
+-- ... and the new id is at most one tick after the other id, if the shard was not ahead by itself
 SELECT count(*) FILTER (WHERE snowflake.time_of(reply) > greatest(snowflake.time_of(id), snowflake.time_of(:first)) + interval '2 s') AS too_far
   FROM posts WHERE ahead >= 0;
 
--- No more than one tick is spent: the same origin goes on in the same tick
+-- Repeated calls use no more than one tick: the same origin continues in the same tick
 SELECT pg_sleep(0.2);
 DO $$
 DECLARE
@@ -49,14 +49,14 @@ BEGIN
   ASSERT reply = snowflake.make_id(snowflake.time_of(post), 242, 0, 3), 'a lower region: the same tick';
 END $$;
 
--- Nothing to be greater than
+-- NULL or 0 as the other id sets no condition
 SELECT snowflake.next_id(240, NULL) > :first AS null_asks_nothing, cardinality(snowflake.next_ids(240, 5, NULL)) AS batch,
        snowflake.next_id(240, 0) > :first AS zero;
 
--- Too far ahead: it waits where max_wait allows ...
+-- An id that is too far ahead: the call waits if max_wait allows ...
 SELECT snowflake.make_id(clock_timestamp() + interval '400 ms', 1, 1) AS post \gset
 SELECT snowflake.next_id(243, :post) > :post AS waited;
--- ... and refuses where not; nobody can throw a shard ahead with it
+-- ... and otherwise is refused, so no caller can push a shard far ahead
 SET snowflake.max_wait = 0;
 \set VERBOSITY sqlstate
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '1 min', 1, 1));
@@ -64,7 +64,7 @@ SELECT snowflake.next_ids(244, 3, snowflake.make_id(now() + interval '1 min', 1,
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '10 years', 1, 1));
 SELECT snowflake.next_id(244, 9223372036854775807);
 \set VERBOSITY default
--- ... when to try again is never in the past, also for a batch, which may use half of the lead only
+-- ... the time of the hint is never in the past. This also holds for a batch, which may use only half of the lead.
 CREATE FUNCTION said_of_batch(OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
 BEGIN
   LOOP  -- a server that is held up for 40 ms finds the id near enough
@@ -94,7 +94,7 @@ SELECT snowflake.next_id(1, 1);
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
 
--- Near: the shard of the other id, whoever minted it
+-- next_id_near() uses the shard of the other id, whatever server minted it
 SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.make_id('2026-01-01', 245, 9, 17))) AS shard,
        snowflake.region_of(snowflake.next_id_near(snowflake.make_id('2026-01-01', 245, 9, 17))) AS region,
        snowflake.next_id_near(:first) > :first AS greater_in_its_own_shard;

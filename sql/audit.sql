@@ -1,4 +1,4 @@
--- audit(): what ids a column holds, and which of them this database cannot have minted.
+-- audit() shows which ids a column holds, and which of them this database cannot have minted.
 CREATE EXTENSION snowflake_migrate;
 CREATE SCHEMA audit;
 SET search_path = audit;
@@ -8,13 +8,13 @@ SET datestyle = ISO;
 CREATE TABLE photos (id bigint PRIMARY KEY, caption text);
 SELECT count(*) FROM snowflake.audit('photos');
 
--- What was minted here: nothing is found
+-- audit() reports nothing about ids that were minted here
 INSERT INTO photos SELECT snowflake.next_id(231 + n % 3) FROM generate_series(1, 900) AS n;
 SELECT a.region, a.shard, a.ids, a.oldest = snowflake.time_of(a.least_id) AND a.newest = snowflake.time_of(a.greatest_id) AS times,
        (a.least_id, a.greatest_id) = (SELECT min(id), max(id) FROM photos WHERE snowflake.shard_of(id) = a.shard) AS bounds, minted_by, finding
   FROM snowflake.audit('photos') AS a;
 
--- Each kind of what was not, a row of its own
+-- Each kind of number that was not minted here has its own row
 INSERT INTO photos SELECT snowflake.make_id(now() - interval '1 day', 231, n, region => 4) FROM generate_series(0, 9) AS n;
 INSERT INTO photos SELECT snowflake.make_id(now() - interval '1 day', 252, n, region => 3) FROM generate_series(0, 8) AS n;
 INSERT INTO photos SELECT snowflake.make_id(now() + interval '1 day', 231, n, region => 3) FROM generate_series(0, 7) AS n;
@@ -26,7 +26,7 @@ SELECT region, shard, ids, least_id < 0 AS negative, minted_by, regexp_replace(f
   FROM snowflake.audit('photos', 'id');
 SELECT sum(ids) = (SELECT count(*) FROM photos) AS every_row FROM snowflake.audit('photos');
 
--- A column that is no key, with rows that have none; a domain; partitions, by their parent
+-- audit() of a column that is no key and has NULLs, of a domain, and of a partitioned table
 CREATE DOMAIN photo_id AS bigint;
 CREATE TABLE comments (photo_id photo_id, note text) PARTITION BY LIST (note);
 CREATE TABLE comments_a PARTITION OF comments FOR VALUES IN ('a');
@@ -36,7 +36,7 @@ INSERT INTO comments VALUES (NULL, 'a'), (NULL, 'b');
 SELECT region, shard, ids, minted_by, finding FROM snowflake.audit('comments', 'photo_id');
 SELECT region, shard, ids, finding FROM snowflake.audit('comments_a', 'photo_id');
 
--- What backfill() gave is its own
+-- Ids that backfill() gave count as the database's own
 CREATE TABLE old (id bigint DEFAULT snowflake.next_id(231), made timestamptz);
 INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 50) AS n;
 CREATE INDEX ON old (made) WHERE id IS NULL;
@@ -45,13 +45,13 @@ SELECT region, shard, ids, minted_by, finding FROM snowflake.audit('old', 'id');
 INSERT INTO old SELECT snowflake.make_id(now() - interval '1 minute', 231, 0, region => 28);
 SELECT region, shard, ids, minted_by, finding FROM snowflake.audit('old', 'id');
 
--- A sample reads some pages: every id that it counts is there
+-- A sample reads some pages, and counts only ids that exist
 CREATE TABLE many AS SELECT snowflake.next_id(231) AS id, repeat('x', 500) AS filler FROM generate_series(1, 20000);
 SELECT ids = 20000 AS every_row FROM snowflake.audit('many', 'id');
 SELECT sum(ids) BETWEEN 500 AND 12000 AS some FROM snowflake.audit('many', 'id', sample => 20);
 SELECT count(*) <= 1 AS few FROM snowflake.audit('many', 'id', sample => 0.0001);
 
--- Reads only, waits for nobody who writes, and sees what its statement sees
+-- audit() only reads, does not wait for writers, and sees the snapshot of its statement
 BEGIN READ ONLY;
 SELECT sum(ids) FROM snowflake.audit('many', 'id');
 COMMIT;
@@ -60,7 +60,7 @@ INSERT INTO photos SELECT snowflake.next_id(230) FROM generate_series(1, 5000);
 SELECT ids, finding FROM snowflake.audit('photos') WHERE shard = 230;
 ROLLBACK;
 
--- By whom the rows may be read, and in no more time than is given
+-- audit() needs the right to read the rows, and ends at the statement timeout
 CREATE ROLE regress_auditor;
 GRANT USAGE ON SCHEMA audit TO regress_auditor;
 GRANT SELECT (id) ON photos TO regress_auditor;
@@ -81,7 +81,7 @@ SELECT * FROM snowflake.audit('slow', 'id');
 \echo SQLSTATE :SQLSTATE
 RESET statement_timeout;
 
--- Not of this
+-- Tables and columns that audit() refuses
 SELECT * FROM snowflake.audit('photos', 'caption');
 SELECT * FROM snowflake.audit('photos', 'nothing');
 SELECT * FROM snowflake.audit('comments');

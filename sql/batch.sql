@@ -1,6 +1,6 @@
 -- next_ids() and last_id().
 
--- What is to be said of a batch: as many as asked for, ascending (and so distinct), one shard.
+-- Checks of a batch: it has as many ids as requested, in ascending order (and so distinct), of one shard.
 CREATE FUNCTION verdict(ids bigint[], OUT ids bigint, OUT ascending bool, OUT shards int[], OUT ticks bigint)
 LANGUAGE sql AS $$
   SELECT count(*), coalesce(bool_and(id > previous), true), array_agg(DISTINCT snowflake.shard_of(id)),
@@ -9,7 +9,7 @@ LANGUAGE sql AS $$
             FROM unnest($1) WITH ORDINALITY AS u (id, n)) s
 $$;
 
--- A fresh session has no last id
+-- A new session has no last id
 SELECT snowflake.last_id();
 \echo SQLSTATE :SQLSTATE
 
@@ -18,10 +18,10 @@ SELECT ids, ascending, shards, ticks FROM verdict(snowflake.next_ids(200, 1));
 SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 7));
 SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 1024));
 
--- A tick has 1,024 ids of a shard: 3,000 take three at least
+-- A tick has 1,024 ids of a shard, so 3,000 ids take at least three ticks
 SELECT ids, ascending, shards, ticks >= 3 AS crosses_ticks FROM verdict(snowflake.next_ids(200, 3000));
 
--- A million: far more than may be borrowed from the clock at once, so the call paces itself
+-- A million ids are far more than the lead allows, so the call waits several times
 CREATE TABLE batches (n int GENERATED ALWAYS AS IDENTITY, ids bigint[]);
 INSERT INTO batches (ids) VALUES (snowflake.next_ids(201, 1000000));
 SELECT v.ids, v.ascending, v.shards, v.ticks >= 977 AS crosses_ticks
@@ -49,7 +49,7 @@ CREATE TABLE rows_of_batch (id bigint PRIMARY KEY);
 INSERT INTO rows_of_batch SELECT unnest(snowflake.next_ids(203, 5000));
 SELECT count(*) FROM rows_of_batch;
 
--- last_id() is of the session, whatever became of the transaction
+-- last_id() returns the session's last id, even if the transaction was rolled back
 BEGIN;
 SELECT snowflake.next_id(204) AS lost \gset
 ROLLBACK;
@@ -65,7 +65,7 @@ SELECT snowflake.next_ids(204, 0);
 SELECT snowflake.last_id() = :lost AS after_errors;
 SELECT snowflake.next_id(205) = snowflake.last_id() AS same_statement;
 
--- Another session has its own
+-- Another session has its own last id
 \c -
 SELECT snowflake.last_id();
 \echo SQLSTATE :SQLSTATE

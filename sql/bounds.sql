@@ -2,14 +2,14 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- Around the start of a tick, which is at a whole millisecond
+-- Times around the start of a tick, which is at a whole millisecond
 SELECT to_char(at, 'SS.US') AS at, snowflake.decode(snowflake.min_id(at)) AS min_id,
        snowflake.decode(snowflake.max_id(at)) AS max_id
   FROM unnest(ARRAY['2026-03-01 12:00:00.123', '2026-03-01 12:00:00.123001', '2026-03-01 12:00:00.123999',
                     '2026-03-01 12:00:00.124']::timestamptz[]) AS at;
 
--- min_id(t): the smallest id whose time is t or later; max_id(t): the greatest whose time is t or
--- earlier. Neighbours of the bounds fall on the other side.
+-- min_id(t) is the smallest id whose time is t or later. max_id(t) is the greatest id whose time is t or earlier. The
+-- ids just outside of these bounds do not match.
 CREATE VIEW times AS
   SELECT timestamptz '2026-03-01 12:00:00.100' + ms * interval '1 ms' + us * interval '1 us' AS at
     FROM generate_series(0, 3) ms, unnest(ARRAY[0, 1, 500, 999]) us;
@@ -20,8 +20,8 @@ SELECT count(*) AS times,
        bool_and(snowflake.time_of(snowflake.max_id(at) + 1) > at) AS the_id_after_is_out
   FROM times;
 
--- Ids of the ticks around, first and last shard, against every pair of times: created_within() and
--- id_range() say of an id exactly what a comparison of its time says
+-- For ids of the first and last shard in the ticks around, and every pair of times, created_within() and id_range()
+-- give the same result as a comparison of the ids' times
 CREATE VIEW ids AS
   SELECT snowflake.make_id(at, shard, sequence) AS id
     FROM generate_series(timestamptz '2026-03-01 12:00:00.099', '2026-03-01 12:00:00.105', '1 ms') at,
@@ -47,19 +47,19 @@ SELECT snowflake.id_range('[2026-01-01, 2026-01-01]') = int8range(snowflake.min_
 SELECT snowflake.id_range('[2026-01-01,)') AS since, snowflake.id_range('(,2026-01-01)') AS until,
        snowflake.id_range('(,)') AS all_ids, snowflake.id_range('empty') AS none,
        snowflake.id_range(NULL) IS NULL AS null_range;
--- Times between two ticks are nobody's
+-- No id has a time between two ticks
 SELECT snowflake.id_range('(2026-01-01 00:00:00.0001, 2026-01-01 00:00:00.0009)') AS nobody;
 -- Through a domain over tstzrange, and as a column
 CREATE DOMAIN period AS tstzrange;
 SELECT snowflake.id_range(period '[2026-01-01, 2026-01-02)') = snowflake.id_range(tstzrange '[2026-01-01, 2026-01-02)') AS same;
 
--- created_within() with a NULL bound is neither true nor, where the other decides, unknown
+-- With a NULL bound created_within() is never true, and is NULL only if the other bound does not decide
 SELECT snowflake.created_within(snowflake.min_id('2026-01-01'), NULL, '2026-01-02') IS NULL AS unknown,
        snowflake.created_within(snowflake.min_id('2026-01-01'), NULL, '2025-01-02') AS outside,
        snowflake.created_within(NULL, '2026-01-01', '2026-01-02') IS NULL AS no_id,
        snowflake.created_within(5, '2026-01-02', '2026-01-01') AS backwards;
 
--- What is minted now was created within the last minute, and not before it
+-- An id that is minted now was created within the last minute, and not before that
 SELECT snowflake.created_within(id, now() - interval '1 minute', clock_timestamp() + interval '1 minute') AS now,
        snowflake.created_within(id, now() - interval '1 hour', now() - interval '1 minute') AS before
   FROM (SELECT snowflake.next_id(30) AS id OFFSET 0) s;
@@ -91,7 +91,7 @@ SELECT snowflake.id_range('[2026-01-01, 2059-11-04 19:53:47.775]');
 \echo SQLSTATE :SQLSTATE
 \set SHOW_CONTEXT never
 
--- created_within() takes any time: before the epoch, beyond the layout, infinite
+-- created_within() accepts any time: before the epoch, beyond the layout, infinite
 CREATE TABLE moments (at timestamptz);
 INSERT INTO moments VALUES ('-infinity'), ('4713-01-01 BC'), ('2024-12-31 23:59:59.999999+00'), ('2025-01-01+00'),
   ('2025-01-01 00:00:00.000001+00'), ('2026-03-01+00'), ('2059-11-04 19:53:47.775+00'),

@@ -3,7 +3,7 @@ SET timezone = 'UTC';
 CREATE SCHEMA by_shard;
 SET search_path = by_shard;
 
--- Eight partitions: shard s is in partition s % 8, for every shard of the layout, whoever minted
+-- Eight partitions: shard s is in partition s % 8, for every shard of the layout, whatever server minted
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)
   PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE photos_%s PARTITION OF photos FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
@@ -16,7 +16,7 @@ CREATE VIEW misplaced AS
    WHERE tableoid::regclass::text <> 'photos_' || snowflake.shard_of(id) % 8;
 SELECT count(*) AS rows, count(DISTINCT tableoid) AS partitions FROM photos;
 SELECT * FROM misplaced;
--- ... by DEFAULT, by COPY, by INSERT ... SELECT, and through an UPDATE that moves the row
+-- ... for rows from DEFAULT, COPY and INSERT ... SELECT, and for an UPDATE that moves the row
 INSERT INTO photos (caption) SELECT 'minted' FROM generate_series(1, 100);
 INSERT INTO photos SELECT snowflake.next_id(n), 'minted' FROM generate_series(16, 31) AS n;
 COPY photos FROM STDIN;
@@ -32,12 +32,12 @@ SELECT * FROM misplaced WHERE id >= 0;
 UPDATE photos SET id = snowflake.make_id('2026-02-01', 6, 0) WHERE id = snowflake.make_id('2026-01-01', 0, 0)
   RETURNING tableoid::regclass AS partition;
 SELECT tableoid::regclass AS partition, count(*) FROM photos WHERE caption = 'minted' GROUP BY 1 ORDER BY 1;
--- A partition takes no row of another
+-- A partition refuses rows of another partition
 INSERT INTO photos_3 VALUES (snowflake.make_id('2026-02-01', 4, 0));
 \echo SQLSTATE :SQLSTATE
 INSERT INTO photos_3 VALUES (snowflake.make_id('2026-02-01', 11, 0));
 
--- The key holds over all of them
+-- The primary key covers all partitions
 INSERT INTO photos VALUES (snowflake.make_id('2026-02-01', 6, 0), 'twice');
 \echo SQLSTATE :SQLSTATE
 INSERT INTO photos VALUES (snowflake.make_id('2026-02-01', 6, 0), 'upserted'), (snowflake.make_id('2026-02-01', 7, 0), 'new')
@@ -60,7 +60,7 @@ INSERT INTO likes VALUES (snowflake.next_id(5), snowflake.make_id('2027-01-01', 
 DELETE FROM photos WHERE caption = 'minted' AND snowflake.shard_of(id) = 16;
 SELECT count(*) AS likes FROM likes;
 
--- Pruning: constants of every integer type, on either side, also of no shard's id
+-- Pruning with constants of every integer type, on either side of the operator, also with numbers that are no ids
 ANALYZE photos, likes;
 SET enable_bitmapscan = off;
 SET enable_seqscan = off;
@@ -69,7 +69,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM photos WHERE id IN (5120, 6144, 13312);
 EXPLAIN (COSTS OFF) UPDATE photos SET caption = '' WHERE id = 5120;
 RESET enable_bitmapscan;
 RESET enable_seqscan;
--- Which partitions a plan reads, or has read where it prunes while it runs
+-- Shows the partitions that a plan reads, or has read if it prunes while it runs
 CREATE FUNCTION partitions_read(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   plan jsonb;
@@ -85,7 +85,7 @@ SELECT condition, partitions_read('SELECT * FROM photos WHERE ' || condition)
     'id IS NULL', 'id = NULL', 'id = 9223372036854775807', 'id = (SELECT 5120)', 'id = 5120 AND caption IS NULL',
     'id > 5120']) AS condition;
 SELECT partitions_read('DELETE FROM likes WHERE id = 5120'), partitions_read('UPDATE likes SET id = id WHERE id IN (-1, 0)');
--- What is found with pruning is what is there without
+-- Queries find the same rows with and without pruning
 CREATE TABLE sample AS SELECT id FROM photos WHERE id <> -1 ORDER BY hashint8(id) LIMIT 1000;
 INSERT INTO sample VALUES (-1), (0), (1023), (1024), (9223372036854775807), (-9223372036854775808);
 ANALYZE sample;
@@ -103,7 +103,7 @@ SELECT partitions_read('EXECUTE one(5120)') AS one, partitions_read('EXECUTE one
        partitions_read('EXECUTE small(-1)') AS small, partitions_read('EXECUTE several(''{5120,6144,-1}'')') AS several;
 EXECUTE several('{1024,1023,-1}');
 RESET plan_cache_mode;
--- ... and joins for each row
+-- ... and joins prune for each row
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_memoize = off;
@@ -117,8 +117,8 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_memoize;
 
--- Partition by partition: joins and aggregates. Here the other side is partitioned by a column that
--- refers to photos, and so lies beside them
+-- Joins and aggregates partition by partition. The other table is partitioned by a column that refers to photos, so its
+-- rows are next to the rows of photos.
 CREATE TABLE tags (photo_id bigint NOT NULL, tag text) PARTITION BY HASH (photo_id snowflake.by_shard);
 SELECT format('CREATE TABLE tags_%s PARTITION OF tags FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
   FROM generate_series(0, 7) AS r \gexec
@@ -134,7 +134,7 @@ RESET enable_partitionwise_join;
 RESET enable_partitionwise_aggregate;
 SELECT count(*) FROM photos JOIN tags ON id = photo_id;
 
--- Four partitions become eight: each is split in two, one at a time
+-- Four partitions become eight: each is split into two, one after the other
 CREATE TABLE split (id bigint PRIMARY KEY, n int) PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE split_4_%s PARTITION OF split FOR VALUES WITH (MODULUS 4, REMAINDER %1$s)', r)
   FROM generate_series(0, 3) AS r \gexec
@@ -151,7 +151,7 @@ SELECT format($$
 SELECT tableoid::regclass AS partition, count(*),
        string_agg(DISTINCT (snowflake.shard_of(id) % 8)::text, ',') AS shards_modulo_8
   FROM split GROUP BY 1 ORDER BY 1::text;
--- ATTACH looks at every row
+-- ATTACH PARTITION checks every row
 CREATE TABLE split_other (LIKE split INCLUDING ALL);
 INSERT INTO split_other SELECT * FROM split_4_2;
 INSERT INTO split_other VALUES (snowflake.make_id('2026-01-01', 3, 1));
@@ -162,7 +162,7 @@ DELETE FROM split_other WHERE snowflake.shard_of(id) = 3;
 ALTER TABLE split ATTACH PARTITION split_other FOR VALUES WITH (MODULUS 4, REMAINDER 2);
 SELECT count(*), sum(n) FROM split;
 
--- Elsewhere nothing has changed: hashint8, the default class, joins, indexes, DISTINCT
+-- Other uses of bigint have not changed: hashint8, the default class, joins, indexes, DISTINCT
 SELECT opcname, opcnamespace::regnamespace FROM pg_opclass
  WHERE opcintype = 'bigint'::regtype AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'hash') AND opcdefault;
 SELECT hashint8(123456789012345678), hashint8extended(123456789012345678, 0);
@@ -188,8 +188,8 @@ RESET enable_mergejoin;
 RESET enable_nestloop;
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'by_shard';
 
--- Dropping the extension would drop such tables with their rows, also those partitioned by an
--- expression: that is refused
+-- DROP EXTENSION ... CASCADE would drop such tables with their rows, also tables that are partitioned by an expression.
+-- It is refused.
 SET client_min_messages = error;
 CREATE TABLE by_expression (id bigint) PARTITION BY LIST (snowflake.shard_of(id));
 \set VERBOSITY sqlstate

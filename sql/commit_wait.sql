@@ -1,9 +1,9 @@
--- How wrong the clock may be: health, now_bounds(), commit_wait. What the kernel says depends on
--- the machine, so snowflake.clock_error says it here.
+-- Tests the bounds of the clock's error: health, now_bounds() and commit_wait. The kernel's bound depends on the
+-- machine, so snowflake.clock_error sets the bound here.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- The kernel's word: bounds or a refusal, as health shows
+-- The kernel's bound: now_bounds() returns bounds or an error, in agreement with health
 DO $$
 DECLARE
   s snowflake.health;
@@ -17,7 +17,7 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
   ASSERT s.synchronized IS NOT TRUE, 'no bounds of a clock that is synchronized';
 END $$;
 
--- The administrator's word instead
+-- The administrator's setting replaces the kernel's bound
 SET snowflake.clock_error = '5ms';
 SELECT synchronized, estimated_error_ms, maximum_error_ms FROM snowflake.health, snowflake.clock_history;
 SELECT latest - earliest AS width, earliest + interval '5 ms' BETWEEN now() AND clock_timestamp() AS around_now FROM snowflake.now_bounds();
@@ -25,7 +25,7 @@ SET snowflake.clock_error = '250us';
 SELECT latest - earliest AS width FROM snowflake.now_bounds();
 SET snowflake.clock_error = 0;
 SELECT latest - earliest AS width FROM snowflake.now_bounds();
--- ... which must be within max_clock_error
+-- ... the setting must be within max_clock_error
 SHOW snowflake.max_clock_error;
 SET snowflake.clock_error = '100.5ms';
 SELECT synchronized, maximum_error_ms FROM snowflake.health;
@@ -34,7 +34,7 @@ SELECT * FROM snowflake.now_bounds();
 SET snowflake.clock_error = '100ms';
 SELECT latest - earliest AS width FROM snowflake.now_bounds();
 
--- Not everybody's: whoever could say it could break the promise that others rely on
+-- Only a superuser may change the setting, because a wrong value would break the promise for all other roles
 CREATE ROLE regress_snowflake_nobody;
 SET ROLE regress_snowflake_nobody;
 SET snowflake.clock_error = 0;
@@ -44,8 +44,8 @@ SELECT latest > earliest AS bounds FROM snowflake.now_bounds();
 RESET ROLE;
 DROP ROLE regress_snowflake_nobody;
 
--- Commit wait: after a commit even the clock that is furthest behind is past the id's tick. By the
--- session's own clock: this one's error and the others'
+-- Commit wait: after a commit, the time of the id is past even on the clock that is furthest behind. The wait is the
+-- sum of the errors of this clock and of the other clocks.
 CREATE TABLE committed (id bigint, at timestamptz);
 CREATE FUNCTION mint_and_commit(shard int, count int) RETURNS void LANGUAGE sql AS
   'INSERT INTO committed SELECT unnest(snowflake.next_ids(shard, count)), NULL';
@@ -59,7 +59,7 @@ SET snowflake.clock_error = '10ms';
 SET snowflake.commit_wait = on;
 SELECT mint_and_commit(170, 1);
 CALL is_past('110 ms');
--- ... the greatest id of all shards counts: one that was driven ahead, before one that was not
+-- ... the greatest id of all shards decides: here an id that was driven ahead, minted before one that was not
 BEGIN;
 SELECT mint_and_commit(171, 50000);
 SELECT mint_and_commit(172, 1);
@@ -69,14 +69,14 @@ COMMIT;
 CALL is_past('110 ms');
 INSERT INTO committed VALUES ((snowflake.next_ids(171, 51000))[51000]), (snowflake.next_id(172)), (snowflake.next_id(173));
 CALL is_past('110 ms');
--- ... and also those of a savepoint that was rolled back
+-- ... and ids of a savepoint that was rolled back count, too
 BEGIN;
 SAVEPOINT s;
 SELECT snowflake.next_id(174) AS id \gset
 ROLLBACK TO s;
 COMMIT;
 SELECT clock_timestamp() - interval '110 ms' >= snowflake.time_of(:id) + interval '1 ms' AS past;
--- ... COPY, a procedure's COMMIT, a transaction that is prepared
+-- ... commit wait also applies to COPY, to COMMIT in a procedure, and to PREPARE TRANSACTION
 BEGIN;
 SELECT mint_and_commit(175, 1);
 PREPARE TRANSACTION 'regress_commit_wait';
@@ -89,7 +89,7 @@ BEGIN
   COMMIT;
   CALL is_past('110 ms');
 END $$;
--- Counted; what did not mint, rolled back, or did not ask for it does not wait
+-- Waits are counted. Transactions that did not mint, were rolled back, or have commit_wait off do not wait.
 SELECT commit_waits AS before, commit_wait_time AS ms FROM snowflake.database_stats \gset
 BEGIN;
 SELECT mint_and_commit(177, 1);
@@ -108,8 +108,8 @@ SHOW snowflake.commit_wait;
 SELECT commit_waits - :before AS more, commit_wait_time - :ms > 50 AS ms FROM snowflake.database_stats;
 CALL is_past('110 ms');
 
--- Refused where it would take longer than max_wait, and where the clock is not synchronized: then
--- nothing is committed
+-- The commit is refused if the wait would be longer than max_wait, or if the clock is not synchronized. In both cases
+-- nothing is committed.
 SET snowflake.commit_wait = on;
 SET snowflake.clock_error = '100ms';
 SET snowflake.max_wait = 0;

@@ -13,7 +13,7 @@ SELECT count(*) AS ids,
                                             snowflake.shard_of(id), snowflake.sequence_of(id))) AS decode_agrees
   FROM corner;
 
--- What no server of this layout can mint is no id, for any function that takes one
+-- Numbers that no server of this layout can mint are refused by all functions that accept ids
 \set VERBOSITY sqlstate
 SELECT snowflake.decode(-1);
 SELECT snowflake.time_of(-9223372036854775808);
@@ -27,7 +27,7 @@ SELECT snowflake.observe(-1);
 \set VERBOSITY default
 SELECT snowflake.shard_of(-1);
 
--- make_id() against the layout, written out with shifts
+-- make_id() returns the same numbers as shifts by the layout's bits
 SELECT count(*) AS ids,
        bool_and(id = ((ms << 23) | (region::bigint << 18) | (shard::bigint << 10) | sequence)) AS put_together,
        bool_and(snowflake.time_of(id) = at) AS time_back,
@@ -40,15 +40,15 @@ SELECT count(*) AS ids,
        unnest(ARRAY[0, 1, 511, 1023]) AS sequence,
        LATERAL (SELECT timestamptz '2025-01-01 00:00:00+00' + ms * interval '1 ms') t (at),
        LATERAL (SELECT snowflake.make_id(at, shard, sequence, region)) m (id);
--- ... in region 0 where it is not told, whatever region this server is
+-- ... without an argument for the region, the region is 0, whatever the server's region is
 SELECT snowflake.region_of(snowflake.make_id('2026-01-01', 7, 42)) AS region,
        snowflake.make_id('2026-01-01', 7, 42) = snowflake.make_id('2026-01-01', 7, 42, 0) AS the_same;
 
--- make_id() takes the tick that the time falls into
+-- make_id() uses the tick that contains the time
 SELECT d.* FROM unnest(ARRAY['2026-03-01 12:00:00.1239', '2026-03-01 12:00:00.123', '2026-03-01 14:00:00.123+02',
   '2025-01-01 00:00:00.0009']::timestamptz[]) AS at, LATERAL snowflake.decode(snowflake.make_id(at, 7, 42)) d;
 
--- What was minted decodes to when and where that was
+-- Decoding a minted id returns the time and the place of its minting
 SELECT clock_timestamp() AS before \gset
 SELECT snowflake.next_id(255) AS id \gset
 SELECT region, shard, created_at >= date_trunc('milliseconds', timestamptz :'before') AS not_before,
@@ -64,7 +64,7 @@ SELECT snowflake.time_of(NULL) IS NULL AND snowflake.shard_of(NULL) IS NULL AND 
    AND snowflake.make_id(now(), 1, 1, NULL) IS NULL AS nulls;
 SELECT * FROM snowflake.decode(NULL);
 
--- The time zone changes what is shown, not what is meant
+-- The time zone changes how times are shown, but not which time an id has
 SET timezone = 'Asia/Kolkata';
 SELECT snowflake.time_of(123456789012345678), snowflake.make_id('2026-03-01 12:00:00+00', 7, 42);
 SET timezone = 'UTC';

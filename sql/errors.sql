@@ -1,4 +1,4 @@
--- What a call refuses, each with SQLSTATE, detail and hint; and that a refusal changes nothing.
+-- Tests each refusal of a call, with SQLSTATE, detail and hint. A refused call changes nothing.
 SET timezone = 'UTC';
 SELECT snowflake.next_id(60) AS last \gset
 SELECT last_value AS mark FROM snowflake.high_water \gset
@@ -51,7 +51,7 @@ SELECT snowflake.next_ids(60, 2147483647);
 SELECT snowflake.next_ids(60, NULL);
 \echo SQLSTATE :SQLSTATE
 
--- Read-only transactions, also where nothing would have to be written
+-- Calls in read-only transactions are refused, also if nothing would have to be written
 BEGIN READ ONLY;
 SELECT snowflake.next_id(60);
 \echo SQLSTATE :SQLSTATE
@@ -71,7 +71,7 @@ SET snowflake.default_shard = 60;
 SELECT snowflake.next_id();
 \echo SQLSTATE :SQLSTATE
 RESET snowflake.default_shard;
--- ... where all that reads goes on
+-- ... and functions that only read work
 SELECT snowflake.last_id() = :last AS last_id, snowflake.shard_of(:last) AS shard,
        snowflake.min_id('2025-01-01') < :last AS bound FROM snowflake.layout, snowflake.health;
 RESET default_transaction_read_only;
@@ -93,7 +93,7 @@ SELECT snowflake.observe(-1);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(-9223372036854775808);
 \echo SQLSTATE :SQLSTATE
--- The text of these names the time that it is
+-- The text of these errors contains the current time
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(9223372036854775807);
 SELECT snowflake.observe(snowflake.make_id(now() + interval '1 hour', 1, 0));
@@ -111,12 +111,12 @@ EXCEPTION WHEN OTHERS THEN
   RAISE INFO '%', hint;
 END $$;
 
--- Nothing of all this changed anything
+-- None of the refused calls has changed anything
 SELECT snowflake.last_id() = :last AS last_id, last_value = :mark AS mark FROM snowflake.high_water;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 60;
 SELECT snowflake.next_id(60) > :last AS minting_goes_on;
 
--- In the middle of a statement: the rows before are rolled back, their ids are not minted again
+-- An error in the middle of a statement: its earlier rows are rolled back, and their ids are not minted again
 CREATE TABLE attempts (id bigint PRIMARY KEY, n int);
 INSERT INTO attempts SELECT snowflake.next_id(60 + CASE WHEN g = 50 THEN 9000 ELSE 0 END), g FROM generate_series(1, 100) g;
 \echo SQLSTATE :SQLSTATE
@@ -136,7 +136,7 @@ COPY attempts (n) FROM stdin;
 \.
 SELECT count(*) FROM attempts;
 
--- A broken call in a transaction of many: a savepoint saves it
+-- After a refused call in a longer transaction, ROLLBACK TO SAVEPOINT works
 BEGIN;
 INSERT INTO attempts (n) VALUES (1001);
 SAVEPOINT s;

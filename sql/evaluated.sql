@@ -1,4 +1,5 @@
--- How often a statement calls next_id(), for each form of which doc/using.md says so: ids that differ, of how many rows; and calls.
+-- Tests how often a statement calls next_id(), for each form of which doc/using.md says it: the number of rows, of
+-- different ids, and of calls.
 CREATE EXTENSION snowflake_migrate;
 CREATE TABLE src (n int);
 INSERT INTO src SELECT generate_series(1, 10);
@@ -43,7 +44,7 @@ SELECT * FROM counted('SELECT DISTINCT', 'INSERT INTO target SELECT DISTINCT 1, 
 CREATE UNIQUE INDEX by_n ON target (n);
 SELECT * FROM counted('ON CONFLICT', 'INSERT INTO target (n) SELECT n FROM src', 'INSERT INTO target (n) SELECT n FROM src ON CONFLICT DO NOTHING');
 DROP INDEX by_n;
--- Another id than the row's
+-- Forms that return another id than the row's
 SELECT * FROM counted('(...).*', 'CREATE TYPE parts AS (a bigint, b bigint)', 'CREATE FUNCTION parted(bigint) RETURNS parts LANGUAGE sql AS ''SELECT $1, $1''',
   'CREATE TABLE expanded AS SELECT (parted(snowflake.next_id(60))).*', 'INSERT INTO target (id) SELECT unnest(ARRAY[a, b]) FROM expanded');
 SELECT * FROM counted('FROM instead', 'CREATE TABLE joined AS SELECT p.* FROM parted(snowflake.next_id(60)) AS p', 'INSERT INTO target (id) SELECT unnest(ARRAY[a, b]) FROM joined');

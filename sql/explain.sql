@@ -1,4 +1,4 @@
--- explain_id(), of any number; health, whatever is wrong.
+-- Tests explain_id() with any number, and health in any state.
 CREATE EXTENSION snowflake_migrate;
 SET timezone = 'UTC';
 SET datestyle = ISO;
@@ -8,7 +8,7 @@ SELECT snowflake.next_id(161) AS id \gset
 SELECT id = :id AS id, created_at = snowflake.time_of(:id) AS created_at, age BETWEEN interval '-100 ms' AND interval '10 s' AS age,
        region, shard, sequence = snowflake.sequence_of(:id) AS sequence, minted_by, possible, contradiction
   FROM snowflake.explain_id(:id);
--- ... and its neighbours: another region, another's shard, one that nobody has minted yet
+-- ... and similar ids: of another region, of another server's shard, and one that nobody has minted yet
 SELECT region, shard, minted_by, possible, contradiction
   FROM snowflake.explain_id(snowflake.make_id(now() - interval '1 day', 161, 5, region => 4));
 SELECT region, shard, minted_by, possible, contradiction
@@ -20,9 +20,9 @@ SELECT minted_by, possible, regexp_replace(contradiction, '\d{4}-[^;]*', 'TIME')
 SELECT created_at - now() BETWEEN interval '89 min' AND interval '90 min' AS created_at, age BETWEEN interval '-90 min' AND interval '-89 min' AS age, possible,
        regexp_replace(contradiction, '\d{4}-[^;]*', 'TIME') AS contradiction
   FROM snowflake.explain_id(snowflake.make_id(now() + interval '90 min', 161, 0, region => 3));
--- ... of days and years
+-- ... ids that are days and years away
 SELECT age >= interval '3 days' AND age < interval '4 days' AS age, possible FROM snowflake.explain_id(snowflake.make_id(now() - interval '3 days', 1, 0, 3));
--- ... of an origin that backfill() keeps: what it gave, what it has not given, and while that cannot be read
+-- ... ids of an origin that backfill() reserved: given, not given yet, and while the reservation cannot be read
 CREATE TABLE old (id bigint DEFAULT snowflake.next_id(161), made timestamptz);
 INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 50) AS n;
 CREATE INDEX ON old (made) WHERE id IS NULL;
@@ -42,7 +42,7 @@ DELETE FROM snowflake.backfills WHERE relation = 'public.old';
 DROP TABLE old;
 -- A number that some sequence gave
 SELECT created_at, region, shard, sequence, minted_by, possible, contradiction FROM snowflake.explain_id(4711);
--- None at all
+-- Numbers that are no ids, NULL, and the greatest bigint
 SELECT * FROM snowflake.explain_id(-1);
 SELECT * FROM snowflake.explain_id(-9223372036854775808);
 SELECT * FROM snowflake.explain_id(NULL);
@@ -50,7 +50,7 @@ SELECT created_at, region, shard, sequence, possible FROM snowflake.explain_id(9
 -- Any number
 SELECT count(*), count(DISTINCT e.id) FROM generate_series(0, 62) g, LATERAL snowflake.explain_id((1::bigint << g) - 1) e;
 
--- health, when all is well
+-- health in the normal state
 SELECT snowflake.next_id(161) > 0 AS minted;
 SELECT minting, reason, advice, clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock, mark >= covered_until AS mark,
        covered_until > clock AS covered, lead_ms BETWEEN 0 AND 100 AS lead, abs(drift_ms) < 60000 AS drift,
@@ -65,7 +65,7 @@ BEGIN READ ONLY;
 SELECT minting FROM snowflake.health;
 COMMIT;
 
--- Whatever is wrong: in a database of its own
+-- health in every wrong state, in a database of its own
 SELECT current_database() AS base \gset
 CREATE DATABASE regress_health;
 \c regress_health
@@ -74,7 +74,7 @@ SELECT minting, reason, covered_until, last_refusal, last_refusal_cause FROM sno
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT snowflake.make_id(now() - interval '1 h', 7, 0, 3) AS id \gset
--- The seal says nothing, another layout, and what the settings do not say
+-- The seal is invalid, is of another layout, or differs from the settings
 SELECT setval('snowflake.seal', 17) IS NOT NULL AS lost;
 \c -
 SELECT minting, reason, advice FROM snowflake.health;
@@ -106,7 +106,7 @@ SELECT possible, contradiction FROM snowflake.explain_id(:id);
 ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 SELECT minting, reason, advice FROM snowflake.health;
 SELECT snowflake.next_id(1) > 0 AS minted;
--- ... each reason is one for which next_id() fails: see t/ for those of the clock
+-- ... next_id() fails for each of these reasons. Tests in t/ check the reasons that concern the clock.
 \c :base
 DROP DATABASE regress_health;
 DROP EXTENSION snowflake_migrate;

@@ -1,7 +1,7 @@
--- What CREATE EXTENSION makes, and how it comes and goes.
+-- Tests CREATE EXTENSION and DROP EXTENSION of snowflake, snowflake_shards and snowflake_migrate.
 SET client_min_messages = warning;
 
--- The members, and those of the two extensions beside it
+-- The members of snowflake and of the two other extensions
 CREATE EXTENSION snowflake_shards;
 CREATE EXTENSION snowflake_migrate;
 SELECT extname, member
@@ -15,8 +15,8 @@ SELECT extversion, extrelocatable, extconfig::regclass[] AS dumped, nspname
 SELECT version, superuser, trusted, relocatable, schema, comment FROM pg_available_extension_versions
  WHERE name = 'snowflake' AND installed;
 
--- Labels: only the functions that mint or look at the clock are volatile; what mints is unsafe in
--- parallel workers; a NULL shard is an error and so reaches the function
+-- Labels of the functions: only functions that mint or read the clock are volatile. Functions that mint are unsafe in
+-- parallel workers. A NULL shard is an error, so these functions are not strict.
 SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS parallel, proisstrict AS strict,
        prosecdef AS definer, proconfig IS NOT NULL AS config, proretset AS set, l.lanname AS language
   FROM pg_proc p JOIN pg_language l ON l.oid = prolang
@@ -38,7 +38,8 @@ SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
 \c regress_snowflake
 SET client_min_messages = warning;
--- Created and dropped in every order: CASCADE brings what is missing, and the core goes last
+-- The extensions are created and dropped in every order. CASCADE creates the missing extensions, and snowflake is
+-- dropped last.
 DO $$
 DECLARE
   names CONSTANT text[] := '{snowflake,snowflake_shards,snowflake_migrate}';
@@ -63,7 +64,7 @@ BEGIN
 END
 $$;
 
--- A schema of that name belongs to somebody else
+-- CREATE EXTENSION fails if another role owns a schema named snowflake
 \set SHOW_CONTEXT never
 CREATE SCHEMA snowflake;
 CREATE EXTENSION snowflake;
@@ -71,7 +72,7 @@ CREATE EXTENSION snowflake;
 CREATE EXTENSION snowflake SCHEMA public;
 \echo SQLSTATE :SQLSTATE
 DROP SCHEMA snowflake;
--- The state is the server's: the owner of a database may not create it
+-- The owner of a database may not create the extension, because its state belongs to the server
 CREATE ROLE regress_snowflake_owner;
 ALTER DATABASE regress_snowflake OWNER TO regress_snowflake_owner;
 SET SESSION AUTHORIZATION regress_snowflake_owner;
@@ -79,7 +80,7 @@ CREATE EXTENSION snowflake;
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 
--- Created and used in one transaction, in a database that has never minted
+-- The extension is created and used in one transaction, in a database that has never minted
 BEGIN;
 CREATE EXTENSION snowflake;
 CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(200));
@@ -89,7 +90,7 @@ COMMIT;
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
 
--- ... also created twice in one transaction: nothing outside of it knows the first
+-- ... also if it is created twice in one transaction, because no other session knows the first extension
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -99,8 +100,8 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
--- ... but not where a savepoint would bring the first mark back, which knows nothing of what the
--- second one covers: another extension, or other storage
+-- ... but not if ROLLBACK TO SAVEPOINT could restore the first mark. The first mark does not cover the ids of the
+-- second one, which belongs to another extension or to other storage.
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -118,7 +119,7 @@ ROLLBACK TO first;
 SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
--- ... and rolled back: the next extension mints above what the first one had returned
+-- ... and if the transaction is rolled back, the next extension mints above the ids that the first one had returned
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -127,8 +128,8 @@ ROLLBACK;
 CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > :lost AND :lost > max(id) AS above FROM t;
 
--- Dropped and created again: the new mark is above all that could be minted under the old one, and
--- ids stay above the old ones, for every shard
+-- If the extension is dropped and created again, the new mark is above all ids that the old mark allowed. In every
+-- shard new ids are above the old ids.
 SELECT snowflake.next_id(200) AS a, (snowflake.next_ids(201, 100))[100] AS b \gset
 SELECT extract(epoch FROM covered_until) * 1000 AS "limit" FROM snowflake.health \gset
 DROP EXTENSION snowflake;
@@ -136,8 +137,8 @@ CREATE EXTENSION snowflake;
 SELECT last_value >= :limit AS mark FROM snowflake.high_water;
 SELECT snowflake.next_id(200) > :a AS a, snowflake.next_id(201) > :b AS b;
 
--- Dropped and created in one transaction: should it roll back, the old mark would be in force again
--- without knowing of these ids
+-- If DROP and CREATE are in one transaction, calls in it are refused. A rollback would restore the old mark, which does
+-- not cover the ids of these calls.
 BEGIN;
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
@@ -159,8 +160,8 @@ ROLLBACK TO s;
 SELECT snowflake.next_id(200) > :a AS after_rollback_to;
 COMMIT;
 
--- Without it, and in the transaction that drops it, there is nothing to call; a function that
--- outlives it says so
+-- Without the extension, and in the transaction that drops it, the functions do not exist. A function of the library
+-- that still exists fails with an error.
 CREATE FUNCTION left_over(integer) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 SELECT left_over(200) > :a AS works_as_well;
 DROP EXTENSION snowflake;
@@ -171,7 +172,7 @@ SELECT snowflake.next_id(200);
 CREATE EXTENSION snowflake;
 SELECT left_over(200) > :a AS works_again;
 
--- The mark is found as a member, whatever else is called so, and whatever search_path says
+-- The mark is found as a member of the extension, whatever other sequences have its name, and whatever search_path is
 CREATE SCHEMA evil;
 CREATE SEQUENCE evil.high_water MINVALUE 0 START 0;
 CREATE SEQUENCE public.high_water MINVALUE 0 START 0;
@@ -180,7 +181,7 @@ SELECT snowflake.next_id(200) > :a AS minted;
 SELECT e.last_value AS evil, p.last_value AS public FROM evil.high_water e, public.high_water p;
 RESET search_path;
 
--- Not to be moved, and not to be lost with CASCADE unasked
+-- The extension cannot be moved to another schema, and tables that use it are lost only with CASCADE
 ALTER EXTENSION snowflake SET SCHEMA public;
 \echo SQLSTATE :SQLSTATE
 ALTER TABLE t ALTER id SET DEFAULT snowflake.next_id(200);
@@ -193,12 +194,12 @@ DROP SEQUENCE snowflake.seal;
 INSERT INTO t DEFAULT VALUES;
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
 
--- A copy of a database mints above what its template held
+-- A copy of a database mints above the ids of its template
 \c :home
 CREATE DATABASE regress_snowflake_copy TEMPLATE regress_snowflake;
 \c regress_snowflake_copy
 SET client_min_messages = warning;
--- An extension of that name that has other members is another product
+-- An extension with this name and other members is refused as another product
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 SELECT snowflake.next_id(200);
 \echo SQLSTATE :SQLSTATE

@@ -1,4 +1,4 @@
--- preview_layout(): what any layout would give, before it is sealed.
+-- preview_layout() shows the properties of any layout before the layout is sealed.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
@@ -6,11 +6,11 @@ SET datestyle = ISO;
 SELECT p.bits, p.tick_ms, p.epoch, p.regions, p.shards, p.ids_per_second, p.ends_at
   FROM unnest(ARRAY['fleet', 'wide', 'instagram', 'twitter', 'js53']) AS preset, snowflake.preview_layout(preset) AS p;
 
--- Of this database's own layout it says what the view says
+-- For the layout of this database preview_layout() shows the same as the view snowflake.layout
 SELECT p = l AS same
   FROM snowflake.layout AS l, snowflake.preview_layout(l.bits, l.tick_ms || 'ms', to_char(l.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')) AS p;
 
--- Tick and epoch as in postgresql.conf, whatever the session's zone and date style
+-- Tick and epoch are read as in postgresql.conf, whatever the time zone and date style of the session
 SET timezone = 'Asia/Tokyo';
 SET datestyle = 'German, DMY';
 SELECT bits, tick_ms, extract(epoch FROM epoch) AS epoch, ids_per_second, extract(epoch FROM ends_at)::bigint AS ends_at
@@ -19,14 +19,14 @@ RESET timezone;
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SELECT tick_ms, epoch, ids_per_second, ends_at FROM snowflake.preview_layout('28/4+12/13', epoch => '1704067200000', tick => '1s');
--- Half of the time where the bits add up to 64, all of it where they do not
+-- If the bits add up to 64, half of the ticks are available. Otherwise all ticks are available.
 SELECT bits, ends_at - epoch AS lasts
   FROM unnest(ARRAY['41/5+13/5', '41/5+13/4', '41/0/0', '53/0/0']) AS bits, LATERAL (SELECT epoch, ends_at FROM snowflake.preview_layout(bits)) AS p;
--- How much has passed: nothing of one that begins later, all of one that is over
+-- The used share of the time is 0 if the layout begins later, and all if the layout has ended
 SELECT used_percent FROM snowflake.preview_layout('fleet', epoch => '2039-01-01');
 SELECT used_percent > 100 AS over, ends_at FROM snowflake.preview_layout('20/5+8/10', epoch => '2026-01-01');
 
--- What is no layout
+-- Invalid layouts are refused
 SELECT snowflake.preview_layout('41/5+13/6');
 SELECT snowflake.preview_layout('Wide');
 SELECT snowflake.preview_layout('wide', '10ms');

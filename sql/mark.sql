@@ -1,5 +1,5 @@
--- The high-water mark, and what a superuser may do to it: raising it is heard, lowering it is put
--- right, and what would take its protection away is refused. Durability itself is the TAP tests' part.
+-- Tests what a superuser may do to the high-water mark. A raised mark is respected, a lowered mark is repaired, and
+-- changes that would remove its protection are refused. TAP tests check that the mark is durable.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
@@ -13,13 +13,13 @@ CREATE VIEW verdict AS
          last_value <= now + 1101 AS near_the_clock
     FROM snowflake.high_water, clock_ms;
 
--- It starts at the clock or above, before anything was minted
+-- The mark starts at the clock or above, before anything was minted
 SELECT last_value >= now - 60000 AS started FROM snowflake.high_water, clock_ms;
 SELECT snowflake.next_id(210) > 0 AS minted;
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(210) AS a \gset
 SELECT * FROM verdict;
--- Idle, it stays where it is; a call moves it
+-- The mark stays where it is until a call moves it
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT pg_sleep(1.3);
 SELECT last_value = :mark AS idle FROM snowflake.high_water;
@@ -27,21 +27,21 @@ SELECT snowflake.next_id(210) > :a AS minted;
 SELECT last_value > :mark AS moved FROM snowflake.high_water;
 SELECT * FROM verdict;
 
--- Lowered (an old dump restored over it): repaired by whoever comes next, first a running session ...
+-- A mark that an old dump has lowered is repaired by the next call: first in a running session ...
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 12345);
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value > :mark AS repaired FROM snowflake.high_water;
 SELECT * FROM verdict;
--- ... then one that begins, at once
+-- ... then in a session that begins, at once
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 0);
 \c -
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
--- Raised (a dump of another server): heard by the next extension; ids of every shard are above it
+-- A mark that a dump of another server has raised is respected at its next extension. Ids of every shard are above it.
 SELECT snowflake.next_id(210) > :a AS minted;
 SELECT pg_sleep(1.3);
 SELECT setval('snowflake.high_water', now + 1500) AS raised FROM clock_ms \gset
@@ -55,7 +55,7 @@ SELECT last_value AS mark, is_called FROM snowflake.high_water \gset
 SELECT nextval('snowflake.high_water') = :mark + 1 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 
--- Altered in this transaction, it may be rolled back together with its new storage: refused
+-- If this transaction has altered the sequence, a rollback may remove its new storage, so calls are refused
 SELECT snowflake.next_id(210) AS a \gset
 BEGIN;
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
@@ -74,12 +74,12 @@ ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 SELECT snowflake.observe(:a);
 \echo SQLSTATE :SQLSTATE
 COMMIT;
--- Committed, it is another storage with a value that is too low: repaired
+-- After the commit the sequence has other storage with a value that is too low. The value is repaired.
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 SELECT snowflake.next_id(210) > :a AS after_commit;
 SELECT * FROM verdict;
 
--- Not WAL-logged, it would not survive a crash
+-- An unlogged mark is refused, because it would not survive a crash
 ALTER SEQUENCE snowflake.high_water SET UNLOGGED;
 SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
@@ -88,16 +88,17 @@ SELECT snowflake.observe(:a);
 ALTER SEQUENCE snowflake.high_water SET LOGGED;
 SELECT snowflake.next_id(210) > :a AS logged_again;
 SELECT * FROM verdict;
--- The seal is no part of the hot path: unlogged or not, it says the same
+-- The seal may be unlogged, because it is not written when ids are minted
 SELECT snowflake.shard_of(:a);
 
--- Other properties of the sequence are of no account (20 ms ahead, no more than the lead)
+-- Other properties of the sequence do not matter (20 ms ahead, no more than the lead)
 ALTER SEQUENCE snowflake.high_water INCREMENT 2 CACHE 10 CYCLE;
 SELECT nextval('snowflake.high_water') > 0 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 ALTER SEQUENCE snowflake.high_water INCREMENT 1 CACHE 1 NO CYCLE;
 
--- Lowered in a database that has not minted in this server run: what was written stands
+-- If the mark is lowered in a database that has not minted in this server run, the value that the server had written
+-- still counts
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;
@@ -110,7 +111,8 @@ SELECT round(extract(epoch FROM mark) * 1000) = :mark AS stands FROM snowflake.h
 SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(210))) * 1000 >= :mark AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
--- Another sequence in its place, in a database that has not minted: a mark before the epoch is lost, not zero
+-- Another sequence has the mark's name in a database that has not minted. A mark before the epoch counts as lost, not
+-- as zero.
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;
@@ -130,7 +132,7 @@ SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(:a);
 \echo SQLSTATE :SQLSTATE
--- Set as the hint says, to no time that is none
+-- set_mark() works as the hint describes, and refuses an infinite or invalid time
 SELECT snowflake.set_mark('infinity');
 SELECT snowflake.set_mark('2024-12-31');
 SELECT snowflake.set_mark(NULL);
@@ -139,7 +141,7 @@ SELECT snowflake.set_mark(now());
 ROLLBACK;
 SELECT snowflake.set_mark(clock_timestamp()) BETWEEN now() AND clock_timestamp() + interval '1 ms' AS set;
 SELECT snowflake.next_id(210) > :a AS above;
--- Lower than what was written since the server started it cannot be set
+-- The mark cannot be set below the value that the server has written since its start
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT extract(epoch FROM snowflake.set_mark('2026-01-01')) * 1000 >= :mark AS not_lower;
 SELECT snowflake.set_mark(clock_timestamp() + interval '1 h') > now() + interval '59 min' AS ahead;

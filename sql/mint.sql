@@ -1,5 +1,5 @@
--- Every way in which PostgreSQL evaluates a column default. All ids that any statement returned end
--- up below one parent table: no duplicate, and strictly increasing per shard in order of arrival.
+-- Tests every way in which PostgreSQL evaluates a column default. All returned ids are in tables below one parent. No
+-- id is there twice, and the ids of each shard increase in the order in which they were returned.
 CREATE SEQUENCE arrival;
 CREATE TABLE minted (
   n bigint NOT NULL DEFAULT nextval('arrival'),
@@ -23,7 +23,7 @@ INSERT INTO photos (note) VALUES ('returned') RETURNING id = snowflake.last_id()
   snowflake.shard_of(id) AS shard;
 SELECT * FROM verdict;
 
--- A constant argument is not a constant result: one id per row, whatever the plan
+-- If the argument of next_id() is a constant, each row still gets its own id, whatever the plan
 SELECT count(*) AS rows, count(DISTINCT id) AS ids
   FROM (SELECT snowflake.next_id(101) AS id FROM generate_series(1, 3000)) s;
 SELECT count(DISTINCT id) AS ids
@@ -47,12 +47,12 @@ left out
 SELECT count(*) FROM photos WHERE note LIKE 'copied%' OR note IN ('plain', 'kept');
 SELECT * FROM verdict;
 
--- The shard from the data, several in one statement
+-- The shard comes from the data, with several shards in one statement
 CREATE TABLE likes (PRIMARY KEY (id)) INHERITS (minted);
 INSERT INTO likes (id) SELECT snowflake.next_id(110 + g % 7) FROM generate_series(1, 700) g;
 SELECT snowflake.shard_of(id) AS shard, count(*) FROM likes GROUP BY 1 ORDER BY 1;
 
--- next_id() mints for snowflake.default_shard, as it stands when the row is made
+-- next_id() mints for the value that snowflake.default_shard has when the row is made
 CREATE TABLE defaulted (PRIMARY KEY (id)) INHERITS (minted);
 ALTER TABLE defaulted ALTER id SET DEFAULT snowflake.next_id();
 SET snowflake.default_shard = 120;
@@ -112,7 +112,7 @@ EXECUTE mint(110); EXECUTE mint(111); EXECUTE mint(110);
 RESET plan_cache_mode;
 SELECT count(*) FROM photos WHERE note LIKE 'p_';
 
--- Nested transactions: an id that was rolled back is gone for good
+-- Nested transactions: an id that was rolled back is never minted again
 BEGIN;
 INSERT INTO photos (note) VALUES ('outer');
 SAVEPOINT one;
@@ -147,8 +147,8 @@ SELECT count(DISTINCT id) AS ids, min(id) > :drawn AS above_the_old FROM drawn;
 SELECT snowflake.next_id(102) AS id INTO TEMP picked FROM generate_series(1, 3);
 SELECT count(DISTINCT id) FROM picked;
 
--- A new column with this default gives each row an id of its own: the fast path, which would
--- evaluate the default once, is for defaults that are not volatile
+-- A new column with this default gives each row its own id. PostgreSQL evaluates only non-volatile defaults once for
+-- all rows.
 CREATE TABLE old (note text);
 INSERT INTO old SELECT 'row ' || g FROM generate_series(1, 2500) g;
 ALTER TABLE old ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(100);
@@ -159,7 +159,7 @@ UPDATE old SET id = DEFAULT WHERE note LIKE 'row 1%';
 SELECT count(DISTINCT id) AS ids FROM (SELECT id FROM old UNION SELECT id FROM photos) u;
 SELECT * FROM verdict;
 
--- Partitioned by hash and by shard; a row is routed by the id that its default gave it
+-- Tables partitioned by hash and by shard: a row is routed by the id from its default
 CREATE TABLE hashed (id bigint PRIMARY KEY DEFAULT snowflake.next_id(100), note text)
   PARTITION BY HASH (id);
 CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
@@ -178,7 +178,7 @@ INSERT INTO sharded SELECT snowflake.next_id(130 + g % 2) FROM generate_series(1
 SELECT tableoid::regclass, count(*), min(snowflake.shard_of(id)), max(snowflake.shard_of(id))
   FROM sharded GROUP BY 1 ORDER BY 1;
 
--- ON CONFLICT spends an id that no row has; MERGE mints for the rows that it inserts
+-- ON CONFLICT uses up an id that no row gets. MERGE mints for the rows that it inserts.
 CREATE TABLE users (name text UNIQUE) INHERITS (minted);
 INSERT INTO users (name) VALUES ('ann'), ('ben') ON CONFLICT (name) DO NOTHING;
 INSERT INTO users (name) VALUES ('ann'), ('cat') ON CONFLICT (name) DO NOTHING;
@@ -221,7 +221,7 @@ INSERT INTO given (photo) SELECT id FROM p;
 SELECT count(*) FROM given JOIN photos ON photos.id = photo;
 SELECT * FROM verdict;
 
--- Cursors: going back evaluates again, which mints again; a held cursor keeps what it was given
+-- Cursors: FETCH BACKWARD evaluates next_id() again and mints new ids. A held cursor keeps its ids.
 BEGIN;
 DECLARE forth SCROLL CURSOR FOR SELECT snowflake.next_id(100) AS id FROM generate_series(1, 5);
 FETCH NEXT FROM forth \gset one_
@@ -238,8 +238,8 @@ SELECT :kept_id > :five_id AND :last_id > :kept_id AS ascending, :again_id = :ke
 CLOSE kept;
 INSERT INTO photos (id, note) SELECT unnest(ARRAY[:one_id, :two_id, :back_id, :five_id, :kept_id, :last_id]), 'cursor';
 
--- Minting leaves neither a transaction id nor a lock behind, not even where it writes the mark, which
--- it must when nothing has been minted for longer than the mark was ahead
+-- Minting leaves no transaction id and no lock behind, even if the call writes the mark. A call must write the mark if
+-- the database has not minted for longer than the mark was ahead.
 SELECT pg_sleep(1.3);
 BEGIN;
 SELECT last_value AS mark FROM snowflake.high_water \gset
@@ -250,7 +250,7 @@ SELECT count(*) FILTER (WHERE mode <> 'AccessShareLock') AS locks_kept
   FROM pg_locks WHERE pid = pg_backend_pid() AND locktype <> 'virtualxid';
 COMMIT;
 
--- Tables that are not WAL-logged and temporary ones mint as any other
+-- Unlogged and temporary tables mint like any other table
 CREATE UNLOGGED TABLE fast (id bigint PRIMARY KEY DEFAULT snowflake.next_id(100));
 CREATE TEMP TABLE scratch (id bigint PRIMARY KEY DEFAULT snowflake.next_id(100));
 INSERT INTO fast SELECT FROM generate_series(1, 100);
@@ -258,7 +258,7 @@ INSERT INTO scratch SELECT FROM generate_series(1, 100);
 INSERT INTO photos (id, note) SELECT id, 'fast' FROM fast ORDER BY id;
 INSERT INTO photos (id, note) SELECT id, 'scratch' FROM scratch ORDER BY id;
 
--- A new session goes on where the last one was
+-- A new session mints above the ids of the last one
 SELECT max(id) AS before FROM photos \gset
 \c -
 INSERT INTO photos (note) VALUES ('new session') RETURNING id > :before AS above_all;

@@ -1,4 +1,5 @@
--- Calls for moving in: what they refuse, and that they do nothing then. What they do under writers is in t/060 and t/061.
+-- Tests refusals of the functions of snowflake_migrate, and that a refused call changes nothing. t/060 and t/061 test
+-- these functions while clients write.
 CREATE EXTENSION snowflake_migrate;
 CREATE EXTENSION snowflake_shards;
 SET timezone = 'UTC';
@@ -45,7 +46,7 @@ BEGIN ISOLATION LEVEL REPEATABLE READ;
 CALL snowflake.adopt('photos', 243, rewrite => true);
 ROLLBACK;
 
--- A dry run says the statements and changes nothing
+-- A dry run shows the statements and changes nothing
 DROP VIEW shown;
 ALTER TABLE frames DROP COLUMN twice;
 SELECT regexp_replace(refusal($$CALL snowflake.adopt('photos', 243)$$), ', \d+ kB|about [\d.]+ s', '...', 'g');
@@ -56,13 +57,13 @@ SELECT format_type(atttypid, NULL) AS still, pg_get_expr(adbin, adrelid) FROM pg
 CALL snowflake.adopt('photos', 243, rewrite => true);
 INSERT INTO photos (caption) VALUES ('new') RETURNING snowflake.shard_of(id);
 SELECT nextval('photos_id_seq') AS the_sequence_is_kept, pg_get_serial_sequence('photos', 'id') AS and_is_not_the_columns;
--- Twice does no harm; and with drop_sequence nothing is left
+-- A second call of adopt() changes nothing. With drop_sequence the old sequence is dropped.
 CALL snowflake.adopt('photos', 243);
 CREATE TABLE "Odd ""one""" ("the ID" bigserial PRIMARY KEY);
 INSERT INTO "Odd ""one""" SELECT FROM generate_series(1, 10);
 CALL snowflake.adopt('"Odd ""one"""', 243, drop_sequence => true);
 SELECT count(*) AS sequences FROM pg_class WHERE relkind = 'S' AND relname LIKE 'Odd%';
--- which is refused where something else uses it
+-- drop_sequence is refused if something else uses the sequence
 CREATE TABLE shares (id bigserial PRIMARY KEY);
 CREATE TABLE with_it (id bigint DEFAULT nextval('shares_id_seq'));
 CALL snowflake.adopt('shares', 243, drop_sequence => true);
@@ -78,7 +79,7 @@ CALL snowflake.adopt('one', 243);
 CALL snowflake.adopt('two', 243);
 COMMIT;
 
--- It observes: the ids that follow are greater than one that is ahead of the clock.
+-- adopt() observes the greatest id: later ids are greater than an id that is ahead of the clock.
 DO $$
 BEGIN
   INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '90 ms', 245, 1023);
@@ -108,7 +109,8 @@ INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '1 h', 181
 SELECT regexp_replace(refusal('SELECT snowflake.observe_all()'), '\d{17,}', 'N', 'g');
 DELETE FROM one;
 
--- Every way into a column that mints is seen: by domains, by names of any bytes, by functions that can be looked into
+-- Every kind of column that mints is found: with domains, with names of any bytes, and through functions whose body can
+-- be read
 CREATE DOMAIN minted AS bigint DEFAULT snowflake.next_id(243);
 CREATE DOMAIN minted_again AS minted;
 CREATE DOMAIN number AS bigint;
@@ -122,11 +124,11 @@ SELECT count(*) AS six, count(*) FILTER (WHERE attribute ~ '^no[tr]') AS none FR
 INSERT INTO ways (by_domain) SELECT snowflake.make_id(clock_timestamp() + interval '80 ms', 181, 0);
 SELECT snowflake.observe_all() = (SELECT max(by_domain) FROM ways) AS observed;
 DROP TABLE ways;
--- What others write while an older snapshot is looked at would be missed
+-- A call with an older snapshot is refused, because it would miss rows that others write
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT snowflake.observe_all();
 ROLLBACK;
--- Those that hold something else are named
+-- Columns that hold other values are named
 CREATE TABLE as_uuid (id uuid DEFAULT snowflake.to_uuid(snowflake.next_id(243)), plain bigint);
 CREATE VIEW by_view AS SELECT plain FROM as_uuid;
 ALTER VIEW by_view ALTER plain SET DEFAULT snowflake.next_id(243);
@@ -135,7 +137,7 @@ SELECT snowflake.observe_all() IS NOT NULL AS observed;
 \set VERBOSITY terse
 DROP TABLE as_uuid CASCADE;
 
--- A dry run says what stands in the way as well
+-- A dry run also shows the reason why the change would be refused
 CREATE TABLE three (id bigint PRIMARY KEY DEFAULT theirs());
 CREATE TABLE four (id bigint PRIMARY KEY DEFAULT theirs());
 CALL snowflake.adopt('three', 243, dry_run => true);
@@ -145,7 +147,7 @@ CREATE TYPE shape AS (id integer);
 CREATE TABLE shaped OF shape (PRIMARY KEY (id));
 SELECT refusal(format('CALL snowflake.adopt(%L, 243, rewrite => true, dry_run => true)', t)) FROM (VALUES ('row_typed'), ('shaped')) AS r (t);
 CREATE TABLE filled (id bigint PRIMARY KEY);
--- A prepared transaction is no process; it is named
+-- A prepared transaction has no process, so the error shows its name
 BEGIN;
 LOCK TABLE filled IN ROW SHARE MODE;
 PREPARE TRANSACTION 'it''s held';
@@ -190,7 +192,8 @@ CREATE TABLE by_number (id bigint) PARTITION BY HASH (id);
 CALL snowflake.create_partitions('messages', 4);
 CALL snowflake.create_partitions('messages', 4);
 INSERT INTO messages DEFAULT VALUES RETURNING tableoid::regclass;
--- Two calls at once follow each other; and what a publication has to know of a partition is as the parent has it
+-- Of two calls at the same time, one waits for the other. A new partition has the same replica identity and
+-- publications as its parent.
 CREATE TABLE published (id bigint NOT NULL, id2 bigint NOT NULL) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX published_key ON published (id2, id);
 CREATE FUNCTION as_parent(identity text) RETURNS TABLE (replica_identity "char", indexes bigint) LANGUAGE plpgsql AS $$
@@ -269,7 +272,8 @@ SELECT regexp_replace(r, 'It is [^|]* now,', 'It is ... now,') AS refused FROM (
   ($$'plain', '2025-07-31'$$), ($$'messages', '2025-07-31'$$), ($$'by_text', '2025-07-31'$$)) AS c (arguments),
   LATERAL refusal(format('CALL snowflake.drop_time_partitions(%s)', arguments)) AS r;
 
--- What a check or an index calls has to take bigint: said before anything is done, also of a column that refers
+-- Functions that a check or an index calls must accept bigint. Otherwise the change is refused before anything is done.
+-- The same holds for a column that refers to the key.
 CREATE FUNCTION small(integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 < 1000';
 CREATE TABLE checked (id integer PRIMARY KEY CHECK (id > 0), n integer, EXCLUDE (id WITH =));
 CREATE INDEX ON checked ((id % 7)) WHERE id > 5;
@@ -309,7 +313,7 @@ CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil bigint DEFAULT sn
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[2,6)', prefix => 'moving_');
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[0,)', prefix => 'moving_');
 CALL snowflake.alter_shards(NULL, '[0,1)');
--- A temporary table of the session is no shard's
+-- A temporary table of the session does not count as a shard's table
 CREATE TEMPORARY TABLE elsewhere (id bigint);
 CALL snowflake.alter_shards('ALTER TABLE elsewhere ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
 CALL snowflake.alter_shards('COMMENT ON TABLE elsewhere IS ''evil''', '[3,4)', prefix => 'moving_');
@@ -323,7 +327,8 @@ DROP TABLE moving_3.parent;
 CALL snowflake.alter_shards('DROP TABEL notes', '[3,4)', prefix => 'moving_');
 SELECT count(*) AS columns FROM pg_attribute WHERE attrelid = 'elsewhere'::regclass AND attnum > 0;
 DROP TABLE elsewhere;
--- What alter_shards() does not know it does not run: DML, privileges, owners, other schemas, CASCADE, temporary and concurrent
+-- alter_shards() refuses statements that it does not know: DML, privileges, owners, other schemas, CASCADE, temporary
+-- objects and CONCURRENTLY
 \a
 SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L, ''[2,4)'', prefix => ''moving_'')', statement)), ' \| It runs CREATE.*', '') AS refused
   FROM unnest(ARRAY[
@@ -344,7 +349,7 @@ SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L,
 CREATE TABLE moving.child () INHERITS (moving_3.notes);
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
 DROP TABLE moving.child;
--- All that it knows
+-- Every kind of statement that alter_shards() runs
 CALL snowflake.alter_shards($$
   CREATE TABLE tags (note bigint REFERENCES notes, tag text, PRIMARY KEY (note, tag));
   ALTER TABLE tags ADD COLUMN made date DEFAULT now(), ADD CHECK (tag > ''), ALTER COLUMN made SET NOT NULL, ENABLE ROW LEVEL SECURITY;
@@ -368,7 +373,7 @@ ROLLBACK;
 \set VERBOSITY terse
 SELECT count(*) AS altered FROM pg_attribute WHERE attname IN ('evil', 'other');
 
--- backfill(): what it refuses; in the end, every row of its own time in a region that is not this server's
+-- backfill(): refusals. At the end every row has an id of the row's own time, in a region that is not this server's.
 CREATE TABLE old (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz, made timestamp, new_id bigint);
 INSERT INTO old (created_at) SELECT '2026-03-01'::timestamptz + (n / 10) * interval '1 min' FROM generate_series(1, 500) AS n;
 INSERT INTO old (created_at) SELECT '2026-05-01' FROM generate_series(1, 3000) AS n;
@@ -392,7 +397,7 @@ SELECT count(new_id), count(DISTINCT new_id), bool_and(snowflake.time_of(new_id)
        max(snowflake.time_of(new_id) - created_at) AS at_most, bool_and(snowflake.region_of(new_id) <> current_setting('snowflake.region')::integer) AS elsewhere
   FROM old WHERE new_id IS NOT NULL;
 SELECT bool_and(new_id > before) AS ascending FROM (SELECT new_id, lag(new_id) OVER (ORDER BY created_at, new_id) AS before FROM old WHERE new_id IS NOT NULL) AS s;
--- Another table gets another origin, also where times are without a zone
+-- Another table gets another origin, also if the times have no time zone
 CREATE TABLE old_too AS SELECT id, made, NULL::bigint AS new_id FROM old WHERE made BETWEEN '2026-01-01' AND '2026-06-01';
 ALTER TABLE old_too ALTER COLUMN new_id SET DEFAULT snowflake.next_id(243);
 CREATE INDEX ON old_too (made);
@@ -400,7 +405,8 @@ SELECT refusal(format($$CALL snowflake.backfill('old_too', 'new_id', 'made', 243
 CALL snowflake.backfill('old_too', 'new_id', 'made', 243, utc => true);
 SELECT count(*) AS twice FROM old JOIN old_too USING (new_id);
 SELECT count(new_id), bool_and(snowflake.time_of(new_id) AT TIME ZONE 'UTC' >= made - interval '1 ms') AS not_earlier FROM old_too;
--- An origin of which there are ids, also of rows that are not committed, is left out or refused; one that has some since is as well
+-- An origin whose ids are in a table, or in rows that are not committed, is left out or refused. The same holds for an
+-- origin that gets ids later.
 CREATE TABLE by_hand (id bigint PRIMARY KEY DEFAULT snowflake.next_id(17), n integer) PARTITION BY HASH (id);
 CREATE TABLE by_hand_0 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE by_hand_1 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 1);
@@ -420,7 +426,8 @@ INSERT INTO by_hand SELECT snowflake.make_id(clock_timestamp(), 17, 0, 28);
 SELECT regexp_replace(refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17)$$), 'has one of .* or later', 'has one of UNTIL or later');
 DELETE FROM by_hand;
 CALL snowflake.backfill('heap', 'id', 'made', 17);
--- A late row: ids of its time, never the same twice, in an origin of its own; where a tick is full, of the next one
+-- A row that is inserted later gets an id of its time, never twice, in the table's own origin. If a tick is full, the
+-- row gets an id of the next tick.
 SELECT regexp_replace(refusal(format('SELECT snowflake.late_id(%s)', a)), 'clock shows .*\. \|', 'clock shows NOW. |') FROM unnest(ARRAY['NULL, 17', '''2020-01-01'', 17', '''2026-03-01'', 256', '''2026-03-01'', 17, 32',
   format('''2026-03-01'', 17, %s', current_setting('snowflake.region')), '''2026-03-01'', 17, 30', '''infinity'', 17']) AS a;
 DELETE FROM by_hand;
@@ -432,7 +439,7 @@ ROLLBACK;
 SELECT snowflake.late_id(clock_timestamp(), 17) <> snowflake.late_id(clock_timestamp(), 17) AS others, snowflake.next_id(17) > (SELECT max(id) FROM snowflake.late_ids) AS later;
 SELECT DISTINCT e.minted_by, e.possible FROM snowflake.late_ids AS l, LATERAL snowflake.explain_id(l.id) AS e;
 SELECT relation, region, shard, last_position FROM snowflake.backfills WHERE table_oid IS NULL;
--- A trigger that leaves rows out
+-- A trigger that skips rows is an error
 CREATE TABLE guarded (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
 CREATE INDEX ON guarded (created_at);
 INSERT INTO guarded VALUES (NULL, '2026-01-01');
@@ -440,7 +447,7 @@ CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; E
 CREATE TRIGGER keep BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION keep();
 \set VERBOSITY default
 CALL snowflake.backfill('guarded', 'id', 'created_at', 243);
--- or that takes the ids away again
+-- A trigger that removes the ids is an error
 CREATE TABLE kept (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
 CREATE INDEX ON kept (created_at);
 INSERT INTO kept VALUES (NULL, '2026-01-01');
@@ -453,11 +460,12 @@ DROP TRIGGER put_back ON kept;
 CREATE RULE "put ""back" AS ON UPDATE TO kept DO INSTEAD NOTHING;
 CALL snowflake.backfill('kept', 'id', 'created_at', 243);
 DROP TABLE kept;
--- Who may not reserve an origin reserves none
+-- A role that may not reserve an origin cannot reserve one
 SET ROLE regress_moving;
 INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 1, 'x', 'id', 1);
 RESET ROLE;
--- The triggers of a table run with the rights of its owner, who gets no others by them, and change no setting of the caller
+-- The triggers of a table run with the rights of the table's owner. The owner gets no other rights by them, and changes
+-- no setting of the caller.
 GRANT USAGE ON SCHEMA moving TO regress_moving;
 CREATE TABLE theirs (id bigint DEFAULT snowflake.next_id(9), created_at timestamptz DEFAULT '2026-03-01', who text);
 CREATE INDEX ON theirs (created_at);
@@ -478,12 +486,12 @@ UPDATE theirs SET id = NULL;
 RESET work_mem;
 CALL snowflake.backfill('theirs', 'id', 'created_at', 9);
 SELECT DISTINCT who, id IS NOT NULL AS has_it, current_setting('work_mem') <> '77MB' AS as_before, current_user = session_user AS myself FROM theirs;
--- A deferred one would run as who commits
+-- A deferred trigger is refused, because it would run with the rights of the role that commits
 UPDATE theirs SET id = NULL;
 DROP TRIGGER trap ON theirs;
 CREATE CONSTRAINT TRIGGER trap AFTER UPDATE ON theirs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION regress_trap('');
 SELECT refusal($$SELECT snowflake.run_as('regress_moving'::regrole, 'UPDATE moving.theirs SET id = 7')$$);
--- Who may update the table but does not have the rights of its owner is refused, before an origin is reserved
+-- A role that may update the table but does not have its owner's rights is refused before an origin is reserved
 DROP TRIGGER trap ON theirs;
 CREATE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap('');
 CREATE ROLE regress_guest;

@@ -1,9 +1,9 @@
--- observe(id): every later id of this database is greater than one that was minted elsewhere, and a
--- crash does not forget it. Ids here are up to 90 ms ahead of the clock; max_lead is 100 ms.
+-- observe(id): every later id of this database is greater than an id that was minted elsewhere, also after a crash. Ids
+-- here are up to 90 ms ahead of the clock, and max_lead is 100 ms.
 SELECT snowflake.next_id(190) > 0 AS minted;
 
--- Later ids are greater: of the id's own shard, of others, singly and in batches. All in one block,
--- well before the clock has come to the id by itself.
+-- Later ids are greater, in the id's own shard and in other shards, singly and in batches. All calls are in one block,
+-- which ends well before the clock reaches the observed id.
 CREATE TABLE observed (n int GENERATED ALWAYS AS IDENTITY, id bigint, later bigint);
 DO $$
 DECLARE
@@ -18,7 +18,7 @@ SELECT count(*) AS cases, bool_and(later > id) AS greater,
        bool_and(snowflake.time_of(later) > snowflake.time_of(id)) AS in_a_later_tick
   FROM observed;
 
--- It holds for every session, and is no matter of transactions
+-- observe() takes effect in every session, and a rollback does not undo it
 SELECT pg_sleep(0.2);
 BEGIN;
 DO $$
@@ -32,8 +32,8 @@ SELECT snowflake.next_id(192) > :id AS greater;
 \c -
 SELECT snowflake.next_id(193) > :id AS greater;
 
--- Durable: after a pause longer than the reserve the mark lies behind the clock, and observing
--- moves it to just after the id
+-- observe() is durable: after a pause longer than the reserve the mark is behind the clock, and observing moves the
+-- mark to just after the id
 SELECT pg_sleep(1.3);
 DO $$
 DECLARE
@@ -50,12 +50,12 @@ END $$;
 SELECT to_timestamp(last_value / 1000.0) - snowflake.time_of(max(id)) AS mark_is_after_the_id
   FROM snowflake.high_water, observed GROUP BY last_value;
 
--- What is behind already changes nothing
+-- Observing an id that is behind the clock changes nothing
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT snowflake.observe(0), snowflake.observe(snowflake.make_id('2025-01-01 12:00+00', 5, 5)), snowflake.observe(max(id)) FROM observed;
 SELECT last_value = :mark AS mark_same FROM snowflake.high_water;
 
--- Too far ahead: refused, and nothing is raised
+-- An id that is too far ahead is refused, and nothing is raised
 SELECT snowflake.next_id(194) AS before \gset
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(snowflake.make_id(now() + interval '5 seconds', 1, 0));

@@ -25,7 +25,7 @@ CREATE TABLE expected AS SELECT digest::text AS digest, counts::text AS counts F
 SELECT rows FROM digest;
 SELECT shards, within, in_range, between_ids, remade FROM counts;
 
--- Two workers, and no help from the leader
+-- Two workers run the query, and the leader only collects rows
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
@@ -47,13 +47,13 @@ SET enable_seqscan = off;
 SELECT count(*) FROM decoded WHERE snowflake.shard_of(id) = 77;
 RESET enable_seqscan;
 
--- A statement that mints does without workers
+-- A statement that mints uses no workers
 CREATE TABLE filled (id bigint PRIMARY KEY DEFAULT snowflake.next_id(50), of bigint);
 INSERT INTO filled (of) SELECT id FROM decoded WHERE snowflake.sequence_of(id) < 100;
 SELECT count(*) = (SELECT count(*) FROM decoded WHERE snowflake.sequence_of(id) < 100) AS filled FROM filled;
 EXPLAIN (COSTS OFF) SELECT snowflake.next_id(50) FROM decoded;
 
--- A function that mints and claims to be safe is found out, in the worker and in the leader
+-- A function that mints but is declared parallel safe fails in the worker and in the leader
 CREATE FUNCTION not_safe(bigint) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE
   AS 'BEGIN RETURN snowflake.next_id(50) > $1; END';
 CREATE FUNCTION not_safe_either(bigint) RETURNS boolean LANGUAGE plpgsql PARALLEL SAFE
@@ -70,7 +70,7 @@ SELECT count(*) FROM decoded WHERE not_safe(id);
 RESET max_parallel_workers;
 SELECT snowflake.next_id(50) > 0 AS minting_goes_on;
 
--- Compiled and optimized, where the server can
+-- The functions are compiled by JIT if the server supports it
 RESET max_parallel_workers_per_gather;
 RESET parallel_setup_cost;
 SET jit = on;

@@ -1,5 +1,5 @@
--- What the planner makes of times and ids: index conditions, partition pruning, generated columns,
--- expression indexes.
+-- Tests plans of queries with times and ids: index conditions, partition pruning, generated columns and expression
+-- indexes.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
@@ -45,7 +45,7 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
 
--- The same with the bounds written out, and with a range
+-- The same rows with bounds as min_id() and with a range
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE id >= snowflake.min_id('2025-03-03') AND id <= snowflake.max_id('2025-03-04');
 EXPLAIN (COSTS OFF)
@@ -56,7 +56,7 @@ SELECT note FROM pictures WHERE id BETWEEN lower(snowflake.id_range('[2025-03-03
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04') ORDER BY id DESC LIMIT 5;
 
--- A search_path that puts somebody else's functions and operators first changes nothing
+-- Functions and operators of others that come first in search_path change nothing
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.everything(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
 CREATE OPERATOR evil.>= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.everything);
@@ -93,7 +93,7 @@ EXPLAIN (COSTS OFF)
 SELECT what FROM events WHERE snowflake.created_within(id, '2025-02-10', '2025-02-11');
 EXPLAIN (COSTS OFF)
 SELECT what FROM events WHERE id = snowflake.make_id('2025-01-05', 40, 0);
--- A bound of the month is no part of the next one
+-- The upper bound of a month belongs to the next month
 EXPLAIN (COSTS OFF)
 SELECT what FROM events WHERE snowflake.created_within(id, '2025-01-10', '2025-02-01');
 SET plan_cache_mode = force_generic_plan;
@@ -103,7 +103,7 @@ EXPLAIN (COSTS OFF) EXECUTE what_of('2025-03-10', '2025-03-11');
 EXECUTE what_of('2025-03-10', '2025-03-11');
 RESET plan_cache_mode;
 
--- Generated columns see the id that the default made
+-- Generated columns are computed from the id that the default made
 CREATE TABLE pins (
   id bigint PRIMARY KEY DEFAULT snowflake.next_id(41),
   created_at timestamptz GENERATED ALWAYS AS (snowflake.time_of(id)) STORED,

@@ -1,5 +1,5 @@
--- An ordinary role: everything that it needs to insert, to read and to be dumped; nothing with which
--- it could cause a duplicate, throw the mark ahead, or stop others.
+-- An ordinary role can do everything that it needs to insert, to read and to be dumped. The role cannot cause a
+-- duplicate, raise the mark far ahead, or stop others.
 CREATE ROLE regress_snowflake_user LOGIN;
 CREATE TABLE shared (id bigint PRIMARY KEY DEFAULT snowflake.next_id(65), who name DEFAULT current_user);
 GRANT SELECT, INSERT ON shared TO regress_snowflake_user;
@@ -8,14 +8,14 @@ SELECT snowflake.next_id(65) AS before \gset
 SELECT current_user AS boss \gset
 
 \c - regress_snowflake_user
--- Mint, also into tables of its own
+-- The role can mint, also into tables of its own
 INSERT INTO shared DEFAULT VALUES RETURNING id > :before AS minted;
 INSERT INTO shared SELECT FROM generate_series(1, 1000);
 CREATE TABLE own.t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(), note text);
 SET snowflake.default_shard = 66;
 INSERT INTO own.t (note) VALUES ('mine'), ('mine too');
 SELECT cardinality(snowflake.next_ids(66, 1000)), snowflake.last_id() > :before AS last_id;
--- Decode, bound, look
+-- The role can decode ids, compute bounds and read the views
 SELECT region, shard, sequence >= 0 AS sequence FROM snowflake.decode(snowflake.last_id());
 SELECT snowflake.time_of(:before) = snowflake.time_of(snowflake.make_id(snowflake.time_of(:before), 1, 1)) AS decoded,
        snowflake.region_of(:before), snowflake.shard_of(:before), snowflake.sequence_of(:before) >= 0 AS sequence,
@@ -24,20 +24,20 @@ SELECT snowflake.time_of(:before) = snowflake.time_of(snowflake.make_id(snowflak
 SELECT bits FROM snowflake.layout;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 66;
 SELECT count(*) FROM snowflake.clock_history;
--- Read the sequences, as its own pg_dump does; and lock what pg_dump locks
+-- The role can read and lock the sequences, as its own pg_dump does
 SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local;
 BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 LOCK TABLE own.t, shared IN ACCESS SHARE MODE;
 COPY (SELECT count(*) FROM own.t) TO stdout;
 COMMIT;
 
--- The admin functions
+-- The role cannot call the administrator's functions
 SELECT snowflake.observe(:before);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.accept_clock();
 SELECT snowflake.accept_clone();
 \echo SQLSTATE :SQLSTATE
--- The sequences
+-- The role cannot change the sequences
 SELECT nextval('snowflake.high_water');
 \echo SQLSTATE :SQLSTATE
 SELECT setval('snowflake.high_water', 1);
@@ -55,7 +55,7 @@ LOCK TABLE snowflake.high_water IN ACCESS SHARE MODE;
 ROLLBACK;
 SELECT last_value FROM snowflake.high_water FOR UPDATE;
 DROP SEQUENCE snowflake.high_water;
--- The schema and the extension
+-- The role cannot change the schema or the extension
 CREATE FUNCTION snowflake.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 CREATE OR REPLACE FUNCTION snowflake.next_id(integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 CREATE TABLE snowflake.t ();
@@ -65,7 +65,7 @@ DROP EXTENSION snowflake;
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO PUBLIC;
 CREATE FUNCTION own.observe(bigint) RETURNS void AS 'snowflake', 'snowflake_observe' LANGUAGE C;
--- The server's settings, its own included
+-- The role cannot change the server's settings, not even for itself
 ALTER SYSTEM SET snowflake.max_lead = 0;
 SET snowflake.reserve = 60000;
 SET snowflake.sequence_spread = 5;
@@ -75,7 +75,7 @@ ALTER ROLE regress_snowflake_user SET snowflake.max_lead = 0;
 ALTER ROLE regress_snowflake_user SET snowflake.default_shard = 66;
 SELECT set_config('snowflake.max_wait', '2147483647', false);
 
--- Its settings at their extremes make no id twice and throw nothing ahead
+-- Settings that the role may change make no id twice and raise nothing far ahead, even at their limits
 CREATE TABLE own.all_ids (id bigint);
 INSERT INTO own.all_ids SELECT unnest(snowflake.next_ids(66, 200000));
 SET snowflake.max_wait = 0;
@@ -91,29 +91,29 @@ END $$;
 RESET snowflake.max_wait;
 SELECT count(*) - count(DISTINCT id) AS duplicates FROM (SELECT id FROM own.all_ids UNION ALL SELECT id FROM own.t) s;
 SELECT last_value < extract(epoch FROM clock_timestamp()) * 1000 + 1200 AS mark_is_near FROM snowflake.high_water;
--- An id that it makes up by hand says nothing to next_id()
+-- An id that the role invents has no effect on next_id()
 INSERT INTO own.all_ids VALUES (snowflake.make_id('2050-01-01', 66, 0)), (9223372036854775807);
 SELECT snowflake.next_id(66) < snowflake.min_id('2050-01-01') AS unimpressed;
 
--- A transaction of it that has read everything stops nobody
+-- A transaction of the role that has read everything blocks nobody
 BEGIN;
 SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.clock_history;
 PREPARE TRANSACTION 'regress_snowflake_user';
 \c - :boss
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(65) > :before AS minting_goes_on;
--- The owner of the table got what the other role minted: in order, without a duplicate
+-- The owner of the table sees the ids that the other role minted: in order, without a duplicate
 SELECT count(*), count(DISTINCT id) AS ids, min(who), bool_and(id > :before) AS above FROM shared;
 ROLLBACK PREPARED 'regress_snowflake_user';
 
--- What REVOKE takes is gone: a shard can be kept for some
+-- REVOKE takes effect, so a shard can be reserved for some roles
 REVOKE EXECUTE ON FUNCTION snowflake.next_id(integer) FROM PUBLIC;
 SET SESSION AUTHORIZATION regress_snowflake_user;
 SELECT snowflake.next_id(66);
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 GRANT EXECUTE ON FUNCTION snowflake.next_id(integer) TO PUBLIC;
--- What is granted works: the admin functions for an operator
+-- GRANT takes effect, so an operator can call the administrator's functions
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO regress_snowflake_user;
 SET SESSION AUTHORIZATION regress_snowflake_user;
 SELECT snowflake.observe(:before);

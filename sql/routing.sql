@@ -1,4 +1,4 @@
--- Where a row belongs, by its id: conditions that prune, the trigger that sets ids, schemas by shard.
+-- Tests what routes rows by their ids: conditions that prune, the trigger that sets ids, and schemas by shard.
 CREATE EXTENSION snowflake_migrate;
 SET timezone = 'UTC';
 CREATE SCHEMA routing;
@@ -47,7 +47,7 @@ SELECT snowflake.shard_of(user_id) AS user, snowflake.shard_of(id) AS post, coun
 COPY posts (user_id, note) FROM STDIN;
 \N	of nobody
 \.
--- A row that brings its id along keeps it
+-- A row that is inserted with an id keeps the id
 INSERT INTO posts (id, note) VALUES (42, 'by hand') RETURNING *;
 INSERT INTO posts (user_id, note) SELECT min(id), 'returned' FROM users RETURNING snowflake.shard_of(id), id = snowflake.last_id() AS last;
 INSERT INTO posts (note) VALUES ('of nobody');
@@ -64,7 +64,7 @@ CREATE TABLE by_user_0 PARTITION OF by_user FOR VALUES WITH (MODULUS 2, REMAINDE
 CREATE TABLE by_user_1 PARTITION OF by_user FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 CREATE TRIGGER by_user_id BEFORE INSERT ON by_user FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
 INSERT INTO by_user (user_id) SELECT id FROM users RETURNING tableoid::regclass, snowflake.shard_of(id);
--- ... but not by the column that it sets: the row has been sent to a partition before
+-- ... but not by the column that the trigger sets, because PostgreSQL has chosen the partition before the trigger runs
 CREATE TABLE by_id (id bigint, user_id bigint) PARTITION BY HASH (id snowflake.by_shard);
 CREATE TABLE by_id_0 PARTITION OF by_id FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE by_id_1 PARTITION OF by_id FOR VALUES WITH (MODULUS 2, REMAINDER 1);
@@ -74,7 +74,7 @@ INSERT INTO by_id (user_id) SELECT min(id) FROM users;
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 DROP TABLE by_id;
--- Not what a trigger can do
+-- Triggers that could not set an id are refused
 CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('nothing');
 \echo SQLSTATE :SQLSTATE
 CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('note', 'comment_id');
@@ -90,7 +90,7 @@ CREATE TRIGGER again BEFORE INSERT OR UPDATE ON comments FOR EACH ROW EXECUTE FU
 CREATE TRIGGER again AFTER INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH STATEMENT EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'comments'::regclass AND tgname = 'again';
--- ... a partition is checked as its table is, and a column that is renamed later is missed by the next row
+-- ... a partition is checked like its table. If a column is renamed later, the next row fails.
 CREATE TABLE checked (id bigint, owner bigint) PARTITION BY LIST (owner);
 CREATE TABLE checked_part (owner bigint, unused text, id bigint);
 CREATE TRIGGER checked_id BEFORE INSERT ON checked FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('owner');
@@ -107,7 +107,7 @@ DROP TRIGGER again ON comments;
 SELECT snowflake.set_id();
 \echo SQLSTATE :SQLSTATE
 
--- set_id(): for clients that insert NULL, what the column's default gives
+-- set_id() for clients that insert NULL: the row gets the value of the column's default
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), code text DEFAULT snowflake.to_base62(snowflake.next_id(6)), caption text);
 CREATE TRIGGER photos_id BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
 CREATE TRIGGER photos_code BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('', 'code');
@@ -120,7 +120,7 @@ COPY photos FROM STDIN;
 SELECT count(*), count(DISTINCT code) AS codes, count(*) FILTER (WHERE snowflake.shard_of(id) = 5) AS "5", count(*) FILTER (WHERE snowflake.shard_of(snowflake.from_base62(code)) = 6) AS "6"
   FROM photos WHERE id <> 42;
 TABLE photos ORDER BY id LIMIT 1;
--- ... known by the default, and not where that does not mint
+-- ... the default is recognized, and a default that does not mint is refused
 CREATE TABLE counted (id bigserial PRIMARY KEY, caption text);
 CREATE TRIGGER counted_id BEFORE INSERT ON counted FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
 INSERT INTO counted VALUES (NULL, 'by its sequence') RETURNING *;

@@ -1,5 +1,5 @@
--- The seal: what CREATE EXTENSION sealed here and what a dump brought must agree, or every function
--- refuses. The seal is read again once a second: hence the pauses.
+-- The seal records the layout. If the seal of CREATE EXTENSION and the seal of a dump differ, every function refuses.
+-- The server reads the seal again once a second, so the test has pauses.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
@@ -10,18 +10,18 @@ SELECT s.last_value AS seal, s.last_value = h.last_value AS same, s.is_called AS
   FROM snowflake.seal s, snowflake.seal_local h;
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT snowflake.next_id(220) AS id \gset
--- Digits of mixed radix: epoch in milliseconds, bits of time, region, shard and sequence, tick
+-- The seal has digits of mixed radix: epoch in milliseconds, bits of time, region, shard and sequence, tick
 SELECT :seal / 2012500 = extract(epoch FROM timestamptz '2025-01-01 00:00+00') * 1000 AS epoch,
        :seal / 57500 % 35 + 19 AS time_bits, :seal / 2300 % 25 AS region_bits, :seal / 92 % 25 AS shard_bits,
        :seal / 4 % 23 AS sequence_bits, :seal % 4 AS tick;
 
--- A dump of another layout (twitter's, of 2010) has been restored over it
+-- A dump of another layout (twitter's, of 2010) is restored over the seal
 SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4) <> :seal AS restored, pg_sleep(1.2);
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
--- Every function refuses, and goes on doing so in other sessions
+-- Every function refuses, also in other sessions
 \c -
 SET timezone = 'UTC';
 \set VERBOSITY terse
@@ -42,13 +42,13 @@ SELECT * FROM snowflake.layout;
 SELECT * FROM snowflake.shard_stats;
 SELECT backward_steps >= 0 AS steps FROM snowflake.clock_history;
 \set VERBOSITY default
--- ... and other databases do not
+-- ... and functions in other databases do not refuse
 \c :home
 SELECT snowflake.next_id(220) > 0 AS minting_goes_on;
 \c regress_snowflake
 SET timezone = 'UTC';
 
--- The same with the roles changed
+-- The same if the two layouts are exchanged
 SELECT setval('snowflake.seal_local', last_value) <> :seal AS copied FROM snowflake.seal;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
@@ -60,7 +60,7 @@ SELECT setval('snowflake.seal', :seal) = :seal AS restored;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- Never sealed, and a seal that no layout has
+-- A database that was never sealed, and a seal that is no valid layout
 SELECT setval('snowflake.seal_local', 0);
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
@@ -74,8 +74,8 @@ SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowf
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- A dump presents its seal as a row: the same is taken and not kept, another stops the database, for
--- whoever may have restored rows: here the owner of a table
+-- A dump inserts its seal as a row. The same seal is accepted and not stored. Another seal stops the database, whatever
+-- role may have restored the rows: here the owner of a table.
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 INSERT INTO snowflake.dumped_seal VALUES (:seal);
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, count(*) AS rows FROM snowflake.dumped_seal;
@@ -83,7 +83,7 @@ INSERT INTO snowflake.dumped_seal VALUES (0);
 \echo SQLSTATE :SQLSTATE
 INSERT INTO snowflake.dumped_seal VALUES (NULL);
 CREATE ROLE regress_snowflake_restorer;
--- The function is not for triggers of others; that it bears them is tried below.
+-- The trigger function is not for triggers of other tables. The test checks below that such a trigger does no harm.
 SELECT DISTINCT p.oid::regprocedure FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
  WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake') AND prorettype IN ('trigger'::regtype, 'event_trigger'::regtype)
    AND has_function_privilege('regress_snowflake_restorer', p.oid, 'EXECUTE') ORDER BY 1;
@@ -93,7 +93,7 @@ INSERT INTO snowflake.dumped_seal VALUES (:seal);
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220) > :id AS minting_goes_on;
--- ... for which a table that anybody may make is not enough, nor the trigger's function by itself
+-- ... a table that any role may create is not enough for this, nor is the trigger function by itself
 CREATE TEMPORARY TABLE own (seal bigint);
 \set VERBOSITY terse
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
@@ -134,13 +134,13 @@ SELECT snowflake.shard_of(:id);
 SELECT snowflake.next_id(220);
 SELECT count(*) FROM snowflake.dumped_seal;
 \set VERBOSITY default
--- ... also through replication and where triggers are disabled for a session
+-- ... also through replication, and if triggers are disabled for a session
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 SET session_replication_role = replica;
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 RESET session_replication_role;
--- ... and by a member of the role that a restore has given its tables to
+-- ... and also if the inserting role is a member of the role that owns the restored tables
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_restorer;
 SET ROLE regress_snowflake_member;
@@ -153,12 +153,12 @@ DROP TABLE restored;
 DROP OWNED BY regress_snowflake_restorer;
 DROP ROLE regress_snowflake_restorer;
 
--- As it was: everything works again, in order
+-- With the first seal everything works again, and ids are in order
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, snowflake.shard_of(:id) AS shard;
 
--- A session that mints without a pause finds out as well: at the next write of the mark, in the
--- middle of a statement that takes two seconds
+-- A session that mints without a pause also detects the seal: at the next write of the mark, within a statement that
+-- takes two seconds
 SELECT setval('snowflake.seal', 0);
 SELECT sum(cardinality(snowflake.next_ids(220, 1000000))) FROM generate_series(1, 2);
 \echo SQLSTATE :SQLSTATE

@@ -2,7 +2,7 @@
 SELECT name, setting, unit, context, vartype FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name COLLATE "C";
 SELECT count(*) AS undescribed FROM pg_settings WHERE name LIKE 'snowflake.%' AND (short_desc IS NULL OR short_desc NOT LIKE '%.');
 
--- Those of a session, in range and out of it
+-- Settings that a session may change, with values in range and out of range
 SET snowflake.default_shard = 16777216;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.default_shard = -2;
@@ -20,7 +20,7 @@ RESET snowflake.max_wait;
 SHOW snowflake.default_shard;
 SELECT boot_val || unit AS default_lead FROM pg_settings WHERE name = 'snowflake.max_lead';
 
--- Those that are not a session's to change
+-- Settings that a session may not change
 SET snowflake.max_lead = 0;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.reserve = 0;
@@ -37,11 +37,11 @@ SET snowflake.tick = 10;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.epoch = '2020-01-01';
 \echo SQLSTATE :SQLSTATE
--- ... and a mistyped one
+-- ... and a mistyped name
 SET snowflake.defualt_shard = 5;
 \echo SQLSTATE :SQLSTATE
 
--- What cannot be read: each kind of error once. The rest are unit tests (shard_set_test, layout_parse_test, epoch_test)
+-- Invalid values: each kind of error once. Unit tests have the rest (shard_set_test, layout_parse_test, epoch_test).
 -- The list of owned shards
 ALTER SYSTEM SET snowflake.owned_shards = '5-2';
 \echo SQLSTATE :SQLSTATE
@@ -63,7 +63,7 @@ ALTER SYSTEM SET snowflake.layout = '54/0/0';
 -- The tick
 ALTER SYSTEM SET snowflake.tick = 5;
 \echo SQLSTATE :SQLSTATE
--- ... is not rounded
+-- ... the tick is not rounded
 ALTER SYSTEM SET snowflake.tick = '1499us';
 ALTER SYSTEM SET snowflake.tick = 1.5;
 -- (PostgreSQL's own message for a number out of range differs between versions)
@@ -72,7 +72,7 @@ ALTER SYSTEM SET snowflake.tick = '2s';
 ALTER SYSTEM SET snowflake.tick = -1;
 \set VERBOSITY default
 
--- The epoch: a fixed time, so nothing that depends on when it is read, or by whom
+-- The epoch is a fixed time, so values that depend on the time or the session are refused
 ALTER SYSTEM SET snowflake.epoch = '2040-01-01';
 \echo SQLSTATE :SQLSTATE
 ALTER SYSTEM SET snowflake.epoch = '1969-12-31 23:59:59';
@@ -80,7 +80,7 @@ ALTER SYSTEM SET snowflake.epoch = 'x';
 ALTER SYSTEM SET snowflake.epoch = 'now';
 \echo SQLSTATE :SQLSTATE
 
--- The region, and the default shard: of the layout
+-- The region and the default shard must be in the layout
 ALTER SYSTEM SET snowflake.region = 32;
 \echo SQLSTATE :SQLSTATE
 ALTER SYSTEM RESET snowflake.region;
@@ -96,7 +96,7 @@ ALTER SYSTEM SET snowflake.max_forward_jump = 0;
 \set VERBOSITY default
 ALTER SYSTEM SET snowflake.sequence_spread = 1025;
 
--- What is accepted (and taken back: it would count for later sessions)
+-- Valid values (reset afterwards, because they would affect later sessions)
 ALTER SYSTEM SET snowflake.owned_shards = ' 0-1023, 2048 ,4096 - 8191 ';
 ALTER SYSTEM SET snowflake.layout = '41/3+10/10';
 ALTER SYSTEM SET snowflake.layout = 'js53';
@@ -121,8 +121,8 @@ DROP ROLE regress_snowflake_shard;
 ALTER DATABASE :"home" SET snowflake.max_lead = 0;
 \echo SQLSTATE :SQLSTATE
 
--- sequence_spread takes effect on reload: ids that come one per tick end in different numbers, where
--- they all ended in 0 before
+-- sequence_spread takes effect on reload. Ids that are minted one per tick end in different numbers, and ended in 0
+-- before.
 \c -
 CREATE FUNCTION slowly(shard int, ids int) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -147,7 +147,7 @@ SELECT pg_reload_conf();
 \c -
 SELECT (slowly(72, 6))[2:];
 
--- max_lead = 0, the strict form: no id is ahead of the clock, not even in a burst
+-- If max_lead is 0, no id is ahead of the clock, not even in a burst
 ALTER SYSTEM SET snowflake.max_lead = 0;
 SELECT pg_reload_conf();
 \c -

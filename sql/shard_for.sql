@@ -1,5 +1,5 @@
--- shard_for(): a shard for any key, by a hash that everybody can repeat. Rows are placed by it: what is
--- expected here never changes.
+-- shard_for() computes a shard for any key, by a hash that other programs can compute, too. Rows are stored by this
+-- shard, so the results expected here never change.
 CREATE EXTENSION snowflake_migrate;
 CREATE SCHEMA by_hash;
 SET search_path = by_hash;
@@ -9,7 +9,7 @@ SELECT key, snowflake.shard_for(key) FROM unnest(ARRAY[0, 1, 5, -1, 922337203685
 SELECT left(key, 20) AS key, snowflake.shard_for(key) FROM unnest(ARRAY['', 'ann@example.org', 'Ann@example.org', 'Müller', repeat('long', 1000)]) AS key;
 SELECT key, snowflake.shard_for(key) FROM unnest(ARRAY['01941f29-7c00-7000-abcd-ef9876543210', '00000000-0000-0000-0000-000000000000']::uuid[]) AS key;
 
--- By the server's own SHA-256
+-- The results equal those of the server's SHA-256
 CREATE FUNCTION pg_temp.worked_out(key text) RETURNS integer LANGUAGE sql AS $$
   SELECT (('x' || left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 8))::bit(32)::bigint * shards >> 32)::integer FROM snowflake.layout $$;
 SELECT count(*) FILTER (WHERE snowflake.shard_for(n) <> pg_temp.worked_out(n::text)) AS numbers,
@@ -19,14 +19,14 @@ SELECT count(*) FILTER (WHERE snowflake.shard_for(n) <> pg_temp.worked_out(n::te
        count(DISTINCT snowflake.shard_for(n)) AS shards
   FROM generate_series(1, 100) AS n;
 
--- A key is the same as a number, as text, as an untyped literal or parameter, and in every integer type
+-- A key has the same shard as a number, as text, as an untyped literal or parameter, and in every integer type
 SELECT snowflake.shard_for(1234) = snowflake.shard_for('1234') AND snowflake.shard_for(1234::smallint) = snowflake.shard_for(1234::bigint) AS same;
 PREPARE by_key AS SELECT snowflake.shard_for($1) = snowflake.shard_for(1234);
 EXECUTE by_key('1234');
 DEALLOCATE by_key;
 SELECT snowflake.shard_for('01941F29-7C00-7000-ABCD-EF9876543210'::uuid) = snowflake.shard_for('01941f29-7c00-7000-abcd-ef9876543210'::text) AS same;
 
--- No collation has a say; of those under which unequal bytes are equal there is none
+-- Collations do not change the shard. Collations under which different bytes are equal are refused.
 CREATE COLLATION german (provider = icu, locale = 'de');
 CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 SELECT snowflake.shard_for('ä' COLLATE german) = snowflake.shard_for('ä' COLLATE "C") AS same;
@@ -38,19 +38,19 @@ SELECT snowflake.shard_for(a || b) FROM names;
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.shard_for(NULL::bigint) IS NULL AND snowflake.shard_for(NULL::uuid) IS NULL AND snowflake.shard_for(NULL::text) IS NULL AS null;
 
--- Fit for an index, a generated column and a partition key
+-- shard_for() can be used in an index, a generated column and a partition key
 CREATE TABLE tenants (name text, shard integer GENERATED ALWAYS AS (snowflake.shard_for(name)) STORED);
 CREATE INDEX ON tenants (snowflake.shard_for(name));
 INSERT INTO tenants VALUES ('ann@example.org') RETURNING shard;
 
--- Evenly: chi-square over the 256 shards, within six deviations of what chance gives
+-- Keys are spread evenly: chi-square over the 256 shards is within six standard deviations of chance
 SELECT kind, abs(sum((n - 20000 / 256.0) ^ 2 / (20000 / 256.0)) - 255) / sqrt(2 * 255) < 6 AS even
   FROM (SELECT 'number' AS kind, shard, count(k) AS n FROM generate_series(0, 255) AS shard LEFT JOIN generate_series(1, 20000) AS k ON snowflake.shard_for(k) = shard GROUP BY 2
         UNION ALL
         SELECT 'text', shard, count(k) FROM generate_series(0, 255) AS shard LEFT JOIN generate_series(1, 20000) AS k ON snowflake.shard_for('tenant ' || k) = shard GROUP BY 2) AS s
  GROUP BY kind ORDER BY kind;
 
--- set_id('...', 'hash'): the shard for a key that is no id
+-- set_id('...', 'hash') takes the shard of a key that is not an id
 CREATE TABLE orders (id bigint PRIMARY KEY, customer text);
 CREATE TRIGGER orders_id BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'hash');
 CREATE TABLE owned AS SELECT 'customer ' || n AS customer FROM generate_series(1, 2000) AS n WHERE snowflake.shard_for('customer ' || n) < 60;
@@ -60,7 +60,7 @@ SELECT count(*) = (SELECT count(*) FROM owned) AND count(*) > 380 AS "all", coun
 INSERT INTO orders (customer) VALUES (NULL);
 \echo SQLSTATE :SQLSTATE
 INSERT INTO orders VALUES (17, 'brings its own') RETURNING id;
--- ... of every type that can be a key, and with another column for the id
+-- ... the key may have every type that shard_for() accepts, and the id may be in another column
 CREATE DOMAIN code AS varchar CHECK (value <> '');
 CREATE TABLE keyed (a smallint, b integer, c bigint, d uuid, e varchar(20), f code, hash bigint);
 CREATE FUNCTION pg_temp.mints_by(key text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -73,7 +73,7 @@ BEGIN
   RETURN same;
 END $$;
 SELECT key, pg_temp.mints_by(key) FROM unnest(ARRAY['a', 'b', 'c', 'd', 'e', 'f']) AS key;
--- ... not of others, and not where 'hash' may be two things
+-- ... other types are refused, and so is a call in which 'hash' could be the name of a column
 CREATE TABLE refused (id bigint, hash bigint, price numeric, name text COLLATE any_case, customer text);
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hash');
 INSERT INTO refused (customer) VALUES ('ann') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
@@ -85,10 +85,10 @@ CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTI
 \echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hsah');
 \echo SQLSTATE :SQLSTATE
--- ... which leaves the trigger that was there
+-- ... and the refused statement leaves the existing trigger
 INSERT INTO refused (customer) VALUES ('bob') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
 
--- A number of shards, of a map that has fewer than the layout: every key has one of them
+-- If a map has fewer shards than the layout, shard_for() gets the number of shards. Every key has one of these shards.
 SELECT count(*) FILTER (WHERE snowflake.shard_for(n, shards) <> snowflake.shard_for(n, 256)::bigint * shards / 256
                           AND snowflake.shard_for(n, shards) <> (snowflake.shard_for(n, 256) + 1)::bigint * shards / 256) AS elsewhere,
        min(snowflake.shard_for(n, shards)), max(snowflake.shard_for(n, shards)), count(DISTINCT snowflake.shard_for(n, shards))
@@ -120,7 +120,7 @@ CREATE TABLE anywhere (id bigint DEFAULT snowflake.next_id_in('[0,16)'));
 CREATE TRIGGER keyed_id BEFORE INSERT ON keyed FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('a', 'hash', 'hash');
 SELECT m.* FROM snowflake.minting_columns() AS m JOIN pg_class ON oid = relation WHERE relnamespace = 'by_hash'::regnamespace ORDER BY 1;
 
--- set_id('...') takes ids only: a plain number would be of shard 0, or of any
+-- set_id('...') accepts only ids, because a plain number could decode to any shard
 CREATE TABLE photos (id bigint, user_id bigint);
 CREATE TRIGGER photos_id BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
 INSERT INTO photos (user_id) VALUES (4711);
@@ -130,7 +130,7 @@ INSERT INTO photos (user_id) SELECT snowflake.min_id(epoch + interval '1 hour') 
 INSERT INTO photos (user_id) VALUES (-1);
 SELECT count(*) FROM photos;
 
--- next_id_in(): stays with a shard while that is not ahead of the clock
+-- next_id_in() continues with a shard while the shard is not ahead of the clock
 DO $$
 BEGIN
   CREATE TABLE calm (id bigint);
@@ -156,10 +156,10 @@ BEGIN
 END $$;
 SELECT pg_temp.goes_over('[20,24)', '{20,21,22}') AS "the last", pg_temp.goes_over('[20,24)', '{21,22,23}') AS "the first", pg_temp.goes_over('[20,24)', '{20,22,23}') AS "another",
        pg_temp.goes_over('[249,256)', '{249}') AS "the next owned", pg_temp.goes_over('[249,256)', '{255}') AS "and back";
--- ... a burst is inside of them
+-- ... the ids of a burst are in the shards of the range
 CREATE TABLE burst AS SELECT snowflake.next_id_in('[20,24)') AS id, clock_timestamp() AS at FROM generate_series(1, 30000);
 SELECT count(DISTINCT id) AS ids, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM burst;
--- ... one shard is taken also if it is ahead
+-- ... if the range has only one shard, it is used even if it is ahead
 SELECT pg_temp.goes_over('[20,20]', '{20}') AS shard;
 SELECT snowflake.next_id_in('[250,253]');
 \echo SQLSTATE :SQLSTATE
@@ -202,9 +202,9 @@ RESET snowflake.max_wait;
 BEGIN READ ONLY;
 SELECT snowflake.next_ids_in('[20,24)', 5);
 ROLLBACK;
--- ... and the calls with literals mean a shard, as before
+-- ... and calls with literals still mean a shard
 SELECT cardinality(snowflake.next_ids('5', '3')) AS of_literals, cardinality(snowflake.next_ids('5', '3', '7')) AS after;
--- next_id($1) means a shard, as ever: no other next_id() takes one argument
+-- next_id($1) means a shard, because no other next_id() has one argument
 PREPARE of_shard AS SELECT snowflake.shard_of(snowflake.next_id($1));
 EXECUTE of_shard(5);
 SELECT parameter_types FROM pg_prepared_statements WHERE name = 'of_shard';

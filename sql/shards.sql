@@ -6,7 +6,7 @@ SET client_min_messages = warning;
 CREATE ROLE regress_shards_owner;
 CREATE ROLE regress_shards_app;
 
--- A template with all that is copied
+-- A template with every kind of object that is copied
 CREATE SCHEMA "Photo app";
 COMMENT ON SCHEMA "Photo app" IS 'what each shard has';
 GRANT USAGE ON SCHEMA "Photo app" TO regress_shards_app, regress_shards_owner;
@@ -60,7 +60,7 @@ CALL snowflake.create_shards('"Photo app"', '[3,6)');
 SELECT nspname, count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
  WHERE nspname LIKE 'shard\_%' AND relkind = 'r' GROUP BY 1 ORDER BY 1;
 
--- What a shard is made of: the same as the template but for the shard, by what PostgreSQL says of both
+-- PostgreSQL describes the objects of a shard like those of the template, except for the shard
 CREATE VIEW shard_parts AS
 WITH object AS (
   SELECT n.nspname, c.* FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
@@ -96,7 +96,7 @@ SELECT 'only in ' || nspname AS only, line
   FROM (SELECT *, count(*) OVER (PARTITION BY replace(line, '= 4)', '= 0)')) FROM shard_parts WHERE nspname IN ('Photo app', 'shard_4')) AS m
  WHERE count <> 2 AND line NOT LIKE '%constraint shard\_of\_id CHECK ((snowflake.shard_of(id) = 4))%';
 
--- It works: defaults mint for the shard, keys stay within the schema
+-- In a new shard schema defaults mint for the shard, and keys refer to tables of the schema
 INSERT INTO shard_4.users (name) VALUES ('Ann') RETURNING snowflake.shard_of(id), snowflake.schema_of(id);
 INSERT INTO shard_4.photos (user_id) SELECT id FROM shard_4.users RETURNING snowflake.shard_of(id), number;
 INSERT INTO shard_4.likes (photo_id) SELECT id FROM shard_4.photos RETURNING snowflake.shard_of(id);
@@ -107,18 +107,19 @@ INSERT INTO shard_5.users (id, name) SELECT id, name FROM shard_4.users;
 \echo SQLSTATE :SQLSTATE
 
 \set VERBOSITY default
--- The template grows: what is missing is added, what is otherwise is left alone, and said
+-- If the template gets new objects, they are added to the shards. Objects that differ are not changed, and are
+-- reported.
 CREATE TABLE "Photo app".albums (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES "Photo app".users);
 ALTER TABLE shard_5.cache ADD COLUMN value text;
 ALTER TABLE shard_5.likes ENABLE TRIGGER never;
 SELECT snowflake.create_shard('"Photo app"', 5);
 SELECT snowflake.create_shard('"Photo app"', 5, 'other_'), snowflake.create_shard('"Photo app"', 3);
 INSERT INTO shard_5.albums DEFAULT VALUES RETURNING snowflake.shard_of(id);
--- A shard may be the template, of itself as well
+-- A shard's schema may be the template, also for itself
 CALL snowflake.create_shards('shard_3', '[2,4)');
 SELECT count(*) FROM shard_parts WHERE nspname = 'shard_2';
 
--- What cannot be copied is said, before anything is made
+-- Objects that cannot be copied are reported before anything is made
 CREATE SCHEMA more;
 CREATE TABLE more.t (id serial PRIMARY KEY, at timestamptz);
 CREATE VIEW more.v AS SELECT * FROM more.t;
@@ -137,13 +138,14 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA more GRANT SELECT ON TABLES TO PUBLIC;
 CALL snowflake.create_shards('more', '[0,2)', 'more_');
 \echo SQLSTATE :SQLSTATE
 SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'more\_%';
--- ... or, if asked for, the rest is made
+-- ... or, on request, all other objects are made
 \set VERBOSITY terse
 CALL snowflake.create_shards('more', '[0,1)', 'more_', partial => true);
 \set VERBOSITY default
 SELECT relname FROM pg_class WHERE relnamespace = 'more_0'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1;
 
--- Ids of another shard are not taken: an UPDATE over a router would leave the row where its new id does not lead
+-- The schema refuses ids of another shard. An UPDATE over a router could set such an id, and the router would look for
+-- the row elsewhere.
 \set VERBOSITY terse
 INSERT INTO shard_4.users (id, name) VALUES (snowflake.next_id(5), 'elsewhere');
 \echo SQLSTATE :SQLSTATE
@@ -151,7 +153,8 @@ UPDATE shard_4.photos SET id = snowflake.next_id(5);
 \echo SQLSTATE :SQLSTATE
 \set VERBOSITY default
 
--- What mints in another form than next_id(N), or compares a shard, is not copied; text that looks so is
+-- Expressions that mint in another form than next_id(N), or that compare a shard, are not copied. Text that only looks
+-- like such an expression is copied.
 CREATE FUNCTION public.shards_wrapped() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.next_id(0)';
 CREATE FUNCTION public.shards_set_wrapped() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.h := snowflake.next_id(0); RETURN NEW; END';
 CREATE DOMAIN public.shards_minted AS bigint DEFAULT snowflake.next_id(0);
@@ -227,7 +230,7 @@ CALL snowflake.create_shards('"Photo app"', '[5,5]', repeat('x', 63));
 CALL snowflake.create_shards('"Photo app"', '[0,256)');
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
--- A transaction a shard, where there is none around it
+-- Each shard has its own transaction if the call is not within a transaction
 CALL snowflake.create_shards('"Photo app"', '[10,12)', 'c_', commit_each => true);
 BEGIN;
 CALL snowflake.create_shards('"Photo app"', '[10,14)', 'c_', commit_each => true);
@@ -242,7 +245,7 @@ SELECT snowflake.create_shard(0, 5);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.create_shard('"Photo app"', 256);
 \echo SQLSTATE :SQLSTATE
--- Nothing that others have put somewhere runs with the rights of the caller
+-- Functions and operators of other roles do not run with the rights of the caller
 CREATE SCHEMA other_9 AUTHORIZATION regress_shards_owner;
 SELECT snowflake.create_shard('"Photo app"', 9, 'other_');
 \echo SQLSTATE :SQLSTATE
@@ -269,7 +272,7 @@ SELECT attnotnull, coalesce(conname, 'known') AS name, coalesce(said, CASE WHEN 
   FROM pg_attribute
   LEFT JOIN (SELECT conrelid, conname, obj_description(oid, 'pg_constraint') AS said FROM pg_constraint WHERE contype = 'n') AS k ON conrelid = attrelid
  WHERE attrelid = 'named_0.t'::regclass AND attname = 'id';
--- A shard schema belongs to whoever may make it
+-- A shard schema belongs to a role that may create it
 SET ROLE regress_shards_app;
 SELECT snowflake.create_shard('"Photo app"', 7);
 \echo SQLSTATE :SQLSTATE

@@ -1,4 +1,4 @@
--- What a database counts: database_stats, refusals, reset_stats().
+-- Tests the counters of a database: database_stats, refusals, reset_stats().
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SELECT current_database() AS base \gset
@@ -6,14 +6,15 @@ CREATE DATABASE regress_statistics;
 \c regress_statistics
 CREATE EXTENSION snowflake;
 
--- Before anything is minted: a row of nothing, and one for each cause
+-- Before anything is minted the counters are 0, with one row for each cause of a refusal
 SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now() AS since, ids, batches,
        borrowed_ticks, waits, wait_time, refusals, mark_extensions, mark_flushes, mark_flush_time, longest_mark_flush,
        commit_waits, commit_wait_time, rate, capacity
   FROM snowflake.database_stats;
 SELECT * FROM snowflake.refusals;
 
--- Ids, of all shards, also those of this transaction; the first one has the mark written and flushed
+-- Ids of all shards are counted, also those of this transaction. The first id makes the server write and flush the
+-- mark.
 BEGIN;
 SELECT count(snowflake.next_id(g % 7)) FROM generate_series(1, 700) g;
 SELECT cardinality(snowflake.next_ids(9, 5000)), cardinality(snowflake.next_ids(8, 300));
@@ -24,11 +25,11 @@ ROLLBACK;
 SELECT d.ids = s.ids AS ids, d.batches = s.batches AS batches, d.borrowed_ticks = s.borrowed AS borrowed, d.capacity = l.ids_per_second AS capacity
   FROM snowflake.database_stats d, snowflake.layout l,
        (SELECT sum(ids) AS ids, sum(batches) AS batches, sum(borrowed_ticks) AS borrowed FROM snowflake.shard_stats) s;
--- The rate is an average since stats_since; between two readings one takes the difference of ids
+-- The rate is an average since stats_since. For the rate between two readings, subtract the counts of ids.
 SELECT rate BETWEEN 0.99 * ids / extract(epoch FROM clock_timestamp() - stats_since) AND 1.01 * ids / extract(epoch FROM now() - stats_since) AS rate, capacity,
        stats_since = (SELECT stats_since FROM snowflake.database_stats) AS since
   FROM snowflake.shard_stats WHERE shard = 9;
--- The mark is written once or twice a second where anything is minted
+-- The mark is written once or twice a second if the database mints
 SELECT mark_extensions AS extensions FROM snowflake.database_stats \gset
 DO $$
 DECLARE
@@ -67,7 +68,7 @@ SELECT cause, refusals, last_at BETWEEN now() - interval '1 min' AND clock_times
   FROM snowflake.refusals WHERE refusals > 0 ORDER BY cause;
 SELECT refusals = (SELECT sum(refusals) FROM snowflake.refusals) AS all_causes FROM snowflake.database_stats;
 SELECT refusals FROM snowflake.shard_stats WHERE shard = 5;
--- What is wrong with the arguments, and what ends well, is no refusal
+-- Errors in the arguments, and waits that end well, do not count as refusals
 SELECT refusals AS before FROM snowflake.database_stats \gset
 SELECT snowflake.next_id(-1);
 SELECT snowflake.next_ids(1, 0);
@@ -75,11 +76,11 @@ SELECT snowflake.next_id(NULL);
 SELECT snowflake.next_id(1) > 0 AS minted;
 SELECT refusals - :before AS more FROM snowflake.database_stats;
 
--- Where the mark or the seal is wrong: counted too, and still to be read
+-- If the mark or the seal is wrong, refusals are counted, and the counters can still be read
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT setval('snowflake.seal', 17) AS seal;
 \set VERBOSITY terse
--- ... one that was found good is trusted for a second
+-- ... a seal that was checked is trusted for a second
 SELECT pg_sleep(1.1);
 \c -
 SELECT snowflake.next_id(1);
@@ -87,19 +88,19 @@ SELECT cause, refusals FROM snowflake.refusals WHERE cause IN ('seal', 'mark_los
 SELECT setval('snowflake.seal', :seal) = :seal AS put_back;
 \set VERBOSITY default
 
--- Waits of no shard: for the mark, which somebody has set ahead, and for another id
+-- Waits that belong to no shard: for a mark that somebody has set ahead, and for another id
 SELECT waits AS before, wait_time AS before_ms FROM snowflake.database_stats \gset
 \c -
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp() + interval '900 ms') * 1000)::bigint) > 0 AS ahead, snowflake.next_id(1) > 0 AS minted;
 SELECT snowflake.next_id(2, after => snowflake.make_id(clock_timestamp() + interval '900 ms', 2, 0)) > 0 AS minted;
 SELECT waits - :before BETWEEN 2 AND 6 AS waits, wait_time - :before_ms > 300 AS wait_time FROM snowflake.database_stats;
 
--- Another database has counts of its own
+-- Another database has its own counts
 \c :base
 SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now() AS since FROM snowflake.database_stats;
 \c regress_statistics
 
--- Anew: counts begin at 0, last ids stay, other sessions see it
+-- After reset_stats() counts begin at 0, last ids stay, and other sessions see the change
 SELECT max(last_id) AS last_id FROM snowflake.shard_stats WHERE shard = 9 \gset
 SELECT snowflake.reset_stats();
 SELECT clock_timestamp() - stats_since < interval '1 min' AS since, ids, batches, borrowed_ticks, waits, wait_time, refusals,
@@ -111,7 +112,7 @@ SELECT count(snowflake.next_id(9)) FROM generate_series(1, 10);
 SELECT ids FROM snowflake.database_stats;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 9;
 
--- Who may look, and who may wipe
+-- Roles that may read the counters, and roles that may reset them
 CREATE ROLE regress_snowflake_monitor IN ROLE pg_monitor;
 REVOKE SELECT ON ALL TABLES IN SCHEMA snowflake FROM PUBLIC;
 SET ROLE regress_snowflake_monitor;

@@ -1,4 +1,4 @@
--- Ids as text: base62, against long division in SQL.
+-- Ids as base62 text, compared with long division in SQL.
 CREATE SCHEMA text_forms;
 SET search_path = text_forms;
 SET timezone = 'UTC';
@@ -7,7 +7,7 @@ SET timezone = 'UTC';
 SELECT id, snowflake.to_base62(id)
   FROM unnest(ARRAY[0, 1, 61, 62, 1234, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
 
--- Symbols by division in numeric, which knows no 64 bits
+-- Computes the symbols by division of numeric values, which do not overflow at 64 bits
 CREATE FUNCTION by_division(number numeric, symbols text, base integer, width integer) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
   SELECT string_agg(substr(symbols, (div(number, trunc(base::numeric ^ place)) % base)::integer + 1, 1), '' ORDER BY place DESC)
@@ -35,7 +35,7 @@ SELECT bool_and(base62 > before62) AS base62_sorts
 -- NULL in, NULL out
 SELECT snowflake.to_base62(NULL) IS NULL AND snowflake.from_base62(NULL) IS NULL AS nulls;
 
--- What is refused: base62 forgives nothing
+-- Every text that to_base62() would not write is refused
 SELECT snowflake.to_base62(-1);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.to_base62(-9223372036854775808);
@@ -52,7 +52,7 @@ SELECT snowflake.from_base62('AzL8n0Y58m8');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.from_base62('zzzzzzzzzzz');
 
--- The readers are fed anything: an id that is written the same, or an error of its own
+-- For any text a reader returns an id that is written the same, or an error of its own
 CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   id bigint;
@@ -84,7 +84,7 @@ SELECT outcome, count(*) > 0 AS seen
  GROUP BY 1 ORDER BY 1;
 SELECT bool_and(snowflake.to_base62(snowflake.from_base62(encoded)) = encoded) AS one_spelling
   FROM fuzzed WHERE encoded ~ '^[0-9A-Za-z]{11}$' AND encoded COLLATE "C" <= 'AzL8n0Y58m7';
--- ... and what is large
+-- ... also for long texts
 SELECT outcome_of('SELECT snowflake.from_base62(repeat(''0'', 1000000))') AS long62;
 
 -- Look-ups by the text form use the key
@@ -97,16 +97,16 @@ EXPLAIN (COSTS OFF) EXECUTE by_base62('00000000000');
 SELECT snowflake.to_base62(id) AS base62 FROM posts WHERE title = 'post 77' \gset
 EXECUTE by_base62(:'base62');
 RESET plan_cache_mode;
--- ... also where the argument is known
+-- ... also if the argument is a constant
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_base62('0000009Zt7Q');
--- An index over the text form, for those who search by its beginning
+-- An index over the text form supports searches by its beginning
 CREATE INDEX posts_base62 ON posts (snowflake.to_base62(id) COLLATE "C");
 ANALYZE posts;
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE snowflake.to_base62(id) COLLATE "C" LIKE '000A%';
--- Under COLLATE "C" the order is the key's
+-- Under COLLATE "C" the order is that of the ids
 SELECT array_agg(title ORDER BY snowflake.to_base62(id) COLLATE "C") = array_agg(title ORDER BY id) AS same_order FROM posts;
 
--- JSON: a number is what JavaScript cannot hold, a string is not
+-- JSON: JavaScript rounds an id that is a number, and does not round a string
 SELECT to_json(9007199254740993) AS a_number, to_json(9007199254740993::text) AS a_string;
 CREATE TABLE notes (
   id bigint PRIMARY KEY,
@@ -121,11 +121,11 @@ SELECT body FROM notes WHERE public_id = '0augYQesYgy';
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT body FROM notes WHERE public_id = '0augYQesYgz';
--- Who asks the view by its own column needs an index over the expression
+-- A search by the view's own text column needs an index over the expression
 CREATE INDEX ON notes (snowflake.to_base62(id));
 EXPLAIN (COSTS OFF) SELECT body FROM notes_json WHERE id = '0augYQesYgz';
 RESET enable_seqscan;
 RESET enable_bitmapscan;
--- What came in as JSON goes back
+-- Ids that were read from JSON are written back unchanged
 INSERT INTO notes (id, body) SELECT snowflake.from_base62(j->>'id'), j->>'body' FROM (VALUES ('{"id": "0000000001A", "body": "third"}'::json)) v (j);
 SELECT id FROM notes WHERE body = 'third';

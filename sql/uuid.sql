@@ -1,4 +1,4 @@
--- Ids as UUIDs of version 7, against the fields of RFC 9562 written out in numeric.
+-- Ids as UUIDs of version 7, compared with the fields of RFC 9562 computed with numeric.
 CREATE SCHEMA uuids;
 SET search_path = uuids;
 SET timezone = 'UTC';
@@ -6,7 +6,7 @@ SET timezone = 'UTC';
 SELECT id, snowflake.to_uuid(id)
   FROM unnest(ARRAY[0, 1, 1024, 8388607, 8388608, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
 
--- 16 bytes as a number, and a number of so many bits out of it
+-- Functions that read 16 bytes as a number, and extract some bits of the number
 CREATE FUNCTION number_of(uuid) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
   SELECT sum(get_byte(uuid_send($1), 15 - i) * trunc(256::numeric ^ i)) FROM generate_series(0, 15) i
 $$;
@@ -30,7 +30,7 @@ SELECT count(*) > 1500 AS many,
        bool_and(bits(n, 0, 30) = bits(id * 11400714819323198485, 34, 30)) AS check_bits
   FROM made, number_of(uuid) n,
        (SELECT trunc(2::numeric ^ (region_bits + shard_bits + sequence_bits)) AS per_tick FROM snowflake.layout) l;
--- Every id comes back, none shares its UUID, and the order is the same
+-- Every id is read back from its UUID, no two ids have the same UUID, and the order is the same
 SELECT bool_and(snowflake.from_uuid(uuid) = id) AS uuid_back, count(DISTINCT uuid) = count(*) AS own,
        array_agg(id ORDER BY uuid) = array_agg(id ORDER BY id) AS uuid_sorts
   FROM made;
@@ -51,10 +51,10 @@ SELECT snowflake.from_uuid('0194185f-abff-7000-8000-000000000000');
 SELECT snowflake.from_uuid('ffffffff-ffff-7000-8000-000000000000');
 SELECT snowflake.from_uuid('01967c3a-1b2c-7abc-8def-0123456789ab');
 SELECT snowflake.from_uuid(overlay(:'uuid' PLACING '0' FROM 36)::uuid);
--- the least of a millisecond, as others make for bounds
+-- the smallest UUID of a millisecond, as other programs use it for bounds
 SELECT snowflake.from_uuid('01967c3a-1b2c-7000-8000-000000000000');
 
--- Version 7 of others, of a time that the layout has: never an id; and every bit that changes is noticed
+-- A version 7 UUID of another program is never an id, even if its time is in the layout. Every changed bit is detected.
 CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   id bigint;
@@ -75,7 +75,7 @@ SELECT outcome_of(format('SELECT snowflake.from_uuid(%L)', encode(set_bit(uuid_s
   FROM (SELECT uuid FROM made ORDER BY id LIMIT 20 OFFSET 500) m, generate_series(0, 127) bit
  GROUP BY 1;
 
--- Look-ups by the UUID use the key; so does a column of its own, for those who had UUIDs
+-- Searches by the UUID use the key. A column with the UUID has its own index, for tables that had UUIDs before.
 CREATE TABLE posts (id bigint PRIMARY KEY, uuid uuid GENERATED ALWAYS AS (snowflake.to_uuid(id)) STORED UNIQUE, title text);
 INSERT INTO posts (id, title) SELECT snowflake.min_id(timestamptz '2025-03-01' + n * interval '1 minute'), 'post ' || n FROM generate_series(1, 5000) n;
 VACUUM ANALYZE posts;

@@ -2,7 +2,7 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- layout: the contract
+-- layout: the columns
 SELECT bits, time_bits, region_bits, shard_bits, sequence_bits FROM snowflake.layout;
 SELECT tick_ms, epoch, regions, shards, ids_per_second, ends_at FROM snowflake.layout;
 SELECT abs(used_percent - 100 * extract(epoch FROM now() - epoch) / extract(epoch FROM ends_at - epoch)) < 0.02 AS used
@@ -13,10 +13,10 @@ SELECT snowflake.time_of(0) = epoch AS epoch,
        shards = 2 ^ shard_bits AND regions = 2 ^ region_bits AND ids_per_second = 2 ^ sequence_bits * 1000 / tick_ms AS powers
   FROM snowflake.layout;
 
--- shard_stats knows nothing of a shard that nobody minted for
+-- shard_stats has no row for a shard that has not minted
 SELECT count(*) FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189;
 
--- Every id counts, whatever became of its transaction; a batch counts once
+-- Every id is counted, even if its transaction was rolled back. A batch counts as one call.
 SELECT snowflake.next_id(180) AS a, snowflake.next_id(180) AS b \gset
 SELECT count(snowflake.next_id(180)) FROM generate_series(1, 1000);
 SELECT cardinality(snowflake.next_ids(180, 10)), cardinality(snowflake.next_ids(180, 5000));
@@ -36,25 +36,25 @@ SELECT shard, ids, batches FROM snowflake.shard_stats WHERE shard BETWEEN 180 AN
 SELECT snowflake.next_id(180) > 0 AS minted;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 180;
 
--- A call that is refused for its arguments is not the shard's affair
+-- A call with wrong arguments is not counted for the shard
 SELECT snowflake.next_ids(180, 0);
 BEGIN READ ONLY;
 SELECT snowflake.next_id(180);
 ROLLBACK;
 SELECT ids, refusals FROM snowflake.shard_stats WHERE shard = 180;
 
--- A burst: 20,000 ids at once are 19 ticks more than the clock has had
+-- A burst of 20,000 ids needs 19 ticks more than the clock has passed
 SELECT cardinality(snowflake.next_ids(182, 20000));
 SELECT ids, batches, borrowed_ticks BETWEEN 1 AND 20 AS borrowed FROM snowflake.shard_stats WHERE shard = 182;
--- ... single ids borrow as well
+-- ... single ids also run ahead of the clock
 SELECT count(snowflake.next_id(183)) FROM generate_series(1, 50000);
 SELECT ids, borrowed_ticks BETWEEN 0 AND 49 AS borrowed FROM snowflake.shard_stats WHERE shard = 183;
 
--- 600,000 at once are six times what may be borrowed: the call waits ...
+-- 600,000 ids at once are six times as many as the lead allows: the call waits ...
 SELECT cardinality(snowflake.next_ids(184, 600000));
 SELECT ids, batches, borrowed_ticks > 0 AS borrowed, waits > 0 AS waited, wait_time > 0 AS wait_time, refusals
   FROM snowflake.shard_stats WHERE shard = 184;
--- ... or, where it may not, is refused
+-- ... or is refused if it may not wait
 SET snowflake.max_wait = 0;
 \set VERBOSITY terse
 SELECT cardinality(snowflake.next_ids(185, 1000000));
@@ -73,7 +73,7 @@ SELECT clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock,
   FROM snowflake.health, snowflake.clock_history;
 SELECT to_timestamp(last_value / 1000.0) >= covered_until AS stored_is_not_below_it
   FROM snowflake.high_water, snowflake.health;
--- ... after a burst; more than once where the machine was too slow to see it
+-- ... after a burst, several times, because a slow machine may miss it
 DO $$
 BEGIN
   FOR i IN 1..100 LOOP
@@ -83,18 +83,18 @@ BEGIN
   RAISE 'ids are never ahead of the clock';
 END $$;
 
--- Idle: nothing is covered any more, and nothing is wrong
+-- An idle database: the limit is behind the clock, and health shows no problem
 SELECT pg_sleep(1.6);
 SELECT minting, reason, covered_until, lead_ms FROM snowflake.health;
 SELECT snowflake.next_id(186) > :id AS minting_goes_on;
 SELECT minting, reason, covered_until > clock AS covered FROM snowflake.health;
 
--- Columns, for those who select by name
+-- The names of the columns, which queries use
 SELECT attrelid::regclass AS view, string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) AS columns
   FROM pg_attribute
  WHERE attrelid IN ('snowflake.layout'::regclass, 'snowflake.shard_stats'::regclass, 'snowflake.health'::regclass, 'snowflake.clock_history'::regclass)
    AND attnum > 0
  GROUP BY attrelid ORDER BY attrelid::regclass::text;
--- No column stands in both
+-- No column is in both health and clock_history
 SELECT attname AS twice FROM pg_attribute WHERE attrelid IN ('snowflake.health'::regclass, 'snowflake.clock_history'::regclass) AND attnum > 0
  GROUP BY attname HAVING count(*) > 1;

@@ -1,6 +1,6 @@
--- A clock that is behind the ids. The real clock cannot be stepped here; instead ids are pushed 55
--- seconds ahead of it under the greatest lead, and the lead is taken away. In a database of its own, so
--- that nothing else waits for the clock to reach them.
+-- Tests a clock that is behind the ids. The real clock cannot be stepped in this test. Instead ids are pushed 55
+-- seconds ahead of the clock under the greatest lead, and after that the lead is lowered. The test has its own
+-- database, so that nothing else waits for the clock to reach these ids.
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake_waits;
 \c regress_snowflake_waits
@@ -9,7 +9,7 @@ CREATE EXTENSION snowflake;
 RESET client_min_messages;
 SET timezone = 'UTC';
 
--- What a call is refused with, the times masked
+-- Shows the error of a refused call, with the times masked
 CREATE FUNCTION refusal(command text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
   message text; detail text; hint text;
@@ -25,11 +25,11 @@ END $$;
 
 SELECT snowflake.next_id(150) > 0 AS minted;
 
--- A shard that is asked for more than it has, and may not wait
+-- A call that needs more ids than the shard has, and may not wait, is refused
 SET snowflake.max_wait = 0;
 SELECT * FROM refusal('SELECT snowflake.next_ids(150, 1000000)');
 RESET snowflake.max_wait;
--- ... waits and gets it
+-- ... a call that may wait gets the ids
 SELECT cardinality(snowflake.next_ids(150, 200000));
 
 ALTER SYSTEM SET snowflake.max_lead = '60s';
@@ -48,10 +48,10 @@ RESET snowflake.max_wait;
 SELECT snowflake.last_id() AS last \gset
 SELECT snowflake.time_of(:last) > clock_timestamp() + interval '20 seconds' AS far_ahead;
 SELECT lead_ms > 20000 AS lead FROM snowflake.health;
--- The mark is above them
+-- The mark is above these ids
 SELECT last_value > extract(epoch FROM snowflake.time_of(:last)) * 1000 AS covered FROM snowflake.high_water;
 
--- The lead is taken away
+-- The lead is lowered
 ALTER SYSTEM SET snowflake.max_lead = 0;
 SELECT pg_reload_conf();
 \c -
@@ -60,13 +60,13 @@ SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT refusals AS before FROM snowflake.shard_stats WHERE shard = 151 \gset
 SELECT * FROM refusal('SELECT snowflake.next_id(151)');
 SELECT * FROM refusal('SELECT snowflake.next_ids(151, 10)');
--- Refused calls write nothing, and are counted
+-- Refused calls write nothing to disk, and are counted
 SELECT last_value = :mark AS mark_same FROM snowflake.high_water;
 SELECT refusals - :before AS refusals FROM snowflake.shard_stats WHERE shard = 151;
 -- Other shards are not behind
 SELECT snowflake.next_id(152) > 0 AS another_shard;
 
--- A call that is willing to wait can be interrupted
+-- A call that waits can be interrupted
 SET snowflake.max_wait = '1h';
 SET statement_timeout = '100ms';
 SELECT snowflake.next_id(151);
@@ -77,7 +77,7 @@ RESET statement_timeout;
 SELECT snowflake.time_of(:last) > clock_timestamp() + interval '5 seconds' AS long_before_it_could_be_had;
 SELECT waits >= 2 AS waits, wait_time >= 100 AS wait_time FROM snowflake.shard_stats WHERE shard = 151;
 
--- With room again, minting goes on above everything before
+-- When the lead is raised again, new ids are above all earlier ids
 ALTER SYSTEM SET snowflake.max_lead = '60s';
 SELECT pg_reload_conf();
 \c -
@@ -87,8 +87,8 @@ SELECT pg_reload_conf();
 \c -
 SHOW snowflake.max_lead;
 
--- A mark that is far ahead, as after a start with the clock set back: refused, and each attempt leaves
--- the mark where it is, or a restart loop would drive it away from the clock for good
+-- A mark that is far ahead, as after a start with the clock set back: calls are refused, and each attempt leaves the
+-- mark where it is. Otherwise a restart loop would move the mark further and further away from the clock.
 SET timezone = 'UTC';
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 100000) AS raised \gset
 \c -
@@ -96,7 +96,7 @@ SET timezone = 'UTC';
 SELECT * FROM refusal('SELECT snowflake.next_id(152)');
 SELECT * FROM refusal('SELECT snowflake.next_id(153)');
 SELECT last_value = :raised AS mark_same FROM snowflake.high_water;
--- ... and it has been raised to nothing
+-- ... and the mark has not been raised
 SELECT minting, reason FROM snowflake.health;
 \c :"home"
 DROP DATABASE regress_snowflake_waits;
