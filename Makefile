@@ -26,6 +26,7 @@ OBJS = \
 	src/pg/checks/fleet_check.o \
 	src/pg/checks/mark_check.o \
 	src/pg/checks/read_only.o \
+	src/pg/checks/same_ids.o \
 	src/pg/checks/seal_check.o \
 	src/pg/checks/state_sequences.o \
 	src/pg/clock/clock_error.o \

@@ -6,6 +6,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 use Snowflake::Page;
 use Snowflake::Writers;
@@ -46,8 +47,41 @@ sub regions_in_use
 }
 
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+# Two databases that mint the same shard in the same region.
+sub health { return $node->safe_psql($_[0], "SELECT minting, reason, advice FROM snowflake.health()"); }
+$node->safe_psql('x', 'SELECT snowflake.next_id(5)');
+is(health('x'), 't||', 'health reports nothing while one database mints');
+$node->safe_psql('y', 'SELECT snowflake.next_id(6)');
+is(health('y'), 't||', '... or while another one mints another shard');
+$node->safe_psql('y', 'SELECT snowflake.next_id(5)');
+my $statement = 'ALTER DATABASE y SET snowflake.region = 1';
+is(health('x'), "t|another database mints the same ids|Database \"y\" mints shard 5 in the same region. If their ids must differ, run $statement, and connect again.",
+	'health of the first database names the second one, and the statement that separates them');
+like(health('y'), qr/^t\|another database mints the same ids\|Database "x" mints shard 5 .* run \Q$statement\E,/, '... and health of the second one the first');
+is($node->safe_psql('postgres', 'SELECT database, same_ids_as FROM snowflake.databases ORDER BY 1'), "x|y\ny|x", 'the view databases shows the pair');
+my $logged = qr/LOG:  databases "(?:x|y)" and "(?:x|y)" of this server mint the same ids/;
+for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+{
+	last if $node->log_content =~ $logged;
+	$node->safe_psql($_, 'SELECT snowflake.next_id(5)') foreach qw(x y);
+	select undef, undef, undef, 0.3;
+}
+is(scalar(() = $node->log_content =~ /$logged/g), 1, 'one message in the log');
+like($node->log_content, qr/HINT:  If their ids must differ, run \Q$statement\E/, '... with the statement');
+$node->safe_psql('postgres', $statement);
+$node->safe_psql('y', 'SELECT snowflake.next_id(5)');
+is(health($_), 't||', "after the statement health of $_ reports nothing") foreach qw(x y);
+$node->safe_psql('postgres', 'ALTER DATABASE y RESET snowflake.region');
+alter('y', 'owned_shards', '6-9');
+$node->safe_psql('y', 'SELECT snowflake.next_id(6)');
+is(health('y'), 't||', '... nor do they with disjoint owned shards');
+$node->safe_psql('postgres', 'ALTER DATABASE y RESET snowflake.owned_shards');
+$node->safe_psql('y', 'SELECT snowflake.next_id(6)');
+is(health('y'), 't||', '... nor if the last ids of the common shard are of different regions');
+is(scalar(() = $node->log_content =~ /$logged/g), 1, 'no further message');
+
 my %blocks = Snowflake::Page::blocks("$FindBin::RealBin/../doc/reference.md");
-like($node->safe_psql('postgres', $blocks{'Change region or shards'}[0]), qr/^\d+\nx\|2\|all$/, 'the statements of the page change a region');
+like($node->safe_psql('postgres', $blocks{'Change region or shards'}[0]), qr/^\d+\nx\|2\|all$/m, 'the statements of the page change a region');
 alter('x', 'region', 1);
 alter('y', 'region', 2);
 is(join(' ', map { region($_) } qw(x y)), '1 2', 'each database mints in its own region');

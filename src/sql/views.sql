@@ -66,7 +66,8 @@ COMMENT ON VIEW snowflake.refusals IS
   'one, and since when they continue (null if they have ended)';
 
 CREATE FUNCTION snowflake.databases(
-    OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text)
+    OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text,
+    OUT same_ids_as text)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_databases'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10;
@@ -75,7 +76,8 @@ COMMENT ON FUNCTION snowflake.databases() IS 'Behind the view snowflake.database
 CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
   'The databases that have minted since the server started, with '
-  'their marks, their ids since stats_since, and the region and the shards that their sessions mint. '
+  'their marks, their ids since stats_since, and the region and the shards that their sessions mint; another '
+  'database that has minted the same shard in the same region. '
   'Dropping a database frees its memory';
 
 CREATE FUNCTION snowflake.clock_history(

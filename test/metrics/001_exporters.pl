@@ -88,6 +88,7 @@ foreach my $name (sort keys %exporter)
 	is($scraped->{snowflake_refusals_total}{qq{cause="not_owned",$database}}, 3, "$name: the metric shows 3 refused calls for a shard that is not owned");
 	is_deeply([ values %{ $scraped->{snowflake_health_minting} } ], [1], "$name: the metric health_minting is 1");
 	is_deeply([ values %{ $scraped->{snowflake_health_cloned} } ], [0], "$name: the metric health_cloned is 0");
+	is_deeply([ values %{ $scraped->{snowflake_health_same_ids} } ], [0], "$name: the metric health_same_ids is 0");
 	is_deeply($scraped->{snowflake_clock_max_lead_seconds}, { $database => '0.1' }, "$name: the metric of max_lead is in seconds");
 	cmp_ok(abs($scraped->{snowflake_clock_drift_seconds}{$database} - 1), '<', 0.1, "$name: the metric shows a drift of a second");
 	cmp_ok(abs($scraped->{snowflake_clock_largest_backward_step_seconds}{$database} - 40), '<', 0.5, "$name: the metric shows a step back of 40 seconds");

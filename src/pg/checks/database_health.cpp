@@ -8,6 +8,7 @@
 #include "pg/checks/facts.hpp"
 #include "pg/checks/mark_check.hpp"
 #include "pg/checks/read_only.hpp"
+#include "pg/checks/same_ids.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/server/sequence_page.hpp"
@@ -22,8 +23,7 @@ namespace {
 
 int64_t furthest_ms(const DatabaseState& state) {
   uint64_t furthest = 0;
-  for (const Shard& counter : state.shard_counters())
-    furthest = std::max(furthest, counter.last());
+  for (const Shard& counter : state.shard_counters()) furthest = std::max(furthest, counter.last());
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
 
@@ -83,6 +83,16 @@ void gather_sequences(Facts& facts) {
   for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
 }
 
+// Null if no other database of this server mints the same ids.
+const char* advice_on_same_ids(const DatabaseState& state) {
+  const SameIds same = find_same_ids(state);
+  if (!same.found()) return nullptr;
+  return psprintf(
+      "Database \"%s\" mints shard %u in the same region. If their ids must differ, run "
+      "%s, and connect again.",
+      same.database, same.shard, same.statement);
+}
+
 }  // namespace
 
 DatabaseHealth database_health() {
@@ -121,7 +131,10 @@ DatabaseHealth database_health() {
   health.mark_ms = facts.mark_ms;
   health.sealed = facts.seals.local;
   health.conflict = reports_region() ? region_conflict() : nullptr;
-  if (health.minting() && state != nullptr) end_refusals(*state);
+  if (health.minting() && state != nullptr) {
+    end_refusals(*state);
+    health.same_ids = advice_on_same_ids(*state);
+  }
   return health;
 }
 

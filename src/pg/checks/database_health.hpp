@@ -17,6 +17,12 @@ struct SharedRegion {
       "Read \"conflict\" in the view snowflake.lease, and give each server a region of its own.";
 };
 
+// Shown for a database of whose ids another one of this server mints the same. It continues to
+// mint, too.
+struct SharedIds {
+  static constexpr const char* reason = "another database mints the same ids";
+};
+
 struct DatabaseHealth {
   Blocker blocker;       // for which a call would be refused or wait
   bool cloned;           // it last minted elsewhere, and that is not accepted
@@ -27,15 +33,23 @@ struct DatabaseHealth {
   int64_t sealed;      // the seal that CREATE EXTENSION made; 0 likewise
   int64_t covered_ms;  // until when ids are covered by a published limit
   const char* conflict;  // another server that mints in the same region; null: none is known
+  const char* same_ids;  // the advice if another database mints the same ids, or null
 
   bool minting() const { return blocker == Blocker::none; }
   // The reason in a few words, and the advice as a sentence. Both are null if the database mints,
-  // unless it is a copy or its server shares its region.
-  const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
-  const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
+  // unless it is a copy, its server shares its region, or another database mints the same ids.
+  const char* reason() const {
+    return shares_region() ? SharedRegion::reason
+           : shares_ids()  ? SharedIds::reason
+                           : text().reason;
+  }
+  const char* advice() const {
+    return shares_region() ? SharedRegion::hint : shares_ids() ? same_ids : text().hint;
+  }
 
  private:
   bool shares_region() const { return minting() && conflict != nullptr; }
+  bool shares_ids() const { return minting() && !cloned && same_ids != nullptr; }
   const RefusalText& text() const {
     return text_of(minting() && cloned ? Blocker::cloned : blocker);
   }

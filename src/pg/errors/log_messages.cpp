@@ -43,6 +43,15 @@ void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms) {
            hide_caller()));
 }
 
+void log_same_ids(const char* other, uint32_t shard, const char* statement) {
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("databases \"%s\" and \"%s\" of this server mint the same ids", database_name(),
+              other),
+       errdetail("Both mint shard %u in the same region.", shard),
+       errhint("If their ids must differ, run %s, and connect again.", statement), hide_caller()));
+}
+
 void log_stepped_back(int64_t step_ms, uint64_t steps) {
   const char* const effect =
       step_ms > max_lead_ms

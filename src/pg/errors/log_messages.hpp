@@ -15,6 +15,9 @@ namespace snowflake::pg {
 // Refusals `drift_us`: how far the clock has moved against the time since boot; `mark_ms`: 0 if not
 // known yet.
 void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
+// Two databases of this server mint the same ids. `statement` separates them.
+void log_same_ids(const char* other, uint32_t shard, const char* statement);
+
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
 
 // The clock

@@ -5,6 +5,7 @@
 #include "pg/errors/errors.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/memory/pending_counters.hpp"
+#include "pg/checks/same_ids.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
@@ -164,6 +165,7 @@ SF_SQL_FUNCTION(databases) {
                         {"ids", Int64GetDatum(sums_of(state).ids)},
                         {"region", Int32GetDatum(region), region == kNoRegion},
                         {"owned_shards", origin ? shards_text(origin->shards) : nullptr},
+                        {"same_ids_as", find_same_ids(state).database},
                     });
   });
   return Datum{0};

@@ -13,6 +13,7 @@
 #include "pg/mark/held_mark.hpp"
 #include "pg/mark/lost_marks.hpp"
 #include "pg/checks/mark_check.hpp"
+#include "pg/checks/same_ids.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/server/sequence_page.hpp"
 #include "pg/server/session_events.hpp"
@@ -119,6 +120,7 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
+  check_same_ids(*hold.state);
 }
 
 // The mark was replaced, or its state has changed: every session must attach again.

@@ -55,6 +55,8 @@ struct alignas(64) DatabaseState {
   Oid database;                           // constant
   int64_t seal;                           // of the layout; constant
   MintOrigin origin;                      // what the database mints
+  LogLimit same_ids_checked;              // another database that mints the same ids
+  LogLimit same_ids_logged;
   alignas(64) Settled settled;
   mutable Statistics statistics;
 

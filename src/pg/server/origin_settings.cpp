@@ -20,7 +20,14 @@ constinit ShardRange session_ranges[kMaxShardRanges]{};
 constinit ShardSet session_shards{};
 constinit bool region_is_valid = true;
 constinit bool shards_are_valid = true;
+constinit bool is_hidden = false;  // the value of the server or database
 constinit bool all_are_defined = false;
+
+// Whether a session defines the settings, because it loads the library. The values are those that
+// the configuration or a client gave before, unchecked.
+bool is_loaded_late() {
+  return IsUnderPostmaster && !all_are_defined;
+}
 
 // Whether the setting may come from there. PGC_S_TEST is ALTER DATABASE, but also ALTER ROLE, whose
 // value is then refused at each login.
@@ -28,16 +35,19 @@ bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
 
+// A client's value that was given before the settings were defined has replaced that of the server.
 bool refuse_source() {
+  if (is_loaded_late()) is_hidden = true;
   GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
   GUC_check_errdetail("It is the same in all sessions of a database.");
   GUC_check_errhint("Use ALTER DATABASE ... SET, or ALTER SYSTEM and pg_reload_conf().");
   return false;
 }
 
-// At login PostgreSQL would ignore an invalid value of the database.
+// PostgreSQL would ignore an invalid value of the database at login, and any when the settings are
+// defined.
 bool must_accept(GucSource source) {
-  return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
+  return source == PGC_S_GLOBAL || source == PGC_S_DATABASE || is_loaded_late();
 }
 
 // Finishes a check hook. The source is passed to the assign hook.
@@ -52,7 +62,8 @@ bool accept(void** extra, GucSource source) {
 // A session inherits the configuration from the postmaster. Later values are those of a reload.
 bool counts_for_session(const void* extra) {
   const GucSource source = *static_cast<const GucSource*>(extra);
-  return !IsUnderPostmaster || source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
+  return !IsUnderPostmaster || is_loaded_late() || source == PGC_S_GLOBAL ||
+         source == PGC_S_DATABASE;
 }
 
 struct ParsedRegion {
@@ -83,9 +94,9 @@ static_assert(kMaxRegion == 16777215);
 
 OriginSettings origin_settings() {
   return {session_region, session_shards,
-          !region_is_valid    ? "snowflake.region"
-          : !shards_are_valid ? "snowflake.owned_shards"
-                              : nullptr};
+          !region_is_valid || is_hidden ? "snowflake.region"
+          : !shards_are_valid           ? "snowflake.owned_shards"
+                                        : nullptr};
 }
 
 bool check_region(char** value, void** extra, GucSource source) {
