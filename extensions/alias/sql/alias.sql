@@ -1,4 +1,4 @@
--- Aliases and tokens, against FF1, HKDF and AES put together in SQL from pgcrypto's AES and HMAC.
+-- Aliases and tokens, compared with FF1, HKDF and AES that SQL computes from pgcrypto's AES and HMAC.
 SET timezone = 'UTC';
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_alias CASCADE;
@@ -10,7 +10,7 @@ SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS 
   FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.deptype = 'e'
  WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_alias') ORDER BY 1;
 
--- No file yet; then keys, the topmost of a name writes
+-- Without a key file calls fail. With keys, the topmost line of a name is used for writing.
 \set VERBOSITY terse
 SELECT snowflake.alias(1, 'photos');
 \set VERBOSITY default
@@ -22,7 +22,7 @@ COPY (VALUES ('# made up for this test'), (''),
   TO PROGRAM 'umask 077; cat >snowflake_alias.keys';
 SELECT name, version, writes, check_value FROM snowflake.alias_keys();
 
--- The standard's algorithm, for any radix and tweak; halves as numbers
+-- The algorithm of the standard, for any radix and tweak, with halves as numbers
 CREATE FUNCTION bytes(number numeric, count integer) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
   SELECT decode(string_agg(lpad(to_hex((div(number, trunc(256::numeric ^ i)) % 256)::integer), 2, '0'), '' ORDER BY i DESC), 'hex')
     FROM generate_series(0, count - 1) i
@@ -58,8 +58,8 @@ BEGIN
   RETURN a * trunc(radix::numeric ^ v) + b;
 END
 $$;
--- ... which gives the samples that NIST has published: radix 10 without and with a tweak, AES-128 and
--- AES-256, and radix 36
+-- ... this algorithm gives the samples that NIST has published: radix 10 without and with a tweak, AES-128 and AES-256,
+-- and radix 36
 CREATE FUNCTION in_radix(number numeric, radix integer, width integer) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT string_agg(substr('0123456789abcdefghijklmnopqrstuvwxyz', (div(number, trunc(radix::numeric ^ i)) % radix)::integer + 1, 1), '' ORDER BY i DESC)
     FROM generate_series(0, width - 1) i
@@ -104,13 +104,13 @@ SELECT count(*) > 100 AS many, bool_and(snowflake.alias(id, 'photos') = alias_by
 SELECT bool_and(snowflake.from_alias(snowflake.alias(id, name), name) = id) AS alias_back,
        bool_and(snowflake.from_token(snowflake.token(id, name), name) = id) AS token_back
   FROM tried, unnest(ARRAY['photos', 'posts']) name;
--- Old versions are read: what the other key of the name made
+-- Aliases of an older key version of the name can be read
 SELECT bool_and(snowflake.from_alias(alias_by_hand(id, 0, '\xffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff'), 'posts') = id) AS old_alias,
        bool_and(snowflake.from_token(token_by_hand(id, '\xffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff'), 'posts') = id) AS old_token
   FROM (SELECT id FROM tried LIMIT 20) t;
 
--- What outsiders see of a million ids in a row: no order, no repetition, no bit that is mostly 0 or 1. The
--- key of photos is version 0, so an alias is below 2^63.
+-- A million ids in a row have aliases without order or repetition, and no bit is mostly 0 or 1. The key of photos is
+-- version 0, so an alias is below 2^63.
 CREATE TABLE shown AS
   SELECT i, alias, snowflake.from_base62(alias) AS number
     FROM generate_series(0, 999999) i, LATERAL (SELECT snowflake.alias(499712025023222784 + i, 'photos') OFFSET 0) a (alias);
@@ -121,10 +121,10 @@ SELECT round(avg((number > before)::integer), 2) AS ascents, round(corr(number, 
   FROM (SELECT i, number, lag(number) OVER (ORDER BY i) AS before FROM shown) s;
 SELECT bool_and(share BETWEEN 0.4925 AND 0.5075) AS every_bit_is_half_the_time_1
   FROM (SELECT avg((number >> bit & 1)::integer) AS share FROM shown, generate_series(0, 62) bit WHERE i % 10 = 3 GROUP BY bit) s;
--- 256 ranges, as many in each: chi square of 255 degrees of freedom
+-- The aliases are spread evenly over 256 ranges: chi square with 255 degrees of freedom
 SELECT sum((n - 1000000 / 256.0) ^ 2 / (1000000 / 256.0)) BETWEEN 180 AND 340 AS even_over_the_range
   FROM (SELECT count(*) AS n FROM shown GROUP BY number >> 55) s;
--- Avalanche: any bit of the id changes any bit of the alias half of the time
+-- If any bit of the id changes, each bit of the alias changes in half of the cases
 SELECT bool_and(share BETWEEN 0.41 AND 0.59) AS each_bit, round(avg(share), 2) AS all_bits, count(*)
   FROM (SELECT avg((change >> output & 1)::integer) AS share
           FROM (SELECT input, snowflake.from_base62(snowflake.alias(id, 'photos')) # snowflake.from_base62(snowflake.alias(id # (1::bigint << input), 'photos')) AS change
@@ -132,7 +132,7 @@ SELECT bool_and(share BETWEEN 0.41 AND 0.59) AS each_bit, round(avg(share), 2) A
                generate_series(0, 62) output
          GROUP BY input, output) s;
 
--- Forged tokens: every changed character, every changed bit of the block, anything at random
+-- Forged tokens are refused: with every changed character, every changed bit of the block, and random text
 CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   id bigint;
@@ -154,7 +154,7 @@ SELECT outcome_of(format('SELECT snowflake.from_token(%L, ''photos'')', base62(n
   FROM (SELECT encrypt(bytes(id, 8) || bytes(0, 8), derived(:photos, 'token'), 'aes-ecb/pad:none') AS block FROM tried LIMIT 3) t,
        generate_series(0, 127) bit
  GROUP BY 1;
--- Blocks that open, but hold a negative id or other redundancy; and one that is good
+-- Blocks that can be decrypted but hold a negative id or other redundancy are refused, and one valid block is accepted
 SELECT outcome_of(format('SELECT snowflake.from_token(%L, ''photos'')', base62(number(encrypt(plain, derived(:photos, 'token'), 'aes-ecb/pad:none')), 22)))
   FROM unnest(ARRAY['\x80000000000000000000000000000000', '\x00000000000000010000000000000001', '\x00000000000000010100000000000000',
                     '\x00000000000000010000000000000000']::bytea[]) plain;
@@ -199,7 +199,7 @@ SELECT function, outcome, count(*) > 0 AS seen
           FROM generate_series(1, 3000), unnest(ARRAY['from_alias', 'from_token']) function) s
  GROUP BY 1, 2 ORDER BY 1, 2;
 
--- Look-ups by the alias use the key
+-- Searches by the alias use the primary key
 CREATE TABLE posts (id bigint PRIMARY KEY, title text);
 INSERT INTO posts SELECT 499712025023222784 + n * 1024, 'post ' || n FROM generate_series(1, 5000) n;
 VACUUM ANALYZE posts;
@@ -210,7 +210,8 @@ SELECT snowflake.alias(id, 'posts') AS alias FROM posts WHERE title = 'post 77' 
 EXECUTE by_alias(:'alias');
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_token(snowflake.token(5, 'posts'), 'posts');
 
--- Who may call it: nobody, until granted; a function of one's own gives out one key, and no reader
+-- No role may call the functions until it is granted. A function of another owner can make aliases with one key, and
+-- cannot read them.
 CREATE ROLE web_server;
 CREATE FUNCTION post_alias(id bigint) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SECURITY DEFINER SET search_path = ''
@@ -235,7 +236,7 @@ SELECT title FROM posts WHERE id = snowflake.from_alias(:'alias', 'posts');
 RESET ROLE;
 SET snowflake_alias.key_file = '/tmp/mine';
 
--- It comes and goes without the generator noticing
+-- The extension is created and dropped without an effect on the generator
 DROP EXTENSION snowflake;
 DROP FUNCTION post_alias;
 DROP EXTENSION snowflake_alias;

@@ -1,11 +1,11 @@
--- Crockford's base32, against long division in SQL.
+-- Crockford's base32, compared with long division in SQL.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS snowflake_alias CASCADE;
 CREATE SCHEMA base32;
 SET search_path = base32;
 SELECT id, snowflake.to_base32(id), snowflake.to_base32(id, true) AS checked
   FROM unnest(ARRAY[0, 1, 61, 62, 1234, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
--- Symbols by division in numeric, which knows no 64 bits
+-- Computes the symbols by division of numeric values, which do not overflow at 64 bits
 CREATE FUNCTION by_division(number numeric, symbols text, base integer, width integer) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
   SELECT string_agg(substr(symbols, (div(number, trunc(base::numeric ^ place)) % base)::integer + 1, 1), '' ORDER BY place DESC)
@@ -25,7 +25,7 @@ SELECT count(*) > 1000 AS many, bool_and(snowflake.to_base32(id) = by_division(i
        array_agg(id ORDER BY snowflake.to_base32(id) COLLATE "C") = array_agg(id ORDER BY id) AS sorts
   FROM tried;
 
--- Crockford's forgiving reading
+-- Readers accept the variants that Crockford allows
 SELECT snowflake.from_base32(encoded)
   FROM unnest(ARRAY['000000000016J', '000000000016j', '0-0000-0000-016J', 'oOo000000016j', 'OOOOOOOOOOi6j', '0000000000L6J', '0000000000l6J',
                     '-000000000016J-']) AS encoded;
@@ -52,7 +52,7 @@ SELECT snowflake.from_base32('000000000016JE', true);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.from_base32('000000000061JD', true);
 SELECT snowflake.from_base32('00000000001*6JD', true);
--- Anything: an id that is written the same, or an error of its own
+-- For any text a reader returns an id that is written the same, or an error of its own
 CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   id bigint;

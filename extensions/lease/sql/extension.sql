@@ -1,4 +1,4 @@
--- What CREATE EXTENSION makes, what a dump carries, and who may do what.
+-- Tests the objects of snowflake_fleet, the data in its dump, and the privileges of its functions.
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_fleet;
 SELECT member
@@ -10,7 +10,7 @@ SELECT member
 SELECT extversion, extrelocatable, extconfig::regclass[] AS dumped, nspname
   FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_fleet';
 
--- Labels. Whatever runs with the owner's rights has a search path of its own
+-- Labels of the functions. Functions that run with the owner's rights set a search path of their own
 SELECT p.proname AS function, provolatile AS volatile, proparallel AS parallel, prosecdef AS definer,
        proconfig AS config, l.lanname AS language
   FROM pg_proc p JOIN pg_language l ON l.oid = prolang
@@ -19,7 +19,7 @@ SELECT count(*) AS definers_without_a_path FROM pg_proc
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND prosecdef
    AND coalesce(array_to_string(proconfig, ','), '') <> 'search_path=pg_catalog, pg_temp';
 
--- Every object and every argument has a name and a meaning
+-- Every object has a comment, and every argument has a name
 SELECT pg_describe_object(classid, objid, 0) AS uncommented
   FROM pg_depend
  WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
@@ -31,7 +31,7 @@ SELECT pg_describe_object(classid, objid, 0) AS uncommented
 SELECT count(*) AS arguments_without_a_name FROM pg_proc
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND pronargs > 0 AND proargnames IS NULL;
 
--- Nothing of it is for everybody
+-- PUBLIC has no privileges on the objects
 SELECT p.oid::regprocedure AS open_to_public FROM pg_proc p
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE')
  ORDER BY p.oid::regprocedure::text COLLATE "C";
@@ -41,7 +41,7 @@ SELECT c.oid::regclass AS open_to_public FROM pg_class c
  ORDER BY c.relname COLLATE "C";
 SELECT has_schema_privilege('public', 'snowflake_fleet', 'USAGE, CREATE') AS open_to_public;
 
--- The fleet's limits, as often as nothing was granted
+-- create_fleet() can change the fleet's limits while no lease was granted
 SELECT snowflake_fleet.create_fleet(lease => '8 days');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.create_fleet(lease => '10 s');
@@ -53,7 +53,7 @@ SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '100 ms', max_s
 SELECT longest_ms, skew_ms, halted, seal, timeline,
        abs(term / 1048576 - extract(epoch FROM now()) * 1000) < 60000 AS term FROM snowflake_fleet.fleet;
 
--- What ALTER DEFAULT PRIVILEGES gives is taken back
+-- Privileges from ALTER DEFAULT PRIVILEGES are revoked
 CREATE TEMPORARY VIEW privileges AS
   SELECT o.name, a.grantee, a.privilege_type, a.is_grantable
     FROM (SELECT relname::text AS name, coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)) AS acl
@@ -81,7 +81,7 @@ ALTER DEFAULT PRIVILEGES REVOKE ALL ON SCHEMAS FROM generous_app, pg_monitor, PU
 DROP ROLE generous_app;
 DROP VIEW privileges;
 
--- It goes as it came
+-- DROP EXTENSION removes everything that CREATE EXTENSION made
 DROP EXTENSION snowflake_fleet CASCADE;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_fleet';
 CREATE SCHEMA snowflake_fleet;

@@ -1,4 +1,5 @@
--- A server's role that asks what no worker asks: what it can plant, leave out, or turn off.
+-- Tests requests of a server's role that no worker sends: objects in the search path, NULL arguments, disabled
+-- settings.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_fleet;
@@ -10,7 +11,7 @@ CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql
 SELECT 1735689600000 * 2012500 + 22 * 57500 + 1 * 2300 + 12 * 92 + 10 * 4 AS seal \gset
 SET SESSION AUTHORIZATION regress_fleet_a;
 
--- NULL anywhere: one error for all
+-- NULL in any argument gives the same error
 CREATE FUNCTION planted.try(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   status text;
@@ -24,7 +25,7 @@ $$;
 SELECT planted.try(format('snowflake_fleet.ask(%s)', string_agg(CASE WHEN i = n THEN 'NULL' WHEN i = 1 THEN '''acquire''' WHEN i = 12 THEN '''{1}''' ELSE '1' END, ', ' ORDER BY i))) AS told, count(*)
   FROM generate_series(1, 17) AS n, generate_series(1, 17) AS i GROUP BY n ORDER BY 1 LIMIT 3;
 
--- The ends of the ranges: an error or an answer, and never an error of PostgreSQL's own
+-- Arguments at the ends of their ranges give an answer or an error of snowflake, never an error of PostgreSQL
 SELECT which, v, planted.try(format('snowflake_fleet.ask(%L, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %L, %s, %s, %s, %s, %s)',
          CASE WHEN which > 11 THEN 'renew' ELSE 'acquire' END,
          CASE which WHEN 2 THEN v ELSE 0 END, CASE which WHEN 3 THEN v ELSE 1 END, CASE which WHEN 4 THEN v ELSE 0 END,
@@ -43,7 +44,7 @@ RESET SESSION AUTHORIZATION;
 DELETE FROM snowflake_fleet.static_region;
 SET SESSION AUTHORIZATION regress_fleet_a;
 
--- Planted, where a careless function would look
+-- The role plants objects where a careless function would find them
 SELECT now_ms() AS now \gset
 SET search_path = planted, pg_catalog;
 CREATE FUNCTION planted.to_ms(timestamptz) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';
@@ -60,7 +61,7 @@ CREATE FUNCTION planted.least(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SE
 SELECT status, region FROM snowflake_fleet.ask('acquire', 0, 1, 0, 0, 1, 0, :now, 10000, 1, :seal, '{0,1}', -1, 0, 0, 0, 0);
 RESET search_path;
 
--- Its own view of time: an older snapshot does not have what was granted since
+-- In a transaction with an older snapshot the function would not see later grants
 PREPARE question AS SELECT status, region FROM snowflake_fleet.ask('acquire', 0, 2, 0, 0, 1, 0, :now, 10000, 1, :seal, '{0,1}', -1, 0, 0, 0, 0);
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 EXECUTE question;
@@ -70,7 +71,7 @@ BEGIN READ ONLY;
 EXECUTE question;
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
--- What is rolled back was not granted, and nothing of it counts
+-- A grant that was rolled back does not count
 BEGIN;
 EXECUTE question;
 ROLLBACK;
@@ -78,7 +79,7 @@ RESET SESSION AUTHORIZATION;
 SELECT region, server, state FROM snowflake_fleet.regions ORDER BY region;
 SELECT moved FROM snowflake_fleet.has_moved();
 
--- The owner's part of durability
+-- require_durability() runs with the owner's rights and with settings of its own
 SELECT prosecdef, proconfig FROM pg_proc WHERE oid = 'snowflake_fleet.require_durability()'::regprocedure;
 
 UPDATE snowflake_fleet.region SET floor_ms = 0, until_ms = 0;

@@ -1,4 +1,4 @@
--- A conversation: acquire, renew, give back; what is refused, and what an operator sees and does.
+-- Tests requests of a server: acquire, renew, give back, and refusals. Also tests what an operator sees and does.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 SET datestyle = iso;
@@ -24,7 +24,7 @@ SELECT ask('acquire', 1);
 RESET SESSION AUTHORIZATION;
 CREATE OR REPLACE FUNCTION snowflake_fleet.require_durability() RETURNS void LANGUAGE sql AS '';
 
--- Granted, asked again, renewed
+-- A grant, a repeated request and a renewal
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT *, clock_ms BETWEEN now_ms() - 10000 AND now_ms() AS clock_ok, until_ms BETWEEN now_ms() + 5000 AND now_ms() + 10100 AS until_ok
   FROM ask('acquire', 11) \gset
@@ -33,12 +33,12 @@ SELECT :'status' AS status, :fleet = :fleet AS fleet, :number AS number, :region
 SELECT status, region, grant_number FROM ask('acquire', 11, term => :term, newest => 1, nonce => 2, acked => 1);
 SELECT status, region, grant_number, until_ms > :until_ms + 40000 AS longer
   FROM ask('renew', 11, region => 0, term => :term, newest => 2, nonce => 3, acked => 2, length => 60000);
--- A shorter renewal shortens nothing: nobody else begins earlier
+-- A shorter renewal does not shorten the lease, so no other server begins earlier
 SELECT status, until_ms < :until_ms + 40000 AS shorter
   FROM ask('renew', 11, region => 0, term => :term, newest => 3, nonce => 4, acked => 3, ahead => -5000, length => 1000);
 RESET SESSION AUTHORIZATION;
 SELECT until_ms > :until_ms + 40000 AS not_shorter FROM snowflake_fleet.region WHERE region = 0;
--- The second region, then none; a region of another server never
+-- A server gets its second region, and no third one. It never gets a region of another server.
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, region FROM ask('acquire', 12);
 SELECT status, until_ms > now_ms() AS later, regexp_replace(detail, '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g') AS detail FROM ask('acquire', 13);
@@ -53,7 +53,7 @@ SELECT ask('acquire', 21, regions => '{4}');
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 
--- What an operator sees
+-- The views of an operator
 SELECT region, server, state, until > clock_timestamp() AS until, since < clock_timestamp() AS since, last_request IS NOT NULL AS last_request,
        clock_offset BETWEEN '-1 min' AND '1 s' AS clock_offset, free FROM snowflake_fleet.regions ORDER BY region;
 SELECT server, last_request IS NOT NULL AS last_request, regions, in_use, refused FROM snowflake_fleet.servers ORDER BY server;
@@ -61,17 +61,17 @@ SET ROLE pg_monitor;
 SELECT region, server FROM snowflake_fleet.regions ORDER BY region;
 RESET ROLE;
 
--- Given back: only the present grant, at the highest limit, within the lease
+-- Only the present grant can be given back, at the highest limit, within the lease
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 1, highest => now_ms());
 SELECT now_ms() AS highest \gset
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 2, highest => :highest);
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 2, highest => :highest);
--- The next incarnation begins there
+-- The next incarnation begins at this limit
 SELECT status, region, floor_ms = :highest AS floor FROM ask('acquire', 14, ahead => 5);
 RESET SESSION AUTHORIZATION;
 
--- Free is what both clocks have reached the end of: here the server's has not
+-- A region is free when both clocks have reached the end of its lease. Here the server's clock has not reached it.
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT until_ms - now_ms() AS left FROM ask('acquire', 22, regions => '{3}', length => 1000) \gset
 SELECT pg_sleep(1.1);
@@ -79,7 +79,7 @@ SELECT status FROM ask('acquire', 23, regions => '{3}', ahead => -2000);
 SELECT status FROM ask('acquire', 23, regions => '{3}');
 RESET SESSION AUTHORIZATION;
 
--- Revoked: not renewed, and not free before its time
+-- A revoked lease is not renewed, and its region is not free before the end of the lease
 SELECT regexp_replace(snowflake_fleet.revoke_lease(0, dry_run => true), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
 SELECT state FROM snowflake_fleet.regions WHERE region = 0;
 SELECT regexp_replace(snowflake_fleet.revoke_lease(0), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
@@ -95,7 +95,7 @@ SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, detail FROM ask('renew', 14, region => 0, nonce => 4, acked => 1);
 RESET SESSION AUTHORIZATION;
 
--- Dead: the lead, reserve and skew are waited for
+-- If the holder is confirmed dead, its region is free after lead, reserve and skew
 SELECT snowflake_fleet.confirm_dead(1, '2 s');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.confirm_dead(1, NULL, holder_is_stopped => true);
@@ -109,7 +109,8 @@ SELECT snowflake_fleet.confirm_dead(1, '2 s', dry_run => true) LIKE 'Region 1 wo
 SELECT snowflake_fleet.confirm_dead(1, '2 s', holder_is_stopped => true) LIKE 'Region 1 is free at %' AS free;
 SELECT until BETWEEN clock_timestamp() + '10 s' AND clock_timestamp() + '12 s' AS until, state FROM snowflake_fleet.regions WHERE region = 1;
 
--- Another fleet, another layout, a clock that is ahead, a fleet that cannot be made anew
+-- Requests of another fleet, with another layout, or with a clock that is ahead are refused. A fleet with leases cannot
+-- be created again.
 SET SESSION AUTHORIZATION regress_fleet_a;
 \set VERBOSITY terse
 SELECT ask('acquire', 31, fleet => :fleet + 1) IS NULL;
@@ -126,7 +127,7 @@ SELECT snowflake_fleet.create_fleet() IS NULL;
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 
--- Rows that something else wrote: by hand, by COPY, and rows that are gone
+-- Rows that were written without the functions are detected: by hand, by COPY, and deleted rows
 SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true);
 CREATE TABLE told AS SELECT * FROM snowflake_fleet.region;
 UPDATE snowflake_fleet.region SET until_ms = until_ms WHERE region = 2;
@@ -149,7 +150,7 @@ SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
 UPDATE snowflake_fleet.server SET last_request = last_request WHERE name = 'regress_fleet_a';
 SELECT detail FROM snowflake_fleet.has_moved();
 SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
--- ... also by hand in the transaction of a function, after it and before it
+-- ... also if they are written in the transaction of a function, after it and before it
 BEGIN;
 SELECT regexp_replace(snowflake_fleet.revoke_lease(2), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
 UPDATE snowflake_fleet.region SET until_ms = floor_ms WHERE region = 2;
@@ -160,7 +161,7 @@ BEGIN;
 UPDATE snowflake_fleet.region SET until_ms = floor_ms WHERE region = 2;
 SELECT snowflake_fleet.add_server('regress_fleet_a');
 ROLLBACK;
--- Rows that functions wrote stay signed, whatever the time zone
+-- The signatures of rows that functions wrote are valid in every time zone
 SET timezone = 'Asia/Kolkata';
 BEGIN;
 SAVEPOINT inside;
@@ -173,7 +174,8 @@ VACUUM FREEZE snowflake_fleet.fleet, snowflake_fleet.server;
 RESET timezone;
 SELECT moved, detail FROM snowflake_fleet.has_moved();
 
--- Put back: with the old one stopped, by a clock that nearly agrees, and if something shows it
+-- confirm_data_loss(): the old lease server must be stopped, the given time must nearly agree with the clock, and there
+-- must be a reason
 \set VERBOSITY terse
 SELECT snowflake_fleet.confirm_data_loss(NULL, true);
 \set VERBOSITY default
@@ -188,7 +190,7 @@ SELECT snowflake_fleet.confirm_data_loss(clock_timestamp() + interval '16 minute
 SELECT snowflake_fleet.confirm_data_loss(clock_timestamp() - interval '16 minutes', true, true);
 \set VERBOSITY default
 SELECT regexp_replace(snowflake_fleet.confirm_data_loss(clock_timestamp(), although_healthy => true, dry_run => true), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
--- Here rows were restored: who holds a lease continues, and nobody else begins
+-- Rows were restored: a server that holds a lease continues, and no other server begins
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT * FROM ask('renew', 21, region => 2, nonce => 4, acked => 1, length => 600000) \gset
 RESET SESSION AUTHORIZATION;
@@ -209,14 +211,14 @@ SELECT status, number AS last_request, term AS new_term
 SELECT status, region, floor_ms = :floor_ms AS floor, until_ms >= :until_ms AS until
   FROM ask('renew', 21, region => 2, term => :new_term, newest => :last_request, nonce => 5, acked => 4, length => 600000, floor_ms => :floor_ms, until_ms => :until_ms);
 SELECT status FROM ask('acquire', 25, regions => '{2,3}');
--- ... a region of which no row is left as well, and one that was revoked before not
+-- ... this also holds for a region whose row is missing, but not for a lease that was revoked before
 SELECT status FROM ask('renew', 26, region => 3, term => :new_term, newest => :last_request, floor_ms => :floor_ms, until_ms => :until_ms);
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status FROM ask('renew', 14, region => 0, term => :new_term, newest => :last_request, until_ms => :until_ms);
 RESET SESSION AUTHORIZATION;
 
--- A server that knows more than this database: then nobody is told anything any more
+-- If a server has a newer answer than this database, all later requests are refused
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status, detail FROM ask('renew', 21, region => 2, term => :new_term, newest => 999, nonce => 5, acked => 5);
 SELECT status FROM ask('acquire', 42, regions => '{3}');
@@ -227,13 +229,13 @@ SELECT snowflake_fleet.confirm_data_loss(clock_timestamp() - interval '5 min', o
 SELECT halted, halted_by FROM snowflake_fleet.fleet;
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status FROM ask('renew', 21, region => 2, term => :new_term, newest => 999, nonce => 5, acked => 5, until_ms => :until_ms);
--- A term that no lease server can have begun is an error, and halts nothing
+-- A term that no lease server can have begun is an error, and does not halt the fleet
 \set VERBOSITY terse
 SELECT status FROM ask('renew', 21, region => 2, term => 9223372036854775807);
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
--- A claim that is false: the server is removed, and the leases of the others continue
+-- If the newer answer is false, the operator removes the server, and the leases of the others continue
 SELECT term FROM snowflake_fleet.fleet \gset
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status FROM ask('renew', 21, region => 2, term => :term, newest => 999);
@@ -260,7 +262,7 @@ SELECT status, region FROM ask('acquire', 71, regions => '{2,3}');
 RESET SESSION AUTHORIZATION;
 SELECT snowflake_fleet.remove_server('regress_fleet_c') IS NOT NULL AS removed;
 
--- The clock is behind what was recorded
+-- The clock is behind the recorded time
 \set VERBOSITY terse
 UPDATE snowflake_fleet.fleet SET newest_ms = now_ms() + 3600000;
 SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true);
@@ -272,7 +274,8 @@ SELECT snowflake_fleet.confirm_dead(2, '2 s', holder_is_stopped => true);
 \echo SQLSTATE :SQLSTATE
 
 \set VERBOSITY default
--- Static regions: two runs that report at once are shown to both; one after the other is a restart
+-- Static regions: if two runs report at the same time, both are told of the conflict. Runs that report one after the
+-- other are a restart.
 UPDATE snowflake_fleet.fleet SET newest_ms = 0;
 SELECT snowflake_fleet.sign_rows();
 SET SESSION AUTHORIZATION regress_fleet_a;
@@ -283,14 +286,14 @@ SELECT status, detail FROM ask('report', 51, regions => '{}', region => 1);
 SELECT status, detail FROM ask('report', 52, regions => '{}', region => 1);
 RESET SESSION AUTHORIZATION;
 SELECT region, server, state, free, incarnation FROM snowflake_fleet.regions WHERE state = 'static' ORDER BY incarnation;
--- Nobody leases such a region, neither another server nor a clone with another configuration
+-- No other server leases a static region, and neither does a clone with another configuration
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status, detail FROM ask('acquire', 61, regions => '{1,2}');
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, detail FROM ask('acquire', 62, regions => '{1}');
 RESET SESSION AUTHORIZATION;
--- Reports need no settled database, and a clock that went back shows no conflict
+-- Reports work in a database that waits for confirm_data_loss(), and a clock that went back shows no conflict
 UPDATE snowflake_fleet.server SET last_request = last_request;
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, detail ~ 'Region 1 is used by another server' AS conflict FROM ask('report', 52, regions => '{}', region => 1);

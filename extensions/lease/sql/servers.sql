@@ -1,4 +1,5 @@
--- Servers, by the names of their roles: hostile names, roles that exist, and who asks for whom.
+-- Servers are identified by the names of their roles. Tests hostile names, existing roles, and requests for other
+-- servers.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_fleet;
@@ -37,7 +38,8 @@ SELECT snowflake_fleet.add_server('regress_fleet_boss');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.add_server('regress_fleet_b');
 
--- Who may not: a stranger, a superuser who is no server, one server for another
+-- Requests are refused for other roles: a stranger, a superuser that is no server, and a server that asks for another
+-- one
 PREPARE question AS SELECT snowflake_fleet.ask('acquire', 0, 1, 0, 0, 1, 0, 1, 1, 86400000, 22 * 57500 + 5 * 2300, '{0}', -1, 0, 0, 0, 0);
 SET SESSION AUTHORIZATION regress_fleet_stranger;
 EXECUTE question;
@@ -72,7 +74,7 @@ SELECT p.proname AS may_call FROM pg_proc p
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE') ORDER BY 1;
 RESET SESSION AUTHORIZATION;
 
--- Removed, and back again
+-- A server is removed and added again
 SELECT snowflake_fleet.remove_server('regress_fleet_a');
 SELECT regexp_replace(snowflake_fleet.remove_server('regress_fleet_a'), ' at .*', '');
 SELECT snowflake_fleet.remove_server(NULL);

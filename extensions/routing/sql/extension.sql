@@ -1,4 +1,4 @@
--- What CREATE EXTENSION makes, what a dump carries, and who may do what.
+-- Tests the objects of snowflake_routing, the data in its dump, and the privileges of its functions.
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_fleet;
 CREATE TEMPORARY VIEW privileges AS
@@ -21,7 +21,7 @@ SELECT member FROM members WHERE classid <> 'pg_type'::regclass ORDER BY member 
 SELECT extversion, extrelocatable, extconfig::regclass[] AS dumped, nspname
   FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_routing';
 
--- Labels. Whatever runs with the owner's rights has a search path of its own
+-- Labels of the functions. Functions that run with the owner's rights set a search path of their own
 SELECT p.proname AS function, provolatile AS volatile, proparallel AS parallel, prosecdef AS definer,
        proconfig AS config, l.lanname AS language
   FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN members ON classid = 'pg_proc'::regclass AND objid = p.oid
@@ -30,7 +30,7 @@ SELECT count(*) AS definers_without_a_path FROM pg_proc
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND prosecdef
    AND coalesce(array_to_string(proconfig, ','), '') <> 'search_path=pg_catalog, pg_temp';
 
--- Every object and every argument has a name and a meaning
+-- Every object has a comment, and every argument has a name
 SELECT member AS uncommented FROM members
  WHERE (classid <> 'pg_type'::regclass OR
         EXISTS (SELECT FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid WHERE t.oid = objid AND c.relkind = 'c'))
@@ -38,7 +38,7 @@ SELECT member AS uncommented FROM members
 SELECT count(*) AS arguments_without_a_name FROM pg_proc
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND pronargs > 0 AND proargnames IS NULL;
 
--- The map is for everybody to read, and for nobody to write
+-- Every role can read the map, and no role can write to it
 SELECT p.oid::regprocedure AS open_to_public FROM pg_proc p
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE')
  ORDER BY p.oid::regprocedure::text COLLATE "C";
@@ -50,7 +50,7 @@ SELECT c.oid::regclass AS written_by_public FROM pg_class c
  WHERE relnamespace = 'snowflake_fleet'::regnamespace AND relkind IN ('r', 'v', 'S')
    AND has_table_privilege('public', c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER');
 
--- It goes as it came, and takes nothing of the leases with it: what a server was granted least of all
+-- DROP EXTENSION removes everything that CREATE EXTENSION made, and does not affect leases
 SELECT snowflake_fleet.add_server('regress_routing_a') IS NOT NULL AS added;
 CREATE TEMPORARY TABLE privileges_added AS SELECT * FROM privileges;
 DROP EXTENSION snowflake_fleet;
@@ -58,7 +58,7 @@ DROP EXTENSION snowflake_fleet;
 DROP EXTENSION snowflake_routing;
 (TABLE privileges_of_leases EXCEPT TABLE privileges);
 
--- What ALTER DEFAULT PRIVILEGES gives is taken back
+-- Privileges from ALTER DEFAULT PRIVILEGES are revoked
 CREATE ROLE generous_app;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO generous_app, pg_monitor, PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO generous_app WITH GRANT OPTION;
