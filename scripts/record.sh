@@ -16,7 +16,7 @@ record() {
     printf '%-10s %-42s %5d passed' "$stage" "$name" "$passed"
     [ "$failed" = 0 ] || printf ', %d failed' "$failed"
     printf ' %8s\n' "$((SECONDS - began)) s"
-    [ "$failed" = 0 ] || { tail -n 40 "$log" | sed 's/^/    | /'; echo "    all of it: $log"; }
+    [ "$failed" = 0 ] || { tail -n 40 "$log" | sed 's/^/    | /'; echo "    whole log: $log"; }
   } 9>>"$work/counts"
   began=$SECONDS
 }
