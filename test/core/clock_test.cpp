@@ -25,7 +25,8 @@ TEST(Clock, TellsTheWallTimeInMilliseconds) {
   EXPECT_TRUE(between);
 }
 
-// Compares with two milliseconds of another clock, measured around the readings and between them.
+// Compares the readings with two milliseconds of steady_clock, measured around the readings and
+// between them.
 TEST(Clock, MonotonicTimeIsInMicroseconds) {
   using std::chrono::microseconds;
   using std::chrono::steady_clock;

@@ -17,7 +17,7 @@ namespace {
 // A simulated machine whose time is a number. Reading one of its clocks takes time.
 struct Machine {
   static inline Random* random = nullptr;
-  static inline int64_t true_ns = 0;      // since the start of the test
+  static inline int64_t true_ns = 0;      // true time since the start of the test
   static inline int64_t wall_off_ns = 0;  // sum of steps and slewing
   static inline double cycles_per_ns = 2.5;
   static inline double counted = 0;

@@ -159,7 +159,7 @@ sub switchover
 	return "planned switch-over to a clock $behind s";
 }
 
-# Starts a copy while the original continues. From then on there are two lines of history, and each is checked.
+# Starts a copy while the original continues. After that there are two lines of history, and the checker checks each.
 sub branch
 {
 	my ($w, $node, $fork, $offset, $hold) = @_;

@@ -78,7 +78,8 @@ class Client {
     ++session_;
     transaction_ = 0;
     prepared_ = false;
-    // Changes settings that an ordinary user may change. None of them can cause a duplicate.
+    // Changes settings that an ordinary user may change. No value of these settings can cause a
+    // duplicate.
     static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
     char text[200];
     std::snprintf(text, sizeof text,

@@ -136,7 +136,7 @@ is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{st
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', 'the kept schema is dropped');
 $south->start;
 
-# The target took over with other rows than the source has. The program must detect that.
+# The program must detect that the target took over with other rows than the source has.
 copied(4);
 $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');

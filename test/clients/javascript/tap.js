@@ -14,7 +14,7 @@ function ok(passed, what, found = '') {
 
 const equal = (found, expected, what) => ok(isDeepStrictEqual(found, expected), what, { found, expected });
 
-// Runs the steps of a client. An exception ends it before the plan is printed, so the test fails.
+// Runs the steps of a client. An exception ends the program before the plan is printed, so the test fails.
 async function run(main) {
   await main();
   console.log(`1..${count}`);
