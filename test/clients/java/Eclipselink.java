@@ -13,6 +13,7 @@ import javax.persistence.GenerationType;
 import javax.persistence.Id;
 import javax.persistence.Persistence;
 import javax.persistence.PersistenceException;
+import javax.persistence.SequenceGenerator;
 import javax.persistence.Table;
 import org.eclipse.persistence.config.SessionCustomizer;
 import org.eclipse.persistence.internal.databaseaccess.Accessor;
@@ -40,6 +41,16 @@ final class Eclipselink {
         @GeneratedValue(generator = "snowflake")
         Long id;
         String caption;
+    }
+
+    @Entity(name = "Comment")
+    @Table(name = "comments")
+    static class Comment {
+        @Id
+        @GeneratedValue(strategy = GenerationType.SEQUENCE, generator = "comments_id_seq")
+        @SequenceGenerator(name = "comments_id_seq", allocationSize = 1)
+        Integer id;
+        String body;
     }
 
     /** Ids of shard 5, as many at a time as EclipseLink asks for. */
@@ -136,6 +147,17 @@ final class Eclipselink {
         manager.persist(photo);
         manager.flush();
         Tap.equal(photo.id, 1L, "trap: and is told the other table's number after an insert there");
+        manager.getTransaction().rollback();
+
+        // An application that asks a sequence is adopted, and its model stays as it was.
+        manager.getTransaction().begin();
+        manager.createNativeQuery("CREATE TABLE comments (id serial PRIMARY KEY, body text)").executeUpdate();
+        manager.createNativeQuery("CREATE EXTENSION snowflake_migrate").executeUpdate();
+        manager.createNativeQuery("CALL snowflake.adopt('comments', 5, rewrite => true)").executeUpdate();
+        Comment comment = new Comment();
+        manager.persist(comment);
+        manager.flush();
+        Tap.equal(comment.id, 1, "trap: an adopted table, and SEQUENCE continues to count");
         manager.getTransaction().rollback();
         Tap.done();
     }

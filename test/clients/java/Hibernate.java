@@ -43,6 +43,15 @@ final class Hibernate {
         String caption;
     }
 
+    @Entity
+    @Table(name = "comments")
+    static class Comment {
+        @Id
+        @GeneratedValue(strategy = GenerationType.IDENTITY)
+        Integer id;
+        String body;
+    }
+
     /** Ids of shard 5, a hundred at a time. */
     public static class NextIds implements IdentifierGenerator {
         static int calls;
@@ -78,7 +87,7 @@ final class Hibernate {
         properties.put("hibernate.temp.use_jdbc_metadata_defaults", "false");
         properties.put("hibernate.jdbc.use_get_generated_keys", "true");
         SessionFactory factory = new Configuration().addProperties(properties)
-                .addAnnotatedClass(Photo.class).addAnnotatedClass(Upload.class).buildSessionFactory();
+                .addAnnotatedClass(Photo.class).addAnnotatedClass(Upload.class).addAnnotatedClass(Comment.class).buildSessionFactory();
         Session session = factory.openSession();
         session.beginTransaction();
         session.createSQLQuery("CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)").executeUpdate();
@@ -106,6 +115,23 @@ final class Hibernate {
         session.flush();
         Tap.equal(ids, asText(session, "uploads"), "a generator over next_ids()");
         Tap.equal(NextIds.calls, 3, "three calls for 250 rows");
+
+        // An application whose key was Integer is adopted, and its model stays as it was.
+        session.createSQLQuery("CREATE TABLE comments (id serial PRIMARY KEY, body text)").executeUpdate();
+        session.save(new Comment());
+        session.flush();
+        session.clear();
+        session.createSQLQuery("CREATE EXTENSION snowflake_migrate").executeUpdate();
+        session.createSQLQuery("CALL snowflake.adopt('comments', 5, rewrite => true)").executeUpdate();
+        Tap.equal(((Comment) session.get(Comment.class, 1)).id, 1, "an adopted table: a model that says Integer finds old rows");
+        try {
+            session.save(new Comment());
+            Tap.equal("no error", "an error", "trap: it fails after it has written a row");
+        } catch (RuntimeException error) {
+            Tap.equal(String.valueOf(error.getCause()).contains("Bad value for type int"), true, "trap: it fails after it has written a row");
+        }
+        session.clear();
+        Tap.equal(asText(session, "comments").size(), 2, "... with a new id");
         session.getTransaction().commit();
         session.close();
         factory.close();

@@ -5,7 +5,7 @@ const { execFileSync } = require('node:child_process');
 const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { drizzle } = require('drizzle-orm/node-postgres');
-const { bigint, pgTable, text } = require('drizzle-orm/pg-core');
+const { bigint, pgTable, serial, text } = require('drizzle-orm/pg-core');
 const { eq, sql } = require('drizzle-orm');
 const { Pool } = require('pg');
 const { ok, equal, run, inOrder } = require('../javascript/tap');
@@ -50,5 +50,15 @@ run(async () => {
   ok(numbers.size < 100, 'trap: mode "number" makes one number of many ids', numbers.size);
   const schema = pulled();
   ok(schema.includes('mode: "number"'), 'trap: drizzle-kit pull writes mode "number"', schema);
+
+  // An application whose key was serial is adopted, and its model stays as it was.
+  const comments = pgTable('comments', { id: serial('id').primaryKey(), body: text('body') });
+  await pool.query('CREATE TABLE comments (id serial PRIMARY KEY, body text)');
+  await db.insert(comments).values({ body: 'old' });
+  await pool.query('CREATE EXTENSION snowflake_migrate');
+  await pool.query("CALL snowflake.adopt('comments', 5, rewrite => true)");
+  const [comment] = await db.insert(comments).values({ body: 'new' }).returning();
+  equal((await db.select().from(comments).where(eq(comments.id, comment.id))).map((row) => row.body), ['new'], 'an adopted table: a model that says serial() finds new rows');
+  equal((await db.select().from(comments)).map((row) => row.id), ['1', comment.id], '... but its ids are strings, also of old rows');
   await pool.end();
 });

@@ -21,6 +21,11 @@ model Photo {
   caption String
   @@map("photos")
 }
+model Comment {
+  id   Int    @id @default(autoincrement())
+  body String
+  @@map("comments")
+}
 `;
 
 // /bin/true replaces the engine. The engine is only for migrations, and would be downloaded.
@@ -52,6 +57,17 @@ async function use(PrismaClient) {
   equal(inOrder([photo.id, ...many.map((row) => row.id)]), await asText(), 'createManyAndReturn()');
   const found = await prisma.photo.findMany({ where: { id: { in: many.map((row) => row.id) } } });
   ok(found.length === 1000, 'ids as parameters', found.length);
+
+  // An application whose key was Int is adopted, and its model stays as it was.
+  await pool.query('CREATE TABLE comments (id serial PRIMARY KEY, body text NOT NULL)');
+  const old = await prisma.comment.create({ data: { body: 'old' } });
+  await pool.query('CREATE EXTENSION snowflake_migrate');
+  await pool.query("CALL snowflake.adopt('comments', 5, rewrite => true)");
+  const failure = (promise) => promise.then((row) => row, (error) => error.code ?? error.message);
+  equal(await failure(prisma.comment.findUnique({ where: { id: old.id } })), { id: 1, body: 'old' }, 'an adopted table: a model that says Int finds old rows');
+  equal(await failure(prisma.comment.create({ data: { body: 'new' } })), 'P2023', '... but create() fails');
+  equal((await pool.query('SELECT count(*) AS rows FROM comments')).rows, [{ rows: '2' }], '... after it has written the row');
+  equal(await failure(prisma.comment.findMany()), 'P2023', '... and so does every result with a new row');
   await prisma.$disconnect();
   await pool.end();
 }

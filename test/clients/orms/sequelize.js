@@ -25,5 +25,20 @@ run(async () => {
   const [[{ default: columnDefault }]] = await sequelize.query(
     "SELECT column_default AS default FROM information_schema.columns WHERE table_name = 'photos' AND column_name = 'id'");
   equal(columnDefault, 'snowflake.next_id(5)', 'the default, after sync({ alter: true }) as well');
+
+  // An application whose key was integer is adopted, and its model stays as it was.
+  const Comment = sequelize.define('comment', {
+    id: { type: DataTypes.INTEGER, primaryKey: true, autoIncrement: true }, body: DataTypes.TEXT,
+  }, { timestamps: false });
+  await Comment.sync();
+  const old = await Comment.create({ body: 'old' });
+  await sequelize.query('CREATE EXTENSION snowflake_migrate');
+  await sequelize.query("CALL snowflake.adopt('comments', 5, rewrite => true)");
+  const comment = await Comment.create({ body: 'new' });
+  equal([old.id, (await Comment.findByPk(old.id)).id, typeof comment.id], [1, '1', 'string'], 'an adopted table: ids of old rows are strings, too');
+  await Comment.update({ body: 'changed' }, { where: { id: comment.id } });
+  equal((await Comment.findByPk(comment.id)).body, 'changed', '... and a model that says INTEGER finds new rows');
+  await Comment.sync({ alter: true });
+  equal((await sequelize.query('SELECT problem FROM snowflake.adopted_columns()'))[0], [{ problem: null }], '... also after sync({ alter: true })');
   await sequelize.close();
 });

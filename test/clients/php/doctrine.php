@@ -46,6 +46,19 @@ class Counted
     public $id;
 }
 
+#[ORM\Entity]
+#[ORM\Table(name: 'comments')]
+class Comment
+{
+    #[ORM\Id]
+    #[ORM\Column(type: 'integer')]
+    #[ORM\GeneratedValue(strategy: 'SEQUENCE')]
+    public int $id;
+
+    #[ORM\Column(type: 'text')]
+    public string $body = '';
+}
+
 $connection = DriverManager::getConnection(['driver' => 'pdo_pgsql', 'host' => getenv('PGHOST'), 'port' => getenv('PGPORT'),
     'dbname' => getenv('PGDATABASE'), 'user' => getenv('PGUSER')]);
 $connection->executeStatement('CREATE TABLE counted (id bigint PRIMARY KEY DEFAULT snowflake.next_id(6))');
@@ -78,4 +91,32 @@ try {
     ok(false, 'trap: IDENTITY asks for a sequence');
 } catch (Throwable $error) {
     ok(str_contains($error->getMessage(), 'lastval') || str_contains($error->getMessage(), 'counted_id_seq'), 'trap: IDENTITY asks for a sequence', $error->getMessage());
+}
+$connection->executeStatement('DROP TABLE counted');
+
+// An application whose key was integer is adopted, and its model stays as it was.
+$em = $manager();
+$comments = [$em->getClassMetadata(Comment::class)];
+(new SchemaTool($em))->createSchema($comments);
+$comment = new Comment();
+$comment->body = 'old';
+$em->persist($comment);
+$em->flush();
+$connection->executeStatement('ALTER TABLE comments ALTER COLUMN id SET DEFAULT nextval(\'comments_id_seq\')');
+$connection->executeStatement('CREATE EXTENSION snowflake_migrate');
+$connection->executeStatement("CALL snowflake.adopt('comments', 5, rewrite => true)");
+$new = $connection->fetchOne("INSERT INTO comments (body) VALUES ('new') RETURNING id");
+$em->clear();
+ok([$em->find(Comment::class, 1)->id, $em->find(Comment::class, $new)->id] === [1, (int) $new], 'an adopted table: a model that says integer finds old and new rows');
+$next = new Comment();
+$em->persist($next);
+$em->flush();
+ok($next->id === 2, 'trap: SEQUENCE continues to count, and the default is not used', $next->id);
+$connection->executeStatement('DROP SEQUENCE comments_id_seq');
+try {
+    $em->persist(new Comment());
+    $em->flush();
+    ok(false, '... unless the sequence is dropped');
+} catch (Throwable $error) {
+    ok(str_contains($error->getMessage(), 'comments_id_seq'), '... unless the sequence is dropped', $error->getMessage());
 }

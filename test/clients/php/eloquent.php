@@ -42,3 +42,20 @@ try {
 Manager::statement('CREATE TRIGGER set_id BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id()');
 Photo::insert(array_fill(0, 100, ['id' => null, 'caption' => 'null']));
 ok(count(array_unique($asText())) === 1101, 'but with set_id()');
+
+// An application whose key was increments() is adopted.
+class Comment extends Model
+{
+    public $timestamps = false;
+    protected $guarded = [];
+}
+
+Manager::schema()->create('comments', function ($table) {
+    $table->increments('id');
+    $table->text('body');
+});
+$old = Comment::create(['body' => 'old']);
+Manager::statement('CREATE EXTENSION snowflake_migrate');
+Manager::statement("CALL snowflake.adopt('comments', 5, rewrite => true)");
+$comment = Comment::create(['body' => 'new']);
+ok([Comment::find($old->id)->body, Comment::find($comment->id)->body, Comment::find(1)->id] === ['old', 'new', 1], 'an adopted table: old and new rows are found, and ids are integers', $comment->id);

@@ -1,5 +1,5 @@
 """SQLAlchemy: a server default, in the ORM and for bulk inserts."""
-from sqlalchemy import BigInteger, Column, Text, __version__, create_engine, event, func, select, text
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Text, __version__, create_engine, event, func, select, text
 from sqlalchemy.orm import Session, declarative_base
 
 from tap import done, equal, ok
@@ -62,4 +62,33 @@ with Session(engine) as session:
     session.commit()
     equal([str(upload.id) for upload in uploads], as_text("uploads"), "ids from next_ids(), in the order of the objects")
     ok(len(inserts) == 1, "in one INSERT", len(inserts))
+
+
+# An application whose key was Integer is adopted, and its models stay as they were.
+class Comment(Base):
+    __tablename__ = "comments"
+    id = Column(Integer, primary_key=True)
+    body = Column(Text)
+
+
+class Like(Base):
+    __tablename__ = "likes"
+    id = Column(Integer, primary_key=True)
+    comment_id = Column(ForeignKey("comments.id"))
+
+
+Comment.__table__.create(engine)
+with Session(engine) as session:
+    session.add(Comment(body="old"))
+    session.commit()
+    session.execute(text("CREATE EXTENSION snowflake_migrate"))
+    session.execute(text("CALL snowflake.adopt('comments', 5, rewrite => true)"))
+    comment = Comment(body="new")
+    session.add(comment)
+    session.commit()
+    equal([session.get(Comment, 1).body, session.get(Comment, comment.id).body], ["old", "new"],
+          "an adopted table: psycopg finds old and new rows")
+    Like.__table__.create(engine)
+    equal(session.scalar(text("SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 'likes'::regclass"
+                              "   AND attname = 'comment_id'")), "integer", "trap: a model that says Integer makes integer references")
 done()

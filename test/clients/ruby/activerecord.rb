@@ -46,6 +46,29 @@ ActiveRecord::Base.connection.execute('CREATE TRIGGER set_id BEFORE INSERT ON ph
 ok(Photo.import(Array.new(100) { Photo.new(caption: 'imported') }).ids.uniq.size == 100, 'but with set_id()')
 ActiveRecord::Base.connection.execute('DROP TRIGGER set_id ON photos')
 
+# An application whose key was integer is adopted, and a process continues to run.
+class Comment < ActiveRecord::Base
+end
+base = ActiveRecord::Base.connection
+base.create_table(:comments, id: :integer) { |t| t.text :body }
+base.create_table(:likes, id: :integer) { |t| t.belongs_to :comment, type: :integer }
+Comment.create!(body: 'old')
+base.execute('CREATE EXTENSION snowflake_migrate')
+base.execute("CALL snowflake.adopt('comments', 5, rewrite => true)")
+failed = begin
+  Comment.create!(body: 'new')
+rescue ActiveModel::RangeError, ActiveRecord::StatementInvalid => e
+  e.class.name
+end
+ok(failed == 'ActiveModel::RangeError', 'trap: an adopted table, and a process that has read the types before', failed)
+id = base.select_value("INSERT INTO comments (body) VALUES ('new') RETURNING id")
+ok(Comment.where(id: id).to_a == [], '... which finds no new row')
+Comment.reset_column_information
+ok([Comment.find(1).body, Comment.create!(body: 'later').reload.body, Comment.find(id).body] == %w[old later new], '... but after a restart')
+%w[comments likes].each { |table| base.drop_table(table) }
+base.execute('DELETE FROM snowflake.adopted')
+base.execute('DROP EXTENSION snowflake_migrate')
+
 # The dumper takes a connection, and since 7.2 a pool of them.
 dump = lambda do
   base = ActiveRecord::Base
