@@ -244,7 +244,7 @@ SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (of_integer
   'CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC; SELECT max(id) FROM shows; END', 'CREATE FUNCTION f(shows) RETURNS integer LANGUAGE sql AS ''SELECT 1''',
   'CREATE TABLE of_rows (r shows)', 'CREATE TABLE other (id integer); CREATE TABLE child () INHERITS (one, other)', 'CREATE TABLE child () INHERITS (one); ALTER TABLE child OWNER TO regress_report',
   'CREATE DOMAIN narrow AS integer; CREATE TABLE two (r narrow REFERENCES one)',
-  'CREATE INDEX ON one (of_integer(id))', 'CREATE VIEW calls AS SELECT of_integer(id) FROM shows', 'CREATE PUBLICATION regress_p FOR TABLE one',
+  'CREATE INDEX ON one (of_integer(id))', 'CREATE TABLE child (CHECK (of_integer(id) > 0)) INHERITS (one)', 'CREATE VIEW calls AS SELECT of_integer(id) FROM shows', 'CREATE PUBLICATION regress_p FOR TABLE one', 'CREATE PUBLICATION regress_p FOR TABLE one (id) WHERE (id > 0)',
   'ALTER VIEW shows OWNER TO regress_report', 'CREATE TEMPORARY VIEW mine AS SELECT id FROM one',
   'CREATE MATERIALIZED VIEW set AS SELECT id, ''''::text AS t FROM one; ALTER MATERIALIZED VIEW set ALTER COLUMN t SET STORAGE external',
   'CREATE VIEW other AS SELECT n FROM one; CREATE FUNCTION g() RETURNS integer LANGUAGE sql BEGIN ATOMIC; SELECT n FROM other; END']) AS d;

@@ -77,8 +77,8 @@ COMMENT ON FUNCTION snowflake.refuse_hindrances IS
   'Internal: for adopt(): an error that names all that keeps columns from becoming wider';
 
 -- A function that a check or an index calls may not accept bigint. This is tried with an empty table that has the same
--- checks and indexes, in the same schema. An owner who may not create one there learns it from the statements
--- themselves.
+-- checks and indexes, in the same schema; also for child tables that have their own. An owner who may not create one
+-- there learns it from the statements themselves.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -87,8 +87,13 @@ DECLARE
   this record;
   trial text;
 BEGIN
-  FOR this IN SELECT w.relation, w.changes, relowner, relnamespace::regnamespace AS home
-                FROM snowflake.changes_of(columns) AS w JOIN pg_class AS c ON c.oid = w.relation LOOP
+  FOR this IN SELECT child AS relation, w.changes, relowner, relnamespace::regnamespace AS home
+                FROM snowflake.changes_of(columns) AS w, snowflake.with_children(w.relation) AS child
+                JOIN pg_class AS c ON c.oid = child
+               WHERE child = w.relation
+                  OR EXISTS (SELECT FROM pg_constraint WHERE conrelid = child AND contype = 'c' AND conislocal)
+                  OR EXISTS (SELECT FROM pg_index WHERE indrelid = child AND concat(indexprs, indpred) <> ''
+                                AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = indexrelid)) LOOP
     trial := format('%s.trial_%s', this.home, this.relation::oid);
     BEGIN
       PERFORM snowflake.run_as(this.relowner, format('CREATE TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES '

@@ -54,7 +54,7 @@ AS $$
    WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7   -- for each row, before, INSERT
      AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace)
   UNION ALL
-  SELECT format('sequence %s is kept, and an old default could use it again: DROP SEQUENCE %1$s;', s.sequence)
+  SELECT format('sequence %s is kept, and an old default or program could use it: DROP SEQUENCE %1$s;', s.sequence)
     FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence)
    WHERE NOT drop_sequence AND (snowflake.attribute_of(k)).attidentity = ''
 $$;
