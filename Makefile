@@ -98,6 +98,7 @@ OBJS = \
 	src/pg/server/wait_budget.o \
 	src/pg/server/whereabouts.o \
 	src/pg/server/origin_settings.o \
+	src/pg/server/rejected_setting.o \
 	src/pg/server/session_start.o
 
 PG_CONFIG ?= pg_config
@@ -127,10 +128,11 @@ PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-ini
 PG_CPPFLAGS = -I$(srcdir)/src -isystem $(SERVER_HEADERS) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
-# The module must be preloaded, so the tests start servers of their own from the installed files: pg_regress starts a
-# temporary server. Each file in t/ starts the servers that it needs, if PostgreSQL was built with TAP support.
+# The tests start servers of their own from the installed files: pg_regress starts a temporary server. Each file in t/
+# starts the servers that it needs, if PostgreSQL was built with TAP support. SNOWFLAKE_PRELOAD=off runs both without
+# preloading the library.
 REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(srcdir)/test/snowflake.conf \
-	--load-extension=snowflake
+	$(if $(filter off,$(SNOWFLAKE_PRELOAD)),--temp-config=$(srcdir)/test/not_preloaded.conf) --load-extension=snowflake
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
 ENCODING = UTF8
 NO_LOCALE = yes

@@ -1,5 +1,5 @@
-# Tests unusual set-ups: a library that is not preloaded or loaded twice, single-user mode, and an extension that has
-# lost a member.
+# Tests unusual set-ups: a library that expects another form of the shared memory, single-user mode, and an extension
+# that has lost a member.
 
 use strict;
 use warnings FATAL => 'all';
@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use IPC::Run;
 use PostgreSQL::Test::Utils;
+use Snowflake::Form;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
@@ -22,16 +23,18 @@ $node->mint($ledger, $mint);
 # LOAD of the preloaded library has no effect.
 is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'a session mints after LOAD of the preloaded library');
 
-# A server that does not preload the library.
+# Another library than the one that created the memory: every function that uses the memory refuses.
 my $id = $ledger->highest(1);
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->start;
+$node->mint($ledger, $mint);
+my $other = "SET dynamic_library_path = '" . Snowflake::Form::directory($node, abi => 7) . "'";
 my %missing = (
 	sqlstate => '55000',
-	message => 'snowflake must be loaded when the server starts',
-	detail => 'Its shards live in shared memory',
-	hint => 'Add snowflake to "shared_preload_libraries" and restart the server');
+	message => 'this server runs with another version of the snowflake library',
+	detail => 'The ABI number of the shared memory is 1, that of the library 7',
+	hint => 'Restart the server, or install the former package again');
 my @calls = (
 	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', "next_id_in('[0,3)')", "next_ids_in('[0,3)', 10)", 'last_id()', "decode($id)", "time_of($id)",
 	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
@@ -39,26 +42,25 @@ my @calls = (
 	"observe($id)", 'observe(NULL)', 'accept_clock()', 'accept_clone()', 'layout()', 'shard_stats()', 'clock_history()',
 	'database_stats()', 'refusals()', "explain_id($id)", 'now_bounds()', 'reset_stats()');
 my $session = $node->session;
+$session->query_safe($other);
 foreach my $call (@calls)
 {
-	$node->refuses("SELECT snowflake.$call", \%missing, "not preloaded: $call fails");
+	$node->refuses("$other; SELECT snowflake.$call", \%missing, "another library: $call fails");
 	$session->query("SELECT snowflake.$call");
-	like($session->{stderr}, qr/snowflake must be loaded when the server starts/, "not preloaded: $call also fails in a session that made the other calls");
+	like($session->{stderr}, qr/$missing{message}/, "another library: $call also fails in a session that made the other calls");
 	$session->{stderr} = '';
 }
 is($session->query_safe("SELECT bits, regions, shards, ids_per_second FROM snowflake.preview_layout('wide')"), '41/5+13/5|32|8192|32000',
-	'not preloaded: preview_layout() works');
+	'another library: preview_layout() works');
 is($session->query_safe('SELECT minting, reason, advice, mark FROM snowflake.health'),
-	'f|not preloaded|Add snowflake to "shared_preload_libraries" and restart the server.|', 'not preloaded: health shows the reason and the advice');
-$session->query_safe("LOAD 'snowflake'");
-is($session->query_safe('SELECT 42'), '42', 'not preloaded: a session continues after LOAD');
+	'f|another library made the shared memory|Restart the server, or install the former package again.|', 'another library: health shows the reason and the advice');
 $session->quit;
-$node->refuses('CREATE EXTENSION snowflake', \%missing, 'not preloaded: CREATE EXTENSION', 'other');
-is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'not preloaded: CREATE EXTENSION leaves no schema');
+$node->refuses("$other; CREATE EXTENSION snowflake", \%missing, 'another library: CREATE EXTENSION', 'other');
+is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'another library: CREATE EXTENSION leaves no schema');
 $node->safe_psql('postgres', 'SET snowflake.max_wait = 5; SET snowflake.default_shard = 3');
-pass('not preloaded: settings can be set');
+pass('settings can be set before the library is loaded');
 $node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE EXTENSION .*snowflake.*setval\('snowflake.high_water'/s,
-	'not preloaded: pg_dump works');
+	'pg_dump works without the preload');
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 $node->stop;
 

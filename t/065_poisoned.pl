@@ -243,7 +243,7 @@ my %calls = (
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
 # The routines of this list use no user table: they work on numbers, texts or catalogues, or are triggers of our own
 # relations.
-my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard guard_tables check_origin keep_origin);
+my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin);
 
 # Orders the routines so that each finds the objects that it needs.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');

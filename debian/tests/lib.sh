@@ -26,8 +26,4 @@ start_cluster() {
   pg_conftool "$postgres" snowflake_test set listen_addresses ''
   pg_ctlcluster "$postgres" snowflake_test start
 }
-preload() {
-  pg_conftool "$postgres" snowflake_test set shared_preload_libraries "$1"
-  pg_ctlcluster "$postgres" snowflake_test restart
-}
 query() { su postgres -c "psql -XAtq -v ON_ERROR_STOP=1 --cluster $postgres/snowflake_test -d postgres" <<<"$1"; }

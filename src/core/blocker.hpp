@@ -19,8 +19,9 @@ enum class Blocker : uint8_t {
   none,
 
   // Blockers of the whole database or server. If several apply, the first one is shown.
-  not_preloaded,
-  other_library,  // with other structures made the shared memory
+  not_preloaded,     // and a setting needs it
+  setting_rejected,  // by a session that loaded the library itself
+  other_library,     // with other structures made the shared memory
   standby,
   setting_invalid,       // the region or the shards of the database
   node_without_origin,   // of Citus

@@ -10,6 +10,7 @@
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_lease.hpp"
 #include "pg/server/origin_settings.hpp"
+#include "pg/server/rejected_setting.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
@@ -106,6 +107,11 @@ void assign_sequence_spread(int value, void*) {
 // owned_shards could cause duplicates.
 template <class Define>
 void define_strictly(const char* name, Define define) {
+  if (!process_shared_preload_libraries_in_progress) {
+    const ConfiguredValue configured = configured_value(name);
+    define();
+    return reject_if_lost(name, configured);
+  }
   const char* configured = GetConfigOption(name, true, false);
   char* copy = configured == nullptr ? nullptr : pstrdup(configured);
   define();
@@ -158,7 +164,13 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
   });
 }
 
+// A session that loads the library uses it only until it has read a seal. CREATE EXTENSION raises
+// the error of an invalid one.
 void fix_layout() {
+  if (!process_shared_preload_libraries_in_progress) {
+    layout = parse_layout("fleet", 0, kDefaultEpoch).layout;
+    return;
+  }
   layout = chosen_layout();
   server_seal = seal_of(layout);
   if (wall_clock_ms() < layout.epoch_ms) warn_epoch_in_future(epoch_setting);
@@ -308,7 +320,10 @@ void define_settings() {
       "snowflake.owned_shards", "Sets which shards this server or database may mint.",
       "\"all\", or shards and ranges such as \"0-127,200\". For sessions that start later.",
       &owned_setting, "all", PGC_SUSET, check_owned_shards, assign_owned_shards);
-  define_lease_settings();
+  if (process_shared_preload_libraries_in_progress)
+    define_lease_settings();
+  else if (origin_settings().region == kNoRegion)
+    reject_setting(Blocker::not_preloaded, "snowflake.region", "-1");
   finish_origin_settings();
 
   define_int("snowflake.max_lead", "Sets how far ids may be ahead of the clock.",
@@ -359,11 +374,9 @@ void define_settings() {
 
   // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop
   // a misspelt owned_shards with a warning and leave the server owning every shard.
-  for_each_setting([](const config_generic& setting) {
-    if ((setting.flags & GUC_CUSTOM_PLACEHOLDER) &&
-        pg_strncasecmp(setting.name, "snowflake.", 10) == 0)
-      error_unknown_setting(setting.name);
-  });
+  reject_unknown_settings();
+  if (process_shared_preload_libraries_in_progress && rejected_setting.blocker != Blocker::none)
+    error_unknown_setting(rejected_setting.name);
   MarkGUCPrefixReserved("snowflake");
 }
 

@@ -49,14 +49,15 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// If the library is not preloaded, it defines no settings: a setting of server start would end the
-// session that loads it. The functions raise an error with a hint.
+// The postmaster loads the library if it is preloaded, and each process inherits it. Otherwise each
+// session loads it with the first function that it calls.
 void _PG_init(void) {
-  if (!process_shared_preload_libraries_in_progress) return;
   snowflake::pg::define_settings();
-  snowflake::pg::map_postmaster_memory();
   snowflake::pg::find_whereabouts();
-  snowflake::pg::install_lease();
+  if (process_shared_preload_libraries_in_progress) {
+    snowflake::pg::map_postmaster_memory();
+    snowflake::pg::install_lease();
+  }
   snowflake::pg::install_shared_state(snowflake::pg::start_clock_watch);
   snowflake::pg::register_all_session_events();
   snowflake::pg::install_set_id_guard();

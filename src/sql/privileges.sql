@@ -40,7 +40,7 @@ SELECT snowflake.revoke_default_privileges('snowflake');
 REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 
 -- A trigger needs no EXECUTE privilege to run. Only set_id() is for triggers of other roles.
-REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_tables() FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_commands() FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet,
   snowflake.origin_fingerprint TO PUBLIC;

@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/seal.hpp"
 #include "pg/errors/refusal.hpp"
+#include "pg/server/rejected_setting.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
@@ -14,9 +15,8 @@ namespace snowflake::pg {
 
 // State of the server or the database
 
-void error_not_preloaded() {
-  refuse(Blocker::not_preloaded, nullptr,
-         "Its shards live in shared memory, which is allocated at server start.");
+void error_setting_rejected(const RejectedSetting& setting) {
+  refuse(setting.blocker, setting.name, psprintf("It is set to \"%s\".", setting.value));
 }
 
 void error_other_library(uint32_t memory_abi, uint32_t library_abi) {

@@ -10,6 +10,8 @@
 
 namespace snowflake::pg {
 
+struct RejectedSetting;
+
 // Settings, at server start
 [[noreturn]] void error_invalid_layout(const char* layout, int tick_ms, const char* epoch,
                                        const char* detail);
@@ -18,7 +20,7 @@ void warn_layout_ended();
 [[noreturn]] void error_unknown_setting(const char* name);
 
 // State of the server or the database
-[[noreturn]] void error_not_preloaded();
+[[noreturn]] void error_setting_rejected(const RejectedSetting& setting);
 [[noreturn]] void error_other_library(uint32_t memory_abi, uint32_t library_abi);
 [[noreturn]] void error_no_memory(size_t bytes);
 // For not_installed, other_extension, state_missing.

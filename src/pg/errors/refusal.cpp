@@ -13,8 +13,14 @@ constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 // asks for no id: now_bounds() raises clock_unsynchronized without counting it.
 constexpr RefusalText kTable[kBlockers] = {
     {Blocker::none, Cause::none, 0, nullptr, nullptr, nullptr},
-    {Blocker::not_preloaded, Cause::none, kState, "snowflake must be loaded when the server starts",
-     "not preloaded", "Add snowflake to \"shared_preload_libraries\" and restart the server."},
+    {Blocker::not_preloaded, Cause::none, kState,
+     "\"%s\" needs the library to be loaded when the server starts",
+     "a setting needs the library to be preloaded",
+     "Add snowflake to \"shared_preload_libraries\" and restart the server."},
+    {Blocker::setting_rejected, Cause::none, kState,
+     "the configured value of \"%s\" was rejected", "a setting was rejected",
+     "Correct the setting where it is set: the configuration, the database, the role, or the "
+     "client's connection options; then connect again."},
     {Blocker::other_library, Cause::none, kState,
      "this server runs with another version of the snowflake library",
      "another library made the shared memory",

@@ -31,8 +31,8 @@ LastRefusal last_refusal(const DatabaseState* state) {
   return last;
 }
 
-Datum not_preloaded(FunctionCallInfo fcinfo) {
-  const RefusalText& text = text_of(Blocker::not_preloaded);
+Datum without_memory(FunctionCallInfo fcinfo, Blocker blocker) {
+  const RefusalText& text = text_of(blocker);
   return row_of(fcinfo, {
                             {"minting", BoolGetDatum(false)},
                             {"reason", text.reason},
@@ -54,7 +54,8 @@ Datum not_preloaded(FunctionCallInfo fcinfo) {
 }  // namespace
 
 SF_SQL_FUNCTION(health) {
-  if (shared_state == nullptr) PG_RETURN_DATUM(not_preloaded(fcinfo));
+  if (const Blocker fault = try_open_shared_state(); fault != Blocker::none)
+    PG_RETURN_DATUM(without_memory(fcinfo, fault));
   const DatabaseHealth health = database_health();
   const char* const adopted = health.reason() == nullptr ? adopted_problem() : nullptr;
   const ClockBounds bounds = clock_bounds();

@@ -122,6 +122,14 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
 
 }  // namespace
 
+// The event trigger before commands that can harm the extension. The call loads the library, so
+// that the hooks exist in this session from now on. The utility hook of this command has passed.
+SF_SQL_FUNCTION(guard_commands) {
+  if (!CALLED_AS_EVENT_TRIGGER(fcinfo)) elog(ERROR, "not called as an event trigger");
+  check_statement(reinterpret_cast<EventTriggerData*>(fcinfo->context)->parsetree);
+  PG_RETURN_NULL();
+}
+
 void install_lock_guard() {
   previous_utility_hook = ProcessUtility_hook;
   ProcessUtility_hook = before_utility;

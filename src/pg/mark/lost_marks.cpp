@@ -31,6 +31,7 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
   const int64_t mark_ms = SequencePage::mark_of_any(sequence);
   relation_close(sequence, NoLock);
   if (mark_ms == 0) return;
+  require_shared_state();
   dropped = {object, std::max(dropped.mark_ms, mark_ms)};
   install_session_events();
 }

@@ -4,6 +4,7 @@
 
 #include "core/clock.hpp"
 #include "pg/errors/errors.hpp"
+#include "pg/server/rejected_setting.hpp"
 
 namespace snowflake::pg {
 
@@ -33,6 +34,7 @@ struct alignas(PG_CACHE_LINE_SIZE) Header {
 static_assert(sizeof(Header) == PG_CACHE_LINE_SIZE && sizeof(void*) == 8);
 
 constexpr uint32_t kMagic = 0x736e6f77;
+constinit uint32_t abi_of_memory = 0;
 
 using StartClockWatch = void (*)(ClockWatch&);
 constinit StartClockWatch start_watching = nullptr;
@@ -69,8 +71,9 @@ int most_databases() {
   return form.most_databases;
 }
 
-void open_shared_state() {
-  if (start_watching == nullptr) error_not_preloaded();
+Blocker try_open_shared_state() {
+  if (shared_state != nullptr) return Blocker::none;
+  if (const Blocker fault = rejected_setting.blocker; fault != Blocker::none) return fault;
   LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
   bool found = false;
   const auto header = static_cast<Header*>(ShmemInitStruct(kName, sizeof(Header), &found));
@@ -82,10 +85,23 @@ void open_shared_state() {
   }
   const Header made = *header;
   LWLockRelease(AddinShmemInitLock);
-  if (made.magic != kMagic || made.abi != form.abi) error_other_library(made.abi, form.abi);
+  abi_of_memory = made.abi;
+  if (made.magic != kMagic || made.abi != form.abi) return Blocker::other_library;
   register_lock_tranche(made.state->lock.tranche, kName);
   if (postmaster_memory == nullptr) postmaster_memory = &made.state->of_server_run;
   shared_state = made.state;
+  return Blocker::none;
+}
+
+void open_shared_state() {
+  switch (try_open_shared_state()) {
+    case Blocker::none:
+      return;
+    case Blocker::other_library:
+      error_other_library(abi_of_memory, form.abi);
+    default:
+      error_setting_rejected(rejected_setting);
+  }
 }
 
 void install_shared_state(void (*start_clock_watch)(ClockWatch&)) {

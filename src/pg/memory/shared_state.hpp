@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/blocker.hpp"
 #include "core/counter.hpp"
 #include "core/shard.hpp"
 #include "pg/memory/database_counters.hpp"
@@ -95,8 +96,10 @@ extern SharedState* shared_state;
 // `start_clock_watch` fills a new clock watch.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
-// Finds or creates the memory. Raises an error if a library with another ABI created it, or if
+// Finds or creates the memory. Returns a blocker if the session must not use it. Raises an error if
 // there is no room for it.
+Blocker try_open_shared_state();
+// The same; raises an error for the blocker, too.
 void open_shared_state();
 inline void require_shared_state() {
   if (shared_state == nullptr) [[unlikely]]

@@ -59,7 +59,8 @@ bool accept(void** extra, GucSource source) {
   return true;
 }
 
-// A session inherits the configuration from the postmaster. Later values are those of a reload.
+// A session inherits the configuration from the postmaster, or takes it when it loads the library.
+// Later values are those of a reload.
 bool counts_for_session(const void* extra) {
   const GucSource source = *static_cast<const GucSource*>(extra);
   return !IsUnderPostmaster || is_loaded_late() || source == PGC_S_GLOBAL ||

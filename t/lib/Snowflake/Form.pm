@@ -7,13 +7,14 @@ use strict;
 use warnings FATAL => 'all';
 
 use File::Path qw(make_path);
+use File::Spec;
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 
 # The directory of the copy, for dynamic_library_path. %form: abi, most_databases.
 sub directory
 {
 	my ($node, %form) = @_;
-	my $directory = $node->basedir . '/form';
+	my $directory = File::Spec->rel2abs($node->basedir . '/form');
 	make_path($directory);
 	my $library = slurp_file($node->config_data('--pkglibdir') . '/snowflake.so');
 	my $changed = $library =~ s{(snowflake form:\0)(.{4})(.{4})}

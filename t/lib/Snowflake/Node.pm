@@ -56,9 +56,12 @@ sub create
 		# Shared memory is in files of the data directory, because a killed server does not remove its segments.
 		"dynamic_shared_memory_type = mmap\n"
 		# Tests step the clock by minutes, so only jumps of more than an hour are reported.
-		. "shared_preload_libraries = 'snowflake'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
+		. "shared_preload_libraries = '" . (preloads() ? 'snowflake' : '') . "'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
+
+# Whether the tests preload the library: not in a second run, with SNOWFLAKE_PRELOAD=off.
+sub preloads { return ($ENV{SNOWFLAKE_PRELOAD} // 'on') ne 'off'; }
 
 # create(), then starts the server with the extension in the database postgres. %params: also clock, the time to set.
 sub create_running

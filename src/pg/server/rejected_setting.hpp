@@ -1,0 +1,37 @@
+// The configured values that a session did not accept when it loaded the library.
+//
+// PostgreSQL then uses the default with a warning. A default region, for example, could cause
+// duplicates. An error would leave the settings of the session half defined. So the session records
+// the first such value, and refuses to use the shared memory.
+#pragma once
+
+#include "core/blocker.hpp"
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+struct RejectedSetting {
+  Blocker blocker;  // none, setting_rejected, or not_preloaded
+  const char* name;
+  const char* value;
+};
+extern RejectedSetting rejected_setting;
+
+void reject_setting(Blocker blocker, const char* name, const char* value);
+
+// The value that a session starts with, before the setting is defined.
+struct ConfiguredValue {
+  const char* text;  // null: it is not configured
+  GucSource source;
+};
+ConfiguredValue configured_value(const char* name);
+
+// Rejects the setting if its definition did not take the value: the value is invalid, or it comes
+// from a source that may not set it, such as the client's connection options.
+void reject_if_lost(const char* name, const ConfiguredValue& configured);
+
+// Called when all settings are defined: rejects others that begin with "snowflake.". Those of
+// leases are defined only if the library is preloaded. Sessions may set what they want.
+void reject_unknown_settings();
+
+}  // namespace snowflake::pg

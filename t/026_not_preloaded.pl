@@ -1,0 +1,146 @@
+# Tests a server that does not preload the library: each session loads it with its first call. All sessions use one
+# memory, whichever loads the library first.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Snowflake::Form;
+use Snowflake::Ledger;
+use Snowflake::Node;
+use Test::More;
+
+my $node = Snowflake::Node->create('main', conf => "shared_preload_libraries = ''\nrestart_after_crash = on\nfsync = on\nsnowflake.region = 3\n");
+$node->start;
+my $ledger = Snowflake::Ledger->new;
+my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g';
+
+# CREATE EXTENSION on a running server, and ids in the same session and in others.
+my $first = $node->session;
+$first->query_safe('SET client_min_messages = warning; CREATE EXTENSION snowflake');
+$ledger->record('first', split /\n/, $first->query_safe($mint));
+$node->mint($ledger) foreach 1 .. 3;
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'health() shows that the database mints');
+is($node->safe_psql('postgres', 'SELECT snowflake.region_of(snowflake.next_id(1)), snowflake.shard_of(snowflake.next_id(1))'), '3|1', 'ids have the configured region');
+my @writers = map { $node->start_writer("$mint;\n" x 20) } 1 .. 4;
+$ledger->record('first', split /\n/, $first->query_safe($mint)) foreach 1 .. 20;
+foreach my $writer (@writers)
+{
+	my $end = $node->finish_writer($writer);
+	ok($end->{well}, "$writer->{name} mints") or diag($end->{errors});
+	$ledger->record($writer->{name}, @{ $end->{ids} });
+}
+$ledger->check(20_000, 'ids of sessions that load the library at the same time');
+
+# A transaction that mints before the library was loaded in it, and rolls back; a session that ends in a transaction.
+$node->mint($ledger, 'BEGIN; SELECT snowflake.next_id(1); ROLLBACK; SELECT snowflake.next_id(1)');
+my $leaving = $node->session;
+$ledger->record('leaving', $leaving->query_safe('BEGIN; SELECT snowflake.next_id(1)'));
+$leaving->quit;
+is($node->safe_psql('postgres', 'SELECT snowflake.next_id(2) > 0, (SELECT settled_before IS NOT NULL FROM snowflake.settled_before())'), 't|t',
+	'a session that ended within a transaction holds back no cursor');
+
+# The crash of a session, with the clock stepped back: PostgreSQL creates its shared memory again.
+foreach my $step (-30, +40)
+{
+	my $victim = $node->session;
+	$node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
+	$node->clock->step($step);
+	$ledger->new_server_run;
+	$node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
+}
+$first = $node->session;
+$ledger->check(20_500, 'a crash restart with the clock stepped back');
+
+# A library that expects another form of the memory, as after the upgrade of a package under a running server.
+my $other = Snowflake::Form::directory($node, abi => 7);
+$ledger->record('old library', split /\n/, $first->query_safe($mint));
+my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";
+my %other = (
+	sqlstate => '55000',
+	message => 'this server runs with another version of the snowflake library',
+	detail => 'The ABI number of the shared memory is 1, that of the library 7',
+	hint => 'Restart the server, or install the former package again');
+$node->refuses("$upgraded.$_", \%other, "another library refuses: $_") foreach 'next_id(1)', 'observe(1)';
+$node->refuses("SET dynamic_library_path = '$other'; DROP EXTENSION snowflake", \%other, 'another library does not drop the mark, which it could not record');
+$ledger->record('old library', split /\n/, $first->query_safe($mint));
+$node->mint($ledger);
+$ledger->check(25_000, 'the first library continues to mint');
+$node->crash($ledger, -2);
+$ledger->record('new library', split /\n/, $node->safe_psql('postgres', "SET dynamic_library_path = '$other'; SET snowflake.max_wait = '60s'; $mint"));
+$node->refuses('SELECT snowflake.next_id(1)', { %other, detail => 'memory is 7, that of the library 1' }, 'after a restart the first library refuses instead');
+$node->crash($ledger, -2);
+$node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
+$ledger->check(25_500, 'one library after the other');
+
+# No room for the segment of a database: nothing is left behind, and the next call tries again.
+$node->create_database('crowded');
+my $segments = $node->data_dir . '/pg_dynshmem';
+chmod 0500, $segments or die $!;
+like($node->error_of('SELECT snowflake.next_id(1)', 'crowded'), qr/could not open shared memory segment/, 'no id without room in the memory');
+is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.databases WHERE database = 'crowded'"), '0', '... and no state is left behind');
+chmod 0700, $segments or die $!;
+$node->mint($ledger, $mint, 'crowded');
+$ledger->of('crowded')->check(200, 'the next call after the room was made');
+
+# Sessions that have not used the extension: an event trigger loads the library before a command that it may refuse.
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE photos (id bigint) PARTITION BY HASH (id snowflake.by_shard);
+	CREATE TABLE photos_0 PARTITION OF photos FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+	CREATE ROLE plain;
+	GRANT CREATE ON SCHEMA public TO plain;
+	GRANT CREATE ON DATABASE postgres TO plain;
+	SQL
+$node->refuses('DROP EXTENSION snowflake CASCADE', { sqlstate => '2BP01', message => 'partitioned by it' }, 'DROP EXTENSION ... CASCADE is refused');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'photos_0'"), '1', '... and the partition stays');
+$first = $node->session;
+$first->query_safe('BEGIN; LOCK TABLE snowflake.dumped_seal IN ROW SHARE MODE');
+$node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '42501', message => 'must be owner' }, "a plain role is refused before it waits: $_")
+  foreach 'CREATE RULE r AS ON INSERT TO snowflake.dumped_seal DO INSTEAD NOTHING',
+  'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()',
+  'CREATE TABLE child (seal bigint) INHERITS (snowflake.dumped_seal)', 'CREATE SCHEMA own CREATE TABLE child (seal bigint REFERENCES snowflake.dumped_seal)';
+$first->query_safe('ROLLBACK');
+# Ids run ahead of the clock, then a session that has not loaded the library drops the mark that covers them.
+$node->safe_psql('postgres', "DROP TABLE photos; ALTER DATABASE crowded SET snowflake.max_wait = '60s'");
+$node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
+$node->reload;
+my @burst = $node->mint($ledger, 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id', 'crowded');
+$node->safe_psql('crowded', 'DROP EXTENSION snowflake');
+$node->safe_psql('crowded', 'CREATE EXTENSION snowflake');
+$node->mint($ledger, 'SELECT snowflake.next_id(3)', 'crowded');
+$ledger->of('crowded')->check(211, 'the mark that another session dropped is recorded');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.max_lead');
+$node->reload;
+
+# Settings. PostgreSQL would warn of a value that it does not accept, and use the default.
+is($node->safe_psql('postgres', 'SET snowflake.region = 7; SELECT snowflake.region_of(snowflake.next_id(1))'), '3', 'a session cannot choose its region before it loads the library');
+{
+	local $ENV{PGOPTIONS} = '-c snowflake.reserve=5s';
+	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the configured value of "snowflake.reserve" was rejected', detail => 'set to "5s"' },
+		'connection options do not replace the configuration');
+}
+foreach my $case (
+	[ 'snowflake.reserve = 1', 'the configured value of "snowflake.reserve" was rejected', 'a setting was rejected' ],
+	[ "snowflake.owned_shard = '0-3'", 'the configured value of "snowflake.owned_shard" was rejected', 'a setting was rejected' ],
+	[ "snowflake.leased_regions = '4'", '"snowflake.leased_regions" needs the library to be loaded when the server starts', 'a setting needs the library to be preloaded' ])
+{
+	my ($setting, $message, $reason) = @$case;
+	$node->start_with($setting);
+	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => $message }, "refused: $setting");
+	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), "f|$reason", "health() shows the reason: $setting");
+}
+
+# Preloaded or not is one decision per server run.
+foreach my $preload ('snowflake', '', 'snowflake')
+{
+	$node->clock->step(-5);
+	$ledger->new_server_run;
+	$node->start_with("shared_preload_libraries = '$preload'", 'immediate');
+	$node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
+	$node->mint($ledger);
+}
+$ledger->check(40_000, 'server runs with and without the preload');
+unlike($node->log_content, qr/terminated by signal (?!9)/, 'no session that minted ended in a crash');
+
+done_testing();
