@@ -160,6 +160,10 @@ my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
 my @roots = ("'owned'", "'shared'");
 my %calls = (
 	observe_all => [''],
+	(map { $_ => [''] } qw(refuse_unreadable warn_of_unread)),
+	audited_column => ["$photos, 'id'"],
+	check_sample => ["$photos, 50"],
+	refuse_views_of_others => [ map { "'$_'" } qw(joe.viewed super.viewed) ],
 	adopted_columns => [''],
 	minting_columns => [''],
 	filled_columns => [''],
@@ -203,9 +207,16 @@ my %calls = (
 	adopt => [ "'joe.narrow', 5, rewrite => true, dry_run => true", "'joe.narrow', 5, rewrite => true", "'joe.serial', 5", "'super.narrow', 5, rewrite => true" ],
 	has_ids_of_origin => [ "'joe.photos', 'id', 31, 5, -1", "'joe.old', 'id', 31, 5, 7" ],
 	column_of_origin => ['31, 5, -1'],
+	free_region => ['7, 0'],
+	refuse_origin => ['30, 7, 0, NULL'],
 	reserve_origin => ["'joe.old', 'id', 7, NULL"],
 	late_id => ["'2026-01-01', 9"],
+	check_backfilled => ["'joe.old', snowflake.column_of('joe.old', 'id')"],
+	check_times => ["'joe.old', snowflake.column_of('joe.old', 'made'), 'id', false"],
 	check_backfill => ["'joe.old', 'id', 'made', 5, NULL, false, 10"],
+	lock_batch => ["'joe.old', 'id', 'made', '', now() - interval '1 d', now(), 1"],
+	place_batch => ["(SELECT b FROM snowflake.backfills AS b WHERE shard = 5), now(), '{}', '{}', now()"],
+	write_batch => ["'joe.old', 'id', '{}', '{}'"],
 	backfill_batch => ["'joe.old', 'id', 'made', 5, (SELECT region FROM snowflake.backfills WHERE shard = 5), clock_timestamp(), false, 2"],
 	tell_backfill => ["'joe.old', 'id', 'made', false, 1"],
 	backfill => ["'joe.old', 'id', 'made', 5"],
@@ -222,6 +233,12 @@ my %calls = (
 	definition_of => ["'pg_constraint', (SELECT min(oid) FROM pg_constraint WHERE conrelid = 'owned.t'::regclass), 'owned'"],
 	names_shard => ["'pg_constraint', (SELECT min(oid) FROM pg_constraint WHERE conrelid = 'owned.t'::regclass), ''"],
 	statements_of => ["'owned.t', 3"],
+	(map { $_ => ["'owned.t', 3"] } qw(columns_of constraint_statements table_statements)),
+	(map { $_ => ["'owned.t'"] } qw(comment_statements privilege_statements trigger_statements)),
+	column_value => ["'owned.t', 1::smallint, 3"],
+	(map { $_ => [ @roots, "'joe'" ] } qw(odd_objects odd_tables shard_defaults shard_domains shard_expressions uses_of_template)),
+	check_locks => [ map { "$_, '[0,2)'" } @roots ],
+	refuse_partition => ["'joe.parted', 'joe.parted_low', 'FOR VALUES FROM (''0'') TO (''9'')'"],
 	shard_checks => ["'owned.t', 3"],
 	uncopyable => [ @roots, "'joe'" ],
 	refuse_creators => [ @roots, "'joe'" ],
@@ -234,6 +251,12 @@ my %calls = (
 	create_shard => [ "'owned', 4, 'a_'", "'shared', 4, 'b_'" ],
 	create_shards => [ "'owned', '[0,6)', 'a_'", "'shared', '[0,6)', 'b_'", "'joe', '[0,1)', 'c_', partial => true", "'owned', '[0,6)', 'a_'", "'shared', '[0,6)', 'b_', commit_each => true" ],
 	printed_again => [ "'owned.t', 3", "'shared.t', 3", "'joe.photos', 3" ],
+	open_schema => ["'scratch'"],
+	dress_schema => ["(SELECT n FROM pg_namespace AS n WHERE nspname = 'owned'), 'scratch', true"],
+	owner_of_objects => ["'a_3'"],
+	refuse_effects_elsewhere => ["'a_3', '{}', '{}'"],
+	refuse_other_defaults => ["'a_3', 3"],
+	warn_of_unlike => ["'owned', 'a_3', 3"],
 	unlike => [ "'owned.t', 'joe.photos', 3", "'owned.t', 'a_3.t', 4" ],
 	schemas_of_shards => ["'[0,2)', 'a_'"],
 	alter_shard => ["'ALTER TABLE t ADD COLUMN one integer DEFAULT 5', 'a_3', 3, ''"],
@@ -243,7 +266,8 @@ my %calls = (
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
 # The routines of this list use no user table: they work on numbers, texts or catalogues, or are triggers of our own
 # relations.
-my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin);
+my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
+	check_late_time check_shard_range check_step first_kept_id first_start);
 
 # Orders the routines so that each finds the objects that it needs.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
