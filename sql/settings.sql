@@ -1,4 +1,5 @@
 -- Settings: defaults, who may change them when, and what is refused.
+LOAD 'snowflake';
 SELECT name, setting, unit, context, vartype FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name COLLATE "C";
 SELECT count(*) AS undescribed FROM pg_settings WHERE name LIKE 'snowflake.%' AND (short_desc IS NULL OR short_desc NOT LIKE '%.');
 
