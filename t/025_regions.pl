@@ -60,7 +60,8 @@ is(health('x'), "t|another database mints the same ids|Database \"y\" mints shar
 like(health('y'), qr/^t\|another database mints the same ids\|Database "x" mints shard 5 .* run \Q$statement\E,/, '... and health of the second one the first');
 is($node->safe_psql('postgres', 'SELECT database, same_ids_as FROM snowflake.databases ORDER BY 1'), "x|y\ny|x", 'the view databases shows the pair');
 my $logged = qr/LOG:  databases "(?:x|y)" and "(?:x|y)" of this server mint the same ids/;
-for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+my $until = time + $PostgreSQL::Test::Utils::timeout_default;
+while (time < $until)
 {
 	last if $node->log_content =~ $logged;
 	$node->safe_psql($_, 'SELECT snowflake.next_id(5)') foreach qw(x y);
